@@ -1,0 +1,61 @@
+"""The parts every Kubernetes object shares: metadata, owners, conditions, label selectors.
+
+Every type is frozen. An attribute the wire does not carry is None (or empty, for lists and maps), never zero:
+`replicas: 0` and no `replicas` stay different things. Attribute names are Python's; wire names are Kubernetes'.
+Reading keeps only the fields named here, so these types are read, applied or patched, never PUT back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import ClassVar, Protocol
+
+from msgspec import Struct, field
+
+from kedge.api.resource import Resource
+
+
+class Value(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+    """Base of every API type: frozen, camelCase on the wire, absent fields left out.
+
+    `gc=False` is safe because these are trees of values: none can hold a reference back to its owner.
+    """
+
+
+class OwnerReference(Value, frozen=True, gc=False):
+    """Who an object belongs to."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(Value, frozen=True, gc=False):
+    """What identifies an object and who it belongs to."""
+
+    name: str = ""
+    namespace: str | None = None
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    generate_name: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class Object(Protocol):
+    """What the runtime needs to know of a typed object."""
+
+    resource: ClassVar[Resource]
+
+    @property
+    def metadata(self) -> ObjectMeta: ...

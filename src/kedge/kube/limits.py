@@ -1,0 +1,127 @@
+"""Limits: how often one client may ask, and whose turn it is; and how long to wait before asking again.
+
+A `Limiter` is a token bucket that many flows share. While tokens are short, flows take turns, so that a busy
+controller cannot starve a quiet one; within a flow, first come is first served. `Retry` says after which answers a
+request may be sent again, and when: never a write that may have been carried out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+
+from msgspec import Struct
+
+from kedge.kube.errors import ApiError, KubeError, TooManyRequests, Unreachable
+
+SAFE = ("GET", "HEAD")
+
+
+class Limiter:
+    """At most `rate` requests a second over time, `burst` at once. A rate of 0 is no limit."""
+
+    def __init__(self, rate: float = 100.0, burst: int = 200) -> None:
+        self.rate = rate
+        self.burst = burst
+        self._tokens = float(burst)
+        self._filled_at: float | None = None
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def turn(self, flow: str) -> None:
+        """Wait for this flow's turn."""
+        if self.rate <= 0:
+            return
+        loop = asyncio.get_running_loop()
+        self._fill(loop.time())
+        if not self._waiting and self._tokens >= 1:
+            self._tokens -= 1
+            return
+        turn = loop.create_future()
+        self._waiting.setdefault(flow, deque()).append(turn)
+        self._wake_later(loop)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._tokens += 1  # given, but not used
+            raise
+
+    def _fill(self, now: float) -> None:
+        since = now - (now if self._filled_at is None else self._filled_at)
+        self._tokens = min(float(self.burst), self._tokens + since * self.rate)
+        self._filled_at = now
+
+    def _wake_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is None and self._waiting:
+            self._timer = loop.call_later(max(0.0, (1 - self._tokens) / self.rate), self._wake, loop)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        self._fill(loop.time())
+        # A hair less than a whole token counts: timers may fire a rounding error early.
+        while self._waiting and self._tokens >= 1 - 1e-6:
+            if self._give_next():
+                self._tokens -= 1
+        self._wake_later(loop)
+
+    def _give_next(self) -> bool:
+        """Give the next flow its turn and send it to the back; False if nobody there waits any more."""
+        flow = next(iter(self._waiting))
+        turns = self._waiting.pop(flow)
+        turn = turns.popleft()
+        if turns:
+            self._waiting[flow] = turns
+        if turn.done():
+            return False
+        turn.set_result(None)
+        return True
+
+
+class Retry(Struct, frozen=True):
+    """When to send a request again: up to `attempts` times in all, waiting `first`, then twice as long each time."""
+
+    attempts: int = 5
+    first: float = 0.1
+    longest: float = 30.0
+
+    def delay(self, error: KubeError, attempt: int, rng: random.Random) -> float | None:
+        """Seconds to wait before the next attempt (the first is 1), or None to give up."""
+        if attempt >= self.attempts or not may_repeat(error):
+            return None
+        backoff: float = min(self.longest, self.first * 2.0 ** (attempt - 1)) * rng.uniform(0.5, 1.0)
+        asked = error.retry_after if isinstance(error, ApiError) else None
+        # What the server asks for is a minimum; spreading it out keeps its clients from coming back all at once.
+        return backoff if asked is None else min(asked, self.longest) + backoff * rng.random()
+
+
+def may_repeat(error: KubeError) -> bool:
+    """Whether sending the request again can help, and cannot do it twice."""
+    safe = error.request.method in SAFE
+    if isinstance(error, Unreachable):
+        return safe or not error.maybe_done
+    if isinstance(error, TooManyRequests):
+        return True
+    if isinstance(error, ApiError) and error.code >= 500:
+        return safe or error.retry_after is not None
+    return False
+
+
+class Backoff:
+    """Growing pauses for something tried for ever; a long success starts it anew."""
+
+    def __init__(self, rng: random.Random, *, first: float = 0.8, longest: float = 30.0) -> None:
+        self._rng = rng
+        self._first = first
+        self._longest = longest
+        self._failures = 0
+
+    def next(self) -> float:
+        """The next pause, somewhere between half and the whole of the current step."""
+        step: float = min(self._longest, self._first * 2.0 ** min(self._failures, 16))
+        self._failures += 1
+        return step * self._rng.uniform(0.5, 1.0)
+
+    def reset(self) -> None:
+        self._failures = 0

@@ -1,0 +1,59 @@
+"""Patches: changes to an object that name only what they change.
+
+Each can carry preconditions (uid, resourceVersion): the server then refuses it with a Conflict if the object is not
+the one that was looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+from msgspec import Struct
+
+
+class Patch(Protocol):
+    """A change in one of the forms the API takes."""
+
+    content_type: ClassVar[str]
+
+    def encode(self, uid: str | None, resource_version: str | None) -> bytes: ...
+
+
+class MergePatch(Struct, frozen=True):
+    """RFC 7386: what is given replaces what is there, null removes it, lists are replaced whole."""
+
+    content_type: ClassVar[str] = "application/merge-patch+json"
+    body: Mapping[str, Any]
+
+    def encode(self, uid: str | None, resource_version: str | None) -> bytes:
+        return msgspec.json.encode(_with_preconditions(self.body, uid, resource_version))
+
+
+class StrategicPatch(Struct, frozen=True):
+    """Kubernetes' own merge, for built-in kinds: lists of named things are merged by name."""
+
+    content_type: ClassVar[str] = "application/strategic-merge-patch+json"
+    body: Mapping[str, Any]
+
+    def encode(self, uid: str | None, resource_version: str | None) -> bytes:
+        return msgspec.json.encode(_with_preconditions(self.body, uid, resource_version))
+
+
+class JsonPatch(Struct, frozen=True):
+    """RFC 6902: a sequence of operations, all or none."""
+
+    content_type: ClassVar[str] = "application/json-patch+json"
+    operations: Sequence[Mapping[str, Any]]
+
+    def encode(self, uid: str | None, resource_version: str | None) -> bytes:
+        wanted = {"/metadata/uid": uid, "/metadata/resourceVersion": resource_version}
+        tests = [{"op": "test", "path": path, "value": value} for path, value in wanted.items() if value]
+        return msgspec.json.encode([*tests, *self.operations])
+
+
+def _with_preconditions(body: Mapping[str, Any], uid: str | None, resource_version: str | None) -> Mapping[str, Any]:
+    wanted = {"uid": uid, "resourceVersion": resource_version}
+    meta = {key: value for key, value in wanted.items() if value}
+    return {**body, "metadata": {**body.get("metadata", {}), **meta}} if meta else body

@@ -1,0 +1,98 @@
+"""Store: the objects of one kind, by key and by index.
+
+Objects are frozen values, so they are handed out as they are; a reader keeps what it saw. A store does no I/O and
+knows no server: the cache keeps it equal to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from kedge.api.meta import ObjectMeta
+
+T = TypeVar("T")
+Key: TypeAlias = tuple[str, str]
+Index: TypeAlias = Callable[[T], Iterable[str]]
+
+
+class Change(Struct, Generic[T], frozen=True, gc=False):
+    """What happened to one object: made (no old), changed, or gone (no new).
+
+    `initial` marks what was there already when the cache first filled. Of an object that is gone, `old` is the last
+    that was known of it.
+    """
+
+    old: T | None
+    new: T | None
+    initial: bool = False
+
+    @property
+    def object(self) -> T:
+        """The object as it is, or as it was last."""
+        found = self.new if self.new is not None else self.old
+        assert found is not None
+        return found
+
+
+def key_of(meta: ObjectMeta) -> Key:
+    """Namespace (empty for cluster-scoped kinds) and name."""
+    return meta.namespace or "", meta.name
+
+
+class Store(Generic[T]):
+    """Objects by key, and by whatever each index says of them."""
+
+    def __init__(self, indexes: Mapping[str, Index[T]] | None = None) -> None:
+        self._objects: dict[Key, T] = {}
+        self._indexes = dict(indexes or {})
+        self._found: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in self._indexes}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
+
+    def keys(self) -> tuple[Key, ...]:
+        return tuple(self._objects)
+
+    def get(self, key: Key) -> T | None:
+        return self._objects.get(key)
+
+    def by(self, index: str, value: str) -> tuple[T, ...]:
+        """The objects of which the index says this value."""
+        return tuple(self._objects[key] for key in self._found[index].get(value, ()))
+
+    def values(self, index: str) -> tuple[str, ...]:
+        """Every value the index says of some object."""
+        return tuple(self._found[index])
+
+    def put(self, key: Key, new: T) -> T | None:
+        """Keep this object, and give back the one it replaces."""
+        old = self._objects.get(key)
+        if self._indexes:
+            self._reindex(key, old, new)
+        self._objects[key] = new
+        return old
+
+    def remove(self, key: Key) -> T | None:
+        """Forget this object, and give it back."""
+        old = self._objects.pop(key, None)
+        if self._indexes and old is not None:
+            self._reindex(key, old, None)
+        return old
+
+    def _reindex(self, key: Key, old: T | None, new: T | None) -> None:
+        for name, index in self._indexes.items():
+            found = self._found[name]
+            before = set(index(old)) if old is not None else set()
+            after = set(index(new)) if new is not None else set()
+            for value in before - after:
+                found[value].pop(key)
+                if not found[value]:
+                    del found[value]
+            for value in after - before:
+                found.setdefault(value, {})[key] = None
