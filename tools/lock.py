@@ -17,7 +17,7 @@ GROUPS = ("build", "dev", "docs", "bench")
 
 def compile_lock(python: Path, name: str, *args: str) -> None:
     print(f"resolving requirements/{name}.txt ...", flush=True)
-    command = [python, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes"]
+    command: list[str | Path] = [python, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--generate-hashes"]
     command += ["--no-emit-index-url", "--python-version", "3.11", "--custom-compile-command", "make lock"]
     subprocess.run([*command, *args, "--output-file", LOCKS / f"{name}.txt"], check=True, cwd=ROOT)
 

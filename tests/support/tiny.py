@@ -18,12 +18,13 @@ Objects = dict[str, dict[str, Any]]
 
 
 class Tiny:
-    """Objects by path. `lag` is how long events take; `down` answers nothing; `asked` is every request so far."""
+    """Objects by path. `lag` is how long events take, `latency` how long answers do; `down` answers nothing; `asked` is every request so far."""
 
     def __init__(self, lag: float = 0.01) -> None:
         self.objects: Objects = {}
         self.asked: list[Request] = []
         self.lag = lag
+        self.latency = 0.0
         self.down = False
         self.lose_answers = False
         self.closed = False
@@ -56,7 +57,7 @@ class Tiny:
     async def send(self, request: Request, *, timeout: float) -> Response:
         if self.down or self.closed:
             raise ConnectionFailed("connection refused", sent=False)
-        await asyncio.sleep(0)
+        await asyncio.sleep(self.latency)
         self.asked.append(request)
         response = self.fault(request) or self._answer(request)
         if self.lose_answers and request.method != "GET":

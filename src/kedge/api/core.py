@@ -224,8 +224,8 @@ class Event(Value, frozen=True, gc=False):
 
     resource: ClassVar[Resource] = Resource("", "v1", "Event", "events")
     involved_object: ObjectReference
+    type: str
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
-    type: str = "Normal"
     reason: str = ""
     message: str = ""
     count: int | None = None

@@ -1,6 +1,6 @@
-"""The parts every Kubernetes object shares: metadata, owners, conditions, label selectors.
+"""The parts every Kubernetes object shares: metadata and owners.
 
-Every type is frozen. An attribute the wire does not carry is None (or empty, for lists and maps), never zero:
+Every type is frozen. An attribute that may be absent for a reason is None (or empty, for lists and maps), never zero:
 `replicas: 0` and no `replicas` stay different things. Attribute names are Python's; wire names are Kubernetes'.
 Reading keeps only the fields named here, so these types are read, applied or patched, never PUT back.
 """

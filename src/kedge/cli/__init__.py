@@ -23,7 +23,8 @@ def crds(dialect: str) -> None:
     """Print the CustomResourceDefinitions, for kubectl apply -f -."""
     import sys
 
-    from kedge.api.crds import Dialect, print_crds
+    from kedge.api.crds import print_crds
+    from kedge.api.dialect import Dialect
 
     print_crds(Dialect(dialect), sys.stdout)
 

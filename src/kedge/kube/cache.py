@@ -162,8 +162,8 @@ class Cache(Generic[T]):
         if isinstance(failure, Gone):
             self._version = ""
         elif failure is not None:
-            self._report(str(failure))
-            log.warning("watching %s: %s; trying again in %.1f s", self.codec.resource, failure, pause)
+            self._report(failure.answer)
+            log.warning("watching %s: %s; trying again in %.1f s", self.codec.resource, failure.answer, pause)
         if isinstance(failure, ApiError) and failure.retry_after:
             pause = max(pause, failure.retry_after)
         await asyncio.sleep(pause)
@@ -199,9 +199,9 @@ class Cache(Generic[T]):
         except (BadRequest, Invalid) as error:
             if self._version:
                 raise
-            self._list_in_pages(error)
+            self._list_in_pages(error.answer)
 
-    def _list_in_pages(self, why: object) -> None:
+    def _list_in_pages(self, why: str) -> None:
         log.info("watching %s: listing in pages from now on: %s", self.codec.resource, why)
         self._streamed_lists = False
         self._backoff.reset()

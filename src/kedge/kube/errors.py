@@ -40,11 +40,12 @@ class Status(Struct, frozen=True):
 
 
 class KubeError(Exception):
-    """A request that did not end well."""
+    """A request that did not end well: `request` is what was asked, `answer` what came of it."""
 
-    def __init__(self, request: Request, message: str) -> None:
-        super().__init__(f"{request}: {message}")
+    def __init__(self, request: Request, answer: str) -> None:
+        super().__init__(f"{request}: {answer}")
         self.request = request
+        self.answer = answer
 
 
 class Unreachable(KubeError):

@@ -1,0 +1,54 @@
+"""CRDs: every definition Kedge installs, in a fixed order.
+
+`kedge crds [--dialect seed|kubefleet]` prints them for `kubectl apply -f -`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, TextIO
+
+import yaml
+
+from kedge.api.cluster import InternalMemberCluster, MemberCluster
+from kedge.api.crd import Crd, Defined, crd
+from kedge.api.dialect import Dialect
+from kedge.api.placement import ClusterResourcePlacement, ResourcePlacement
+from kedge.api.staged import (
+    ApprovalRequest,
+    ClusterApprovalRequest,
+    ClusterStagedUpdateRun,
+    ClusterStagedUpdateStrategy,
+    StagedUpdateRun,
+    StagedUpdateStrategy,
+)
+
+KINDS: Final[tuple[type[Defined], ...]] = (
+    MemberCluster,
+    InternalMemberCluster,
+    ClusterResourcePlacement,
+    ResourcePlacement,
+    ClusterStagedUpdateStrategy,
+    ClusterStagedUpdateRun,
+    ClusterApprovalRequest,
+    StagedUpdateStrategy,
+    StagedUpdateRun,
+    ApprovalRequest,
+)
+
+
+def crds(dialect: Dialect = Dialect.seed) -> tuple[Crd, ...]:
+    """Every CustomResourceDefinition, in that dialect."""
+    return tuple(crd(kind, dialect) for kind in KINDS)
+
+
+def print_crds(dialect: Dialect, stream: TextIO) -> None:
+    """Every CustomResourceDefinition as YAML, one document each. A sentence or a rule stays on one line."""
+    yaml.dump_all(crds(dialect), stream, _Plain, explicit_start=True, sort_keys=False, width=math.inf)
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes equal parts out each time: references between them are hard to read and to diff."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # PyYAML's own name for the argument
+        return True

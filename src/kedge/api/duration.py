@@ -1,0 +1,71 @@
+"""Durations as Go writes them: `1h30m`, `1.5h`, `300ms`.
+
+Fields hold the text, so that a `1h` the user wrote stays `1h`. Reading is exact down to the microsecond; what is finer
+is cut off. Refuses (ValueError) what Go's parser refuses, such as a number without a unit.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Final, TypeAlias
+
+Duration: TypeAlias = str
+
+_NANOSECONDS: Final = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,  # the Greek letter; the line above has the micro sign
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_PART: Final = re.compile(r"(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(ns|us|µs|μs|ms|s|m|h)")
+_WHOLE: Final = re.compile(rf"([-+]?)((?:{_PART.pattern})+)")
+_MOST: Final = 2**63 - 1
+
+
+def parse_duration(text: Duration) -> timedelta:
+    """How long a text means."""
+    if text.lstrip("+-") == "0" and len(text) <= 2:
+        return timedelta()
+    whole = _WHOLE.fullmatch(text)
+    nanoseconds = sum(_nanoseconds(part) for part in _PART.finditer(text)) if whole else _MOST + 1
+    if whole is None or nanoseconds > _MOST:
+        raise ValueError(f"{text!r} is not a duration: write numbers with units, such as 1h30m, 1.5h or 300ms")
+    length = timedelta(microseconds=nanoseconds // 1_000)
+    return -length if whole[1] == "-" else length
+
+
+def _nanoseconds(part: re.Match[str]) -> int:
+    whole, fraction, bare_fraction, unit = part.groups()
+    digits = fraction or bare_fraction or ""
+    each = _NANOSECONDS[unit]
+    part_of_one: int = 10 ** len(digits)
+    return int(whole or 0) * each + int(digits or 0) * each // part_of_one
+
+
+def format_duration(length: timedelta) -> Duration:
+    """The text Go prints: `1h0m0s`, `1m30s`, `1.5s`, `300ms`, `0s`."""
+    microseconds = length // timedelta(microseconds=1)
+    sign, microseconds = ("-", -microseconds) if microseconds < 0 else ("", microseconds)
+    if microseconds >= 1_000_000:
+        return sign + _clock(microseconds)
+    if microseconds >= 1_000:
+        return f"{sign}{_decimal(microseconds, 3)}ms"
+    return f"{sign}{microseconds}µs" if microseconds else "0s"
+
+
+def _clock(microseconds: int) -> str:
+    minutes, rest = divmod(microseconds, 60_000_000)
+    hours, minutes = divmod(minutes, 60)
+    head = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{head}{_decimal(rest, 6)}s"
+
+
+def _decimal(number: int, places: int) -> str:
+    """A number with its point moved left, without trailing zeros."""
+    whole, fraction = divmod(number, 10**places)
+    return f"{whole}.{fraction:0{places}}".rstrip("0").rstrip(".")

@@ -1,0 +1,73 @@
+"""Stage: a group of clusters that a change reaches together, and what must happen before and after it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from kedge.api.duration import Duration
+from kedge.api.markers import Rule, Schema
+from kedge.api.meta import Value
+from kedge.api.numbers import IntOrPercent
+from kedge.api.selector import LabelSelector
+
+_ALPHA: Final = ("v1alpha1",)
+_NOT_IN_ALPHA = Schema(absent=True, versions=_ALPHA)
+_LENGTH = r"(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+"
+
+
+class StageTaskType(StrEnum):
+    """What is waited for between stages."""
+
+    timed_wait = "TimedWait"
+    approval = "Approval"
+
+
+class StageTask(Value, frozen=True, gc=False):
+    """Something to wait for before or after a stage."""
+
+    type: StageTaskType
+    """TimedWait waits for time to pass, Approval for a person."""
+    wait_time: Annotated[
+        Duration | None, Schema(pattern=f"^{_LENGTH}$"), Schema(pattern=f"^(?:0|{_LENGTH})$", versions=_ALPHA)
+    ] = None
+    """How long TimedWait waits, such as 1h30m."""
+
+
+_AFTER_RULES = (
+    Rule("self.all(t, t.type != 'Approval' || !has(t.waitTime))", "a task of type Approval takes no waitTime"),
+    Rule("self.all(t, t.type != 'TimedWait' || has(t.waitTime))", "a task of type TimedWait needs a waitTime"),
+)
+_BEFORE_RULES = (
+    Rule("self.all(t, !has(t.waitTime))", "a task before a stage takes no waitTime"),
+    Rule("self.all(t, t.type == 'Approval')", "a task before a stage must be of type Approval"),
+)
+_AT_LEAST_ONE = Rule("type(self) == string || self > 0", "maxConcurrency must be 1 or more, or a percentage")
+
+
+class Stage(Value, frozen=True, gc=False):
+    """A group of clusters that a change reaches together."""
+
+    name: Annotated[str, Schema(max_length=63, pattern="^[a-z0-9]+$")]
+    """What the stage is called; no two stages of a strategy alike."""
+    label_selector: Annotated[LabelSelector | None, Schema(map_type="atomic")] = None
+    """Which of the placement's clusters belong to it. Empty means all; absent means none."""
+    sorting_label_key: str | None = None
+    """The label whose value puts the clusters in order; by name without it."""
+    max_concurrency: Annotated[
+        IntOrPercent, Schema(pattern="^(100|[1-9][0-9]?)%$", default=1, rules=(_AT_LEAST_ONE,)), _NOT_IN_ALPHA
+    ] = 1
+    """How many clusters change at once, as a number or a share of the stage, rounded down to no less than 1."""
+    before_stage_tasks: Annotated[tuple[StageTask, ...], Schema(max_items=1, rules=_BEFORE_RULES), _NOT_IN_ALPHA] = ()
+    """What to wait for before the stage begins."""
+    after_stage_tasks: Annotated[
+        tuple[StageTask, ...], Schema(max_items=2, rules=_AFTER_RULES), Schema(rules=None, versions=_ALPHA)
+    ] = ()
+    """What to wait for after the stage, before the next begins."""
+
+
+class StrategySpec(Value, frozen=True, gc=False):
+    """Stages, in their order."""
+
+    stages: Annotated[tuple[Stage, ...], Schema(max_items=31)]
+    """The stages, first to last."""

@@ -1,0 +1,79 @@
+"""Deletion: what happens to an object that is to go.
+
+It goes at once, unless a finalizer holds it (or, for a namespace, one of its `spec.finalizers`), or it is a pod on a
+node, which has its grace period: then it is marked, and goes with the write that takes away the last reason to stay.
+Who owns what is not looked at yet: every propagation policy deletes the object, and leaves its dependents.
+"""
+
+from __future__ import annotations
+
+from kedge.embedded import namespaces
+from kedge.embedded.options import Preconditions
+from kedge.embedded.registry import NAMESPACES, PODS, Kind
+from kedge.embedded.stamps import Stamps
+from kedge.embedded.statuses import precondition_failed
+from kedge.embedded.store import Untyped, part
+
+_POD_GRACE = 30
+
+
+def refuse_unless(must: Preconditions, kind: Kind, metadata: Untyped) -> None:
+    """Refuse if the object is not the one meant."""
+    name = metadata["name"]
+    if must.uid is not None and must.uid != metadata["uid"]:
+        why = (
+            f"the UID in the precondition ({must.uid}) does not match the UID in record ({metadata['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise precondition_failed(kind.resource, name, why)
+    if must.resource_version is not None and must.resource_version != metadata["resourceVersion"]:
+        why = (
+            f"the ResourceVersion in the precondition ({must.resource_version}) does not match the ResourceVersion "
+            f"in record ({metadata['resourceVersion']}). The object might have been modified"
+        )
+        raise precondition_failed(kind.resource, name, why)
+
+
+def marked(kind: Kind, obj: Untyped, grace_asked: int | None, stamps: Stamps) -> Untyped:
+    """The object, marked as to be deleted. If it was already, its grace period can only become shorter."""
+    if obj["metadata"].get("deletionTimestamp"):
+        return _hurried(kind, obj, grace_asked, stamps)
+    if kind.resource == NAMESPACES:
+        return namespaces.terminating(_with(obj, {"deletionTimestamp": stamps.now()}))
+    grace = _grace(kind, obj, grace_asked)
+    mark: Untyped = {"deletionTimestamp": stamps.now(plus=grace), "deletionGracePeriodSeconds": grace}
+    if "generation" in obj["metadata"]:
+        mark["generation"] = obj["metadata"]["generation"] + 1
+    return _with(obj, mark)
+
+
+def may_go(kind: Kind, obj: Untyped) -> bool:
+    """Whether the object is marked, and nothing holds it any more."""
+    metadata = obj["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    if kind.resource == NAMESPACES:
+        return not namespaces.is_held(obj)
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def _hurried(kind: Kind, obj: Untyped, grace_asked: int | None, stamps: Stamps) -> Untyped:
+    pending = obj["metadata"].get("deletionGracePeriodSeconds")
+    if not pending or grace_asked is None or grace_asked >= pending:
+        return obj
+    grace = _grace(kind, obj, grace_asked)
+    return _with(obj, {"deletionTimestamp": stamps.now(plus=grace), "deletionGracePeriodSeconds": grace})
+
+
+def _grace(kind: Kind, obj: Untyped, asked: int | None) -> int:
+    """How many seconds it may take to stop. Only pods that run somewhere take any."""
+    spec, phase = part(obj, "spec"), part(obj, "status").get("phase")
+    if kind.resource != PODS or not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+        return 0
+    own = spec.get("terminationGracePeriodSeconds")
+    wanted = own if asked is None else asked
+    return max(0, wanted) if isinstance(wanted, int) else _POD_GRACE
+
+
+def _with(obj: Untyped, mark: Untyped) -> Untyped:
+    return {**obj, "metadata": {**obj["metadata"], **mark}}

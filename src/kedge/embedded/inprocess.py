@@ -1,0 +1,188 @@
+"""In-process transport: straight into an embedded server, with no socket between.
+
+    client = Client(InProcessTransport(server, rng=Random(seed)))
+
+Carries bytes, as a socket would, so nothing is shared by accident; and like one it takes its time: a request crosses
+at least one turn of the event loop each way, and a watch event comes a random while after the write that caused it.
+All of it is loop time and drawn from `rng`, so a simulation runs it in virtual time, the same way for the same seed.
+
+The network can fail: `disconnect` cuts everything under way and refuses what comes, until `connect`; a server that is
+stopped does the same to all its transports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from random import Random
+from typing import TypeAlias
+
+from kedge.embedded.feed import Feed
+from kedge.embedded.server import Server
+from kedge.kube.transport import JSON, ConnectionFailed, Request, Response, Stream
+
+Between: TypeAlias = tuple[float, float]  # so many seconds and so many, evenly spread
+
+_LINES_PER_TURN = 64
+
+
+class InProcessTransport:
+    """How requests reach one embedded server.
+
+    `delay` is how long a watch event is under way, `latency` how long a request and its answer are, each.
+    A watch that falls more than `room` events behind is cut off.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        *,
+        rng: Random,
+        delay: Between = (0.001, 0.01),
+        latency: Between = (0.0, 0.0),
+        room: int = 1000,
+    ) -> None:
+        self.server = server
+        self._rng = rng
+        self._delay = delay
+        self._latency = latency
+        self._room = room
+        self._down = ""  # why, while it is
+        self._closed = False
+        self._cuts = 0
+        self._feeds: dict[Feed, None] = {}
+
+    async def send(self, request: Request, *, timeout: float) -> Response:
+        line = self._dial(timeout)
+        await line.cross()
+        response = self.server.handle(request)
+        await line.cross()
+        return response
+
+    @asynccontextmanager
+    async def stream(self, request: Request, *, timeout: float, silence: float) -> AsyncIterator[Stream]:
+        line = self._dial(timeout)
+        await line.cross()
+        found = self.server.watch(request)
+        if isinstance(found, Response):
+            await line.cross()
+            yield _Whole(found)
+            return
+        rng = Random(self._rng.getrandbits(64))  # its own: what others hear does not change when this one hears
+        feed = Feed(found, delay=lambda: rng.uniform(*self._delay), room=self._room)
+        self._feeds[feed] = None
+        try:
+            await line.cross()
+            yield _Lines(feed, silence)
+        finally:
+            del self._feeds[feed]
+            feed.close()
+
+    def disconnect(self, why: str = "disconnected") -> None:
+        """Cut everything under way, and refuse what comes, until `connect`."""
+        self._down = why
+        self._cuts += 1
+        for feed in tuple(self._feeds):
+            feed.cut(why)
+
+    def connect(self) -> None:
+        """Let requests through again."""
+        if not self._closed:
+            self._down = ""
+
+    async def close(self) -> None:
+        """Cut everything under way, for good."""
+        self._closed = True
+        self.disconnect("the transport is closed")
+
+    def trouble(self) -> str:
+        """Why nothing gets through now; empty if it does."""
+        return self._down or ("" if self.server.running else "the server is stopped")
+
+    def _dial(self, timeout: float) -> _Line:
+        if why := self.trouble():
+            raise ConnectionFailed(why, sent=False)
+        return _Line(self, timeout)
+
+    @property
+    def generation(self) -> tuple[int, int]:
+        """Changes whenever everything under way is lost."""
+        return self._cuts, self.server.starts
+
+    def draw_latency(self) -> float:
+        return self._rng.uniform(*self._latency)
+
+
+class _Line:
+    """One request's way there and back, within its time-out."""
+
+    def __init__(self, transport: InProcessTransport, timeout: float) -> None:
+        self._transport = transport
+        self._generation = transport.generation
+        self._left = timeout
+
+    async def cross(self) -> None:
+        """Take the time it takes, one way. A request that is lost on its way may have arrived, for all one knows."""
+        takes = self._transport.draw_latency()
+        await asyncio.sleep(min(takes, self._left))
+        if why := self._transport.trouble() or (self._generation != self._transport.generation and "connection lost"):
+            raise ConnectionFailed(why, sent=True)
+        if takes > self._left:
+            raise ConnectionFailed("no answer in time", sent=True)
+        self._left -= takes
+
+
+class _Whole:
+    """An answer that came in one piece."""
+
+    def __init__(self, response: Response) -> None:
+        self._response = response
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def read(self) -> bytes:
+        return self._response.body
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        for line in self._response.body.splitlines():
+            yield line
+
+
+class _Lines:
+    """An answer that keeps coming."""
+
+    status = 200
+    headers: Mapping[str, str] = {"content-type": JSON}
+
+    def __init__(self, feed: Feed, silence: float) -> None:
+        self._feed = feed
+        self._silence = silence
+
+    async def read(self) -> bytes:
+        return b"".join([line + b"\n" async for line in self.lines()])
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        for count in itertools.count(1):
+            line = await self._next()
+            if line is None:
+                return
+            yield line
+            if count % _LINES_PER_TURN == 0:
+                await asyncio.sleep(0)  # a long list must not keep everyone else waiting
+
+    async def _next(self) -> bytes | None:
+        if self._feed.is_ready:
+            return await self._feed.next()
+        try:
+            async with asyncio.timeout(self._silence):
+                return await self._feed.next()
+        except TimeoutError:
+            raise ConnectionFailed(f"nothing came for {self._silence:g} s", sent=True) from None

@@ -1,0 +1,95 @@
+"""Naming: which names, labels, annotations and finalizers are well-formed, and what to say of those that are not.
+
+Each function gives the problems with one value, in Kubernetes' words; none means it is fine.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kedge.embedded.registry import Names
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = rf"({_QUALIFIED})?"
+
+_is_label = re.compile(_LABEL).fullmatch
+_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+_is_qualified = re.compile(_QUALIFIED).fullmatch
+_is_value = re.compile(_VALUE).fullmatch
+
+_ENDS = "and must start and end with an alphanumeric character"
+_SAY_LABEL = (
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS} "
+    f"(e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+)
+_SAY_SUBDOMAIN = (
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS} "
+    f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+)
+_SAY_QUALIFIED = (
+    f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
+    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED}')"
+)
+_SAY_PREFIX = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+_SAY_VALUE = (
+    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
+    f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_VALUE}')"
+)
+_STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
+
+
+def name_problems(name: str, rule: Names) -> list[str]:
+    """What is wrong with the name of an object of a kind with this rule."""
+    if rule == "path":
+        return _segment_problems(name)
+    return _label_problems(name) if rule == "label" else _subdomain_problems(name)
+
+
+def key_problems(key: str) -> list[str]:
+    """What is wrong with the key of a label."""
+    *prefix, name = key.split("/")
+    if len(prefix) > 1:
+        return [f"a valid label key {_SAY_QUALIFIED} {_SAY_PREFIX}"]
+    problems = [f"prefix part {problem}" for part in prefix for problem in _prefix_problems(part)]
+    if not name:
+        problems.append("name part must be non-empty")
+    if len(name) > 63:
+        problems.append("name part must be no more than 63 bytes")
+    if not _is_qualified(name):
+        problems.append(f"name part {_SAY_QUALIFIED}")
+    return problems
+
+
+def value_problems(value: str) -> list[str]:
+    """What is wrong with the value of a label."""
+    problems = ["must be no more than 63 bytes"] if len(value) > 63 else []
+    return problems if _is_value(value) else [*problems, _SAY_VALUE]
+
+
+def is_finalizer(name: str) -> bool:
+    """Whether it belongs to someone: a domain before a slash, or one of Kubernetes' own."""
+    return "/" in name or name in _STANDARD_FINALIZERS
+
+
+def _prefix_problems(prefix: str) -> list[str]:
+    return _subdomain_problems(prefix) if prefix else ["must be non-empty"]
+
+
+def _subdomain_problems(name: str) -> list[str]:
+    problems = ["must be no more than 253 characters"] if len(name) > 253 else []
+    return problems if _is_subdomain(name) else [*problems, _SAY_SUBDOMAIN]
+
+
+def _label_problems(name: str) -> list[str]:
+    if "." in name:
+        return ["must not contain dots"]
+    problems = ["must be no more than 63 characters"] if len(name) > 63 else []
+    return problems if _is_label(name) else [*problems, _SAY_LABEL]
+
+
+def _segment_problems(name: str) -> list[str]:
+    if name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{char}'" for char in "/%" if char in name]

@@ -1,0 +1,81 @@
+"""Objects: what an object looks like once the server has taken it in.
+
+Pure: an object as sent, and the one there is, give the one to keep. Promises what all kinds share: who it is never
+changes, status and the rest are written apart, and the generation counts the changes of what is wanted.
+"""
+
+from __future__ import annotations
+
+from kedge.embedded import namespaces
+from kedge.embedded.registry import NAMESPACES, Kind
+from kedge.embedded.stamps import Stamps
+from kedge.embedded.store import Untyped, encode
+
+# Field ownership is not kept yet, so nobody is told of any.
+_NOT_FOR_CLIENTS = frozenset(
+    ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields")
+)
+_IDENTITY = ("name", "namespace", "resourceVersion")
+
+
+def born(kind: Kind, obj: Untyped, namespace: str, stamps: Stamps) -> Untyped:
+    """A new object. One without a name gets it from `generateName`, if it has that."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in _NOT_FOR_CLIENTS}
+    metadata.pop("namespace", None)
+    metadata |= {"uid": stamps.uid(), "creationTimestamp": stamps.now()}
+    if namespace:
+        metadata["namespace"] = namespace
+    if kind.generation:
+        metadata["generation"] = 1
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = stamps.name(metadata["generateName"])
+    whole = {**(_without_status(obj) if kind.status else obj), "metadata": metadata}
+    return namespaces.dressed(whole) if kind.resource == NAMESPACES and "name" in metadata else whole
+
+
+def changed(kind: Kind, old: Untyped, new: Untyped, subresource: str = "") -> Untyped:
+    """The object after a write of `new` to it, or to a subresource of it."""
+    metadata = _metadata(old["metadata"], new["metadata"])
+    if subresource == "status":
+        kept = {**_without_status(old), **_status_of(new)}
+        return {**kept, "metadata": metadata} if kind.status_takes_metadata else kept
+    if subresource == "finalize":
+        return namespaces.finalized(old, new)
+    result = {**(_without_status(new) | _status_of(old) if kind.status else new), "metadata": metadata}
+    if kind.resource == NAMESPACES:
+        result = namespaces.labelled(namespaces.finalized(result, old))
+    return _counted(kind, old, result)
+
+
+def _metadata(old: Untyped, new: Untyped) -> Untyped:
+    mine = {key: value for key, value in new.items() if key not in _NOT_FOR_CLIENTS}
+    kept = {key: old[key] for key in (*_IDENTITY, *_NOT_FOR_CLIENTS) if key in old}
+    return {**mine, **kept}
+
+
+def _counted(kind: Kind, old: Untyped, new: Untyped) -> Untyped:
+    if not kind.generation or not _wants_else(kind, old, new):
+        return new
+    return {**new, "metadata": {**new["metadata"], "generation": old["metadata"].get("generation", 0) + 1}}
+
+
+def _wants_else(kind: Kind, old: Untyped, new: Untyped) -> bool:
+    apart = ("metadata", "status") if kind.status else ("metadata",)
+    fields = (old.keys() | new.keys()).difference(apart)
+    if any(not _same(old.get(field), new.get(field)) for field in fields):
+        return True
+    annotations = [obj["metadata"].get("annotations") for obj in (old, new)]
+    return kind.generation_counts_annotations and annotations[0] != annotations[1]
+
+
+def _same(one: object, other: object) -> bool:
+    # Equal is not enough: to Python 1 is True. A patch shares what it leaves alone, so this is mostly the first test.
+    return one is other or (one == other and encode(one) == encode(other))
+
+
+def _status_of(obj: Untyped) -> Untyped:
+    return {"status": obj["status"]} if "status" in obj else {}
+
+
+def _without_status(obj: Untyped) -> Untyped:
+    return {key: value for key, value in obj.items() if key != "status"}

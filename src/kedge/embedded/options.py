@@ -1,0 +1,217 @@
+"""Options: what a request asks beside its path: which objects, how many, from when, for how long, for real or not.
+
+Reads query strings and `DeleteOptions`, and refuses combinations that kube-apiserver refuses, in its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from kedge.embedded import selectors
+from kedge.embedded.registry import Kind
+from kedge.embedded.selectors import Wanted
+from kedge.embedded.statuses import (
+    bad_request,
+    internal,
+    invalid_options,
+    not_permitted,
+    required,
+    unsupported,
+    wrong,
+)
+from kedge.kube.errors import Cause
+from kedge.kube.transport import Request
+
+POLICIES = ("Foreground", "Background", "Orphan")
+
+
+class ListOptions(Struct, frozen=True):
+    """Which objects to list or watch, and as of when."""
+
+    wanted: Wanted
+    limit: int = 0
+    more: str = ""  # the continue token
+    version: str = ""
+    match: str = ""
+    initial_events: bool | None = None
+    bookmarks: bool = False
+    seconds: int = 0
+
+
+class WriteOptions(Struct, frozen=True):
+    """Who writes, and whether for real."""
+
+    dry_run: bool = False
+    manager: str = ""
+
+
+class Preconditions(Struct, frozen=True, rename="camel"):
+    """What must hold for an object to be deleted."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(Struct, frozen=True, rename="camel"):
+    """How to delete."""
+
+    dry_run: tuple[str, ...] | None = None
+    grace_period_seconds: int | None = None
+    preconditions: Preconditions | None = field(default_factory=Preconditions)
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+
+    @property
+    def must(self) -> Preconditions:
+        return self.preconditions or Preconditions()
+
+
+def is_watch(request: Request) -> bool:
+    """Whether the request asks for a stream, if it is about a collection."""
+    return request.method == "GET" and _flag(dict(request.query), "watch")
+
+
+def for_list(request: Request, kind: Kind, namespace: str) -> ListOptions:
+    """The options of a list."""
+    options = _collection(dict(request.query), kind, namespace)
+    _check(_list_problems(options))
+    return options
+
+
+def for_watch(request: Request, kind: Kind, namespace: str) -> ListOptions:
+    """The options of a watch."""
+    options = _collection(dict(request.query), kind, namespace)
+    _check(_watch_problems(options))
+    return options
+
+
+def for_write(request: Request, options: str) -> WriteOptions:
+    """The options of a create, update or patch; `options` is what Kubernetes calls them."""
+    query = dict(request.query)
+    dry_run = (query["dryRun"],) if query.get("dryRun") else ()
+    _check(_dry_run_problems(dry_run), options)
+    return WriteOptions(dry_run == ("All",), query.get("fieldManager", ""))
+
+
+def for_apply(request: Request) -> WriteOptions:
+    """The options of an apply, which must say who applies."""
+    options = for_write(request, "PatchOptions")
+    if not options.manager:
+        _check([required("fieldManager", "is required for apply patch")], "PatchOptions")
+    return options
+
+
+def for_delete(request: Request) -> DeleteOptions:
+    """The options of a delete: from its body, or from its query if there is none."""
+    options = _delete_from_body(request.body) if request.body else _delete_from_query(dict(request.query))
+    _check(_delete_problems(options), "DeleteOptions")
+    return options
+
+
+def number(text: str) -> int:
+    """A resourceVersion as a number; refused as kube-apiserver does for an object or a watch."""
+    if not text.isascii() or not text.isdigit():
+        raise internal(f'resourceVersion: Invalid value: "{text}": must be an unsigned integer')
+    return int(text)
+
+
+def _collection(query: Mapping[str, str], kind: Kind, namespace: str) -> ListOptions:
+    wanted = Wanted(
+        namespace,
+        selectors.labels(query.get("labelSelector", "")),
+        selectors.fields(query.get("fieldSelector", ""), kind.fields),
+    )
+    return ListOptions(
+        wanted,
+        limit=_integer(query, "limit"),
+        more=query.get("continue", ""),
+        version=query.get("resourceVersion", ""),
+        match=query.get("resourceVersionMatch", ""),
+        initial_events=_flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
+        bookmarks=_flag(query, "allowWatchBookmarks"),
+        seconds=_integer(query, "timeoutSeconds"),
+    )
+
+
+def _list_problems(options: ListOptions) -> list[Cause]:
+    problems: list[Cause] = []
+    if options.initial_events is not None:
+        problems.append(not_permitted("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if not options.match:
+        return problems
+    name = "resourceVersionMatch"
+    if not options.version:
+        problems.append(not_permitted(name, f"{name} is forbidden unless resourceVersion is provided"))
+    if options.more:
+        problems.append(not_permitted(name, f"{name} is forbidden when continue is provided"))
+    if options.match not in ("Exact", "NotOlderThan"):
+        problems.append(unsupported(name, f'"{options.match}"', "Exact", "NotOlderThan", ""))
+    if options.match == "Exact" and options.version == "0":
+        problems.append(not_permitted(name, f'{name} "exact" is forbidden for resourceVersion "0"'))
+    return problems
+
+
+def _watch_problems(options: ListOptions) -> list[Cause]:
+    name = "resourceVersionMatch"
+    if options.initial_events is None:
+        why = f"{name} is forbidden for watch unless sendInitialEvents is provided"
+        return [not_permitted(name, why)] if options.match else []
+    if options.match == "NotOlderThan":
+        return []
+    problems = [not_permitted(name, f"sendInitialEvents requires setting {name} to NotOlderThan")]
+    return [*problems, unsupported(name, f'"{options.match}"', "NotOlderThan")] if options.match else problems
+
+
+def _delete_from_body(body: bytes) -> DeleteOptions:
+    try:
+        return msgspec.json.decode(body, type=DeleteOptions)
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"the body is no DeleteOptions: {error}") from None
+
+
+def _delete_from_query(query: Mapping[str, str]) -> DeleteOptions:
+    grace = query.get("gracePeriodSeconds")
+    return DeleteOptions(
+        dry_run=(query["dryRun"],) if query.get("dryRun") else None,
+        grace_period_seconds=None if grace is None else _integer(query, "gracePeriodSeconds"),
+        propagation_policy=query.get("propagationPolicy"),
+        orphan_dependents=_flag(query, "orphanDependents") if "orphanDependents" in query else None,
+    )
+
+
+def _delete_problems(options: DeleteOptions) -> list[Cause]:
+    problems = _dry_run_problems(options.dry_run or ())
+    policy = options.propagation_policy
+    if policy is not None and options.orphan_dependents is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        problems.append(wrong("propagationPolicy", f'"{policy}"', why))
+    elif policy is not None and policy not in POLICIES:
+        problems.append(unsupported("propagationPolicy", f'"{policy}"', *POLICIES, "nil"))
+    return problems
+
+
+def _dry_run_problems(asked: tuple[str, ...]) -> list[Cause]:
+    if all(one == "All" for one in asked):
+        return []
+    return [unsupported("dryRun", msgspec.json.encode(asked).decode(), "All")]
+
+
+def _check(problems: list[Cause], options: str = "ListOptions") -> None:
+    if problems:
+        raise invalid_options(options, *problems)
+
+
+def _flag(query: Mapping[str, Any], name: str) -> bool:
+    return name in query and query[name].lower() not in ("false", "0")
+
+
+def _integer(query: Mapping[str, str], name: str) -> int:
+    text = query.get(name) or "0"
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(f'{name}: "{text}" is no integer') from None

@@ -1,0 +1,153 @@
+"""Registry: which kinds a server serves, and how each behaves.
+
+A `Kind` is a `Resource` and its habits, as kube-apiserver v1.36 has them; what is left out is the habit of custom
+resources. Kinds with several versions are served in one: there is no conversion yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from kedge.api.resource import Resource
+
+Names: TypeAlias = Literal["subdomain", "label", "path"]
+
+
+class Kind(Struct, frozen=True):
+    """One kind the server serves."""
+
+    resource: Resource
+    status: bool = True  # has /status: only what is written there changes it, and it changes nothing else
+    status_takes_metadata: bool = False  # labels, annotations and finalizers may be written along with the status
+    generation: bool = True  # counts the changes of what is wanted
+    generation_counts_annotations: bool = False
+    put_needs_version: bool = True  # a PUT without resourceVersion is refused
+    names: Names = "subdomain"
+    fields: Mapping[str, str] = field(default_factory=dict)  # for field selectors: path, and what a missing one is
+
+    @property
+    def subresources(self) -> tuple[str, ...]:
+        parts = ("status",) if self.status else ()
+        return (*parts, "finalize") if self.resource == NAMESPACES else parts
+
+
+class Registry:
+    """The kinds of one server. Built-in ones to begin with; more can be added while it runs."""
+
+    def __init__(self, kinds: Iterable[Kind] | None = None) -> None:
+        self._kinds: dict[tuple[str, str, str], Kind] = {}
+        self._groups: set[str] = set()
+        for kind in BUILT_IN if kinds is None else kinds:
+            self.add(kind)
+
+    def add(self, kind: Kind) -> None:
+        """Serve this kind, or serve it this way from now on."""
+        resource = kind.resource
+        self._groups.add(resource.group)
+        self._kinds[resource.group, resource.version, resource.plural] = kind
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        return self._kinds.get((group, version, plural))
+
+    def has_group(self, group: str) -> bool:
+        return group in self._groups
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(self._kinds.values())
+
+
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+PODS = Resource("", "v1", "Pod", "pods")
+
+# Habits: C cluster-scoped, s has /status, S has a strict /status (takes no metadata along), g counts generations,
+# a counts annotations too, v PUT needs the version.
+_TABLE = """
+-                             v1  ConfigMap                         configmaps                         -
+-                             v1  Endpoints                         endpoints                          -
+-                             v1  Event                             events                             -
+-                             v1  LimitRange                        limitranges                        -
+-                             v1  Namespace                         namespaces                         Cs
+-                             v1  Node                              nodes                              Cs
+-                             v1  PersistentVolume                  persistentvolumes                  Cs
+-                             v1  PersistentVolumeClaim             persistentvolumeclaims             s
+-                             v1  Pod                               pods                               sg
+-                             v1  PodTemplate                       podtemplates                       g
+-                             v1  ReplicationController             replicationcontrollers             sg
+-                             v1  ResourceQuota                     resourcequotas                     s
+-                             v1  Secret                            secrets                            -
+-                             v1  Service                           services                           s
+-                             v1  ServiceAccount                    serviceaccounts                    -
+admissionregistration.k8s.io  v1  MutatingWebhookConfiguration      mutatingwebhookconfigurations      Cgv
+admissionregistration.k8s.io  v1  ValidatingAdmissionPolicy         validatingadmissionpolicies        CSgv
+admissionregistration.k8s.io  v1  ValidatingAdmissionPolicyBinding  validatingadmissionpolicybindings  Cgv
+admissionregistration.k8s.io  v1  ValidatingWebhookConfiguration    validatingwebhookconfigurations    Cgv
+apiextensions.k8s.io          v1  CustomResourceDefinition          customresourcedefinitions          Csgv
+apiregistration.k8s.io        v1  APIService                        apiservices                        CSv
+apps                          v1  ControllerRevision                controllerrevisions                -
+apps                          v1  DaemonSet                         daemonsets                         sg
+apps                          v1  Deployment                        deployments                        sga
+apps                          v1  ReplicaSet                        replicasets                        sg
+apps                          v1  StatefulSet                       statefulsets                       sg
+autoscaling                   v2  HorizontalPodAutoscaler           horizontalpodautoscalers           s
+batch                         v1  CronJob                           cronjobs                           sg
+batch                         v1  Job                               jobs                               sg
+certificates.k8s.io           v1  CertificateSigningRequest         certificatesigningrequests         Cs
+coordination.k8s.io           v1  Lease                             leases                             v
+discovery.k8s.io              v1  EndpointSlice                     endpointslices                     ga
+networking.k8s.io             v1  Ingress                           ingresses                          sg
+networking.k8s.io             v1  IngressClass                      ingressclasses                     Cg
+networking.k8s.io             v1  NetworkPolicy                     networkpolicies                    g
+node.k8s.io                   v1  RuntimeClass                      runtimeclasses                     Cv
+policy                        v1  PodDisruptionBudget               poddisruptionbudgets               sgv
+rbac.authorization.k8s.io     v1  ClusterRole                       clusterroles                       C
+rbac.authorization.k8s.io     v1  ClusterRoleBinding                clusterrolebindings                C
+rbac.authorization.k8s.io     v1  Role                              roles                              -
+rbac.authorization.k8s.io     v1  RoleBinding                       rolebindings                       -
+scheduling.k8s.io             v1  PriorityClass                     priorityclasses                    Cg
+storage.k8s.io                v1  CSIDriver                         csidrivers                         Cv
+storage.k8s.io                v1  CSINode                           csinodes                           Cv
+storage.k8s.io                v1  CSIStorageCapacity                csistoragecapacities               -
+storage.k8s.io                v1  StorageClass                      storageclasses                     C
+storage.k8s.io                v1  VolumeAttachment                  volumeattachments                  CSv
+"""
+
+_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "CertificateSigningRequest": {"spec.signerName": ""},
+    "Event": {
+        **{f"involvedObject.{part}": "" for part in ("apiVersion", "fieldPath", "kind", "name", "namespace", "uid")},
+        "reason": "",
+        "type": "",
+    },
+    "Job": {"status.successful": "0"},
+    "Namespace": {"status.phase": ""},
+    "Node": {"spec.unschedulable": "false"},
+    "Pod": {
+        **{f"spec.{part}": "" for part in ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName")},
+        **{f"status.{part}": "" for part in ("nominatedNodeName", "phase", "podIP")},
+    },
+    "ReplicaSet": {"status.replicas": "0"},
+    "Secret": {"type": ""},
+}
+_PATH_NAMED = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+_LABEL_NAMED = ("Namespace", "Service")
+
+
+def _kind(row: str) -> Kind:
+    group, version, name, plural, habits = row.split()
+    names: Names = "path" if name in _PATH_NAMED else "label" if name in _LABEL_NAMED else "subdomain"
+    return Kind(
+        Resource(group.strip("-"), version, name, plural, namespaced="C" not in habits),
+        status="s" in habits.lower(),
+        status_takes_metadata="s" in habits,
+        generation="g" in habits,
+        generation_counts_annotations="a" in habits,
+        put_needs_version="v" in habits,
+        names=names,
+        fields=_FIELDS.get(name, {}),
+    )
+
+
+BUILT_IN = tuple(_kind(row) for row in _TABLE.strip().splitlines())

@@ -1,0 +1,200 @@
+"""Statuses: what the server says when it has no object to show.
+
+`Refused` is an answer on its way out: raise it anywhere below the server, and the client reads Kubernetes' own
+`Status`, with the code, reason, details and words kube-apiserver uses. Messages that there quote Go's parsers are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from kedge.api.resource import Resource
+from kedge.kube.errors import Cause
+
+MODIFIED_MEANWHILE = "the object has been modified; please apply your changes to the latest version and try again"
+PAGES_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+    "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+    "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+    "modified, or deleted between the time the first chunk was returned and now may show up in the list."
+)
+_MEDIA_TYPES = "the body of the request was in an unknown format - accepted media types include: "
+
+
+class Refused(Exception):
+    """The request is refused, for a reason the client is told."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: dict[str, Any] | None = None,
+        more: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self._reason = reason
+        self._details = details
+        self._more = more  # a continue token that may be used instead
+
+    def body(self) -> bytes:
+        """The Status, encoded."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {"continue": self._more} if self._more else {},
+            "status": "Failure",
+            "message": str(self),
+        }
+        if self._reason:
+            status["reason"] = self._reason
+        if self._details is not None:
+            status["details"] = self._details
+        return msgspec.json.encode(status | {"code": self.code})
+
+
+def deleted(resource: Resource, name: str, uid: str) -> bytes:
+    """The Status of success: the object was there, and is gone."""
+    details = {**_about(resource, name, resource.plural), "uid": uid}
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+    return msgspec.json.encode(status)
+
+
+def no_such_resource() -> Refused:
+    return Refused(404, "NotFound", "the server could not find the requested resource", details={})
+
+
+def not_found(resource: Resource, name: str) -> Refused:
+    return _refused(404, "NotFound", resource, name, f'{resource} "{name}" not found')
+
+
+def already_exists(resource: Resource, name: str, *, being_deleted: bool = False) -> Refused:
+    why = "object is being deleted: " if being_deleted else ""
+    return _refused(409, "AlreadyExists", resource, name, f'{why}{resource} "{name}" already exists')
+
+
+def conflict(resource: Resource, name: str, why: str = MODIFIED_MEANWHILE) -> Refused:
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+    return _refused(409, "Conflict", resource, name, message)
+
+
+def precondition_failed(resource: Resource, name: str, why: str) -> Refused:
+    """A conflict with the preconditions of a delete, where Kubernetes names the kind and not the resource."""
+    kind = _dotted(resource.kind, resource.group)
+    message = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
+    return Refused(409, "Conflict", message, details=_about(resource, name, resource.kind))
+
+
+def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> Refused:
+    """The object breaks rules: each cause names the field and what is wrong with it."""
+    return _invalid(resource.kind, resource.group, name, causes)
+
+
+def invalid_options(kind: str, *causes: Cause) -> Refused:
+    """The options of the request (`ListOptions`, ...) break rules."""
+    return _invalid(kind, "meta.k8s.io", "", causes)
+
+
+def must_name_version(resource: Resource, name: str) -> Refused:
+    """A PUT of a kind that may only be replaced as read."""
+    cause = wrong("metadata.resourceVersion", "0", "must be specified for an update")
+    message = f'{resource} "{name}" is invalid: {cause.field}: {cause.message}'
+    details = {**_about(resource, name, resource.plural), "causes": _encoded([cause])}
+    return Refused(422, "Invalid", message, details=details)
+
+
+def bad_patch() -> Refused:
+    """A JSON patch that cannot be carried out; Kubernetes does not say which operation failed."""
+    return Refused(422, "Invalid", "the server rejected our request due to an error in our request", details={})
+
+
+def bad_request(message: str) -> Refused:
+    return Refused(400, "BadRequest", message)
+
+
+def forbidden(resource: Resource, name: str, why: str, *causes: Cause) -> Refused:
+    details = _about(resource, name, resource.plural)
+    if causes:
+        details["causes"] = _encoded(causes)
+    return Refused(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details=details)
+
+
+def too_old(message: str, *, more: str = "") -> Refused:
+    return Refused(410, "Expired", message, more=more)
+
+
+def not_there_yet(wanted: int, current: int) -> Refused:
+    """A resourceVersion from the future."""
+    message = f"Timeout: Too large resource version: {wanted}, current: {current}"
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    return Refused(504, "Timeout", message, details={"causes": causes, "retryAfterSeconds": 1})
+
+
+def not_allowed() -> Refused:
+    message = "the server does not allow this method on the requested resource"
+    return Refused(405, "MethodNotAllowed", message, details={})
+
+
+def unsupported_type(*accepted: str) -> Refused:
+    return Refused(415, "UnsupportedMediaType", _MEDIA_TYPES + ", ".join(accepted))
+
+
+def not_acceptable(available: str) -> Refused:
+    message = f"406: Not Acceptable\n\nAvailable representations: {available}"
+    return Refused(406, "NotAcceptable", message, details={})
+
+
+def internal(message: str) -> Refused:
+    """What kube-apiserver answers with 500 and no reason, though the client is to blame."""
+    return Refused(500, "", message)
+
+
+# Causes, as Kubernetes words them
+
+
+def wrong(field: str, value: str, why: str) -> Cause:
+    """`value` is as JSON writes it."""
+    return Cause(field, f"Invalid value: {value}: {why}", "FieldValueInvalid")
+
+
+def required(field: str, why: str) -> Cause:
+    return Cause(field, f"Required value: {why}", "FieldValueRequired")
+
+
+def not_permitted(field: str, why: str) -> Cause:
+    return Cause(field, f"Forbidden: {why}", "FieldValueForbidden")
+
+
+def unsupported(field: str, value: str, *supported: str) -> Cause:
+    known = ", ".join(f'"{one}"' for one in supported)
+    return Cause(field, f"Unsupported value: {value}: supported values: {known}", "FieldValueNotSupported")
+
+
+def _refused(code: int, reason: str, resource: Resource, name: str, message: str) -> Refused:
+    return Refused(code, reason, message, details=_about(resource, name, resource.plural))
+
+
+def _invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> Refused:
+    said = [f"{cause.field}: {cause.message}" for cause in causes]
+    what = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
+    about = {"name": name, "group": group, "kind": kind}
+    details = {key: value for key, value in about.items() if value} | {"causes": _encoded(causes)}
+    return Refused(422, "Invalid", f'{_dotted(kind, group)} "{name}" is invalid: {what}', details=details)
+
+
+def _about(resource: Resource, name: str, kind: str) -> dict[str, Any]:
+    about = {"name": name, "group": resource.group, "kind": kind}
+    return {key: value for key, value in about.items() if value}
+
+
+def _dotted(kind: str, group: str) -> str:
+    return f"{kind}.{group}" if group else kind
+
+
+def _encoded(causes: Sequence[Cause]) -> list[dict[str, str]]:
+    return [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]

@@ -1,0 +1,77 @@
+"""Validation: what is wrong with an object's metadata, field by field.
+
+Only what is common to all kinds: names, labels, annotations, finalizers, owners. There are no schemas yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from kedge.embedded.naming import is_finalizer, key_problems, name_problems, value_problems
+from kedge.embedded.registry import Kind
+from kedge.embedded.statuses import invalid, not_permitted, required, wrong
+from kedge.embedded.store import Untyped
+from kedge.kube.errors import Cause
+
+
+def check(kind: Kind, obj: Untyped) -> None:
+    """Refuse an object whose metadata breaks a rule, naming every field that does."""
+    if causes := list(_problems(kind, obj["metadata"])):
+        raise invalid(kind.resource, obj["metadata"].get("name", ""), causes)
+
+
+def check_change(kind: Kind, old: Untyped, new: Untyped) -> None:
+    """Refuse a change of what may not be changed."""
+    if causes := list(_forbidden_changes(old["metadata"], new["metadata"])):
+        raise invalid(kind.resource, old["metadata"]["name"], causes)
+
+
+def _problems(kind: Kind, metadata: Untyped) -> Iterator[Cause]:
+    yield from _name(kind, metadata)
+    for key, value in metadata.get("labels", {}).items():
+        yield from _wrong("metadata.labels", key, key_problems(key))
+        yield from _wrong("metadata.labels", value, value_problems(value))
+    for key in metadata.get("annotations", {}):
+        yield from _wrong("metadata.annotations", key, key_problems(key.lower()))
+    for index, finalizer in enumerate(metadata.get("finalizers", [])):
+        yield from _wrong("metadata.finalizers", finalizer, key_problems(finalizer))
+        if not is_finalizer(finalizer):
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            yield from _wrong(f"metadata.finalizers[{index}]", finalizer, [why])
+    for owner in metadata.get("ownerReferences", []):
+        for part in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(part):
+                yield from _wrong(f"metadata.ownerReferences.{part}", "", ["must not be empty"])
+
+
+def _name(kind: Kind, metadata: Untyped) -> Iterator[Cause]:
+    name, start = metadata.get("name", ""), metadata.get("generateName", "")
+    if not name:
+        yield required("metadata.name", "name or generateName is required")
+        return
+    if start:
+        # A dash at the end is fine: more of the name comes behind it.
+        whole = start[:-1] + "a" if start.endswith("-") else start
+        yield from _wrong("metadata.generateName", start, name_problems(whole, kind.names))
+    yield from _wrong("metadata.name", name, name_problems(name, kind.names))
+
+
+def _forbidden_changes(old: Untyped, new: Untyped) -> Iterator[Cause]:
+    for field in ("uid", "deletionTimestamp"):
+        if new.get(field, old.get(field)) != old.get(field):
+            yield from _wrong(f"metadata.{field}", new[field], ["field is immutable"])
+    added = [name for name in new.get("finalizers", []) if name not in old.get("finalizers", [])]
+    if added and old.get("deletionTimestamp"):
+        shown = ", ".join(map(_quoted, added))
+        why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
+        yield not_permitted("metadata.finalizers", why)
+
+
+def _wrong(field: str, value: str, problems: Iterable[str]) -> Iterator[Cause]:
+    return (wrong(field, _quoted(value), problem) for problem in problems)
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()

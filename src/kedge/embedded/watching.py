@@ -1,0 +1,175 @@
+"""Watching: the changes of a collection as lines, for one reader.
+
+A `Watch` says what it has to say to a `Sink`, within the write that caused it; when and how that reaches a reader is
+the sink's business, and so is time: bookmarks and the end of the watch are for the sink to ask for.
+
+    watch = server.watch(request)        # or a Response, if it was refused
+    for line in watch.open(sink): ...    # what comes first; from here on the sink is told of changes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from msgspec import Struct
+
+from kedge.embedded import forms
+from kedge.embedded.forms import Form
+from kedge.embedded.options import ListOptions
+from kedge.embedded.options import number as parse_number
+from kedge.embedded.registry import Kind
+from kedge.embedded.selectors import Wanted
+from kedge.embedded.statuses import Refused, not_there_yet, too_old
+from kedge.embedded.store import Change, Forgotten, Lines, Store, Version, encode
+from kedge.kube.codec import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED
+
+
+class Sink(Protocol):
+    """Where the lines of a watch go."""
+
+    def push(self, line: bytes) -> None:
+        """One more line."""
+        ...
+
+    def cut(self, why: str) -> None:
+        """The connection is lost, with all that was under way."""
+        ...
+
+
+class Begin(Struct, frozen=True):
+    """Where a watch begins: with everything there is, or with the changes after a version."""
+
+    everything: bool
+    after: int
+    mark_end: bool = False  # of everything, with a bookmark
+
+
+class Watch:
+    """One watch. It hears of changes from `open` to `close`."""
+
+    def __init__(
+        self, store: Store, kind: Kind, form: Form, asked: ListOptions, *, seconds: float, opened: dict[Watch, None]
+    ) -> None:
+        """`opened` is where it stands while it is open, for the server to find it."""
+        self.seconds = seconds
+        self.bookmarks = asked.bookmarks
+        self._store = store
+        self._kind = kind
+        self._form = form
+        self._wanted = asked.wanted
+        self._begin = _begin(asked, store.number)
+        self._opened = opened
+        self._sink: Sink | None = None
+        self._stop: Callable[[], None] = _nothing
+
+    def open(self, sink: Sink) -> Iterator[bytes]:
+        """Tell the sink of changes from now on; gives the lines that come before them.
+
+        If it cannot begin where it was to, the last of these lines is the error, and there will be no others.
+        """
+        try:
+            first = self._first_lines()
+        except Refused as refused:
+            return iter((forms.event(ERROR, refused.body()),))
+        self._sink = sink
+        self._opened[self] = None
+        self._stop = self._store.all(self._kind).follow(self._see)
+        return first
+
+    @property
+    def is_open(self) -> bool:
+        return self._sink is not None
+
+    def close(self) -> None:
+        """Hear no more."""
+        self._stop()
+        self._stop = _nothing
+        self._sink = None
+        self._opened.pop(self, None)
+
+    def cut(self, why: str) -> None:
+        """Lose the connection."""
+        sink = self._sink
+        self.close()
+        if sink is not None:
+            sink.cut(why)
+
+    def bookmark(self, *, initial_events_end: bool = False) -> bytes:
+        """A line that says how far the server has got."""
+        mark = forms.bookmark(
+            self._kind.resource, self._form, self._store.number, initial_events_end=initial_events_end
+        )
+        return forms.event(BOOKMARK, mark)
+
+    def _first_lines(self) -> Iterator[bytes]:
+        begin = self._begin
+        if begin.after > self._store.number and begin.everything:
+            raise not_there_yet(begin.after, self._store.number)
+        if not begin.everything:
+            return iter(self._missed(begin.after))
+        versions = tuple(v for v in self._now() if self._wanted.selects(v))
+        end = (self.bookmark(initial_events_end=True),) if begin.mark_end else ()
+        return self._listed(versions, end)
+
+    def _now(self) -> Iterator[Version]:
+        return self._store.all(self._kind).at(self._store.number).within(self._wanted.prefix)
+
+    def _listed(self, versions: tuple[Version, ...], end: tuple[bytes, ...]) -> Iterator[bytes]:
+        """Lines made one by one as they are read: all at once they could be as large as the store."""
+        for version in versions:
+            yield forms.event(ADDED, forms.one(version.body, self._form))
+        yield from end
+
+    def _missed(self, after: int) -> list[bytes]:
+        try:
+            changes = self._store.all(self._kind).since(after)
+        except Forgotten as forgotten:
+            raise too_old(f"too old resource version: {after} ({forgotten.oldest})") from None
+        return [line for change in changes if (line := self._line(change, {})) is not None]
+
+    def _see(self, change: Change, lines: Lines) -> None:
+        # A watch that begins in the future is not told of what comes before.
+        if self._sink is None or change.version.number <= self._begin.after:
+            return
+        if (line := self._line(change, lines)) is not None:
+            self._sink.push(line)
+
+    def _line(self, change: Change, lines: Lines) -> bytes | None:
+        seen = as_seen(change, self._wanted)
+        if seen is None:
+            return None
+        if (seen, self._form) not in lines:
+            body = left(change) if seen == DELETED != change.type else change.version.body
+            lines[seen, self._form] = forms.event(seen, forms.one(body, self._form))
+        return lines[seen, self._form]
+
+
+def as_seen(change: Change, wanted: Wanted) -> str | None:
+    """What the change is to someone who wants only this: what leaves looks deleted, what enters looks new."""
+    before = change.previous is not None and wanted.matches(change.previous)
+    after = change.type != DELETED and wanted.matches(change.version)
+    if after:
+        return MODIFIED if before else ADDED
+    return DELETED if before else None
+
+
+def left(change: Change) -> bytes:
+    """What those are shown that an object has left: how it last was, under the number of the change."""
+    assert change.previous is not None, "only what was there can leave"
+    obj = change.previous.decode()
+    obj["metadata"]["resourceVersion"] = str(change.version.number)
+    return encode(obj)
+
+
+def _begin(asked: ListOptions, newest: int) -> Begin:
+    after = parse_number(asked.version) if asked.version else 0
+    if asked.initial_events:
+        return Begin(everything=True, after=after, mark_end=asked.bookmarks)
+    if asked.initial_events is None and after == 0:
+        return Begin(everything=True, after=0)
+    return Begin(everything=False, after=after or newest)
+
+
+def _nothing() -> None:
+    return None

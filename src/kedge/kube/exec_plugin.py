@@ -1,0 +1,129 @@
+"""Credential programs: an identity from a command that a kubeconfig names (`users[].user.exec`).
+
+Promises: one run at a time, off the event loop, with a time-out; its children end with it. What it prints stays
+secret; of what it complains about, errors show the end. Assumes no terminal unless there is one and the program insists
+(`interactiveMode: Always`), because nobody watches a controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from msgspec import Struct
+
+from kedge.kube import exec_credential
+from kedge.kube.clock import Clock
+from kedge.kube.credentials import Credentials, CredentialsFailed, Unprinted
+from kedge.kube.exec_credential import ClusterInfo
+from kedge.kube.refreshing import Issued, Refreshing
+
+RUN_AGAIN = 5.0
+"""Seconds between two runs at least, whatever the server answers."""
+INFO = "KUBERNETES_EXEC_INFO"
+_TAIL = 800
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def at_terminal() -> bool:
+    """Whether somebody could answer a question."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+class ExecPlugin(Unprinted, Struct, frozen=True):
+    """A program that logs in, and how to run it."""
+
+    where: str
+    command: str
+    api_version: str
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    always_interactive: bool = False
+    install_hint: str = ""
+    cluster: ClusterInfo | None = None
+    timeout: float = 60.0
+    terminal: Callable[[], bool] = at_terminal
+
+    def credentials(self, clock: Clock) -> Credentials:
+        return Refreshing(self.run, clock=clock, pause=RUN_AGAIN)
+
+    async def run(self) -> Issued:
+        """Run it once. Raises `CredentialsFailed`."""
+        interactive = self._interactive()
+        question = exec_credential.question(self.api_version, interactive=interactive, cluster=self.cluster)
+        process = await self._start({**os.environ, **dict(self.env), INFO: question}, interactive)
+        printed = await self._finish(process, group=not interactive)
+        try:
+            return exec_credential.issued(printed, api_version=self.api_version)
+        except ValueError as error:
+            raise self._failed(f"gave no credentials: {error}") from None
+
+    def _interactive(self) -> bool:
+        if not self.always_interactive:
+            return False
+        if not self.terminal():
+            raise self._failed(
+                "needs a terminal (interactiveMode: Always), and there is none: "
+                "use a program that logs in on its own, or a service account's token"
+            )
+        return True
+
+    async def _start(self, env: Mapping[str, str], interactive: bool) -> asyncio.subprocess.Process:
+        mine = None if interactive else asyncio.subprocess.DEVNULL
+        try:
+            return await asyncio.create_subprocess_exec(
+                self.command,
+                *self.args,
+                env=env,
+                stdin=mine,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=None if interactive else asyncio.subprocess.PIPE,
+                start_new_session=not interactive,  # so that its children can be ended with it
+            )
+        except FileNotFoundError:
+            raise self._failed(f"is not there: install it, or correct its path.{self._hint()}") from None
+        except OSError as error:
+            raise self._failed(f"cannot be run: {error.strerror}.{self._hint()}") from error
+
+    async def _finish(self, process: asyncio.subprocess.Process, *, group: bool) -> bytes:
+        try:
+            async with asyncio.timeout(self.timeout):
+                printed, complaint = await process.communicate()
+        except TimeoutError:
+            raise self._failed(f"did not finish within {self.timeout:g} s") from None
+        finally:
+            if process.returncode is None:
+                await _end(process, group=group)
+        if process.returncode:
+            said = self._end_of(complaint)
+            raise self._failed(f"failed with exit code {process.returncode}{said}{self._hint()}")
+        return printed
+
+    def _end_of(self, complaint: bytes | None) -> str:
+        """The end of what it complained about, without the values it was given in `env`."""
+        text = _CONTROL.sub("", (complaint or b"")[-4 * _TAIL :].decode(errors="replace")).strip()
+        for _, value in self.env:
+            text = text.replace(value, "…") if len(value) >= 6 else text
+        return f": {text[-_TAIL:]}" if text else " and said nothing"
+
+    def _hint(self) -> str:
+        return f" {_CONTROL.sub('', self.install_hint).strip()}" if self.install_hint else ""
+
+    def _failed(self, what: str) -> CredentialsFailed:
+        return CredentialsFailed(f"{self.where}: the credential program {self.command!r} {what}")
+
+
+async def _end(process: asyncio.subprocess.Process, *, group: bool) -> None:
+    with suppress(ProcessLookupError):
+        if group:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    with suppress(TimeoutError):  # something that fled from its group may still hold the pipes
+        async with asyncio.timeout(1):
+            await process.wait()

@@ -1,0 +1,81 @@
+"""Health: `/healthz`, `/readyz` and `/metrics` over HTTP, for whoever runs the process.
+
+`/healthz` answers as long as the event loop turns: a component that crashes ends the process, so there is nothing
+else to ask. `/readyz` lists every check, a line each, and is 503 while one that is required fails; the others are
+there to be read. Serves no secrets and takes no input, but still only listens where it is told to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from msgspec import Struct
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+
+class Address(Struct, frozen=True):
+    """Where to listen. The default reaches this machine only; `::` or `0.0.0.0` every network. Port 0: any free."""
+
+    host: str = "127.0.0.1"
+    port: int = 8081
+
+
+class Check(Struct, frozen=True):
+    """One thing that may be wrong: an empty problem is none."""
+
+    name: str
+    problem: str = ""
+    required: bool = True
+
+    @property
+    def line(self) -> str:
+        if not self.problem:
+            return f"[+] {self.name} ok"
+        return f"[{'-' if self.required else '~'}] {self.name}: {self.problem}"
+
+
+def is_ready(checks: list[Check]) -> bool:
+    return not any(check.problem and check.required for check in checks)
+
+
+class Health:
+    """Answers for one process. `checks` is asked anew each time."""
+
+    def __init__(self, checks: Callable[[], list[Check]], registry: CollectorRegistry) -> None:
+        self._checks = checks
+        self._registry = registry
+
+    @asynccontextmanager
+    async def serve(self, address: Address) -> AsyncIterator[str]:
+        """Listen until the context is left; gives the URL. Raises OSError if the address cannot be had."""
+        app = web.Application()
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._metrics)
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, address.host, address.port).start()
+            host, port = runner.addresses[0][:2]
+            yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        finally:
+            await runner.cleanup()
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        checks = self._checks()
+        ready = is_ready(checks)
+        lines = [check.line for check in checks] + ["ready" if ready else "not ready"]
+        return web.Response(text="\n".join(lines) + "\n", status=200 if ready else 503)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        # Thousands of label sets take a tenth of a second to write, and reading /proc blocks: not on the loop.
+        body = await asyncio.to_thread(encode, self._registry)
+        return web.Response(body=body, headers={"Content-Type": content_type})

@@ -1,0 +1,137 @@
+"""Writes: what a piece of work has written, and whether the caches show it yet.
+
+A decision made on a cache that does not show our own last write would make that write again, or undo it. So every
+write made through a `Cluster` is noted twice: with each cache of its kind, which then owes it (`OwnWrites`), and in the
+`Footprint` of the reconcile that made it. The controller does not call that reconcile again for the same key before
+its footprint shows. Nobody has to think of it.
+
+A write whose answer was lost may have happened or not; what the caches show of that object counts as old until the
+server has been asked. A delete is shown when the object is gone, is another one, or is on its way out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Generic, TypeVar
+
+from kedge.api.meta import ObjectMeta
+from kedge.kube.cache import Cache
+from kedge.kube.store import Change
+
+T = TypeVar("T")
+
+_UNKNOWN = str(2**63)  # a version no watch will ever bring: only asking the server settles it
+
+
+class OwnWrites(Generic[T]):
+    """What one cache owes us. Made together with the cache: it must not miss a change."""
+
+    def __init__(self, cache: Cache[T]) -> None:
+        self._cache = cache
+        self._leaving: dict[tuple[str, str], tuple[str, asyncio.Event]] = {}
+        cache.on_change(self._changed)
+
+    def wrote(self, meta: ObjectMeta) -> None:
+        """The server answered a write with this."""
+        self._cache.wrote(meta)
+        _touch(self, meta.name, meta.namespace)
+
+    def removed(self, name: str, namespace: str | None, uid: str | None) -> None:
+        """The server took our delete of this object; without a uid, of the one the cache shows."""
+        found = self._cache.get(name, namespace)
+        if found is None:
+            return
+        meta = self._cache.codec.meta(found)
+        gone = uid or meta.uid
+        if not _leaves(meta, gone):
+            waiting = self._leaving.get((namespace or "", name))
+            if waiting is None or waiting[0] != gone:
+                self._leaving[namespace or "", name] = (gone, asyncio.Event())
+            _touch(self, name, namespace)
+
+    def in_doubt(self, name: str, namespace: str | None) -> None:
+        """A write of this object may have happened: there was no answer."""
+        self._cache.wrote(ObjectMeta(name=name, namespace=namespace, resource_version=_UNKNOWN))
+        _touch(self, name, namespace)
+
+    def shown(self, name: str, namespace: str | None) -> bool:
+        """Whether the cache shows all we wrote of this object."""
+        return (namespace or "", name) not in self._leaving and self._cache.caught_up(name, namespace)
+
+    async def settle(self, name: str, namespace: str | None, within: float) -> None:
+        """Wait until the cache shows it; if that takes too long, have it ask the server."""
+        leaving = self._leaving.get((namespace or "", name))
+        if leaving is not None and not await _set(leaving[1], within):
+            del self._leaving[namespace or "", name]
+            self.in_doubt(name, namespace)
+            within = 0.0
+        await self._cache.catch_up(name, namespace, within=within)
+
+    def _changed(self, change: Change[T]) -> None:
+        if not self._leaving:
+            return
+        meta = self._cache.codec.meta(change.object)
+        key = (meta.namespace or "", meta.name)
+        leaving = self._leaving.get(key)
+        if leaving is not None and (change.new is None or _leaves(meta, leaving[0])):
+            del self._leaving[key]
+            leaving[1].set()
+
+
+class Footprint:
+    """The objects one piece of work wrote to."""
+
+    def __init__(self) -> None:
+        self._touched: dict[tuple[OwnWrites[Any], str, str | None], None] = {}
+
+    def add(self, owed: OwnWrites[Any], name: str, namespace: str | None) -> None:
+        self._touched[owed, name, namespace] = None
+
+    def shown(self) -> bool:
+        """Whether every cache shows all of it."""
+        return all(owed.shown(name, namespace) for owed, name, namespace in self._touched)
+
+    async def settle(self, within: float) -> None:
+        """Wait until every cache shows all of it. Raises `KubeError` if a server had to be asked, and failed."""
+        deadline = asyncio.get_running_loop().time() + within
+        for owed, name, namespace in self._touched:
+            if not owed.shown(name, namespace):
+                left = max(0.0, deadline - asyncio.get_running_loop().time())
+                await owed.settle(name, namespace, left)
+
+
+_footprint: ContextVar[Footprint | None] = ContextVar("footprint", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[Footprint]:
+    """Note every write made inside, also by tasks started inside."""
+    footprint = Footprint()
+    token = _footprint.set(footprint)
+    try:
+        yield footprint
+    finally:
+        _footprint.reset(token)
+
+
+def _touch(owed: OwnWrites[Any], name: str, namespace: str | None) -> None:
+    footprint = _footprint.get()
+    if footprint is not None:
+        footprint.add(owed, name, namespace)
+
+
+def _leaves(meta: ObjectMeta, uid: str) -> bool:
+    """Whether this is no longer the object with that uid, or is on its way out."""
+    return meta.uid != uid or meta.deletion_timestamp is not None
+
+
+async def _set(event: asyncio.Event, within: float) -> bool:
+    try:
+        async with asyncio.timeout(within):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True

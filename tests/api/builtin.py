@@ -1,0 +1,12 @@
+"""The built-in kinds Kedge knows."""
+
+from kedge.api import apiextensions, apps, batch, coordination, core, policy, rbac
+from kedge.api.meta import Value
+
+MODULES = (core, apps, batch, policy, coordination, apiextensions, rbac)
+BUILT_IN = [
+    kind
+    for module in MODULES
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, Value) and hasattr(kind, "resource")
+]

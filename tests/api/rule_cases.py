@@ -1,0 +1,220 @@
+"""Cases for CEL rules: what each accepts and refuses, at the node it stands on.
+
+A value of an object node completes the node's minimal form; a `Move` goes from one such value to another.
+"""
+
+from typing import Any, NamedTuple
+
+from api.cases import Node, Object, placed, sample
+
+
+class Move(NamedTuple):
+    """An update."""
+
+    old: Any
+    new: Any
+
+
+class RuleCase(NamedTuple):
+    """What a rule, known by its message, accepts and refuses."""
+
+    message: str
+    accepted: tuple[Any, ...]
+    refused: tuple[Any, ...]
+    kinds: str = ""
+    """Part of the kind's name, where a message stands in kinds of different shape."""
+
+
+def selector(**fields: str | Object) -> Object:
+    return {"group": "apps", "version": "v1", "kind": "Deployment", **fields}
+
+
+def namespace(**fields: str | Object) -> Object:
+    return {"group": "", "version": "v1", "kind": "Namespace", **fields}
+
+
+def select(*selectors: Object, **fields: Any) -> Object:
+    return {"resourceSelectors": list(selectors), **fields}
+
+
+def named(length: int) -> Object:
+    return {"metadata": {"name": "x" * length}}
+
+
+PICKY = "NamespaceWithResourceSelectors"
+OTHERS_NAMESPACE = {"group": "example.com", "version": "v1", "kind": "Namespace"}
+SPREAD = {"topologySpreadConstraints": [{"topologyKey": "x"}]}
+TOLERATE = {"tolerations": [{"key": "x"}]}
+N = {"placementType": "PickN", "numberOfClusters": 0}
+FIXED = {"placementType": "PickFixed"}
+ALL = {"placementType": "PickAll"}
+APPROVAL = {"type": "Approval"}
+WAIT = {"type": "TimedWait", "waitTime": "1h"}
+
+RULES = (
+    RuleCase("metadata.name must have at most 63 characters", (named(63),), (named(64),)),
+    RuleCase("metadata.name must have at most 127 characters", (named(64), named(127)), (named(128),)),
+    RuleCase(
+        "placement type is immutable",
+        (Move(N, {**N, "numberOfClusters": 5}), Move({}, ALL)),
+        (Move(ALL, N), Move({}, FIXED), Move(FIXED, {})),
+    ),
+    RuleCase(
+        "placementType PickFixed takes the clusters that are named: remove affinity, numberOfClusters, "
+        "topologySpreadConstraints and tolerations",
+        ({**FIXED, "clusterNames": ["a"]}, FIXED, {**FIXED, "tolerations": [], "topologySpreadConstraints": []}),
+        ({**FIXED, "affinity": {}}, {**FIXED, "numberOfClusters": 1}, {**FIXED, **SPREAD}, {**FIXED, **TOLERATE}),
+    ),
+    RuleCase(
+        "placementType PickAll takes every cluster that fits: remove clusterNames, numberOfClusters and "
+        "topologySpreadConstraints",
+        (ALL, {**ALL, "affinity": {}, **TOLERATE}, {**ALL, "clusterNames": []}),
+        ({"clusterNames": ["a"]}, {**ALL, "numberOfClusters": 1}, {**ALL, **SPREAD}),
+    ),
+    RuleCase(
+        "placementType PickN takes so many clusters that fit: set numberOfClusters, and remove clusterNames",
+        (N, {**N, "affinity": {}, **SPREAD, **TOLERATE}),
+        ({"placementType": "PickN"}, {**N, "clusterNames": ["a"]}),
+    ),
+    RuleCase(
+        "value must be empty when operator is Exists",
+        ([{"operator": "Exists"}, {"operator": "Exists", "key": "x", "value": ""}, {"key": "x", "value": "y"}],),
+        ([{"key": "x"}, {"operator": "Exists", "key": "x", "value": "y"}],),
+    ),
+    RuleCase(
+        "operator must be Exists when key is empty",
+        ([{"operator": "Exists"}, {"operator": "Exists", "key": ""}, {"key": "x"}],),
+        ([{}], [{"key": "x"}, {"operator": "Equal", "key": "", "value": "y"}]),
+    ),
+    RuleCase(
+        "name and labelSelector are mutually exclusive in a resource selector",
+        ([selector(name="a"), selector(labelSelector={}), selector(), selector(name="", labelSelector={})],),
+        ([selector(), selector(name="a", labelSelector={})],),
+    ),
+    RuleCase(
+        "at most one resource selector may have selectionScope NamespaceWithResourceSelectors",
+        (
+            select(namespace(name="a", selectionScope=PICKY), selector()),
+            select(selector(selectionScope=PICKY), selector(selectionScope=PICKY)),
+        ),
+        (select(namespace(name="a", selectionScope=PICKY), namespace(name="b", selectionScope=PICKY)),),
+    ),
+    RuleCase(
+        "a resource selector with selectionScope NamespaceWithResourceSelectors must give the namespace by name",
+        (select(namespace(name="a", selectionScope=PICKY)), select(namespace())),
+        (
+            select(namespace(selectionScope=PICKY)),
+            select(namespace(name="", selectionScope=PICKY)),
+            select(namespace(labelSelector={}, selectionScope=PICKY)),
+        ),
+    ),
+    RuleCase(
+        "a resource selector with selectionScope NamespaceWithResourceSelectors must be the only one of kind Namespace",
+        (
+            select(namespace(name="a", selectionScope=PICKY), selector(), OTHERS_NAMESPACE),
+            select(namespace(), namespace()),
+        ),
+        (select(namespace(name="a", selectionScope=PICKY), selector(), namespace(name="b")),),
+    ),
+    RuleCase(
+        "policy cannot be removed once set",
+        (Move({}, {"policy": {}}), Move({"policy": {}}, {"policy": TOLERATE}), Move({}, {"revisionHistoryLimit": 5})),
+        (Move({"policy": {}}, {}),),
+    ),
+    RuleCase(
+        "statusReportingScope is immutable",
+        (
+            Move(
+                select(namespace(), statusReportingScope="NamespaceAccessible"),
+                select(namespace(name="a"), statusReportingScope="NamespaceAccessible"),
+            ),
+            Move({}, {"statusReportingScope": "ClusterScopeOnly"}),
+        ),
+        (
+            Move(select(namespace()), select(namespace(), statusReportingScope="NamespaceAccessible")),
+            Move(select(namespace(), statusReportingScope="NamespaceAccessible"), select(namespace())),
+        ),
+    ),
+    RuleCase(
+        "statusReportingScope NamespaceAccessible needs exactly one resource selector of kind Namespace",
+        (
+            select(namespace(), selector(), OTHERS_NAMESPACE, statusReportingScope="NamespaceAccessible"),
+            select(namespace(), namespace()),
+        ),
+        (
+            select(selector(), statusReportingScope="NamespaceAccessible"),
+            select(namespace(name="a"), namespace(name="b"), statusReportingScope="NamespaceAccessible"),
+        ),
+    ),
+    RuleCase(
+        "strategy type External is final: what an outside run has moved cannot be handed back",
+        (Move("RollingUpdate", "External"), Move("External", "External")),
+        (Move("External", "RollingUpdate"),),
+    ),
+    RuleCase(
+        "destination must be set when type is Mirror, and only then",
+        ({"type": "Mirror", "destination": "WorkAPI"}, {"type": "Disabled"}, {}),
+        ({"type": "Mirror"}, {"type": "Disabled", "destination": "WorkAPI"}),
+    ),
+    RuleCase(
+        "a task of type Approval takes no waitTime",
+        ([APPROVAL, WAIT],),
+        ([WAIT, {"type": "Approval", "waitTime": "1h"}],),
+    ),
+    RuleCase("a task of type TimedWait needs a waitTime", ([WAIT, APPROVAL],), ([APPROVAL, {"type": "TimedWait"}],)),
+    RuleCase("a task before a stage takes no waitTime", ([APPROVAL],), ([{"type": "Approval", "waitTime": "1h"}],)),
+    RuleCase("a task before a stage must be of type Approval", ([APPROVAL],), ([{"type": "TimedWait"}],)),
+    RuleCase("maxConcurrency must be 1 or more, or a percentage", (1, 100, "1%"), (0, -1)),
+    RuleCase(
+        "a run cannot go from state Initialize to Stop",
+        (Move({"state": "Initialize"}, {"state": "Run"}), Move({"state": "Run"}, {"state": "Stop"})),
+        (Move({"state": "Initialize"}, {"state": "Stop"}),),
+    ),
+    RuleCase(
+        "a run cannot go from state Run to Initialize",
+        (Move({"state": "Run"}, {"state": "Stop"}), Move({"state": "Initialize"}, {"state": "Initialize"})),
+        (Move({"state": "Run"}, {"state": "Initialize"}),),
+    ),
+    RuleCase(
+        "a run cannot go from state Stop to Initialize",
+        (Move({"state": "Stop"}, {"state": "Run"}), Move({"state": "Stop"}, {"state": "Stop"})),
+        (Move({"state": "Stop"}, {"state": "Initialize"}),),
+    ),
+    RuleCase("placementName is immutable", (Move("a", "a"),), (Move("a", "b"),)),
+    RuleCase("stagedRolloutStrategyName is immutable", (Move("a", "a"),), (Move("a", "b"),)),
+    RuleCase("resourceSnapshotIndex is immutable", (Move("1", "1"),), (Move("1", "2"),)),
+    RuleCase(
+        "spec is immutable",
+        (Move({"placementName": "a"}, {"placementName": "a"}),),
+        (
+            Move({"placementName": "a"}, {"placementName": "b"}),
+            Move({"stagedRolloutStrategyName": "a"}, {"stagedRolloutStrategyName": "b"}),
+            Move({"resourceSnapshotIndex": "1"}, {"resourceSnapshotIndex": "2"}),
+        ),
+        kinds="UpdateRun",
+    ),
+    RuleCase(
+        "spec is immutable",
+        (Move({"targetStage": "a"}, {"targetStage": "a"}),),
+        (
+            Move({"targetStage": "a"}, {"targetStage": "b"}),
+            Move({"parentStageRollout": "a"}, {"parentStageRollout": "b"}),
+        ),
+        kinds="ApprovalRequest",
+    ),
+)
+
+
+def rule_case(kind: str, message: str) -> RuleCase:
+    """The case of a rule."""
+    found = [case for case in RULES if case.message == message and case.kinds in kind]
+    assert len(found) == 1, f"{kind}: {len(found)} cases for the rule {message!r}"
+    return found[0]
+
+
+def completed(root: Node, path: str, node: Node, value: Any) -> Object:
+    """An object with a value at a rule's node."""
+    if not isinstance(value, dict):
+        return placed(root, path, value)
+    whole = sample(path, node) | value
+    return whole if path == "" else placed(root, path, whole)

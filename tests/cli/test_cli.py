@@ -1,0 +1,38 @@
+"""The `kedge` command."""
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from kedge.cli import main
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_the_demo_converges_in_good_times_and_bad() -> None:
+    shown = run("demo", "--objects", "8")
+    assert shown.count("8 of 8 stamped") == 2
+    assert "and says so: no answer: disconnected" in shown
+    assert "6 of 6 stamped" in shown
+    assert "agree on 6 objects" in shown
+
+
+@pytest.mark.parametrize("dialect", ["seed", "kubefleet"])
+def test_crds_are_printed_for_kubectl(dialect: str) -> None:
+    printed = list(yaml.safe_load_all(run("crds", "--dialect", dialect)))
+    assert {document["kind"] for document in printed} == {"CustomResourceDefinition"}
+    assert "clusterresourceplacements.placement.kubernetes-fleet.io" in {item["metadata"]["name"] for item in printed}
+
+
+def test_the_seed_dialect_is_the_default() -> None:
+    assert run("crds") == run("crds", "--dialect", "seed") != run("crds", "--dialect", "kubefleet")
+
+
+def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
+    result = CliRunner().invoke(main, ["crds", "--dialect", "klingon"])
+    assert result.exit_code == 2
+    assert "seed" in result.output

@@ -1,0 +1,46 @@
+"""Paths: what `Resource.path` writes is read back, and nothing else is taken for a place."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from embedded.world import unhurried
+from kedge.api.resource import Resource
+from kedge.embedded.paths import Place, parse
+
+WORDS = st.text(alphabet="abz09.-_:/% é", min_size=1, max_size=8)
+PLAIN = st.sampled_from(["pods", "things", "nodes"])
+
+
+@unhurried
+@given(st.sampled_from(["", "apps", "t.io"]), PLAIN, WORDS, WORDS, st.sampled_from([None, "status", "scale"]))
+def test_what_a_resource_writes_is_read_back(
+    group: str, plural: str, namespace: str, name: str, subresource: str | None
+) -> None:
+    resource = Resource(group, "v1", "Kind", plural)
+    path = resource.path(namespace, name, subresource)
+    assert parse(path) == Place(group, "v1", plural, namespace, name, subresource or "")
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("/api/v1/pods", Place("", "v1", "pods")),
+        ("/api/v1/namespaces", Place("", "v1", "namespaces")),
+        ("/api/v1/namespaces/shop", Place("", "v1", "namespaces", "", "shop")),
+        ("/api/v1/namespaces/shop/status", Place("", "v1", "namespaces", "", "shop", "status")),
+        ("/api/v1/namespaces/shop/finalize", Place("", "v1", "namespaces", "", "shop", "finalize")),
+        ("/api/v1/namespaces/shop/pods", Place("", "v1", "pods", "shop")),
+        ("/api/v1/namespaces/shop/pods/", Place("", "v1", "pods", "shop")),
+        ("/apis/apps/v1/namespaces/shop/deployments/web", Place("apps", "v1", "deployments", "shop", "web")),
+        ("/apis/t.io/v1/things/a/b/c", Place("t.io", "v1", "things", "", "a", "b/c")),
+        ("/api", None),
+        ("/api/v1", None),
+        ("/apis/apps", None),
+        ("/apis/apps/v1", None),
+        ("/version", None),
+        ("/", None),
+    ],
+)
+def test_paths_name_places(path: str, place: Place | None) -> None:
+    assert parse(path) == place

@@ -1,0 +1,29 @@
+"""The documentation is true."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kedge.cli import tutorial
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+
+def test_the_tutorial_shows_the_controller_that_is_tested() -> None:
+    shown = re.search(r"```python\n(class Stamper.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.DOTALL)
+    assert shown is not None
+    assert shown.group(1) in Path(tutorial.__file__).read_text()
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_every_page_is_in_the_menu() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text()
+    assert [page.name for page in PAGES if page.name not in menu] == []
