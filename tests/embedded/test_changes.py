@@ -7,6 +7,7 @@ import pytest
 from embedded.world import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    NAMESPACES,
     PODS,
     THINGS,
     World,
@@ -230,3 +231,12 @@ async def test_an_object_of_another_name_or_place_is_not_taken() -> None:
     for change in ({"name": "b"}, {"namespace": "kube-system"}):
         with pytest.raises(BadRequest, match="does not match the name"):
             await world.client.patch(CONFIG_MAPS, "a", MergePatch({"metadata": change}), "default")
+
+
+@virtually
+async def test_what_lives_in_no_namespace_is_never_given_one() -> None:
+    world = World()
+    made = await world.client.create(NAMESPACES, {"metadata": {"name": "shop", "namespace": "default"}})
+    patch = MergePatch({"metadata": {"namespace": "default"}})
+    assert await world.client.patch(NAMESPACES, "shop", patch) == made
+    assert "namespace" not in meta(made)

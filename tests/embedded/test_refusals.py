@@ -58,6 +58,7 @@ REFUSALS: list[tuple[Request, int, str, str, Any]] = [
     (ask("POST", "/api/v1/configmaps", NAMED), 405, "MethodNotAllowed", NO_METHOD, {}),
     (ask("DELETE", "/api/v1/configmaps"), 405, "MethodNotAllowed", NO_METHOD, {}),
     (ask("DELETE", "/api/v1/namespaces"), 405, "MethodNotAllowed", NO_METHOD, {}),
+    (ask("POST", "/version", {}), 405, "MethodNotAllowed", NO_METHOD, {}),
     (ask("HEAD", f"{CM}/a"), 405, "MethodNotAllowed", NO_METHOD, {}),
     (ask("DELETE", f"{DEPLOYMENTS}/a/status"), 405, "MethodNotAllowed", NO_METHOD, {}),
     (ask("PATCH", "/api/v1/namespaces/default/finalize", {}, MERGE), 405, "MethodNotAllowed", NO_METHOD, {}),

@@ -14,11 +14,11 @@ from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
-from kedge.kube.limits import Limiter
+from kedge.kube.limits import Limiter, Steps
 from kedge.kube.manager import Manager
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch
-from kedge.kube.queue import Key, RetryWait
+from kedge.kube.queue import Key
 from support.virtual import run
 
 OBJECTS, GOAL = 5, 8
@@ -37,7 +37,7 @@ class Counter:
         self.maps = cluster.cache(ConfigMap)
         self.written: list[tuple[str, int]] = []
         source = cluster.watch(self.maps)
-        self.controller = Controller("counter", self.reconcile, [source], wait=RetryWait(longest=2.0))
+        self.controller = Controller("counter", self.reconcile, [source], wait=Steps(0.005, 2.0))
 
     async def reconcile(self, key: Key) -> Outcome:
         seen = self.maps.get(key.name, key.namespace)
@@ -45,7 +45,7 @@ class Counter:
             return Outcome.done
         wanted = int(seen.data["n"]) + 1
         self.written.append((key.name, wanted))
-        await self.cluster.patch(ConfigMap, key.name, MergePatch({"data": {"n": str(wanted)}}), key.namespace)
+        await self.cluster.client.patch(ConfigMap, key.name, MergePatch({"data": {"n": str(wanted)}}), key.namespace)
         return Outcome.again(after=0.01)
 
 

@@ -52,12 +52,12 @@ class Bench:
 
     async def count_up(self, shown: str) -> object:
         patch = MergePatch({"data": {"n": str(int(shown) + 1)}})
-        return await self.cluster.patch(ConfigMap, "a", patch, "shop")
+        return await self.cluster.client.patch(ConfigMap, "a", patch, "shop")
 
     async def delete(self, shown: str) -> object:
         found = self.maps.get("a", "shop")
         assert found is not None
-        await self.cluster.delete(ConfigMap, "a", "shop", uid=found.metadata.uid)
+        await self.cluster.client.delete(ConfigMap, "a", "shop", uid=found.metadata.uid)
         return None
 
     def shown(self) -> list[str | None]:
@@ -93,6 +93,41 @@ def test_a_write_is_seen_before_the_next_decision() -> None:
         assert counted == [str(n) for n in range(len(counted))]  # never the same number twice
         assert bench.waits() > 0
         assert bench.gets() == 0  # the events came in time
+
+    run(main())
+
+
+def test_what_is_shown_already_is_not_waited_for() -> None:
+    async def main() -> None:
+        bench = Bench(lag=0.1)
+        await bench.wake(times=3, every=1)
+        assert bench.shown() == ["0", "1", "2"]
+        assert bench.waits() == 0
+
+    run(main())
+
+
+def test_what_was_written_for_keys_that_never_come_back_is_forgotten() -> None:
+    async def main() -> None:
+        bench = Bench(lag=0.1)
+
+        async def reconcile(key: Key) -> Outcome:
+            meta = {"name": key.name, "namespace": key.namespace}
+            await bench.cluster.client.apply(ConfigMap, {"metadata": meta}, manager="test")
+            return Outcome.done
+
+        controller = Controller("test", reconcile, [bench.signal])
+        controller._sweep_at = 5
+        tasks = [asyncio.create_task(bench.cluster.run()), asyncio.create_task(controller.run(rng=random.Random(1)))]
+        await bench.maps.synced()
+        for n in range(50):
+            bench.signal.wake(Key("hub", "shop", f"{n}"))
+            await asyncio.sleep(1)
+            assert len(controller._footprints) <= 6
+            controller._sweep_at = 5
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
     run(main())
 
@@ -206,10 +241,9 @@ def test_a_write_cut_short_by_the_time_limit_is_asked_for() -> None:
         bench = Bench(lag=60)
 
         async def cut_short(shown: str) -> object:
-            await bench.count_up(shown)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0):
-                    await bench.cluster.patch(ConfigMap, "a", MergePatch({"data": {"n": "9"}}), "shop")
+                    await bench.count_up(shown)
             return None
 
         bench.act = cut_short
@@ -238,12 +272,24 @@ def test_while_the_server_cannot_be_asked_nothing_is_decided() -> None:
     run(main())
 
 
+def test_a_cluster_that_was_let_go_is_not_waited_for() -> None:
+    async def main() -> None:
+        bench = Bench(lag=60)
+        with recording() as footprint:
+            await bench.count_up("0")
+        assert not footprint.shown()
+        await bench.cluster.close()
+        assert footprint.shown()
+
+    run(main())
+
+
 def test_a_dry_run_is_not_waited_for() -> None:
     async def main() -> None:
         bench = Bench(lag=60)
 
         async def dry(shown: str) -> object:
-            return await bench.cluster.patch(ConfigMap, "a", MergePatch({}), "shop", dry_run=True)
+            return await bench.cluster.client.patch(ConfigMap, "a", MergePatch({}), "shop", dry_run=True)
 
         bench.act = dry
         await bench.wake(times=3, every=0.5)
@@ -258,7 +304,9 @@ def test_writes_made_by_tasks_of_a_reconcile_count_too() -> None:
 
         async def in_a_task(shown: str) -> object:
             async with asyncio.TaskGroup() as tasks:
-                return tasks.create_task(bench.cluster.patch(ConfigMap, "a", MergePatch({"data": {"n": "7"}}), "shop"))
+                return tasks.create_task(
+                    bench.cluster.client.patch(ConfigMap, "a", MergePatch({"data": {"n": "7"}}), "shop")
+                )
 
         bench.act = in_a_task
         await bench.wake(times=2, every=0.1)
@@ -276,9 +324,9 @@ def test_created_applied_and_replaced_objects_are_waited_for_too() -> None:
         body = {"metadata": {"name": "a", "namespace": "shop"}}
         whole = untyped(ConfigMap.resource)
         for write in (
-            lambda: cluster.create(ConfigMap, body),
-            lambda: cluster.apply(ConfigMap, body, manager="test"),
-            lambda: cluster.apply(whole, body, manager="test"),
+            lambda: cluster.client.create(ConfigMap, body),
+            lambda: cluster.client.apply(ConfigMap, body, manager="test"),
+            lambda: cluster.client.apply(whole, body, manager="test"),
         ):
             with recording() as footprint:
                 await write()
@@ -297,7 +345,7 @@ def test_caches_of_other_namespaces_and_kinds_owe_nothing() -> None:
         cluster.cache(ConfigMap, "elsewhere")
         cluster.cache(Secret)
         with recording() as footprint:
-            await cluster.apply(ConfigMap, {"metadata": {"name": "a", "namespace": "shop"}}, manager="test")
+            await cluster.client.apply(ConfigMap, {"metadata": {"name": "a", "namespace": "shop"}}, manager="test")
         assert footprint.shown()
 
     run(main())
@@ -310,7 +358,7 @@ def test_a_write_that_was_never_sent_is_not_in_doubt() -> None:
         cluster.cache(ConfigMap)
         server.down = True
         with recording() as footprint, pytest.raises(KubeError):
-            await cluster.apply(ConfigMap, {"metadata": {"name": "a", "namespace": "shop"}}, manager="test")
+            await cluster.client.apply(ConfigMap, {"metadata": {"name": "a", "namespace": "shop"}}, manager="test")
         assert footprint.shown()
 
     run(main())

@@ -4,8 +4,8 @@ import asyncio
 import json
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -25,7 +25,6 @@ Trouble: TypeAlias = Callable[[Request], Awaitable[Response | None]]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kedge-system/leases"
 WRITE = Request("PATCH", "/api/v1/namespaces/shop/configmaps/web", body=b"{}")
-READ = Request("GET", "/api/v1/namespaces/shop/configmaps/web")
 
 
 class LeaseServer:
@@ -61,12 +60,13 @@ class LeaseServer:
         instead = await self.trouble(request) if self.trouble else None
         return instead or self._answer(request)
 
-    @asynccontextmanager
-    async def stream(self, request: Request, *, timeout: float, silence: float) -> AsyncIterator[ScriptedStream]:
-        yield ScriptedStream(200, [b"a line"])
+    def stream(
+        self, request: Request, *, timeout: float, silence: float
+    ) -> AbstractAsyncContextManager[ScriptedStream]:
+        raise NotImplementedError
 
     async def close(self) -> None:
-        self.asked.clear()
+        raise NotImplementedError
 
     def _answer(self, request: Request) -> Response:
         if request == WRITE:
@@ -690,31 +690,46 @@ async def test_whoever_lost_may_try_again() -> None:
     assert told == [True, False, True, False]
 
 
-# The fence
+@virtually
+async def test_the_switch_is_put_off_with_each_renewal_and_strikes_before_anyone_else_may_lead() -> None:
+    server, switch = LeaseServer(), RecordingSwitch()
+    leading = await until_leading(contender(server, switch=switch), Work(stopping=3))
+
+    async def slowly(request: Request) -> None:
+        await asyncio.sleep(0.5)
+
+    server.trouble = slowly
+    await asyncio.sleep(5)
+    server.trouble = a_hanging_server
+    with pytest.raises(LeadershipLost):
+        await leading
+    assert switch.strikes_at == [12.5, 2 + 12.5, 4 + 12.5]  # counted from when the renewal was asked for
+    assert switch.disarmed_at == [loop_time()]
 
 
 @virtually
-async def test_reading_needs_no_leadership() -> None:
-    server = LeaseServer()
-    server.put(holderIdentity="b")
-    acting = Fenced(server, contender(server))
-    assert (await acting.send(Request("GET", f"{PATH}/hub"), timeout=1)).status == 200
-    async with acting.stream(READ, timeout=1, silence=1) as stream:
-        assert [line async for line in stream.lines()] == [b"a line"]
-    with pytest.raises(NotLeading):
-        acting.stream(WRITE, timeout=1, silence=1)
-    await acting.close()
-    assert server.asked == []  # closed below, too
+async def test_the_switch_is_disarmed_when_waiting_ends() -> None:
+    server, switch = LeaseServer(), RecordingSwitch()
+    server.put(holderIdentity="b", leaseDurationSeconds=15, renewTime="1")
+    waiting = asyncio.create_task(contender(server, switch=switch).lead(Work()))
+    await asyncio.sleep(5)
+    await stop(waiting)
+    assert (switch.strikes_at, switch.disarmed_at) == ([], [5.0])
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_whoever_does_not_lead_may_not_write(method: str) -> None:
-    election = contender(LeaseServer())
-    with pytest.raises(NotLeading):
-        election.guard(Request(method, "/"))
+class RecordingSwitch:
+    def __init__(self) -> None:
+        self.strikes_at: list[float] = []
+        self.disarmed_at: list[float] = []
+
+    def put_off(self, seconds: float) -> None:
+        self.strikes_at.append(loop_time() + seconds)
+
+    def disarm(self) -> None:
+        self.disarmed_at.append(loop_time())
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_whatever_goes_wrong_two_never_lead_at_once(seed: int) -> None:
     """Contenders whose clocks run at different paces, before a server that hangs, breaks and refuses by turns."""
 
@@ -733,7 +748,7 @@ def test_whatever_goes_wrong_two_never_lead_at_once(seed: int) -> None:
                 leading = {each.identity for each in contenders if each.is_leading()}
                 assert len(leading) <= 1
                 leaders.update(leading)
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.2)
 
         async def go_on(election: Election) -> None:
             while True:
@@ -746,7 +761,7 @@ def test_whatever_goes_wrong_two_never_lead_at_once(seed: int) -> None:
         server.trouble = trouble
         contenders += [contender(server, name, rng=rng, ticks=pace(rng.uniform(1.0, 1.4))) for name in "abc"]
         tasks = [asyncio.create_task(look()), *(asyncio.create_task(go_on(each)) for each in contenders)]
-        done, _ = await asyncio.wait(tasks, timeout=3600, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(tasks, timeout=1800, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)

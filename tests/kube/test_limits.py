@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from kedge.kube.limits import Backoff, Limiter
+from kedge.kube.limits import Backoff, Limiter, Steps
 from support.virtual import run
 
 
@@ -74,7 +74,7 @@ def test_no_rate_is_no_limit() -> None:
 
 
 def test_pauses_grow_to_the_longest_and_start_anew() -> None:
-    backoff = Backoff(random.Random(1), first=1.0, longest=8.0)
+    backoff = Backoff(random.Random(1), Steps(first=1.0, longest=8.0))
     pauses = [backoff.next() for _ in range(6)]
     for pause, step in zip(pauses, [1, 2, 4, 8, 8, 8], strict=True):
         assert step / 2 <= pause <= step

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from kedge.kube.queue import LOW, NORMAL, Key, Queue, RetryWait
+from kedge.kube.limits import Steps
+from kedge.kube.queue import DEFAULT_WAIT, LOW, NORMAL, Key, Queue
 from support.virtual import run
 
 
@@ -16,8 +17,8 @@ def key(name: str, cluster: str = "hub") -> Key:
     return Key(cluster, "shop", name)
 
 
-def make(wait: RetryWait | None = None, per_cluster: int | None = None) -> Queue:
-    return Queue(rng=random.Random(1), wait=wait or RetryWait(), per_cluster=per_cluster)
+def make(wait: Steps | None = None, per_cluster: int | None = None) -> Queue:
+    return Queue(rng=random.Random(1), wait=wait or DEFAULT_WAIT, per_cluster=per_cluster)
 
 
 async def drain(queue: Queue) -> list[Key]:
@@ -204,7 +205,7 @@ def test_a_delayed_key_keeps_the_highest_priority_asked_for() -> None:
 
 def test_retries_wait_twice_as_long_each_time_up_to_the_longest() -> None:
     async def main() -> None:
-        queue = make(RetryWait(first=1, longest=60))
+        queue = make(Steps(first=1, longest=60))
         waits = []
         queue.add(key("a"))
         for _ in range(9):
@@ -220,11 +221,11 @@ def test_retries_wait_twice_as_long_each_time_up_to_the_longest() -> None:
 
 
 def test_waits_never_overflow() -> None:
-    assert RetryWait().after(10**6, random.Random(1)) <= 60
+    assert DEFAULT_WAIT.after(10**6, random.Random(1)) <= 60
 
 
 async def test_a_success_makes_the_next_failure_the_first_again() -> None:
-    queue = make(RetryWait(first=1))
+    queue = make(Steps(1, 60))
     for _ in range(5):
         queue.retry(key("a"))
     assert queue.failures(key("a")) == 5
@@ -235,7 +236,7 @@ async def test_a_success_makes_the_next_failure_the_first_again() -> None:
 
 def test_a_retry_keeps_the_priority_of_the_attempt() -> None:
     async def main() -> None:
-        queue = make(RetryWait(first=1))
+        queue = make(Steps(1, 60))
         queue.add(key("a"), priority=LOW)
         await queue.get()
         queue.retry(key("a"))

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kedge.kube.queue import Key, Queue, RetryWait
+from kedge.kube.queue import DEFAULT_WAIT, Key, Queue
 from support.virtual import VirtualLoop
 
 keys = st.builds(Key, st.sampled_from("abc"), st.none(), st.sampled_from("12345"))
@@ -75,7 +75,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = self.loop.run_until_complete(self.make())
 
     async def make(self) -> Queue:
-        return Queue(rng=random.Random(1), wait=RetryWait(), per_cluster=self.per_cluster)
+        return Queue(rng=random.Random(1), wait=DEFAULT_WAIT, per_cluster=self.per_cluster)
 
     def teardown(self) -> None:
         self.loop.close()

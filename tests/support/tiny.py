@@ -18,7 +18,10 @@ Objects = dict[str, dict[str, Any]]
 
 
 class Tiny:
-    """Objects by path. `lag` is how long events take, `latency` how long answers do; `down` answers nothing; `asked` is every request so far."""
+    """Objects by path; `asked` is every request so far.
+
+    `lag` is how long events take, `latency` how long answers do; while `down` it answers nothing.
+    """
 
     def __init__(self, lag: float = 0.01) -> None:
         self.objects: Objects = {}

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final, TextIO
 
 import yaml
@@ -22,6 +21,8 @@ from kedge.api.staged import (
     StagedUpdateRun,
     StagedUpdateStrategy,
 )
+
+_ONE_LINE: Final = 2**31 - 1  # as wide as libyaml goes
 
 KINDS: Final[tuple[type[Defined], ...]] = (
     MemberCluster,
@@ -44,10 +45,10 @@ def crds(dialect: Dialect = Dialect.seed) -> tuple[Crd, ...]:
 
 def print_crds(dialect: Dialect, stream: TextIO) -> None:
     """Every CustomResourceDefinition as YAML, one document each. A sentence or a rule stays on one line."""
-    yaml.dump_all(crds(dialect), stream, _Plain, explicit_start=True, sort_keys=False, width=math.inf)
+    yaml.dump_all(crds(dialect), stream, _Plain, explicit_start=True, sort_keys=False, width=_ONE_LINE)
 
 
-class _Plain(yaml.SafeDumper):
+class _Plain(yaml.CSafeDumper):
     """Writes equal parts out each time: references between them are hard to read and to diff."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # PyYAML's own name for the argument

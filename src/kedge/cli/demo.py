@@ -4,7 +4,8 @@ import asyncio
 import logging
 import random
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -24,8 +25,20 @@ BAR = 30
 
 def run(objects: int) -> None:
     """Show it, and fail if it does not converge."""
-    logging.getLogger("kedge").setLevel(logging.ERROR)  # the trouble is part of the show, and told there
-    asyncio.run(Demo(objects).tell())
+    with _without_warnings():
+        asyncio.run(Demo(objects).tell())
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """The trouble is part of the show, and told there."""
+    log = logging.getLogger("kedge")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 class Demo:

@@ -34,7 +34,7 @@ class Stamper:
             "resourceVersion": seen.metadata.resource_version,  # if it changed meanwhile, look again
             "annotations": {CHECKSUM: checksum(seen)},
         }
-        await self.cluster.apply(ConfigMap, {"metadata": meta}, manager="stamper")
+        await self.cluster.client.apply(ConfigMap, {"metadata": meta}, manager="stamper")
 
 
 def checksum(found: ConfigMap) -> str:

@@ -19,6 +19,8 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from kedge.embedded.feed import Feed
 from kedge.embedded.server import Server
 from kedge.kube.transport import JSON, ConnectionFailed, Request, Response, Stream
@@ -55,30 +57,30 @@ class InProcessTransport:
         self._feeds: dict[Feed, None] = {}
 
     async def send(self, request: Request, *, timeout: float) -> Response:
-        line = self._dial(timeout)
-        await line.cross()
+        trip = self._set_out(timeout)
+        await self._cross(trip)
         response = self.server.handle(request)
-        await line.cross()
+        await self._cross(trip)
         return response
 
     @asynccontextmanager
     async def stream(self, request: Request, *, timeout: float, silence: float) -> AsyncIterator[Stream]:
-        line = self._dial(timeout)
-        await line.cross()
+        trip = self._set_out(timeout)
+        await self._cross(trip)
         found = self.server.watch(request)
         if isinstance(found, Response):
-            await line.cross()
+            await self._cross(trip)
             yield _Whole(found)
             return
         rng = Random(self._rng.getrandbits(64))  # its own: what others hear does not change when this one hears
         feed = Feed(found, delay=lambda: rng.uniform(*self._delay), room=self._room)
         self._feeds[feed] = None
         try:
-            await line.cross()
+            await self._cross(trip)
             yield _Lines(feed, silence)
         finally:
             del self._feeds[feed]
-            feed.close()
+            feed.cut("the stream was left")
 
     def disconnect(self, why: str = "disconnected") -> None:
         """Cut everything under way, and refuse what comes, until `connect`."""
@@ -97,41 +99,35 @@ class InProcessTransport:
         self._closed = True
         self.disconnect("the transport is closed")
 
-    def trouble(self) -> str:
+    def _set_out(self, timeout: float) -> _Trip:
+        if why := self._trouble():
+            raise ConnectionFailed(why, sent=False)
+        return _Trip(self._era(), timeout)
+
+    async def _cross(self, trip: _Trip) -> None:
+        """Take the time it takes, one way. A request that is lost on its way may have arrived, for all one knows."""
+        takes = self._rng.uniform(*self._latency)
+        await asyncio.sleep(min(takes, trip.seconds_left))
+        trip.seconds_left -= takes
+        lost = "connection lost" if trip.era != self._era() else ""
+        late = "no answer in time" if trip.seconds_left < 0 else ""
+        if why := self._trouble() or lost or late:
+            raise ConnectionFailed(why, sent=True)
+
+    def _trouble(self) -> str:
         """Why nothing gets through now; empty if it does."""
         return self._down or ("" if self.server.running else "the server is stopped")
 
-    def _dial(self, timeout: float) -> _Line:
-        if why := self.trouble():
-            raise ConnectionFailed(why, sent=False)
-        return _Line(self, timeout)
-
-    @property
-    def generation(self) -> tuple[int, int]:
+    def _era(self) -> tuple[int, int]:
         """Changes whenever everything under way is lost."""
         return self._cuts, self.server.starts
 
-    def draw_latency(self) -> float:
-        return self._rng.uniform(*self._latency)
 
+class _Trip(Struct):
+    """One request's way there and back."""
 
-class _Line:
-    """One request's way there and back, within its time-out."""
-
-    def __init__(self, transport: InProcessTransport, timeout: float) -> None:
-        self._transport = transport
-        self._generation = transport.generation
-        self._left = timeout
-
-    async def cross(self) -> None:
-        """Take the time it takes, one way. A request that is lost on its way may have arrived, for all one knows."""
-        takes = self._transport.draw_latency()
-        await asyncio.sleep(min(takes, self._left))
-        if why := self._transport.trouble() or (self._generation != self._transport.generation and "connection lost"):
-            raise ConnectionFailed(why, sent=True)
-        if takes > self._left:
-            raise ConnectionFailed("no answer in time", sent=True)
-        self._left -= takes
+    era: tuple[int, int]
+    seconds_left: float
 
 
 class _Whole:
@@ -170,19 +166,19 @@ class _Lines:
         return b"".join([line + b"\n" async for line in self.lines()])
 
     async def lines(self) -> AsyncIterator[bytes]:
-        for count in itertools.count(1):
-            line = await self._next()
-            if line is None:
+        turns = itertools.cycle(range(_LINES_PER_TURN))
+        while True:
+            for line in self._feed.here():
+                yield line
+                if next(turns) == 0:
+                    await asyncio.sleep(0)  # a long list must not keep everyone else waiting
+            if self._feed.ended:
                 return
-            yield line
-            if count % _LINES_PER_TURN == 0:
-                await asyncio.sleep(0)  # a long list must not keep everyone else waiting
+            await self._wait()
 
-    async def _next(self) -> bytes | None:
-        if self._feed.is_ready:
-            return await self._feed.next()
+    async def _wait(self) -> None:
         try:
             async with asyncio.timeout(self._silence):
-                return await self._feed.next()
+                await self._feed.wait()
         except TimeoutError:
             raise ConnectionFailed(f"nothing came for {self._silence:g} s", sent=True) from None

@@ -11,11 +11,10 @@ from kedge.embedded.registry import NAMESPACES, Kind
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.store import Untyped, encode
 
-# Field ownership is not kept yet, so nobody is told of any.
-_NOT_FOR_CLIENTS = frozenset(
-    ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields")
-)
+# Clients may send these, and it changes nothing. Field ownership is not kept yet, so nobody is told of any.
+_FROM_THE_SERVER = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "uid")
 _IDENTITY = ("name", "namespace", "resourceVersion")
+_NOT_FOR_CLIENTS = frozenset((*_FROM_THE_SERVER, "managedFields"))
 
 
 def born(kind: Kind, obj: Untyped, namespace: str, stamps: Stamps) -> Untyped:
@@ -48,9 +47,9 @@ def changed(kind: Kind, old: Untyped, new: Untyped, subresource: str = "") -> Un
 
 
 def _metadata(old: Untyped, new: Untyped) -> Untyped:
-    mine = {key: value for key, value in new.items() if key not in _NOT_FOR_CLIENTS}
-    kept = {key: old[key] for key in (*_IDENTITY, *_NOT_FOR_CLIENTS) if key in old}
-    return {**mine, **kept}
+    lasting = (*_IDENTITY, *_FROM_THE_SERVER)
+    theirs = {key: value for key, value in new.items() if key not in lasting and key != "managedFields"}
+    return {**theirs, **{key: old[key] for key in lasting if key in old}}
 
 
 def _counted(kind: Kind, old: Untyped, new: Untyped) -> Untyped:
@@ -60,8 +59,7 @@ def _counted(kind: Kind, old: Untyped, new: Untyped) -> Untyped:
 
 
 def _wants_else(kind: Kind, old: Untyped, new: Untyped) -> bool:
-    apart = ("metadata", "status") if kind.status else ("metadata",)
-    fields = (old.keys() | new.keys()).difference(apart)
+    fields = (old.keys() | new.keys()) - {"metadata"}  # where the status is written apart, it is the old one here
     if any(not _same(old.get(field), new.get(field)) for field in fields):
         return True
     annotations = [obj["metadata"].get("annotations") for obj in (old, new)]

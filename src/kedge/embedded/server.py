@@ -96,8 +96,8 @@ class Server:
         self.running = True
 
     def _answer(self, request: Request) -> Response:
-        if request.method == "GET" and request.path in _PLAIN:
-            return _PLAIN[request.path]
+        if request.path in _PLAIN:
+            return _plain(request)
         found = self._find(request.path)
         if found is None:
             return _NO_PAGE
@@ -180,6 +180,12 @@ class Server:
     def _make_namespace(self, name: str) -> None:
         body = msgspec.json.encode({"metadata": {"name": name}})
         self.handle(Request("POST", NAMESPACES.path(), body=body))
+
+
+def _plain(request: Request) -> Response:
+    if request.method != "GET":
+        raise statuses.not_allowed()
+    return _PLAIN[request.path]
 
 
 def _is_place_of(kind: Kind, place: Place) -> bool:

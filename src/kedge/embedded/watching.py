@@ -97,36 +97,34 @@ class Watch:
 
     def bookmark(self, *, initial_events_end: bool = False) -> bytes:
         """A line that says how far the server has got."""
-        mark = forms.bookmark(
-            self._kind.resource, self._form, self._store.number, initial_events_end=initial_events_end
-        )
+        number = max(self._store.number, self._begin.after)  # never back, when it begins in the future
+        mark = forms.bookmark(self._kind.resource, self._form, number, initial_events_end=initial_events_end)
         return forms.event(BOOKMARK, mark)
 
     def _first_lines(self) -> Iterator[bytes]:
-        begin = self._begin
-        if begin.after > self._store.number and begin.everything:
-            raise not_there_yet(begin.after, self._store.number)
-        if not begin.everything:
-            return iter(self._missed(begin.after))
-        versions = tuple(v for v in self._now() if self._wanted.selects(v))
-        end = (self.bookmark(initial_events_end=True),) if begin.mark_end else ()
-        return self._listed(versions, end)
+        """What there is, or what was missed. Lines are made as they are read: all at once they could be very many."""
+        if not self._begin.everything:
+            return self._told(self._missed())
+        if self._begin.after > self._store.number:
+            raise not_there_yet(self._begin.after, self._store.number)
+        now = self._store.all(self._kind).at(self._store.number).within(self._wanted.prefix)
+        end = self.bookmark(initial_events_end=True) if self._begin.mark_end else None
+        return self._listed(tuple(filter(self._wanted.selects, now)), end)
 
-    def _now(self) -> Iterator[Version]:
-        return self._store.all(self._kind).at(self._store.number).within(self._wanted.prefix)
-
-    def _listed(self, versions: tuple[Version, ...], end: tuple[bytes, ...]) -> Iterator[bytes]:
-        """Lines made one by one as they are read: all at once they could be as large as the store."""
+    def _listed(self, versions: tuple[Version, ...], end: bytes | None) -> Iterator[bytes]:
         for version in versions:
             yield forms.event(ADDED, forms.one(version.body, self._form))
-        yield from end
+        if end is not None:
+            yield end
 
-    def _missed(self, after: int) -> list[bytes]:
+    def _missed(self) -> list[Change]:
         try:
-            changes = self._store.all(self._kind).since(after)
+            return self._store.all(self._kind).since(self._begin.after)
         except Forgotten as forgotten:
-            raise too_old(f"too old resource version: {after} ({forgotten.oldest})") from None
-        return [line for change in changes if (line := self._line(change, {})) is not None]
+            raise too_old(f"too old resource version: {self._begin.after} ({forgotten.oldest})") from None
+
+    def _told(self, changes: list[Change]) -> Iterator[bytes]:
+        return (line for change in changes if (line := self._line(change, {})) is not None)
 
     def _see(self, change: Change, lines: Lines) -> None:
         # A watch that begins in the future is not told of what comes before.

@@ -22,7 +22,7 @@ from kedge.kube.client import Client, Kind, Selector, WatchEvents
 from kedge.kube.codec import DELETED, Bookmark, Unreadable, codec
 from kedge.kube.errors import ApiError, BadRequest, Gone, Invalid, KubeError, NotFound
 from kedge.kube.ledger import Ledger
-from kedge.kube.limits import Backoff
+from kedge.kube.limits import Backoff, Steps
 from kedge.kube.memory import bulk_load
 from kedge.kube.store import Change, Index, Key, Store, key_of
 
@@ -65,7 +65,7 @@ class Cache(Generic[T]):
         self._transform = transform
         self._rng = rng or random.Random()
         self._silence = silence
-        self._backoff = Backoff(self._rng, first=0.8, longest=10.0)
+        self._backoff = Backoff(self._rng, Steps(first=0.8, longest=10.0))
         self._store: Store[T] = Store(indexes)
         self._ledger = Ledger()
         self._version = ""

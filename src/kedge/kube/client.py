@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import logging
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from kedge.api.meta import ObjectMeta
 from kedge.kube.codec import Body, Bookmark, Codec, Event, Page, Unreadable, Untyped, codec, encode
-from kedge.kube.errors import KubeError, NotUnderstood, Status, Unreachable, api_error, refusal
+from kedge.kube.errors import NotUnderstood, ServerError, Status, Unreachable, api_error
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.patches import Patch
-from kedge.kube.transport import ConnectionFailed, Request, Response, Stream, Transport
+from kedge.kube.sender import Sender
+from kedge.kube.transport import Request, Stream, Transport
 
 T = TypeVar("T")
 Kind: TypeAlias = type[T] | Codec[T]
@@ -33,7 +34,22 @@ Selector: TypeAlias = str | Mapping[str, str] | None
 WatchEvents: TypeAlias = AsyncIterator[Event[T] | Event[Unreadable] | Bookmark]
 
 APPLY = "application/apply-patch+yaml"  # JSON is YAML, and every server takes it under this name
-log = logging.getLogger(__name__)
+
+
+class Witness(Protocol):
+    """Is told what a client wrote, so that nobody decides on what was there before."""
+
+    def wrote(self, form: Codec[Any], meta: ObjectMeta) -> None:
+        """The server answered a write with this."""
+        ...
+
+    def removed(self, form: Codec[Any], name: str, namespace: str | None, uid: str | None) -> None:
+        """The server took a delete of this object; without a uid, of whatever had the name."""
+        ...
+
+    def in_doubt(self, form: Codec[Any], name: str, namespace: str | None) -> None:
+        """A write of this object may have happened: there was no answer that says."""
+        ...
 
 
 class Client:
@@ -47,29 +63,32 @@ class Client:
         retry: Retry | None = None,
         rng: random.Random | None = None,
         timeout: float = 30.0,
-        flow: str = "",
         on_answer: Callable[[str, int], None] | None = None,
     ) -> None:
-        """`flow` names who asks, for fair turns; `on_answer` is told method and code of every answer (0: none)."""
-        self.transport = transport
-        self._limiter = limiter or Limiter()
-        self._retry = retry or Retry()
-        self._rng = rng or random.Random()
-        self._timeout = timeout
-        self._flow = flow
-        self._on_answer = on_answer
-        self._warned: set[str] = set()
+        """`timeout` bounds each request; `on_answer` is told method and code of every answer (0: none came)."""
+        self._sender = Sender(transport, limiter=limiter, retry=retry, rng=rng, timeout=timeout, on_answer=on_answer)
+        self._witness: Witness | None = None
+
+    @property
+    def transport(self) -> Transport:
+        return self._sender.transport
 
     def as_flow(self, flow: str) -> Client:
         """The same client, waiting for its turns under another name."""
-        other = copy.copy(self)
-        other._flow = flow
-        return other
+        return self._but(self._sender.but(flow=flow), self._witness)
 
     def without_retry(self) -> Client:
         """The same client, sending each request once: for callers that wait and try again themselves."""
+        return self._but(self._sender.but(retry=Retry(attempts=1)), self._witness)
+
+    def witnessed(self, witness: Witness) -> Client:
+        """The same client, telling this witness of every write."""
+        return self._but(self._sender, witness)
+
+    def _but(self, sender: Sender, witness: Witness | None) -> Client:
         other = copy.copy(self)
-        other._retry = Retry(attempts=1)
+        other._sender = sender
+        other._witness = witness
         return other
 
     # Reading
@@ -123,7 +142,7 @@ class Client:
         while True:
             query = base + _given(**{"continue": more or None})
             request = Request("GET", form.resource.path(namespace), query, accept=form.accept_list)
-            page = form.page((await self._send(request)).body)
+            page = form.page((await self._sender.send(request)).body)
             yield page
             more = page.more
             if not more:
@@ -159,16 +178,8 @@ class Client:
             resourceVersionMatch="NotOlderThan" if initial_events else None,
         )
         request = Request("GET", form.resource.path(namespace), query, accept=form.accept)
-        await self._limiter.turn(self._flow)
-        try:
-            async with self.transport.stream(request, timeout=self._timeout, silence=silence) as stream:
-                self._count(request, stream.status)
-                if stream.status != 200:
-                    raise refusal(request, Response(stream.status, await stream.read(), stream.headers))
-                yield _events(form, request, stream)
-        except ConnectionFailed as error:
-            self._count(request, 0)
-            raise Unreachable(request, str(error), maybe_done=False) from error
+        async with self._sender.stream(request, silence) as stream:
+            yield _events(form, request, stream)
 
     # Writing
 
@@ -185,9 +196,12 @@ class Client:
     ) -> T:
         """Make an object; with `name` and `subresource`, a subresource of one (an eviction, a token)."""
         form = codec(kind)
-        path = form.resource.path(_place(form, namespace or _body_namespace(body)), name, subresource)
-        query = _write_query(manager, dry_run)
-        return await self._one(form, Request("POST", path, query, encode(form.resource, body)))
+        place = _place(form, namespace or _body_meta(body, "namespace"))
+        path = form.resource.path(place, name, subresource)
+        request = Request("POST", path, _write_query(manager, dry_run), encode(form.resource, body))
+        if subresource is not None:
+            return await self._one(form, request)
+        return await self._write(form, request, _body_meta(body, "name") or "", place, dry_run)
 
     async def apply(
         self,
@@ -204,9 +218,12 @@ class Client:
         A resourceVersion in `body.metadata` makes it conditional on that version.
         """
         form = codec(kind)
-        path = form.resource.path(_place(form, _body_namespace(body)), _body_name(body), subresource)
+        name, place = _body_name(body), _place(form, _body_meta(body, "namespace"))
         query = _write_query(manager, dry_run, force)
-        return await self._one(form, Request("PATCH", path, query, encode(form.resource, body), APPLY))
+        request = Request(
+            "PATCH", form.resource.path(place, name, subresource), query, encode(form.resource, body), APPLY
+        )
+        return await self._write(form, request, name, place, dry_run)
 
     async def patch(
         self,
@@ -226,7 +243,7 @@ class Client:
         path = form.resource.path(_place(form, namespace), name, subresource)
         body = patch.encode(uid, resource_version)
         request = Request("PATCH", path, _write_query(manager, dry_run), body, patch.content_type)
-        return await self._one(form, request)
+        return await self._write(form, request, name, namespace, dry_run)
 
     async def replace(
         self,
@@ -238,9 +255,10 @@ class Client:
         dry_run: bool = False,
     ) -> Untyped:
         """PUT a whole object, as read; its resourceVersion, if there, is a precondition."""
-        path = kind.resource.path(_place(kind, _body_namespace(body)), _body_name(body), subresource)
-        query = _write_query(manager, dry_run)
-        return await self._one(kind, Request("PUT", path, query, encode(kind.resource, body)))
+        name, place = _body_name(body), _place(kind, _body_meta(body, "namespace"))
+        path = kind.resource.path(place, name, subresource)
+        request = Request("PUT", path, _write_query(manager, dry_run), encode(kind.resource, body))
+        return await self._write(kind, request, name, place, dry_run)
 
     async def delete(
         self,
@@ -255,68 +273,48 @@ class Client:
         dry_run: bool = False,
     ) -> None:
         """Delete an object, if it still is the one with this uid and resourceVersion."""
-        resource = codec(kind).resource
-        options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        preconditions = {"uid": uid, "resourceVersion": resource_version}
-        if wanted := {key: value for key, value in preconditions.items() if value}:
-            options["preconditions"] = wanted
-        if propagation is not None:
-            options["propagationPolicy"] = propagation
-        if grace_seconds is not None:
-            options["gracePeriodSeconds"] = grace_seconds
-        if dry_run:
-            options["dryRun"] = ["All"]  # here, not in the query: a server that finds a body does not look there
-        path = resource.path(_place(codec(kind), namespace), name)
-        await self._send(Request("DELETE", path, body=msgspec.json.encode(options)))
+        form = codec(kind)
+        path = form.resource.path(_place(form, namespace), name)
+        body = _delete_options(uid, resource_version, propagation, grace_seconds)
+        request = Request("DELETE", path, _write_query(None, dry_run), body)
+        if self._witness is None or dry_run:
+            await self._sender.send(request)
+            return
+        with self._doubting(self._witness, form, name, namespace):
+            await self._sender.send(request)
+        self._witness.removed(form, name, namespace, uid)
 
     async def close(self) -> None:
-        await self.transport.close()
+        await self._sender.transport.close()
 
     # Sending
 
     async def _one(self, form: Codec[T], request: Request) -> T:
-        response = await self._send(request)
+        response = await self._sender.send(request)
         try:
             return form.one(response.body)
         except msgspec.DecodeError as error:
             raise NotUnderstood(request, f"the answer is no {form.resource.kind}: {error}") from error
 
-    async def _send(self, request: Request) -> Response:
-        attempt = 1
-        while True:
-            await self._limiter.turn(self._flow)
-            try:
-                return await self._send_once(request)
-            except KubeError as error:
-                delay = self._retry.delay(error, attempt, self._rng)
-                if delay is None:
-                    raise
-            attempt += 1
-            await asyncio.sleep(delay)
+    async def _write(self, form: Codec[T], request: Request, name: str, namespace: str | None, dry_run: bool) -> T:
+        """Send a write, and have it witnessed: also one of which nobody knows whether it was done."""
+        if self._witness is None or dry_run:
+            return await self._one(form, request)
+        with self._doubting(self._witness, form, name, namespace):
+            written = await self._one(form, request)
+        self._witness.wrote(form, form.meta(written))
+        return written
 
-    async def _send_once(self, request: Request) -> Response:
+    @contextmanager
+    def _doubting(self, witness: Witness, form: Codec[Any], name: str, namespace: str | None) -> Iterator[None]:
+        """When no answer comes, or one that leaves it open, the write may have happened."""
         try:
-            response = await self.transport.send(request, timeout=self._timeout)
-        except ConnectionFailed as error:
-            self._count(request, 0)
-            raise Unreachable(request, str(error), maybe_done=error.sent) from error
-        self._count(request, response.status)
-        if "warning" in response.headers:
-            self._warn(request, response)
-        if 200 <= response.status < 300:
-            return response
-        raise refusal(request, response)
-
-    def _count(self, request: Request, code: int) -> None:
-        if self._on_answer is not None:
-            self._on_answer(request.method, code)
-
-    def _warn(self, request: Request, response: Response) -> None:
-        """Log each warning of the server once: it repeats them with every request."""
-        for text in response.warnings:
-            if text not in self._warned:
-                self._warned.add(text)
-                log.warning("the API server warns: %s", text, extra={"request": f"{request.method} {request.path}"})
+            yield
+        except (Unreachable, ServerError, NotUnderstood, asyncio.CancelledError) as error:
+            sent = not isinstance(error, Unreachable) or error.maybe_done
+            if sent and name:
+                witness.in_doubt(form, name, namespace)
+            raise
 
 
 async def _events(form: Codec[T], request: Request, stream: Stream) -> WatchEvents[T]:
@@ -365,5 +363,14 @@ def _body_name(body: Body) -> str:
     return name
 
 
-def _body_namespace(body: Body) -> str | None:
-    return _body_meta(body, "namespace")
+def _delete_options(
+    uid: str | None, resource_version: str | None, propagation: str | None, grace_seconds: int | None
+) -> bytes:
+    preconditions = {"uid": uid, "resourceVersion": resource_version}
+    options = {
+        "preconditions": {key: value for key, value in preconditions.items() if value} or None,
+        "propagationPolicy": propagation,
+        "gracePeriodSeconds": grace_seconds,
+    }
+    given = {key: value for key, value in options.items() if value is not None}
+    return msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", **given})

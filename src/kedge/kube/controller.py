@@ -23,10 +23,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 from kedge.kube.errors import Conflict, Unreachable
+from kedge.kube.limits import Steps
 from kedge.kube.logs import about
 from kedge.kube.metrics import ERROR, REQUEUE, ControllerMetrics, Metrics
 from kedge.kube.outcome import Outcome
-from kedge.kube.queue import DEFAULT_WAIT, NORMAL, Key, Queue, RetryWait
+from kedge.kube.queue import DEFAULT_WAIT, NORMAL, Key, Queue
 from kedge.kube.source import Source
 from kedge.kube.writes import Footprint, recording
 
@@ -49,7 +50,7 @@ class Controller:
         per_cluster: int | None = None,
         timeout: float = 120.0,
         catch_up: float = 2.0,
-        wait: RetryWait = DEFAULT_WAIT,
+        wait: Steps = DEFAULT_WAIT,
     ) -> None:
         """`per_cluster` of the workers at most are with one cluster (three quarters of them by default).
 
@@ -211,7 +212,7 @@ class Controller:
             if not footprint.shown():
                 metrics.waited_for_cache()
                 await footprint.settle(self._catch_up_within)
-            del self._footprints[key]
+            self._footprints.pop(key, None)
         with recording() as footprint:
             try:
                 outcome = await self._reconcile(key)

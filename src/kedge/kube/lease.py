@@ -4,8 +4,6 @@
     acting = Client(Fenced(other_transport, election))    # refuses to write while not leading (fence.py)
     await election.lead(lambda: run_controllers(acting))  # raises LeadershipLost: exit the process
 
-Speaks the protocol of client-go on a coordination.k8s.io/v1 Lease, so that Go programs and ours can share one.
-
 Promises that work runs only while the lease is held, and is over before the lease is given up. Each renewal has a
 time limit, and counts from the moment it was asked for: a server that hangs or a process that stood still ends the
 leadership. `is_leading` looks at the time when asked, so after a standstill it says no before any timer has fired.
@@ -26,14 +24,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kedge.api.coordination import Lease, LeaseSpec
-from kedge.api.microtime import format_micro_time
+from kedge.api.coordination import Lease
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, Conflict, NotFound
 from kedge.kube.fence import NotLeading, Switch
-from kedge.kube.limits import SAFE, Backoff
-from kedge.kube.patches import MergePatch
+from kedge.kube.lease_record import LeaseRecord, holder_of
+from kedge.kube.limits import SAFE, Backoff, Steps
 from kedge.kube.transport import Request
 
 NEVER = -math.inf
@@ -72,10 +69,7 @@ class Election:
         """
         _check(duration, renew_deadline, retry)
         self.identity = identity or f"{socket.gethostname()}_{rng.getrandbits(64):016x}"
-        self._client = client
-        self._name = name
-        self._namespace = namespace
-        self._clock = clock
+        self._record = LeaseRecord(client, name, namespace, self.identity, duration, clock)
         self._rng = rng
         self._duration = duration
         self._renew_deadline = renew_deadline
@@ -86,11 +80,9 @@ class Election:
         self._switch = switch
         self._until = NEVER
         self._ours: Lease | None = None  # as last written; None if we cannot be sure that it still is so
-        self._seen: LeaseSpec | None = None
-        self._seen_at = NEVER
 
     def __str__(self) -> str:
-        return f"lease {self._namespace}/{self._name}"
+        return str(self._record)
 
     def is_leading(self) -> bool:
         """Whether this process leads at this very moment. Once false it stays so until `lead` is called anew."""
@@ -130,7 +122,7 @@ class Election:
     # Getting it
 
     async def _acquire(self) -> None:
-        backoff = Backoff(self._rng, first=self._retry)
+        backoff = Backoff(self._rng, Steps(first=self._retry, longest=30.0))
         while True:
             try:
                 async with asyncio.timeout(self._patience):
@@ -150,34 +142,12 @@ class Election:
     async def _bid(self) -> float:
         """Take the lease if it is free; else how long to wait before looking again."""
         started = self._ticks()
-        lease = await self._look()
-        wait = self._still_held(lease)
+        lease = await self._record.look(self._ticks)
+        wait = self._record.free_at(lease) - self._ticks()
         if wait > 0:
             return min(wait, self._retry * self._rng.uniform(1.0, 1.2))
-        self._hold(await self._write(lease), started)
+        self._hold(await self._record.take(lease), started)
         return 0.0
-
-    async def _look(self) -> Lease | None:
-        """The lease as it is; remembers when it was first seen so."""
-        try:
-            lease = await self._client.get(Lease, self._name, self._namespace)
-        except NotFound:
-            return None
-        if lease.spec != self._seen:
-            if self._seen is None or lease.spec.holder_identity != self._seen.holder_identity:
-                log.info("%s is held by %s", self, lease.spec.holder_identity or "nobody")
-            # Counted by our own time from here on: what its holder's clock shows says nothing about ours.
-            self._seen, self._seen_at = lease.spec, self._ticks()
-        return lease
-
-    def _still_held(self, lease: Lease | None) -> float:
-        """For how many seconds more the lease must be left to its holder."""
-        if lease is None or not lease.spec.holder_identity or self._is_ours(lease):
-            return 0.0
-        return self._seen_at + (lease.spec.lease_duration_seconds or self._duration) - self._ticks()
-
-    def _is_ours(self, lease: Lease) -> bool:
-        return lease.spec.holder_identity == self.identity
 
     # Keeping it
 
@@ -208,23 +178,22 @@ class Election:
         started = self._ticks()
         lease, self._ours = self._ours, None  # until the answer is here we cannot know
         try:
-            ours = await self._write(lease or await self._look_for_ours())
+            ours = await self._record.take(lease or await self._look_for_ours())
         except (Conflict, NotFound):
-            ours = await self._write(await self._look_for_ours())
+            ours = await self._record.take(await self._look_for_ours())
         if self.is_leading():  # a renewal that comes too late must not open again what has been closed
             self._hold(ours, started)
 
     def _hold(self, lease: Lease, started: float) -> None:
         """The lease is ours, counting from when it was asked for."""
         self._ours, self._until = lease, started + self._renew_deadline
-        if self._switch is not None:
+        if self._switch is not None and self.is_leading():
             self._switch.put_off(self._left + (self._duration - self._renew_deadline) / 2)
 
     async def _look_for_ours(self) -> Lease:
-        lease = await self._look()
-        if lease is None or not self._is_ours(lease):
-            holder = "nobody" if lease is None else lease.spec.holder_identity or "nobody"
-            raise self._lost(f"{self} is held by {holder} now, not by {self.identity}")
+        lease = await self._record.look(self._ticks)
+        if lease is None or not self._record.is_ours(lease):
+            raise self._lost(f"{self} is held by {holder_of(lease)} now, not by {self.identity}")
         return lease
 
     def _lost(self, why: str) -> LeadershipLost:
@@ -241,28 +210,6 @@ class Election:
         """How long one attempt may take: when a connection is dead there must be time for another."""
         return self._renew_deadline / 2
 
-    async def _write(self, lease: Lease | None) -> Lease:
-        """Make the lease ours, or ours for longer, if it still is what we saw."""
-        now = format_micro_time(self._clock.now())
-        spec: dict[str, Any] = {
-            "holderIdentity": self.identity,
-            "leaseDurationSeconds": self._duration,
-            "renewTime": now,
-        }
-        if lease is None or not self._is_ours(lease):
-            before = -1 if lease is None else lease.spec.lease_transitions or 0
-            spec |= {"acquireTime": now, "leaseTransitions": before + 1}
-        if lease is None:
-            body = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": spec}
-            return await self._client.create(Lease, body)
-        return await self._patch(lease, spec)
-
-    async def _patch(self, lease: Lease, spec: dict[str, Any]) -> Lease:
-        meta, patch = lease.metadata, MergePatch({"spec": spec})
-        return await self._client.patch(
-            Lease, self._name, patch, self._namespace, uid=meta.uid, resource_version=meta.resource_version
-        )
-
     # Giving it up
 
     async def _release(self) -> None:
@@ -277,14 +224,11 @@ class Election:
             log.warning("%s was not released, it will expire: %s", self, _say(error))
 
     async def _write_release(self) -> None:
-        now = format_micro_time(self._clock.now())
-        # As client-go does it: nobody's, and for a second only.
-        spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
         lease, self._ours = self._ours, None
         try:
-            await self._patch(lease or await self._look_for_ours(), spec)
+            await self._record.release(lease or await self._look_for_ours())
         except Conflict:  # a renewal cut short when the work ended may still have arrived
-            await self._patch(await self._look_for_ours(), spec)
+            await self._record.release(await self._look_for_ours())
 
     def _close(self) -> None:
         """Stop leading, for everyone who asks from now on."""

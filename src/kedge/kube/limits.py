@@ -79,21 +79,32 @@ class Limiter:
         return True
 
 
+class Steps(Struct, frozen=True):
+    """Waits that grow: `first`, then twice as long each time, up to `longest`."""
+
+    first: float
+    longest: float
+
+    def after(self, failures: int, rng: random.Random) -> float:
+        """Somewhere between half and the whole of the step: what failed together should not come back together."""
+        step: float = min(self.longest, self.first * 2.0 ** min(failures, 64))
+        return step * rng.uniform(0.5, 1.0)
+
+
 class Retry(Struct, frozen=True):
-    """When to send a request again: up to `attempts` times in all, waiting `first`, then twice as long each time."""
+    """When to send a request again: up to `attempts` times in all."""
 
     attempts: int = 5
-    first: float = 0.1
-    longest: float = 30.0
+    wait: Steps = Steps(first=0.1, longest=30.0)
 
     def delay(self, error: KubeError, attempt: int, rng: random.Random) -> float | None:
         """Seconds to wait before the next attempt (the first is 1), or None to give up."""
         if attempt >= self.attempts or not may_repeat(error):
             return None
-        backoff: float = min(self.longest, self.first * 2.0 ** (attempt - 1)) * rng.uniform(0.5, 1.0)
+        backoff = self.wait.after(attempt - 1, rng)
         asked = error.retry_after if isinstance(error, ApiError) else None
         # What the server asks for is a minimum; spreading it out keeps its clients from coming back all at once.
-        return backoff if asked is None else min(asked, self.longest) + backoff * rng.random()
+        return backoff if asked is None else min(asked, self.wait.longest) + backoff * rng.random()
 
 
 def may_repeat(error: KubeError) -> bool:
@@ -109,19 +120,17 @@ def may_repeat(error: KubeError) -> bool:
 
 
 class Backoff:
-    """Growing pauses for something tried for ever; a long success starts it anew."""
+    """Growing pauses for something tried for ever; a success starts it anew."""
 
-    def __init__(self, rng: random.Random, *, first: float = 0.8, longest: float = 30.0) -> None:
+    def __init__(self, rng: random.Random, wait: Steps) -> None:
         self._rng = rng
-        self._first = first
-        self._longest = longest
+        self._wait = wait
         self._failures = 0
 
     def next(self) -> float:
-        """The next pause, somewhere between half and the whole of the current step."""
-        step: float = min(self._longest, self._first * 2.0 ** min(self._failures, 16))
+        """The next pause."""
         self._failures += 1
-        return step * self._rng.uniform(0.5, 1.0)
+        return self._wait.after(self._failures - 1, self._rng)
 
     def reset(self) -> None:
         self._failures = 0

@@ -22,6 +22,7 @@ from collections import OrderedDict, deque
 from msgspec import Struct
 
 from kedge.kube.delays import Delays
+from kedge.kube.limits import Steps
 from kedge.kube.tally import Tally
 
 NORMAL = 0
@@ -39,19 +40,7 @@ class Key(Struct, frozen=True, cache_hash=True, gc=False):
         return "/".join(part for part in (self.cluster, self.namespace, self.name) if part)
 
 
-class RetryWait(Struct, frozen=True):
-    """How long to wait after the first, second, … failure: `first`, then twice as long each time, up to `longest`."""
-
-    first: float = 0.005
-    longest: float = 60.0
-
-    def after(self, failures: int, rng: random.Random) -> float:
-        """Somewhere between half and the whole of the step: what failed together should not come back together."""
-        step: float = min(self.longest, self.first * 2.0 ** min(failures, 64))
-        return step * rng.uniform(0.5, 1.0)
-
-
-DEFAULT_WAIT = RetryWait()
+DEFAULT_WAIT = Steps(first=0.005, longest=60.0)
 
 Line = OrderedDict[Key, float]  # the ready keys of one cluster, and since when
 Turns = OrderedDict[str, Line]  # the lines of one priority, the cluster whose turn is next first; no line is empty
@@ -68,7 +57,7 @@ class Queue:
         self,
         *,
         rng: random.Random,
-        wait: RetryWait = DEFAULT_WAIT,
+        wait: Steps = DEFAULT_WAIT,
         per_cluster: int | None = None,
     ) -> None:
         self.adds = 0
@@ -118,16 +107,16 @@ class Queue:
         """Have the key looked at, now or in `after` seconds. Ignored once closed."""
         if self._closed:
             return
-        if key in self._later:
+        if self._later and key in self._later:
             priority = max(priority, self._later[key])
+            if not after > 0.0:
+                del self._later[key]
+                self._delays.drop(key)
         if after > 0.0 and key not in self._ready and key not in self._again:
             self._later[key] = priority
             self._delays.put(key, self._now() + after)
-            return
-        if self._later.pop(key, None) is not None:
-            self._delays.drop(key)
-        if key in self._working:
-            self._want_again(key, priority)
+        elif key in self._working:
+            self._again[key] = max(priority, self._again.get(key, priority))
         else:
             self._line_up(key, priority)
 
@@ -174,9 +163,6 @@ class Queue:
 
     def _ripe(self, key: Key) -> None:
         self.add(key, priority=self._later.pop(key))
-
-    def _want_again(self, key: Key, priority: int) -> None:
-        self._again[key] = max(priority, self._again.get(key, priority))
 
     def _line_up(self, key: Key, priority: int) -> None:
         held = self._ready.get(key)

@@ -1,7 +1,7 @@
 """Writes: what a piece of work has written, and whether the caches show it yet.
 
 A decision made on a cache that does not show our own last write would make that write again, or undo it. So every
-write made through a `Cluster` is noted twice: with each cache of its kind, which then owes it (`OwnWrites`), and in the
+write of a `Cluster`'s client is noted twice: with each cache of its kind, which then owes it (`OwnWrites`), and in the
 `Footprint` of the reconcile that made it. The controller does not call that reconcile again for the same key before
 its footprint shows. Nobody has to think of it.
 
@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from kedge.api.meta import ObjectMeta
 from kedge.kube.cache import Cache
+from kedge.kube.codec import Codec
 from kedge.kube.store import Change
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ class OwnWrites(Generic[T]):
     def __init__(self, cache: Cache[T]) -> None:
         self._cache = cache
         self._leaving: dict[tuple[str, str], tuple[str, asyncio.Event]] = {}
+        self._over = False
         cache.on_change(self._changed)
 
     def wrote(self, meta: ObjectMeta) -> None:
@@ -57,9 +59,13 @@ class OwnWrites(Generic[T]):
         self._cache.wrote(ObjectMeta(name=name, namespace=namespace, resource_version=_UNKNOWN))
         _touch(self, name, namespace)
 
+    def give_up(self) -> None:
+        """The cluster is no longer ours to follow: nobody is to wait for what it will never show."""
+        self._over = True
+
     def shown(self, name: str, namespace: str | None) -> bool:
         """Whether the cache shows all we wrote of this object."""
-        return (namespace or "", name) not in self._leaving and self._cache.caught_up(name, namespace)
+        return self._over or ((namespace or "", name) not in self._leaving and self._cache.caught_up(name, namespace))
 
     async def settle(self, name: str, namespace: str | None, within: float) -> None:
         """Wait until the cache shows it; if that takes too long, have it ask the server."""
@@ -79,6 +85,43 @@ class OwnWrites(Generic[T]):
         if leaving is not None and (change.new is None or _leaves(meta, leaving[0])):
             del self._leaving[key]
             leaving[1].set()
+
+
+class ClusterWrites:
+    """What the caches of one cluster owe us: the witness of its client."""
+
+    def __init__(self) -> None:
+        self._owed: list[tuple[Codec[Any], str | None, OwnWrites[Any]]] = []
+
+    def expect_in(self, cache: Cache[Any], namespace: str | None) -> None:
+        """From now on this cache, of one namespace or all, owes us what we write. To be called when it is made."""
+        self._owed.append((cache.codec, namespace, OwnWrites(cache)))
+
+    def wrote(self, form: Codec[Any], meta: ObjectMeta) -> None:
+        for owed in self._by(form, meta.namespace):
+            owed.wrote(meta)
+
+    def removed(self, form: Codec[Any], name: str, namespace: str | None, uid: str | None) -> None:
+        for owed in self._by(form, namespace):
+            owed.removed(name, namespace, uid)
+
+    def in_doubt(self, form: Codec[Any], name: str, namespace: str | None) -> None:
+        for owed in self._by(form, namespace):
+            owed.in_doubt(name, namespace)
+
+    def give_up(self) -> None:
+        """The cluster is no longer ours to follow."""
+        for _, _, owed in self._owed:
+            owed.give_up()
+
+    def _by(self, form: Codec[Any], namespace: str | None) -> list[OwnWrites[Any]]:
+        """Owed by the caches that may show this object; another version of a kind is the same objects."""
+        wanted = (form.resource.group, form.resource.plural)
+        return [
+            owed
+            for shown, place, owed in self._owed
+            if (shown.resource.group, shown.resource.plural) == wanted and place in (None, namespace)
+        ]
 
 
 class Footprint:
