@@ -49,7 +49,7 @@ async def test_a_write_from_an_old_version_is_a_conflict() -> None:
         await world.client.patch(CONFIG_MAPS, "a", patch, "default", resource_version=stale)
     with pytest.raises(Conflict, match=modified):
         await world.client.apply(CONFIG_MAPS, {**old, "data": {"k": "w"}}, manager="me")
-    with pytest.raises(Invalid):
+    with pytest.raises(Conflict, match=modified):
         await world.client.patch(CONFIG_MAPS, "a", JsonPatch([]), "default", resource_version=stale)
     assert (await world.client.get(CONFIG_MAPS, "a", "default"))["data"] == {"k": "v"}
 
@@ -60,9 +60,9 @@ async def test_a_write_meant_for_another_object_of_that_name_is_refused() -> Non
     await world.config_map("a")
     with pytest.raises(Conflict, match="Precondition failed: UID in precondition: other, UID in object meta: "):
         await world.client.replace(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default", "uid": "other"}})
-    with pytest.raises(Invalid, match=r'metadata\.uid: Invalid value: "other": field is immutable'):
+    with pytest.raises(Conflict, match=r'metadata\.uid: Invalid value: "other": field is immutable'):
         await world.client.patch(CONFIG_MAPS, "a", MergePatch({}), "default", uid="other")
-    with pytest.raises(Invalid):
+    with pytest.raises(Conflict):
         await world.client.patch(CONFIG_MAPS, "a", JsonPatch([]), "default", uid="other")
     with pytest.raises(Conflict, match="uid mismatch: the provided object specified uid other"):
         body = {"metadata": {"name": "b", "namespace": "default", "uid": "other"}}

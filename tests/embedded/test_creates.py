@@ -1,17 +1,23 @@
 """Creating: what a new object becomes, and which are refused."""
 
+from random import Random
+from typing import Any
+
 import pytest
 
 from embedded.world import (
     CONFIG_MAPS,
+    SetClock,
     World,
     config_map,
     meta,
     virtually,
 )
 from kedge.api.core import ConfigMap
+from kedge.embedded.server import Server
 from kedge.kube.codec import Untyped
 from kedge.kube.errors import AlreadyExists, Invalid
+from kedge.kube.transport import Request
 
 NOW = "2030-01-01T00:00:00Z"
 
@@ -155,3 +161,23 @@ def test_each_kind_has_its_rule_for_names(kind: str, name: str, fine: bool) -> N
     body = b'{"metadata":{"name":"' + name.encode() + b'"}}'
     answer = world.ask("POST", found.resource.path("default"), body)
     assert answer.status == (201 if fine else 422)
+
+
+class Unlucky(Random):
+    """Draws the same letters so many times before it draws others."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(1)
+        self._times = times
+
+    def choices(self, *args: Any, **kwargs: Any) -> Any:
+        self._times -= 1
+        return ["x"] * 5 if self._times >= 0 else super().choices(*args, **kwargs)
+
+
+@pytest.mark.parametrize(("times", "code"), [(1, 201), (2, 201), (8, 201), (9, 409)])
+def test_a_generated_name_that_is_taken_is_drawn_again_for_a_while(times: int, code: int) -> None:
+    server = Server(clock=SetClock(), rng=Unlucky(times))
+    request = Request("POST", "/api/v1/namespaces", body=b'{"metadata":{"generateName":"web-"}}')
+    assert server.handle(request).status == 201
+    assert server.handle(request).status == code

@@ -269,10 +269,19 @@ async def test_a_closed_transport_stays_closed() -> None:
 async def test_a_stream_that_is_left_leaves_nothing_behind() -> None:
     world = World()
     collection = world.server.store.all(world.server.registry.kinds()[0])
-    async with world.events(resource_version="0"):
+    async with world.events(resource_version="0") as events:
         assert collection.watchers == 1
-    assert collection.watchers == 0
-    world.server.stop()
+        await world.config_map("read")
+        await anext(events)
+        await world.config_map("unread")
+        assert timers() > 0
+    assert (collection.watchers, timers()) == (0, 0)
+
+
+def timers() -> int:
+    """How many are set."""
+    scheduled: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+    return sum(not timer.cancelled() for timer in scheduled)
 
 
 # Time-outs

@@ -203,6 +203,7 @@ async def test_a_version_from_the_future_is_waited_for() -> None:
     world = World()
     ahead = str(world.server.store.number + 2)
     async with world.events(resource_version=ahead) as events:
+        assert await anext(events) == ("BOOKMARK", ahead)
         for name in ("a", "b", "c"):
             await world.config_map(name)
         assert await anext(events) == ("ADDED", "c")

@@ -133,9 +133,9 @@ async def test_apply_names_its_manager_and_a_subresource() -> None:
         (
             JsonPatch([{"op": "remove", "path": "/data/a"}]),
             [
-                {"op": "test", "path": "/metadata/uid", "value": "u"},
-                {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
                 {"op": "remove", "path": "/data/a"},
+                {"op": "add", "path": "/metadata/uid", "value": "u"},
+                {"op": "add", "path": "/metadata/resourceVersion", "value": "7"},
             ],
         ),
     ],

@@ -28,13 +28,15 @@ class Stamper:
         return Outcome.done
 
     async def stamp(self, seen: ConfigMap) -> None:
-        meta = {
-            "name": seen.metadata.name,
-            "namespace": seen.metadata.namespace,
-            "resourceVersion": seen.metadata.resource_version,  # if it changed meanwhile, look again
-            "annotations": {CHECKSUM: checksum(seen)},
-        }
-        await self.cluster.client.apply(ConfigMap, {"metadata": meta}, manager="stamper")
+        meta = seen.metadata
+        stamped = {"name": meta.name, "namespace": meta.namespace, "annotations": {CHECKSUM: checksum(seen)}}
+        await self.cluster.client.apply(
+            ConfigMap,
+            {"metadata": stamped},
+            manager="stamper",
+            uid=meta.uid,  # of this object, should it be gone or another by now
+            resource_version=meta.resource_version,  # and as we saw it
+        )
 
 
 def checksum(found: ConfigMap) -> str:

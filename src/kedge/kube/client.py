@@ -18,11 +18,10 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-import msgspec
-
 from kedge.api.meta import ObjectMeta
-from kedge.kube.codec import Body, Bookmark, Codec, Event, Page, Unreadable, Untyped, codec, encode
-from kedge.kube.errors import NotUnderstood, ServerError, Status, Unreachable, api_error
+from kedge.kube.bodies import Body, delete_options, encode, for_one, meta_in, name_in
+from kedge.kube.codec import NOT_READ, Bookmark, Codec, Event, Page, Unreadable, Untyped, codec
+from kedge.kube.errors import Conflict, Invalid, NotUnderstood, ServerError, Status, Unreachable, api_error
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.patches import Patch
 from kedge.kube.sender import Sender
@@ -142,7 +141,7 @@ class Client:
         while True:
             query = base + _given(**{"continue": more or None})
             request = Request("GET", form.resource.path(namespace), query, accept=form.accept_list)
-            page = form.page((await self._sender.send(request)).body)
+            page = await self._page(form, request)
             yield page
             more = page.more
             if not more:
@@ -196,12 +195,12 @@ class Client:
     ) -> T:
         """Make an object; with `name` and `subresource`, a subresource of one (an eviction, a token)."""
         form = codec(kind)
-        place = _place(form, namespace or _body_meta(body, "namespace"))
+        place = _place(form, namespace or meta_in(body, "namespace"))
         path = form.resource.path(place, name, subresource)
         request = Request("POST", path, _write_query(manager, dry_run), encode(form.resource, body))
         if subresource is not None:
             return await self._one(form, request)
-        return await self._write(form, request, _body_meta(body, "name") or "", place, dry_run)
+        return await self._write(form, request, meta_in(body, "name") or "", place, dry_run)
 
     async def apply(
         self,
@@ -209,21 +208,24 @@ class Client:
         body: Body,
         *,
         manager: str,
+        uid: str | None = None,
+        resource_version: str | None = None,
         force: bool = False,
         subresource: str | None = None,
         dry_run: bool = False,
     ) -> T:
         """Server-side apply: the fields in `body` become the manager's, those it had and left out are given up.
 
-        A resourceVersion in `body.metadata` makes it conditional on that version.
+        Makes the object if there is none, also when a resource_version is given; a uid keeps it from bringing back
+        what was deleted. Give both if what is applied was decided on an object that was there.
         """
         form = codec(kind)
-        name, place = _body_name(body), _place(form, _body_meta(body, "namespace"))
-        query = _write_query(manager, dry_run, force)
-        request = Request(
-            "PATCH", form.resource.path(place, name, subresource), query, encode(form.resource, body), APPLY
-        )
-        return await self._write(form, request, name, place, dry_run)
+        body = for_one(body, uid, resource_version)
+        name, place = name_in(body), _place(form, meta_in(body, "namespace"))
+        path, query = form.resource.path(place, name, subresource), _write_query(manager, dry_run, force)
+        request = Request("PATCH", path, query, encode(form.resource, body), APPLY)
+        with _meaning(uid):
+            return await self._write(form, request, name, place, dry_run)
 
     async def patch(
         self,
@@ -243,7 +245,8 @@ class Client:
         path = form.resource.path(_place(form, namespace), name, subresource)
         body = patch.encode(uid, resource_version)
         request = Request("PATCH", path, _write_query(manager, dry_run), body, patch.content_type)
-        return await self._write(form, request, name, namespace, dry_run)
+        with _meaning(uid):
+            return await self._write(form, request, name, namespace, dry_run)
 
     async def replace(
         self,
@@ -255,7 +258,7 @@ class Client:
         dry_run: bool = False,
     ) -> Untyped:
         """PUT a whole object, as read; its resourceVersion, if there, is a precondition."""
-        name, place = _body_name(body), _place(kind, _body_meta(body, "namespace"))
+        name, place = name_in(body), _place(kind, meta_in(body, "namespace"))
         path = kind.resource.path(place, name, subresource)
         request = Request("PUT", path, _write_query(manager, dry_run), encode(kind.resource, body))
         return await self._write(kind, request, name, place, dry_run)
@@ -275,8 +278,8 @@ class Client:
         """Delete an object, if it still is the one with this uid and resourceVersion."""
         form = codec(kind)
         path = form.resource.path(_place(form, namespace), name)
-        body = _delete_options(uid, resource_version, propagation, grace_seconds)
-        request = Request("DELETE", path, _write_query(None, dry_run), body)
+        body = delete_options(uid, resource_version, propagation, grace_seconds, dry_run)
+        request = Request("DELETE", path, body=body)
         if self._witness is None or dry_run:
             await self._sender.send(request)
             return
@@ -293,8 +296,15 @@ class Client:
         response = await self._sender.send(request)
         try:
             return form.one(response.body)
-        except msgspec.DecodeError as error:
+        except NOT_READ as error:
             raise NotUnderstood(request, f"the answer is no {form.resource.kind}: {error}") from error
+
+    async def _page(self, form: Codec[T], request: Request) -> Page[T]:
+        response = await self._sender.send(request)
+        try:
+            return form.page(response.body)
+        except NOT_READ as error:
+            raise NotUnderstood(request, f"the answer is no list of {form.resource.kind}: {error}") from error
 
     async def _write(self, form: Codec[T], request: Request, name: str, namespace: str | None, dry_run: bool) -> T:
         """Send a write, and have it witnessed: also one of which nobody knows whether it was done."""
@@ -321,11 +331,22 @@ async def _events(form: Codec[T], request: Request, stream: Stream) -> WatchEven
     async for line in stream.lines():
         try:
             event = form.event(line)
-        except msgspec.DecodeError as error:
+        except NOT_READ as error:
             raise NotUnderstood(request, f"a watch event that is no JSON: {error}") from error
         if isinstance(event, Status):
             raise api_error(request, event)
         yield event
+
+
+@contextmanager
+def _meaning(uid: str | None) -> Iterator[None]:
+    """An object with another uid than was asked for is a conflict; the server calls it invalid, the uid being fixed."""
+    try:
+        yield
+    except Invalid as error:
+        if uid and any(cause.field == "metadata.uid" for cause in error.causes):
+            raise Conflict(error.request, Status(409, "Conflict", error.message)) from error
+        raise
 
 
 def selector(wanted: Selector) -> str | None:
@@ -347,30 +368,3 @@ def _place(form: Codec[Any], namespace: str | None) -> str | None:
     if form.resource.namespaced and not namespace:
         raise ValueError(f"{form.resource.kind} is namespaced: say in which namespace")
     return namespace
-
-
-def _body_meta(body: Body, name: str) -> str | None:
-    if isinstance(body, Mapping):
-        value: str | None = body.get("metadata", {}).get(name)
-        return value
-    return getattr(getattr(body, "metadata", None), name, None)
-
-
-def _body_name(body: Body) -> str:
-    name = _body_meta(body, "name")
-    if not name:
-        raise ValueError("the object has no metadata.name")
-    return name
-
-
-def _delete_options(
-    uid: str | None, resource_version: str | None, propagation: str | None, grace_seconds: int | None
-) -> bytes:
-    preconditions = {"uid": uid, "resourceVersion": resource_version}
-    options = {
-        "preconditions": {key: value for key, value in preconditions.items() if value} or None,
-        "propagationPolicy": propagation,
-        "gracePeriodSeconds": grace_seconds,
-    }
-    given = {key: value for key, value in options.items() if value is not None}
-    return msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", **given})

@@ -1,4 +1,4 @@
-"""Codec: how the objects of one kind are read from bytes, and written to them.
+"""Codec: how the objects of one kind are read from bytes.
 
 `codec(ConfigMap)` reads typed objects, `untyped(resource)` dicts, `metadata_of(resource)` metadata alone (and asks the
 server for no more). One object that does not fit its type never spoils a list or a watch: it comes back as
@@ -7,7 +7,7 @@ server for no more). One object that does not fit its type never spoils a list o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -21,9 +21,11 @@ from kedge.kube.transport import JSON
 
 T = TypeVar("T")
 Untyped: TypeAlias = dict[str, Any]
-Body: TypeAlias = Mapping[str, Any] | Value
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
+NOT_READ = (msgspec.DecodeError, UnicodeDecodeError)
+"""What reading bytes that are no such object raises."""
+
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 
 
@@ -78,7 +80,7 @@ class _Bare(Struct, frozen=True):
 
 
 class Codec(Generic[T]):
-    """Reads and writes one kind in one form."""
+    """Reads one kind in one form."""
 
     def __init__(self, resource: Resource, form: Any, meta: Callable[[T], ObjectMeta], accept: str = JSON) -> None:
         self.resource = resource
@@ -178,12 +180,3 @@ def codec(kind: type[T] | Codec[T]) -> Codec[T]:
     if isinstance(kind, Codec):
         return kind
     return _typed(kind)  # type: ignore[arg-type]  # a type without `resource` fails there, by name
-
-
-def encode(resource: Resource, body: Body) -> bytes:
-    """The bytes of an object, saying what it is."""
-    if isinstance(body, Mapping):
-        return msgspec.json.encode({"apiVersion": resource.api_version, "kind": resource.kind, **body})
-    head = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}"'.encode()
-    rest = msgspec.json.encode(body)
-    return head + (b"," if len(rest) > 2 else b"") + rest[1:]

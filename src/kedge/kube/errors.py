@@ -144,7 +144,7 @@ def read_status(response: Response) -> Status:
     """The Status in an answer, or one made up from what came instead."""
     try:
         status = msgspec.json.decode(response.body, type=Status)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         text = response.body[:200].decode("utf-8", "replace").strip()
         return Status(code=response.status, reason="NotKubernetes", message=text or "empty answer")
     return status if status.code else msgspec.structs.replace(status, code=response.status)

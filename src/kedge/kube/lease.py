@@ -22,7 +22,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from kedge.api.coordination import Lease
 from kedge.kube.client import Client
@@ -33,6 +33,7 @@ from kedge.kube.lease_record import LeaseRecord, holder_of
 from kedge.kube.limits import SAFE, Backoff, Steps
 from kedge.kube.transport import Request
 
+T = TypeVar("T")
 NEVER = -math.inf
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ class Election:
         self._ticks = ticks or uptime
         self._switch = switch
         self._until = NEVER
-        self._ours: Lease | None = None  # as last written; None if we cannot be sure that it still is so
+        self._ours: Lease | None = None  # as last written
 
     def __str__(self) -> str:
         return str(self._record)
@@ -176,11 +177,7 @@ class Election:
 
     async def _renew(self) -> None:
         started = self._ticks()
-        lease, self._ours = self._ours, None  # until the answer is here we cannot know
-        try:
-            ours = await self._record.take(lease or await self._look_for_ours())
-        except (Conflict, NotFound):
-            ours = await self._record.take(await self._look_for_ours())
+        ours = await self._on_ours(self._record.take)
         if self.is_leading():  # a renewal that comes too late must not open again what has been closed
             self._hold(ours, started)
 
@@ -190,11 +187,16 @@ class Election:
         if self._switch is not None and self.is_leading():
             self._switch.put_off(self._left + (self._duration - self._renew_deadline) / 2)
 
-    async def _look_for_ours(self) -> Lease:
-        lease = await self._record.look(self._ticks)
+    async def _on_ours(self, write: Callable[[Lease], Awaitable[T]]) -> T:
+        """Write to the lease as we left it; or, if it has been changed since but still is ours, as it is."""
+        assert self._ours is not None
+        try:
+            return await write(self._ours)
+        except (Conflict, NotFound):
+            lease = await self._record.look(self._ticks)
         if lease is None or not self._record.is_ours(lease):
             raise self._lost(f"{self} is held by {holder_of(lease)} now, not by {self.identity}")
-        return lease
+        return await write(lease)
 
     def _lost(self, why: str) -> LeadershipLost:
         self._close()
@@ -217,18 +219,11 @@ class Election:
         self._close()
         try:
             async with asyncio.timeout(self._patience):
-                await self._write_release()
+                await self._on_ours(self._record.release)
         except LeadershipLost:
             pass  # someone else's already
         except Exception as error:  # noqa: BLE001  # we stop either way
             log.warning("%s was not released, it will expire: %s", self, _say(error))
-
-    async def _write_release(self) -> None:
-        lease, self._ours = self._ours, None
-        try:
-            await self._record.release(lease or await self._look_for_ours())
-        except Conflict:  # a renewal cut short when the work ended may still have arrived
-            await self._record.release(await self._look_for_ours())
 
     def _close(self) -> None:
         """Stop leading, for everyone who asks from now on."""

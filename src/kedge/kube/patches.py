@@ -1,7 +1,7 @@
 """Patches: changes to an object that name only what they change.
 
-Each can carry preconditions (uid, resourceVersion): the server then refuses it with a Conflict if the object is not
-the one that was looked at.
+Each can carry preconditions (uid, resourceVersion): the server then refuses it if the object is not the one that was
+looked at.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Protocol
 
 import msgspec
 from msgspec import Struct
+
+from kedge.kube.bodies import preconditions, with_preconditions
 
 
 class Patch(Protocol):
@@ -28,7 +30,7 @@ class MergePatch(Struct, frozen=True):
     body: Mapping[str, Any]
 
     def encode(self, uid: str | None, resource_version: str | None) -> bytes:
-        return msgspec.json.encode(_with_preconditions(self.body, uid, resource_version))
+        return msgspec.json.encode(with_preconditions(self.body, uid, resource_version))
 
 
 class StrategicPatch(Struct, frozen=True):
@@ -38,7 +40,7 @@ class StrategicPatch(Struct, frozen=True):
     body: Mapping[str, Any]
 
     def encode(self, uid: str | None, resource_version: str | None) -> bytes:
-        return msgspec.json.encode(_with_preconditions(self.body, uid, resource_version))
+        return msgspec.json.encode(with_preconditions(self.body, uid, resource_version))
 
 
 class JsonPatch(Struct, frozen=True):
@@ -48,12 +50,7 @@ class JsonPatch(Struct, frozen=True):
     operations: Sequence[Mapping[str, Any]]
 
     def encode(self, uid: str | None, resource_version: str | None) -> bytes:
-        wanted = {"/metadata/uid": uid, "/metadata/resourceVersion": resource_version}
-        tests = [{"op": "test", "path": path, "value": value} for path, value in wanted.items() if value]
-        return msgspec.json.encode([*tests, *self.operations])
-
-
-def _with_preconditions(body: Mapping[str, Any], uid: str | None, resource_version: str | None) -> Mapping[str, Any]:
-    wanted = {"uid": uid, "resourceVersion": resource_version}
-    meta = {key: value for key, value in wanted.items() if value}
-    return {**body, "metadata": {**body.get("metadata", {}), **meta}} if meta else body
+        # Added, not tested: a failed test would be an invalid patch, another version than the newest is a conflict.
+        wanted = preconditions(uid, resource_version).items()
+        added = [{"op": "add", "path": f"/metadata/{name}", "value": value} for name, value in wanted]
+        return msgspec.json.encode([*self.operations, *added])
