@@ -71,7 +71,7 @@ class HttpsTransport:
                 finally:
                     await answer.leave()
         except _EXPECTED as error:
-            raise self._failed(request, error, timeout) from error
+            raise self._failed(error, timeout) from error
         return Response(answer.response.status, body, lowered(answer.response.headers.items()))
 
     def stream(self, request: Request, *, timeout: float, silence: float) -> AbstractAsyncContextManager[Stream]:
@@ -87,9 +87,9 @@ class HttpsTransport:
             async with asyncio.timeout(timeout):
                 answer = await self._ask(request, "identity")
         except _EXPECTED as error:
-            raise self._failed(request, error, timeout) from error
+            raise self._failed(error, timeout) from error
         try:
-            yield HttpsStream(answer, silence, str(request))
+            yield HttpsStream(answer, silence)
         finally:
             await answer.leave()
 
@@ -166,22 +166,19 @@ class HttpsTransport:
             proxy=told.proxy,
         )
 
-    def _failed(self, request: Request, error: Exception, timeout: float) -> ConnectionFailed:
+    def _failed(self, error: Exception, timeout: float) -> ConnectionFailed:
         if isinstance(error, (CredentialsFailed, TlsRefused)):
-            return ConnectionFailed(f"{request}: {error}", sent=False)
+            return ConnectionFailed(str(error), sent=False)
         why = failures.explain(error, timeout=timeout, ca_given=self._connection.ca is not None)
-        return ConnectionFailed(
-            f"{request} at {shown(self._connection.server)}: {why}", sent=not failures.never_sent(error)
-        )
+        return ConnectionFailed(f"{shown(self._connection.server)}: {why}", sent=not failures.never_sent(error))
 
 
 class HttpsStream:
     """A stream over a socket."""
 
-    def __init__(self, answer: Answer, silence: float, request: str) -> None:
+    def __init__(self, answer: Answer, silence: float) -> None:
         self._content = answer.response.content
         self._silence = silence
-        self._request = request
         self.status = answer.response.status
         self.headers: Mapping[str, str] = lowered(answer.response.headers.items())
 
@@ -205,7 +202,7 @@ class HttpsStream:
             for line in rest:
                 yield line
         if any(begun):
-            raise ConnectionFailed(f"{self._request}: the stream ended in the middle of a line", sent=True)
+            raise ConnectionFailed("the stream ended in the middle of a line", sent=True)
 
     async def _part(self) -> bytes:
         """What has come since; nothing at the end."""
@@ -213,10 +210,10 @@ class HttpsStream:
             async with asyncio.timeout(self._silence):
                 return await self._content.readany()
         except TimeoutError as error:
-            raise ConnectionFailed(f"{self._request}: silent for {self._silence:g} s", sent=True) from error
+            raise ConnectionFailed(f"silent for {self._silence:g} s", sent=True) from error
         except FAILURES as error:
             why = failures.explain(error, timeout=self._silence)
-            raise ConnectionFailed(f"{self._request}: {why}", sent=True) from error
+            raise ConnectionFailed(why, sent=True) from error
 
 
 def lowered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
