@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kedge.kube.connection import Connection
+from kedge.kube.connect.connection import Connection
+from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.fence import DeadMansSwitch, Fenced, NotLeading
-from kedge.kube.https import HttpsTransport
 from kedge.kube.transport import Request
-from kube.tlsfixtures import Authority, api, raw, serving
+from kube.connect.tlsfixtures import Authority, api, raw, serving
 from support.scripted import Scripted, ScriptedStream, answer
 
 READ = Request("GET", "/api/v1/namespaces/shop/configmaps/web")

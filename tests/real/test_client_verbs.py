@@ -12,9 +12,9 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.resource import Resource
 from kedge.kube.client import Client
 from kedge.kube.codec import Bookmark, Event, metadata_of, untyped
-from kedge.kube.config import load
+from kedge.kube.connect.config import load
+from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Gone, Invalid, NotFound
-from kedge.kube.https import HttpsTransport
 from kedge.kube.patches import JsonPatch, MergePatch, Patch, StrategicPatch
 
 WHOLE = untyped(ConfigMap.resource)

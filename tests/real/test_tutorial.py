@@ -14,9 +14,9 @@ from controlplane.plane import ControlPlane
 from kedge.api.core import ConfigMap
 from kedge.cli.tutorial import CHECKSUM, Stamper
 from kedge.kube.client import Client
-from kedge.kube.config import load
+from kedge.kube.connect.config import load
+from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import KubeError
-from kedge.kube.https import HttpsTransport
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch

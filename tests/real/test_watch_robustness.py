@@ -18,9 +18,9 @@ from controlplane.plane import ControlPlane
 from kedge.api.core import ConfigMap
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
-from kedge.kube.config import Connection, load
-from kedge.kube.credentials import Fixed, Identity
-from kedge.kube.https import HttpsTransport
+from kedge.kube.connect.config import Connection, load
+from kedge.kube.connect.credentials import Fixed, Identity
+from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.store import Change
 from support.faulty import FaultyProxy
 from support.tokens import token

@@ -16,12 +16,12 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.kube import kubeconfig_users, proxies
 from kedge.kube.clock import Clock, SystemClock
-from kedge.kube.connection import ConfigError, Connection, server_url
-from kedge.kube.credentials import Unprinted
-from kedge.kube.exec_credential import GROUP, ClusterInfo
-from kedge.kube.kubeconfig_entries import Cluster, Context, Entry, User
+from kedge.kube.connect import kubeconfig_users, proxies
+from kedge.kube.connect.connection import ConfigError, Connection, server_url
+from kedge.kube.connect.credentials import Unprinted
+from kedge.kube.connect.exec_credential import GROUP, ClusterInfo
+from kedge.kube.connect.kubeconfig_entries import Cluster, Context, Entry, User
 
 Entries = Mapping[str, Entry]
 _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}

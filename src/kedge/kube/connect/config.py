@@ -13,10 +13,10 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kedge.kube import in_cluster
 from kedge.kube.clock import Clock, SystemClock
-from kedge.kube.connection import ConfigError, Connection, Impersonation
-from kedge.kube.kubeconfig import KubeConfig
+from kedge.kube.connect import in_cluster
+from kedge.kube.connect.connection import ConfigError, Connection, Impersonation
+from kedge.kube.connect.kubeconfig import KubeConfig
 
 __all__ = ["ConfigError", "Connection", "Impersonation", "KubeConfig", "kubeconfig", "load"]
 

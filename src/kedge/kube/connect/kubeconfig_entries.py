@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from kedge.kube.connection import ConfigError
-from kedge.kube.credentials import Unprinted
+from kedge.kube.connect.connection import ConfigError
+from kedge.kube.connect.credentials import Unprinted
 
 T = TypeVar("T")
 

@@ -12,11 +12,11 @@ from aiohttp import web
 from msgspec import Struct
 
 import kedge
-from kedge.kube.connection import Connection, Impersonation
-from kedge.kube.credentials import Fixed, Identity, bearer
-from kedge.kube.https import HttpsTransport
+from kedge.kube.connect.connection import Connection, Impersonation
+from kedge.kube.connect.credentials import Fixed, Identity, bearer
+from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.transport import ConnectionFailed, Request
-from kube.tlsfixtures import Authority, api, raw, serving, transport_to
+from kube.connect.tlsfixtures import Authority, api, raw, serving, transport_to
 
 GET = Request("GET", "/api/v1/pods")
 AUTHORITY = Authority()

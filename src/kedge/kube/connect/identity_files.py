@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kedge.kube.clock import Clock
-from kedge.kube.credentials import (
+from kedge.kube.connect.credentials import (
     ClientCertificate,
     Credentials,
     CredentialsFailed,
@@ -22,7 +22,7 @@ from kedge.kube.credentials import (
     Unprinted,
     bearer,
 )
-from kedge.kube.refreshing import Issued, Refreshing
+from kedge.kube.connect.refreshing import Issued, Refreshing
 
 READ_AGAIN = 60.0
 """Seconds. A projected token is replaced at 80 % of a life of at least ten minutes."""

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from kedge.kube.clock import Clock
-from kedge.kube.credentials import CredentialsFailed, Identity
+from kedge.kube.connect.credentials import CredentialsFailed, Identity
 
 EARLY = timedelta(minutes=1)
 """How long before its end an identity is renewed; a fifth of its life, if that is shorter."""

@@ -7,8 +7,8 @@ import pytest
 from aiohttp import web
 
 import kedge
-from kedge.kube.outbound import Answer, Call, HttpOutbound, Outbound, OutboundFailed
-from kube.tlsfixtures import Authority, Tunnel, api, raw, serving
+from kedge.kube.connect.outbound import Answer, Call, HttpOutbound, Outbound, OutboundFailed
+from kube.connect.tlsfixtures import Authority, Tunnel, api, raw, serving
 
 AUTHORITY = Authority()
 SERVER = serving(AUTHORITY.server("127.0.0.1"))

@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from kedge.kube.clock import SystemClock
-from kedge.kube.credentials import CredentialsFailed, Identity
-from kedge.kube.exec_credential import GROUP, ClusterInfo, issued, question
-from kedge.kube.exec_plugin import ExecPlugin
-from kube.tlsfixtures import Authority
+from kedge.kube.connect.credentials import CredentialsFailed, Identity
+from kedge.kube.connect.exec_credential import GROUP, ClusterInfo, issued, question
+from kedge.kube.connect.exec_plugin import ExecPlugin
+from kube.connect.tlsfixtures import Authority
 from support.waiting import until
 
 V1, V1BETA1 = f"{GROUP}/v1", f"{GROUP}/v1beta1"
@@ -244,7 +244,7 @@ async def test_a_program_runs_once_for_all_who_ask(program: Written) -> None:
 async def test_a_program_runs_again_when_what_it_gave_has_ended(
     program: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kedge.kube.exec_plugin.RUN_AGAIN", 0.0)
+    monkeypatch.setattr("kedge.kube.connect.exec_plugin.RUN_AGAIN", 0.0)
     login = program("give(token=str(len((here / 'runs').read_text())), expirationTimestamp='2020-01-01T00:00:00Z')")
     credentials = plugin(login).credentials(SystemClock())
     assert [(await credentials.identity()).authorization for _ in range(3)] == ["Bearer 1", "Bearer 2", "Bearer 3"]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from kedge.kube import identity_files
 from kedge.kube.clock import SystemClock
-from kedge.kube.credentials import (
+from kedge.kube.connect import identity_files
+from kedge.kube.connect.credentials import (
     ClientCertificate,
     CredentialsFailed,
     Fixed,
@@ -19,8 +19,8 @@ from kedge.kube.credentials import (
     basic,
     bearer,
 )
-from kedge.kube.identity_files import IdentityFiles
-from kedge.kube.refreshing import Issued, Refreshing
+from kedge.kube.connect.identity_files import IdentityFiles
+from kedge.kube.connect.refreshing import Issued, Refreshing
 from support.virtual import run
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

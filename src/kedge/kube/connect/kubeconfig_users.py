@@ -7,14 +7,14 @@ what is gone (`auth-provider`, v1alpha1), and says what to use instead.
 
 from __future__ import annotations
 
-from kedge.kube import exec_credential
 from kedge.kube.clock import Clock
-from kedge.kube.connection import Impersonation
-from kedge.kube.credentials import Credentials, CredentialsFailed, Fixed, basic, bearer
-from kedge.kube.exec_credential import ClusterInfo
-from kedge.kube.exec_plugin import ExecPlugin
-from kedge.kube.identity_files import IdentityFiles
-from kedge.kube.kubeconfig_entries import Entry, Exec, User
+from kedge.kube.connect import exec_credential
+from kedge.kube.connect.connection import Impersonation
+from kedge.kube.connect.credentials import Credentials, CredentialsFailed, Fixed, basic, bearer
+from kedge.kube.connect.exec_credential import ClusterInfo
+from kedge.kube.connect.exec_plugin import ExecPlugin
+from kedge.kube.connect.identity_files import IdentityFiles
+from kedge.kube.connect.kubeconfig_entries import Entry, Exec, User
 
 _MODES = ("Never", "IfAvailable", "Always")
 _REPLACEMENTS = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kedge.kube import proxies
+from kedge.kube.connect import proxies
 
 PROXY = "http://p:3128"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from kedge.kube import tls
-from kedge.kube.credentials import ClientCertificate
-from kedge.kube.tls import TlsRefused
-from kube.tlsfixtures import Authority
+from kedge.kube.connect import tls
+from kedge.kube.connect.credentials import ClientCertificate
+from kedge.kube.connect.tls import TlsRefused
+from kube.connect.tlsfixtures import Authority
 
 AUTHORITY = Authority()
 PAIR = AUTHORITY.client("jane")

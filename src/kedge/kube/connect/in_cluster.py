@@ -10,11 +10,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from kedge.kube import proxies
 from kedge.kube.clock import Clock, SystemClock
-from kedge.kube.connection import ConfigError, Connection
-from kedge.kube.credentials import CredentialsFailed
-from kedge.kube.identity_files import IdentityFiles
+from kedge.kube.connect import proxies
+from kedge.kube.connect.connection import ConfigError, Connection
+from kedge.kube.connect.credentials import CredentialsFailed
+from kedge.kube.connect.identity_files import IdentityFiles
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"

@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kedge.kube import tls
-from kedge.kube.connection import Connection
-from kedge.kube.credentials import ClientCertificate, Credentials, Fixed
-from kedge.kube.https import HttpsTransport
+from kedge.kube.connect import tls
+from kedge.kube.connect.connection import Connection
+from kedge.kube.connect.credentials import ClientCertificate, Credentials, Fixed
+from kedge.kube.connect.https import HttpsTransport
 
 A_DAY = timedelta(days=1)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -12,7 +12,7 @@ from ipaddress import ip_address, ip_network
 
 from yarl import URL
 
-from kedge.kube.connection import shown
+from kedge.kube.connect.connection import shown
 
 
 def from_environment(server: str, environ: Mapping[str, str]) -> str | None:

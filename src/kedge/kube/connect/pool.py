@@ -15,8 +15,8 @@ import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
-from kedge.kube.credentials import ClientCertificate
-from kedge.kube.failures import Connector, Unanswered, last_look
+from kedge.kube.connect.credentials import ClientCertificate
+from kedge.kube.connect.failures import Connector, Unanswered, last_look
 from kedge.kube.transport import ConnectionFailed
 
 Headers = Iterable[tuple[str, str]]

@@ -17,11 +17,11 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from kedge.kube import exec_credential
 from kedge.kube.clock import Clock
-from kedge.kube.credentials import Credentials, CredentialsFailed, Unprinted
-from kedge.kube.exec_credential import ClusterInfo
-from kedge.kube.refreshing import Issued, Refreshing
+from kedge.kube.connect import exec_credential
+from kedge.kube.connect.credentials import Credentials, CredentialsFailed, Unprinted
+from kedge.kube.connect.exec_credential import ClusterInfo
+from kedge.kube.connect.refreshing import Issued, Refreshing
 
 RUN_AGAIN = 5.0
 """Seconds between two runs at least, whatever the server answers."""

@@ -21,12 +21,12 @@ from msgspec import Struct
 from yarl import URL
 
 from kedge import __version__
-from kedge.kube import failures, proxies, tls
-from kedge.kube.connection import shown
-from kedge.kube.failures import FAILURES, Connector
-from kedge.kube.https import lowered
-from kedge.kube.pool import cut, payload
-from kedge.kube.tls import TlsRefused
+from kedge.kube.connect import failures, proxies, tls
+from kedge.kube.connect.connection import shown
+from kedge.kube.connect.failures import FAILURES, Connector
+from kedge.kube.connect.https import lowered
+from kedge.kube.connect.pool import cut, payload
+from kedge.kube.connect.tls import TlsRefused
 
 MEBIBYTE = 2**20
 _CONTEXTS = 64

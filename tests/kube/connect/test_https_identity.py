@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kedge.kube import identity_files
 from kedge.kube.clock import SystemClock
-from kedge.kube.connection import Connection
-from kedge.kube.credentials import ClientCertificate, Credentials, CredentialsFailed, Identity, bearer
-from kedge.kube.https import HttpsTransport
-from kedge.kube.identity_files import IdentityFiles
+from kedge.kube.connect import identity_files
+from kedge.kube.connect.connection import Connection
+from kedge.kube.connect.credentials import ClientCertificate, Credentials, CredentialsFailed, Identity, bearer
+from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.connect.identity_files import IdentityFiles
 from kedge.kube.transport import ConnectionFailed, Request
-from kube.tlsfixtures import Authority, Tunnel, api, blunt, raw, serving, transport_to, user_of
+from kube.connect.tlsfixtures import Authority, Tunnel, api, blunt, raw, serving, transport_to, user_of
 from support.waiting import until
 
 GET = Request("GET", "/api/v1/pods")

@@ -13,8 +13,8 @@ import msgspec
 from cryptography import x509
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kedge.kube.credentials import ClientCertificate, Identity, Unprinted, bearer
-from kedge.kube.refreshing import Issued
+from kedge.kube.connect.credentials import ClientCertificate, Identity, Unprinted, bearer
+from kedge.kube.connect.refreshing import Issued
 
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")

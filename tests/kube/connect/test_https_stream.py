@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from kedge.kube.transport import ConnectionFailed, Request, Stream
-from kube.tlsfixtures import Authority, Connected, api, raw, serving, transport_to
+from kube.connect.tlsfixtures import Authority, Connected, api, raw, serving, transport_to
 from support.waiting import until
 
 WATCH = Request("GET", "/api/v1/pods", (("watch", "1"),))

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from yarl import URL
 
-from kedge.kube.credentials import Credentials, Fixed
+from kedge.kube.connect.credentials import Credentials, Fixed
 
 
 class ConfigError(Exception):

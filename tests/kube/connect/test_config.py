@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kedge.kube import in_cluster
-from kedge.kube.config import ConfigError, Connection, Impersonation, KubeConfig, kubeconfig, load
-from kedge.kube.credentials import Fixed, Identity
-from kube.tlsfixtures import Authority
+from kedge.kube.connect import in_cluster
+from kedge.kube.connect.config import ConfigError, Connection, Impersonation, KubeConfig, kubeconfig, load
+from kedge.kube.connect.credentials import Fixed, Identity
+from kube.connect.tlsfixtures import Authority
 
 CA = Authority().pem
 V1 = "client.authentication.k8s.io/v1"

@@ -21,12 +21,12 @@ from urllib.parse import quote
 from yarl import URL
 
 from kedge import __version__
-from kedge.kube import failures, tls
-from kedge.kube.connection import Connection, shown
-from kedge.kube.credentials import ClientCertificate, CredentialsFailed, Identity
-from kedge.kube.failures import FAILURES
-from kedge.kube.pool import Answer, Headers, Pool, Pools
-from kedge.kube.tls import TlsRefused
+from kedge.kube.connect import failures, tls
+from kedge.kube.connect.connection import Connection, shown
+from kedge.kube.connect.credentials import ClientCertificate, CredentialsFailed, Identity
+from kedge.kube.connect.failures import FAILURES
+from kedge.kube.connect.pool import Answer, Headers, Pool, Pools
+from kedge.kube.connect.tls import TlsRefused
 from kedge.kube.transport import ConnectionFailed, Request, Response, Stream
 
 USER_AGENT = f"kedge/{__version__}"
