@@ -17,7 +17,7 @@ from kedge.embedded.selectors import Wanted
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.statuses import Refused
 from kedge.embedded.store import Store, Taken, Untyped, Version, encode, key_of
-from kedge.kube import client
+from kedge.kube import patches
 from kedge.kube.patches import JsonPatch, MergePatch
 from kedge.kube.transport import Request
 
@@ -55,9 +55,9 @@ class Writing:
             case JsonPatch.content_type:
                 operations = bodies.operations_from(request)
                 return self._patch(kind, place, request, lambda old: json_patch(old, operations))
-            case client.APPLY:
+            case patches.APPLY:
                 return self._apply(kind, place, request)
-        raise statuses.unsupported_type(JsonPatch.content_type, MergePatch.content_type, client.APPLY)
+        raise statuses.unsupported_type(JsonPatch.content_type, MergePatch.content_type, patches.APPLY)
 
     def delete(self, kind: Kind, place: Place, request: Request) -> tuple[int, bytes]:
         asked = options.for_delete(request)

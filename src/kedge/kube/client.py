@@ -23,7 +23,7 @@ from kedge.kube.bodies import Body, delete_options, encode, for_one, meta_in, na
 from kedge.kube.codec import NOT_READ, Bookmark, Codec, Event, Page, Unreadable, Untyped, codec
 from kedge.kube.errors import Conflict, Invalid, NotUnderstood, ServerError, Status, Unreachable, api_error
 from kedge.kube.limits import Limiter, Retry
-from kedge.kube.patches import Patch
+from kedge.kube.patches import APPLY, Patch
 from kedge.kube.sender import Sender
 from kedge.kube.transport import Request, Stream, Transport
 
@@ -31,8 +31,6 @@ T = TypeVar("T")
 Kind: TypeAlias = type[T] | Codec[T]
 Selector: TypeAlias = str | Mapping[str, str] | None
 WatchEvents: TypeAlias = AsyncIterator[Event[T] | Event[Unreadable] | Bookmark]
-
-APPLY = "application/apply-patch+yaml"  # JSON is YAML, and every server takes it under this name
 
 
 class Witness(Protocol):

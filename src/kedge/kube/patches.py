@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from kedge.kube.bodies import preconditions, with_preconditions
 
+APPLY = "application/apply-patch+yaml"  # JSON is YAML, and every server takes it under this name
+
 
 class Patch(Protocol):
     """A change in one of the forms the API takes."""
