@@ -29,6 +29,8 @@ from controlplane.plane import ControlPlane
 
 SECONDS_FOR_A_REAL_TEST = 180
 
+NOT_HERE = "real control plane not available"
+
 T = TypeVar("T")
 
 
@@ -46,6 +48,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.timeout(SECONDS_FOR_A_REAL_TEST))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say once, not per test, that and why the real control plane was missing."""
+    reasons = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
+    missing = [reason for reason in reasons if NOT_HERE in reason]
+    if missing:
+        terminalreporter.write_line(f"{len(missing)} tests skipped: {missing[0].removeprefix('Skipped: ')}")
+
+
 @pytest.fixture(scope="session")
 def binaries() -> Binaries:
     """The control plane's programs."""
@@ -54,7 +64,7 @@ def binaries() -> Binaries:
         reason = f"real control plane not available: {found.reason}"
         if os.environ.get("CI") == "true":
             pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+        pytest.skip(f"{NOT_HERE}: {found.reason}; run 'make kube'")
     return found
 
 
