@@ -31,8 +31,8 @@ kube: $(VENV)/.dev  ## the real control plane for tests: found, or built once in
 bench: $(BENCH)/.done  ## ratios against other clients, in one run
 	PYTHONPATH=tools:bench $(BENCH)/python -m kedgebench $(ARGS)
 
-soak: $(VENV)/.dev  ## what is too long for every change
-	$(BIN)/python -m pytest -m soak --timeout 0 -p no:randomly $(ARGS)
+soak: $(VENV)/.dev  ## what is too long for every change: every property, with many more examples
+	KEDGE_PROPERTIES=soak $(BIN)/python -m pytest -m hypothesis --timeout 0 $(ARGS)
 
 docs: $(VENV)/.docs  ## the documentation site, in site/
 	$(BIN)/zensical build

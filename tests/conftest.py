@@ -1,13 +1,15 @@
 """What every test lives with: a blocking call inside the event loop fails it, and no test is timed."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("kedge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("kedge")
+settings.register_profile("kedge", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("soak", settings.get_profile("kedge"), max_examples=5_000)
+settings.load_profile(os.environ.get("KEDGE_PROPERTIES", "kedge"))
 
 
 @pytest.fixture(autouse=True)

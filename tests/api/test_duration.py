@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.properties import unhurried
 from kedge.api.duration import format_duration, parse_duration
 
 
@@ -66,7 +65,6 @@ def test_a_length_prints_as_go_prints_it(length: timedelta, expected: str) -> No
     assert format_duration(length) == expected
 
 
-@unhurried
 @given(st.timedeltas(timedelta(days=-100_000), timedelta(days=100_000)))
 def test_what_is_printed_reads_back_the_same(length: timedelta) -> None:
     assert parse_duration(format_duration(length)) == length

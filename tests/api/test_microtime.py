@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 
-from api.properties import MOMENTS, unhurried
+from api.properties import MOMENTS
 from kedge.api.microtime import format_micro_time, parse_micro_time
 
 
@@ -23,7 +23,6 @@ def test_a_moment_without_a_time_zone_is_refused() -> None:
         parse_micro_time("2025-03-12T06:15:21.000000")
 
 
-@unhurried
 @given(MOMENTS)
 def test_what_is_written_reads_back_the_same(moment: datetime) -> None:
     assert parse_micro_time(format_micro_time(moment)) == moment

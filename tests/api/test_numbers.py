@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.properties import unhurried
 from kedge.api.numbers import IntOrPercent, resolve
 
 
@@ -40,7 +39,6 @@ def test_anything_else_is_refused_by_name(value: IntOrPercent) -> None:
         resolve(value, 10, round_up=True)
 
 
-@unhurried
 @given(st.integers(0, 1000), st.integers(0, 10**6))
 def test_rounding_is_exact(percent: int, total: int) -> None:
     share = Fraction(percent * total, 100)

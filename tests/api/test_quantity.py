@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.properties import unhurried
 from kedge.api.quantity import Quantity
 
 
@@ -99,14 +98,12 @@ QUANTITIES = st.builds(
 )
 
 
-@unhurried
 @given(QUANTITIES)
 def test_what_is_printed_reads_back_the_same(quantity: Quantity) -> None:
     assert Quantity.parse(str(quantity)) == quantity
     assert str(Quantity.parse(str(quantity))) == str(quantity)
 
 
-@unhurried
 @given(QUANTITIES, QUANTITIES)
 def test_adding_loses_nothing(left: Quantity, right: Quantity) -> None:
     assert left + right - right == left

@@ -7,13 +7,13 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
 from api.builtin import BUILT_IN
-from api.properties import MOMENTS, unhurried
+from api.properties import MOMENTS
 from kedge.api.crds import KINDS
 from kedge.api.schema import unwrap
 
@@ -55,7 +55,6 @@ def may_be_absent(field: FieldInfo) -> bool:
 
 @pytest.mark.parametrize("kind", [*KINDS, *BUILT_IN])
 def test_every_object_comes_back_as_it_went_also_with_fields_unknown_here(kind: Any) -> None:
-    @settings(unhurried, max_examples=40)
     @given(objects(kind))
     def comes_back(value: Any) -> None:
         text = msgspec.json.encode(value)

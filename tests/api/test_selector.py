@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.properties import unhurried
 from kedge.api.selector import InvalidSelector, LabelSelector, LabelSelectorRequirement, selects
 
 
@@ -90,7 +89,6 @@ KEYS = st.sampled_from(["a", "b", "c"])
 VALUES = st.sampled_from(["", "x", "y"])
 
 
-@unhurried
 @given(st.dictionaries(KEYS, VALUES), KEYS, st.lists(VALUES, min_size=1).map(tuple))
 def test_not_in_is_the_opposite_of_in_and_does_not_exist_of_exists(
     labels: dict[str, str], key: str, values: tuple[str, ...]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded.world import CONFIG_MAPS, PODS, World, meta, unhurried, virtually
+from embedded.world import CONFIG_MAPS, PODS, World, meta, virtually
 from kedge.api.core import ConfigMap
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import Gone
@@ -93,7 +93,6 @@ async def test_pages_do_not_see_what_is_written_between_them() -> None:
     assert second["metadata"] == {"resourceVersion": first["metadata"]["resourceVersion"]}
 
 
-@unhurried
 @given(st.data())
 def test_pages_show_one_moment_whatever_is_written_between_them(data: st.DataObject) -> None:
     write = st.tuples(st.sampled_from(["put", "delete"]), st.sampled_from("abcdefgh"))

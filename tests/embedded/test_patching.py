@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded.world import unhurried
 from kedge.embedded.patching import json_patch, merge_patch, overlay, same
 from kedge.embedded.statuses import Refused
 
@@ -170,7 +169,6 @@ def merge_model(target: Any, patch: Any) -> Any:
     return target
 
 
-@unhurried
 @given(VALUES, VALUES)
 def test_merge_patches_agree_with_the_model(target: Any, patch: Any) -> None:
     before = copy.deepcopy((target, patch))
@@ -195,7 +193,6 @@ def has_null(value: Any) -> bool:
     return value is None
 
 
-@unhurried
 @given(OBJECTS, OBJECTS.filter(lambda value: not has_null(value)))
 def test_a_merge_patch_can_turn_any_object_into_any_other_without_nulls(old: Any, new: Any) -> None:
     assert same(merge_patch(old, difference(old, new)), new)
@@ -266,7 +263,6 @@ def containers(value: Any) -> list[str]:
     return grown + places(value)
 
 
-@unhurried
 @given(st.data(), OBJECTS)
 def test_json_patches_agree_with_the_model(data: st.DataObject, target: dict[str, Any]) -> None:
     document: Any = target
@@ -299,7 +295,6 @@ def an_operation(draw: st.DrawFn, document: Any) -> dict[str, Any]:
     return operation
 
 
-@unhurried
 @given(VALUES, VALUES)
 def test_the_same_json_is_the_same_both_ways_and_true_is_not_one(one: Any, other: Any) -> None:
     assert same(one, copy.deepcopy(one))

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded.world import unhurried
 from kedge.api.resource import Resource
 from kedge.embedded.paths import Place, parse
 
@@ -12,7 +11,6 @@ WORDS = st.text(alphabet="abz09.-_:/% é", min_size=1, max_size=8)
 PLAIN = st.sampled_from(["pods", "things", "nodes"])
 
 
-@unhurried
 @given(st.sampled_from(["", "apps", "t.io"]), PLAIN, WORDS, WORDS, st.sampled_from([None, "status", "scale"]))
 def test_what_a_resource_writes_is_read_back(
     group: str, plural: str, namespace: str, name: str, subresource: str | None

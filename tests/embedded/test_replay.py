@@ -210,4 +210,4 @@ class Replay(RuleBasedStateMachine):
 
 
 TestReplay = Replay.TestCase
-TestReplay.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestReplay.settings = settings(stateful_step_count=40)

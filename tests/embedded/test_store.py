@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded.world import unhurried
 from kedge.api.core import ConfigMap
 from kedge.embedded.registry import Kind
 from kedge.embedded.store import Forgotten, Moved, Store, Taken, Version, key_of
@@ -92,7 +91,6 @@ def test_keys_name_an_object_in_its_collection(place: tuple[str, str], key: str)
     assert (version.key, (version.namespace, version.name)) == (key, place)
 
 
-@unhurried
 @given(st.lists(st.tuples(KEYS, st.booleans()), max_size=30), st.integers(1, 8))
 def test_the_past_is_shown_as_it_was_or_not_at_all(writes: list[tuple[str, bool]], history: int) -> None:
     store = Store(history=history)
@@ -113,7 +111,6 @@ def test_the_past_is_shown_as_it_was_or_not_at_all(writes: list[tuple[str, bool]
             assert forgotten.value.oldest == store.number - history
 
 
-@unhurried
 @given(
     st.lists(st.tuples(KEYS, st.booleans()), max_size=20), st.integers(0, 20), st.sampled_from(["", "a/", "b/"]), KEYS
 )
@@ -132,7 +129,6 @@ def test_what_is_counted_is_what_is_there(writes: list[tuple[str, bool]], back: 
     assert snapshot.count(prefix, start) == len(found)
 
 
-@unhurried
 @given(st.lists(KEYS, max_size=20), st.integers(0, 20))
 def test_changes_since_a_version_are_all_of_them_in_order(keys: list[str], since: int) -> None:
     store = Store()

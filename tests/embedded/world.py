@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, ParamSpec
 
-from hypothesis import HealthCheck, settings
-
 from kedge.api.core import ConfigMap
 from kedge.api.resource import Resource
 from kedge.embedded.inprocess import InProcessTransport
@@ -23,9 +21,6 @@ from kedge.kube.transport import Request, Response
 from support.virtual import run
 
 P = ParamSpec("P")
-
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-"""For a busy machine: how long an example takes says nothing here."""
 
 CONFIG_MAPS = untyped(ConfigMap.resource)
 DEPLOYMENTS = untyped(Resource("apps", "v1", "Deployment", "deployments"))

@@ -161,6 +161,6 @@ class SharedQueueMachine(QueueMachine):
 
 
 TestQueue = QueueMachine.TestCase
-TestQueue.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+TestQueue.settings = settings(stateful_step_count=50)
 TestSharedQueue = SharedQueueMachine.TestCase
-TestSharedQueue.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+TestSharedQueue.settings = settings(stateful_step_count=50)

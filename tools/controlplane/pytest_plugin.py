@@ -61,10 +61,10 @@ def binaries() -> Binaries:
     """The control plane's programs."""
     found = find()
     if isinstance(found, Missing):
-        reason = f"real control plane not available: {found.reason}"
+        reason = f"{NOT_HERE}: {found.reason}"
         if os.environ.get("CI") == "true":
             pytest.fail(reason, pytrace=False)
-        pytest.skip(f"{NOT_HERE}: {found.reason}; run 'make kube'")
+        pytest.skip(reason)
     return found
 
 
