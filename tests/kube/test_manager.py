@@ -104,6 +104,16 @@ def test_a_manager_left_at_once_leaves_nothing_behind() -> None:
     run(main())
 
 
+def test_what_goes_wrong_beside_it_is_raised_as_it_is() -> None:
+    async def main() -> None:
+        async with make() as manager:
+            await manager.connect("hub", a_server())
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        run(main())
+
+
 def test_what_was_begun_may_end_within_the_grace_period() -> None:
     async def main() -> None:
         work = Work(takes=20)

@@ -32,14 +32,14 @@ async def named(component: str, work: Callable[[], Awaitable[None]]) -> None:
 
 @contextmanager
 def one_crash() -> Iterator[None]:
-    """Raise the first crash in a group instead of the group."""
+    """Raise the first crash in a group instead of the group; or what was raised inside, if that is all there is."""
     try:
         yield
     except ExceptionGroup as group:
         crashed = group.subgroup(Crashed)
-        if crashed is None:
+        if crashed is None and len(group.exceptions) > 1:
             raise
-        first = _first(crashed)
+        first = _first(crashed or group)
         raise first from first.__cause__
 
 
