@@ -127,11 +127,31 @@ class PodSpec(Value, frozen=True, gc=False):
     termination_grace_period_seconds: int | None = None
 
 
+class TemplateMeta(Value, frozen=True, gc=False):
+    """What the pods of a workload are labelled with."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+class TemplateContainer(Value, frozen=True, gc=False):
+    """Which program the pods of a workload run. No more than that: there are many workloads in a cache."""
+
+    name: str
+    image: str = ""
+
+
+class TemplateSpec(Value, frozen=True, gc=False):
+    """What the pods of a workload run. Go writes no containers as null."""
+
+    containers: tuple[TemplateContainer, ...] | None = None
+
+
 class PodTemplate(Value, frozen=True, gc=False):
     """What the pods of a workload look like."""
 
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
-    spec: PodSpec = PodSpec()
+    metadata: TemplateMeta = field(default_factory=TemplateMeta)
+    spec: TemplateSpec = TemplateSpec()
 
 
 class ContainerStatus(Value, frozen=True, gc=False):

@@ -37,13 +37,23 @@ def changed(kind: Kind, old: Untyped, new: Untyped, subresource: str = "") -> Un
     metadata = _metadata(old["metadata"], new["metadata"])
     if subresource == "status":
         kept = {**_without_status(old), **_status_of(new)}
-        return {**kept, "metadata": metadata} if kind.status_takes_metadata else kept
+        return {**kept, "metadata": _beside_status(kind, old["metadata"], metadata)}
     if subresource == "finalize":
         return namespaces.finalized(old, new)
     result = {**(_without_status(new) | _status_of(old) if kind.status else new), "metadata": metadata}
     if kind.resource == NAMESPACES:
         result = namespaces.labelled(namespaces.finalized(result, old))
     return _counted(kind, old, result)
+
+
+def _beside_status(kind: Kind, old: Untyped, new: Untyped) -> Untyped:
+    """The metadata after a write to /status."""
+    if not kind.status_takes_metadata:
+        return old
+    if kind.status_takes_labels:
+        return new
+    labels = {"labels": old["labels"]} if "labels" in old else {}
+    return {key: value for key, value in new.items() if key != "labels"} | labels
 
 
 def _metadata(old: Untyped, new: Untyped) -> Untyped:

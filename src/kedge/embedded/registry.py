@@ -22,9 +22,11 @@ class Kind(Struct, frozen=True):
     resource: Resource
     status: bool = True  # has /status: only what is written there changes it, and it changes nothing else
     status_takes_metadata: bool = False  # labels, annotations and finalizers may be written along with the status
+    status_takes_labels: bool = True  # if it takes metadata; a Deployment's takes all but these
     generation: bool = True  # counts the changes of what is wanted
     generation_counts_annotations: bool = False
     put_needs_version: bool = True  # a PUT without resourceVersion is refused
+    put_creates: bool = False  # a PUT of what is not there makes it
     names: Names = "subdomain"
     fields: Mapping[str, str] = field(default_factory=dict)  # for field selectors: path, and what a missing one is
 
@@ -63,12 +65,12 @@ NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Resource("", "v1", "Pod", "pods")
 
 # Habits: C cluster-scoped, s has /status, S has a strict /status (takes no metadata along), g counts generations,
-# a counts annotations too, v PUT needs the version.
+# a counts annotations too, v PUT needs the version, p PUT makes what is not there, l /status takes no labels along.
 _TABLE = """
 -                             v1  ConfigMap                         configmaps                         -
--                             v1  Endpoints                         endpoints                          -
--                             v1  Event                             events                             -
--                             v1  LimitRange                        limitranges                        -
+-                             v1  Endpoints                         endpoints                          p
+-                             v1  Event                             events                             p
+-                             v1  LimitRange                        limitranges                        p
 -                             v1  Namespace                         namespaces                         Cs
 -                             v1  Node                              nodes                              Cs
 -                             v1  PersistentVolume                  persistentvolumes                  Cs
@@ -78,7 +80,7 @@ _TABLE = """
 -                             v1  ReplicationController             replicationcontrollers             sg
 -                             v1  ResourceQuota                     resourcequotas                     s
 -                             v1  Secret                            secrets                            -
--                             v1  Service                           services                           s
+-                             v1  Service                           services                           sp
 -                             v1  ServiceAccount                    serviceaccounts                    -
 admissionregistration.k8s.io  v1  MutatingWebhookConfiguration      mutatingwebhookconfigurations      Cgv
 admissionregistration.k8s.io  v1  ValidatingAdmissionPolicy         validatingadmissionpolicies        CSgv
@@ -88,24 +90,24 @@ apiextensions.k8s.io          v1  CustomResourceDefinition          customresour
 apiregistration.k8s.io        v1  APIService                        apiservices                        CSv
 apps                          v1  ControllerRevision                controllerrevisions                -
 apps                          v1  DaemonSet                         daemonsets                         sg
-apps                          v1  Deployment                        deployments                        sga
+apps                          v1  Deployment                        deployments                        sgal
 apps                          v1  ReplicaSet                        replicasets                        sg
 apps                          v1  StatefulSet                       statefulsets                       sg
 autoscaling                   v2  HorizontalPodAutoscaler           horizontalpodautoscalers           s
 batch                         v1  CronJob                           cronjobs                           sg
 batch                         v1  Job                               jobs                               sg
 certificates.k8s.io           v1  CertificateSigningRequest         certificatesigningrequests         Cs
-coordination.k8s.io           v1  Lease                             leases                             v
+coordination.k8s.io           v1  Lease                             leases                             vp
 discovery.k8s.io              v1  EndpointSlice                     endpointslices                     ga
 networking.k8s.io             v1  Ingress                           ingresses                          sg
 networking.k8s.io             v1  IngressClass                      ingressclasses                     Cg
 networking.k8s.io             v1  NetworkPolicy                     networkpolicies                    g
-node.k8s.io                   v1  RuntimeClass                      runtimeclasses                     Cv
+node.k8s.io                   v1  RuntimeClass                      runtimeclasses                     Cvp
 policy                        v1  PodDisruptionBudget               poddisruptionbudgets               sgv
-rbac.authorization.k8s.io     v1  ClusterRole                       clusterroles                       C
-rbac.authorization.k8s.io     v1  ClusterRoleBinding                clusterrolebindings                C
-rbac.authorization.k8s.io     v1  Role                              roles                              -
-rbac.authorization.k8s.io     v1  RoleBinding                       rolebindings                       -
+rbac.authorization.k8s.io     v1  ClusterRole                       clusterroles                       Cp
+rbac.authorization.k8s.io     v1  ClusterRoleBinding                clusterrolebindings                Cp
+rbac.authorization.k8s.io     v1  Role                              roles                              p
+rbac.authorization.k8s.io     v1  RoleBinding                       rolebindings                       p
 scheduling.k8s.io             v1  PriorityClass                     priorityclasses                    Cg
 storage.k8s.io                v1  CSIDriver                         csidrivers                         Cv
 storage.k8s.io                v1  CSINode                           csinodes                           Cv
@@ -142,9 +144,11 @@ def _kind(row: str) -> Kind:
         Resource(group.strip("-"), version, name, plural, namespaced="C" not in habits),
         status="s" in habits.lower(),
         status_takes_metadata="s" in habits,
+        status_takes_labels="l" not in habits,
         generation="g" in habits,
         generation_counts_annotations="a" in habits,
         put_needs_version="v" in habits,
+        put_creates="p" in habits,
         names=names,
         fields=_FIELDS.get(name, {}),
     )

@@ -39,9 +39,12 @@ class Writing:
         asked = options.for_write(request, "UpdateOptions")
         new = bodies.posted(request, kind.resource)
         _refuse_misplaced(new, place)
+        if kind.put_creates and not place.subresource and not self._is_there(kind, place):
+            _refuse_other_uid(kind, "", new)
+            return self._create(kind, place.namespace, _without_version(new), asked)
         seen = self._seen(kind, place)
         old = seen.decode()
-        _refuse_other_uid(kind, old, new)
+        _refuse_other_uid(kind, old["metadata"]["uid"], new)
         if kind.put_needs_version and "resourceVersion" not in new["metadata"]:
             raise statuses.must_name_version(kind.resource, place.name)
         return 200, self._change(kind, place, seen, old, new, asked)
@@ -150,6 +153,9 @@ class Writing:
             return encode(marked)
         return self._store.replace(kind, seen, marked).body
 
+    def _is_there(self, kind: Kind, place: Place) -> bool:
+        return self._store.all(kind).get(key_of(place.namespace, place.name)) is not None
+
     def _seen(self, kind: Kind, place: Place) -> Version:
         found = self._store.all(kind).get(key_of(place.namespace, place.name))
         if found is None:
@@ -198,11 +204,15 @@ def _refuse_other_namespace(obj: Untyped, namespace: str) -> None:
         )
 
 
-def _refuse_other_uid(kind: Kind, old: Untyped, new: Untyped) -> None:
-    there, sent = old["metadata"]["uid"], new["metadata"].get("uid")
+def _without_version(obj: Untyped) -> Untyped:
+    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}}
+
+
+def _refuse_other_uid(kind: Kind, there: str, new: Untyped) -> None:
+    sent = new["metadata"].get("uid")
     if sent and sent != there:
         why = f"Precondition failed: UID in precondition: {sent}, UID in object meta: {there}"
-        raise statuses.conflict(kind.resource, old["metadata"]["name"], why)
+        raise statuses.conflict(kind.resource, new["metadata"]["name"], why)
 
 
 def _refuse_stale(kind: Kind, seen: Version, new: Untyped) -> None:
