@@ -1,4 +1,4 @@
-"""A plain client of a real API server: one connection that stays open, no retries, synchronous."""
+"""A plain client of a real API server: one connection, kept open for as long as the server does; synchronous."""
 
 import http.client
 import json
@@ -40,13 +40,15 @@ class ApiServer:
     """Speaks to one API server as its admin."""
 
     def __init__(self, cluster: Cluster) -> None:
-        address = urlsplit(cluster.url)
-        tls = ssl.create_default_context(cafile=cluster.ca_file)
-        plain = socket.create_connection((address.hostname, address.port), timeout=30)
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = tls.wrap_socket(plain, server_hostname=address.hostname)
-        self._host = address.netloc
+        self._address = urlsplit(cluster.url)
+        self._tls = ssl.create_default_context(cafile=cluster.ca_file)
         self._token = cluster.admin_token
+        self._socket = self._connect()
+
+    def _connect(self) -> ssl.SSLSocket:
+        plain = socket.create_connection((self._address.hostname, self._address.port), timeout=30)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self._tls.wrap_socket(plain, server_hostname=self._address.hostname)
 
     def ask(
         self,
@@ -59,14 +61,23 @@ class ApiServer:
         content = b"" if body is None else json.dumps(body).encode()
         lines = [
             f"{method} {path} HTTP/1.1",
-            f"Host: {self._host}",
+            f"Host: {self._address.netloc}",
             f"Authorization: Bearer {self._token}",
             f"Content-Type: {content_type}",
             f"Accept: {accept}",
             f"Content-Length: {len(content)}",
         ]
         # One write for head and body: thousands of requests take half the time they take with two.
-        self._socket.sendall("\r\n".join([*lines, "", ""]).encode() + content)
+        request = "\r\n".join([*lines, "", ""]).encode() + content
+        try:
+            return self._send(method, request)
+        except (http.client.RemoteDisconnected, OSError):  # idle for so long that the server has hung up
+            self._socket.close()
+            self._socket = self._connect()
+            return self._send(method, request)
+
+    def _send(self, method: str, request: bytes) -> Answer:
+        self._socket.sendall(request)
         answer = http.client.HTTPResponse(self._socket, method=method)
         answer.begin()
         return Answer(answer.status, json.loads(answer.read()), answer.headers.get_all("Warning") or [])

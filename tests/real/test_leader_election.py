@@ -58,7 +58,7 @@ class Contender:
     async def requests(self) -> Events:
         """What it asked and the server did, oldest first."""
         events = await asyncio.to_thread(self._scene.cluster.audit_events)
-        done = [e for e in events if e["user"]["username"] == self.user.name and e["responseStatus"]["code"] < 300]
+        done = [e for e in events if e["user"].get("username") == self.user.name and e["responseStatus"]["code"] < 300]
         return sorted(done, key=lambda event: str(event["requestReceivedTimestamp"]))
 
     async def writes(self) -> Events:
