@@ -1,0 +1,79 @@
+"""Kedge, as its controllers use it: typed client, cache with a handler, queue with a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from kedge.api.apps import Deployment
+from kedge.kube.cache import Cache
+from kedge.kube.client import Client
+from kedge.kube.connect.config import load
+from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.limits import Limiter
+from kedge.kube.metrics import Metrics
+from kedge.kube.queue import LOW, NORMAL, Key, Queue
+from kedge.kube.store import Change, key_of
+from kedgebench.rivals import Held, Saw
+
+NO_WAITING = 1_000_000
+"""The limiter works as ever, but never says wait."""
+
+
+class Kedge:
+    def __init__(self, kubeconfig: str, namespace: str) -> None:
+        self._client = Client(
+            HttpsTransport(load([Path(kubeconfig)])),
+            limiter=Limiter(rate=NO_WAITING, burst=NO_WAITING),
+            on_answer=Metrics().answered,
+        )
+        self._namespace = namespace
+
+    async def get(self, name: str) -> Deployment:
+        return await self._client.get(Deployment, name, self._namespace)
+
+    async def list(self) -> Sequence[Deployment]:
+        return (await self._client.list(Deployment, self._namespace)).items
+
+    async def watch(self, saw: Saw) -> None:
+        """Decode, keep, tell the handler, queue the key, and have a worker take it and look the object up."""
+        cache = Cache(self._client, Deployment, self._namespace)
+        queue = Queue(rng=random.Random(1))
+        last = asyncio.Event()
+
+        def changed(change: Change[Deployment]) -> None:
+            meta = change.object.metadata
+            priority = LOW if change.initial else NORMAL
+            queue.add(Key("bench", meta.namespace, meta.name), priority=priority)
+            if not change.initial and saw(meta.name):
+                last.set()
+
+        async def work() -> None:
+            while (key := await queue.get()) is not None:
+                cache.get(key.name, key.namespace)
+                queue.forget(key)
+                queue.done(key)
+
+        cache.on_change(changed)
+        tasks = [asyncio.create_task(cache.run()), asyncio.create_task(work())]
+        await last.wait()
+        await _end(tasks)
+
+    async def hold(self, namespace: str, copies: int) -> Held:
+        caches = [Cache(self._client, Deployment, namespace) for _ in range(copies)]
+        running = [asyncio.create_task(cache.run()) for cache in caches]
+        for cache in caches:
+            await cache.synced()
+
+        def objects() -> object:
+            return [{key_of(found.metadata): found for found in cache.all()} for cache in caches]
+
+        return Held((caches, running), sum(len(cache) for cache in caches), objects)
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
