@@ -15,7 +15,7 @@ class Scale:
 
     objects: int = 1000
     few: int = 20
-    rounds: int = 5
+    rounds: int = 4
     long_rounds: int = 3
     seconds: float = 0.3
     changes: int = 600

@@ -72,6 +72,7 @@ RIVALS = {
     "kedge": Entry("Kedge", "kedge:Kedge", "kedge"),
     "kedge-asyncio": Entry("Kedge on plain asyncio", "kedge:Kedge", "kedge", loop="asyncio", holds=False),
     "aiohttp": Entry("floor: aiohttp, bytes thrown away", "aiohttp:Aiohttp", "aiohttp", holds=False),
+    "bare": Entry("floor: bare protocol, bytes thrown away", "bare:Bare", "uvloop", lists=False, holds=False),
     "lightkube": Entry("lightkube (async)", "lightkube:LightkubeAsync", "lightkube"),
     "lightkube-sync": Entry("lightkube (sync)", "lightkube:LightkubeSync", "lightkube", loop=SYNC, holds=False),
     "official": Entry("kubernetes (sync)", "official:Official", "kubernetes", loop=SYNC, pace=0.4, copies=0.2),

@@ -36,7 +36,7 @@ class Aiohttp:
     async def watch(self, saw: Saw) -> None:
         async with self._session.get(f"{self._path}?watch=true&resourceVersion=0", timeout=None) as response:
             async for line in response.content:
-                if line.startswith(b'{"type":"MODIFIED"') and saw(_marked(line)):
+                if line.startswith(b'{"type":"MODIFIED"') and saw(marked(line)):
                     return
 
     async def hold(self, namespace: str, copies: int) -> Held:
@@ -54,7 +54,7 @@ class Aiohttp:
             return await response.read()
 
 
-def _marked(line: bytes) -> str:
+def marked(line: bytes) -> str:
     return next((mark for sought, mark in _NAMES if sought in line), "")
 
 
