@@ -83,9 +83,9 @@ class Run:
         await self._open(contender)
         if key == "watch":
             await self._server.change(count, rate=self._scale.rate)
+            await contender.idle()  # a framework may work on several objects at once, and on the mark before others
         else:
             await self._behind(contender, count)
-        await contender.idle()  # a framework may work on several objects at once, and on the mark before others
         await self._server.mark(END)
         answer = await contender.answer()
         while "started" in answer:  # a mark that was repeated too early

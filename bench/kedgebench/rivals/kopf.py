@@ -12,7 +12,7 @@ import kopf
 from kedgebench.rivals import Held, Saw
 
 KIND = ("apps", "v1", "deployments")
-SETTLED = 1.0
+SETTLED = 0.5
 """Seconds without another object, after which an index counts as filled: an operator does not say."""
 
 
