@@ -12,6 +12,7 @@ from contract.backend import NAMESPACES, Api
 from controlplane.cluster import Cluster
 from controlplane.pytest_plugin import SECONDS_FOR_A_REAL_TEST
 from kedge.embedded.inprocess import InProcessTransport
+from kedge.embedded.keeping.keeper import Keeper
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
@@ -36,6 +37,32 @@ def real_cluster(request: pytest.FixtureRequest) -> Cluster | None:
 async def api(real_cluster: Cluster | None) -> AsyncIterator[Api]:
     client = _client(await _to_real(real_cluster) if real_cluster else _to_embedded())
     yield Api(client, await _namespace(client, real_cluster))
+    await client.close()
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=_REAL)])
+def kept_cluster(request: pytest.FixtureRequest) -> Cluster | None:
+    """The same for a cluster whose controllers run."""
+    if request.param == "embedded":
+        return None
+    found: Cluster = request.getfixturevalue("full_cluster")
+    return found
+
+
+@pytest.fixture
+async def kept(kept_cluster: Cluster | None) -> AsyncIterator[Api]:
+    """An API whose house is kept: garbage is collected, namespaces are furnished and emptied."""
+    if kept_cluster:
+        client = _client(await _to_real(kept_cluster))
+        yield Api(client, await _namespace(client, kept_cluster))
+        await client.close()
+        return
+    server = Server(clock=SystemClock(), rng=Random(1))
+    keeper = Keeper(server, rng=Random(3))
+    keeper.start()
+    client = _client(InProcessTransport(server, rng=Random(2)))
+    yield Api(client, await _namespace(client, None))
+    keeper.stop()
     await client.close()
 
 

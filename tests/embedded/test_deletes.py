@@ -76,14 +76,24 @@ async def test_nobody_but_a_delete_marks_an_object() -> None:
         await world.client.patch(CONFIG_MAPS, "a", patch, "default")
 
 
-@pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
 @virtually
-async def test_every_propagation_policy_deletes(policy: str) -> None:
+async def test_in_the_background_an_object_goes_before_its_dependents() -> None:
+    world = World()
+    await world.config_map("a")
+    await world.client.delete(ConfigMap, "a", "default", propagation="Background")
+    with pytest.raises(NotFound):
+        await world.client.get(ConfigMap, "a", "default")
+
+
+@pytest.mark.parametrize(("policy", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")])
+@virtually
+async def test_otherwise_it_waits_for_the_garbage_collector(policy: str, finalizer: str) -> None:
     world = World()
     await world.config_map("a")
     await world.client.delete(ConfigMap, "a", "default", propagation=policy)
-    with pytest.raises(NotFound):
-        await world.client.get(ConfigMap, "a", "default")
+    left = await world.client.get(ConfigMap, "a", "default")
+    assert left.metadata.finalizers == (finalizer,)
+    assert left.metadata.deletion_timestamp is not None
 
 
 RUNNING: Untyped = {"spec": {"nodeName": "node-1"}}

@@ -247,5 +247,6 @@ def test_the_form_of_a_list_is_named_as_a_list() -> None:
     assert answer("/api/v1/namespaces/default", accept.format("")) == (200, "PartialObjectMetadata")
     assert answer("/api/v1/namespaces", accept.format("")) == (406, "Status")
     table = "application/json;as=Table;g=meta.k8s.io;v=v1"
-    assert answer("/api/v1/namespaces", table) == (406, "Status")
-    assert answer("/api/v1/namespaces", f"{table},application/json") == (200, "NamespaceList")
+    assert answer("/api/v1/namespaces", table) == (200, "Table")
+    assert answer("/api/v1/namespaces", table.replace("v1", "v1beta1")) == (406, "Status")
+    assert answer("/api/v1/namespaces", table.replace("v1", "v1beta1") + ",application/json") == (200, "NamespaceList")

@@ -2,18 +2,21 @@
 
 It goes at once, unless a finalizer holds it (or, for a namespace, one of its `spec.finalizers`), or it is a pod on a
 node, which has its grace period: then it is marked, and goes with the write that takes away the last reason to stay.
-Who owns what is not looked at yet: every propagation policy deletes the object, and leaves its dependents.
+What becomes of its dependents is the garbage collector's to see to: it is asked by a finalizer.
 """
 
 from __future__ import annotations
 
 from kedge.embedded import namespaces
-from kedge.embedded.options import Preconditions
+from kedge.embedded.options import DeleteOptions, Preconditions
 from kedge.embedded.registry import NAMESPACES, PODS, Kind
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.statuses import precondition_failed
 from kedge.embedded.store import Untyped, part
 
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+_HOLDERS = (ORPHAN, FOREGROUND)
 _POD_GRACE = 30
 
 
@@ -32,6 +35,25 @@ def refuse_unless(must: Preconditions, kind: Kind, metadata: Untyped) -> None:
             f"in record ({metadata['resourceVersion']}). The object might have been modified"
         )
         raise precondition_failed(kind.resource, name, why)
+
+
+def held(obj: Untyped, asked: DeleteOptions) -> Untyped:
+    """The object with the finalizer that its dependents' fate asks for, and without the one it does not."""
+    wanted = _holder(asked, obj["metadata"].get("finalizers", []))
+    others = [name for name in obj["metadata"].get("finalizers", []) if name not in _HOLDERS]
+    finalizers = [*others, wanted] if wanted else others
+    if finalizers == obj["metadata"].get("finalizers", []):
+        return obj
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "finalizers"}
+    return {**obj, "metadata": {**metadata, "finalizers": finalizers} if finalizers else metadata}
+
+
+def _holder(asked: DeleteOptions, finalizers: list[str]) -> str:
+    if asked.propagation_policy is not None:
+        return {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(asked.propagation_policy, "")
+    if asked.orphan_dependents is not None:
+        return ORPHAN if asked.orphan_dependents else ""
+    return next((name for name in _HOLDERS if name in finalizers), "")
 
 
 def marked(kind: Kind, obj: Untyped, grace_asked: int | None, stamps: Stamps) -> Untyped:

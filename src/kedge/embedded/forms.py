@@ -1,26 +1,29 @@
-"""Forms: how objects go out: whole, or their metadata alone (`PartialObjectMetadata`).
+"""Forms: how objects go out: whole, their metadata alone (`PartialObjectMetadata`), or as rows of a table.
 
-Works on encoded bytes: metadata is cut out of an object, not decoded; lists and watch events are put together.
-Tables are not served yet.
+Works on encoded bytes as far as it can: metadata is cut out of an object, not decoded; lists and watch events are put
+together. Only tables decode, since they show what is inside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Raw, Struct
 
-from kedge.api.resource import Resource
-from kedge.embedded.statuses import not_acceptable
-from kedge.embedded.store import Untyped, encode
+from kedge.embedded import tables
+from kedge.embedded.registry import Kind
+from kedge.embedded.statuses import bad_request, not_acceptable
+from kedge.embedded.store import Untyped, Version, encode
 
-Form: TypeAlias = Literal["whole", "metadata"]
+Form: TypeAlias = Literal["whole", "metadata", "table"]
 
 _ACCEPTED = ("application/json", "application/*", "*/*", "")
 _METADATA_API = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+_TABLE_API = {"kind": "Table", "apiVersion": "meta.k8s.io/v1"}
 _HEAD = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
 
 
@@ -31,45 +34,114 @@ class _Metadata(Struct):
 _cut = msgspec.json.Decoder(_Metadata).decode
 
 
+class View(Struct, frozen=True):
+    """Objects of one kind in one form, for one client. Equal views have equal keys."""
+
+    kind: Kind
+    form: Form
+    now: Callable[[], datetime]
+    beside: str = "Metadata"  # what stands beside the cells of a table's row: Metadata, Object or None
+
+    @property
+    def key(self) -> str:
+        return f"{self.form} {self.beside}"
+
+    def one(self, version: Version) -> bytes:
+        """An object."""
+        if self.form == "table":
+            return self._table([version], {"resourceVersion": str(version.number)})
+        return self._object(version.body)
+
+    def many(self, metadata: Untyped, versions: Iterable[Version]) -> bytes:
+        """A list."""
+        if self.form == "table":
+            return self._table(versions, metadata)
+        resource = self.kind.resource
+        kind, version = resource.kind, resource.api_version
+        if self.form == "metadata":
+            kind, version = _METADATA_API["kind"], _METADATA_API["apiVersion"]
+        head = {"kind": f"{kind}List", "apiVersion": version, "metadata": metadata}
+        items = b",".join(self._object(version.body) for version in versions)
+        return msgspec.json.encode(head)[:-1] + b',"items":[' + items + b"]}"
+
+    def event(self, change: str, version: Version, *, first: bool = False) -> bytes:
+        """One line of a watch. Of tables only the first says what its columns are."""
+        if self.form == "table":
+            metadata = {"resourceVersion": str(version.number)}
+            return event(change, self._table([version], metadata, columns=first))
+        return event(change, self._object(version.body))
+
+    def bookmark(self, number: int, *, initial_events_end: bool = False) -> bytes:
+        """An object that says nothing but how far the server has got."""
+        metadata: Untyped = {"resourceVersion": str(number)}
+        if initial_events_end:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        if self.form == "table":
+            cells = [""] * len(tables.columns(self.kind))
+            row = {"cells": cells, "object": {**_METADATA_API, "metadata": metadata}}
+            marked = {"metadata": {"resourceVersion": str(number)}, "columnDefinitions": None, "rows": [row]}
+            return encode({**_TABLE_API, **marked})
+        resource = self.kind.resource
+        whole = {"kind": resource.kind, "apiVersion": resource.api_version}
+        return encode({**(whole if self.form == "whole" else _METADATA_API), "metadata": metadata})
+
+    def _object(self, body: bytes) -> bytes:
+        return body if self.form == "whole" else _HEAD + bytes(_cut(body).metadata) + b"}"
+
+    def _table(self, versions: Iterable[Version], metadata: Untyped, *, columns: bool = True) -> bytes:
+        now = self.now()
+        rows = [self._row(version, now) for version in versions]
+        definitions = tables.columns(self.kind) if columns else None
+        return msgspec.json.encode({**_TABLE_API, "metadata": metadata, "columnDefinitions": definitions, "rows": rows})
+
+    def _row(self, version: Version, now: datetime) -> Mapping[str, object]:
+        obj = version.decode()
+        beside = {"Metadata": {**_METADATA_API, "metadata": obj["metadata"]}, "Object": obj}.get(self.beside)
+        return {"cells": tables.cells(self.kind, obj, now), "object": beside, **tables.marks(self.kind, obj)}
+
+
+def asked_for(kind: Kind, accept: str, query: Mapping[str, str], now: Callable[[], datetime]) -> View:
+    """The view a request about objects asks for."""
+    return _view(kind, chosen(accept), query, now)
+
+
+def asked_for_list(kind: Kind, accept: str, query: Mapping[str, str], now: Callable[[], datetime]) -> View:
+    """The view a request for a list asks for."""
+    return _view(kind, chosen(accept, listing=True), query, now)
+
+
+def event(change: str, obj: bytes) -> bytes:
+    """One line of a watch."""
+    return b'{"type":"' + change.encode() + b'","object":' + obj + b"}"
+
+
+def _view(kind: Kind, form: Form, query: Mapping[str, str], now: Callable[[], datetime]) -> View:
+    beside = query.get("includeObject") or "Metadata"
+    if form == "table" and beside not in ("Metadata", "Object", "None"):
+        why = f"includeObject: Invalid value: \"{beside}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: {why}")
+    return View(kind, form, now, beside)
+
+
 @lru_cache(maxsize=64)  # clients send a handful of these, with every request
 def chosen(accept: str, *, listing: bool = False) -> Form:
     """The first form in an Accept header that can be served."""
     for clause in accept.split(","):
         media, *parameters = [part.strip() for part in clause.split(";")]
-        wanted = dict(parameter.partition("=")[::2] for parameter in parameters).get("as", "")
-        if media not in _ACCEPTED:
-            continue
-        if not wanted:
-            return "whole"
-        if wanted == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
-            return "metadata"
+        wanted = dict(parameter.partition("=")[::2] for parameter in parameters)
+        if media in _ACCEPTED and (form := _form(wanted, listing=listing)):
+            return form
     raise not_acceptable("application/json")
 
 
-def one(body: bytes, form: Form) -> bytes:
-    """An object in this form."""
-    return body if form == "whole" else _HEAD + bytes(_cut(body).metadata) + b"}"
-
-
-def many(resource: Resource, form: Form, metadata: Untyped, bodies: Iterable[bytes]) -> bytes:
-    """A list in this form."""
-    kind, version = resource.kind, resource.api_version
-    if form == "metadata":
-        kind, version = _METADATA_API["kind"], _METADATA_API["apiVersion"]
-    head = {"kind": f"{kind}List", "apiVersion": version, "metadata": metadata}
-    items = b",".join(one(body, form) for body in bodies)
-    return msgspec.json.encode(head)[:-1] + b',"items":[' + items + b"]}"
-
-
-def bookmark(resource: Resource, form: Form, number: int, *, initial_events_end: bool = False) -> bytes:
-    """An object that says nothing but how far the server has got."""
-    metadata: Untyped = {"resourceVersion": str(number)}
-    if initial_events_end:
-        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    kind = {"kind": resource.kind, "apiVersion": resource.api_version} if form == "whole" else _METADATA_API
-    return encode({**kind, "metadata": metadata})
-
-
-def event(kind: str, obj: bytes) -> bytes:
-    """One line of a watch."""
-    return b'{"type":"' + kind.encode() + b'","object":' + obj + b"}"
+def _form(wanted: Mapping[str, str], *, listing: bool) -> Form | None:
+    match wanted.get("as", ""):
+        case "":
+            return "whole"
+        case "Table" if wanted.get("v", "v1") == "v1":
+            return "table"
+        case "PartialObjectMetadataList" if listing:
+            return "metadata"
+        case "PartialObjectMetadata" if not listing:
+            return "metadata"
+    return None

@@ -12,10 +12,26 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from kedge.embedded.statuses import bad_patch
+from kedge.embedded import bodies
+from kedge.embedded.statuses import bad_patch, unsupported_type
+from kedge.kube import patches
+from kedge.kube.patches import JsonPatch, MergePatch
+from kedge.kube.transport import Request
 
 Json: TypeAlias = Any  # what a JSON text can hold
 Edit: TypeAlias = Callable[[Json, str], Json]  # a container and the last step to a place in it -> the new container
+
+
+def asked_for(request: Request) -> Callable[[Json], Json]:
+    """The change a request asks for, in one of the ways its content type names."""
+    match request.content_type.partition(";")[0].strip():
+        case MergePatch.content_type:
+            patch = bodies.merge_from(request)
+            return lambda old: merge_patch(old, patch)
+        case JsonPatch.content_type:
+            operations = bodies.operations_from(request)
+            return lambda old: json_patch(old, operations)
+    raise unsupported_type(JsonPatch.content_type, MergePatch.content_type, patches.APPLY)
 
 
 def merge_patch(target: Json, patch: Json) -> Json:

@@ -24,6 +24,11 @@ class Place(Struct, frozen=True):
     name: str = ""
     subresource: str = ""
 
+    @property
+    def of_the_whole(self) -> Place:
+        """The place of the object this is a part of."""
+        return Place(self.group, self.version, self.plural, self.namespace, self.name)
+
 
 def parse(path: str) -> Place | None:
     """The place a path names; None if it is not a path of resources at all."""

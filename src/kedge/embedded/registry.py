@@ -12,8 +12,26 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 
 from kedge.api.resource import Resource
+from kedge.embedded.rules import PLAIN, Rules
 
 Names: TypeAlias = Literal["subdomain", "label", "path"]
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+class Called(Struct, frozen=True):
+    """What people call a kind, beside its kind and plural."""
+
+    singular: str = ""
+    short: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+
+class Scale(Struct, frozen=True):
+    """Where a kind keeps what its /scale shows: paths with dots, from the object down."""
+
+    wanted: str = "spec.replicas"
+    there: str = "status.replicas"
+    selector: str = "spec.selector"  # a label selector, or one written as a text
 
 
 class Kind(Struct, frozen=True):
@@ -29,11 +47,20 @@ class Kind(Struct, frozen=True):
     put_creates: bool = False  # a PUT of what is not there makes it
     names: Names = "subdomain"
     fields: Mapping[str, str] = field(default_factory=dict)  # for field selectors: path, and what a missing one is
+    scale: Scale | None = None
+    called: Called = Called()
+    rules: Rules = PLAIN
 
     @property
     def subresources(self) -> tuple[str, ...]:
-        parts = ("status",) if self.status else ()
-        return (*parts, "finalize") if self.resource == NAMESPACES else parts
+        """In the order of their names."""
+        special = _SUBRESOURCES.get(self.resource.kind, ()) if not self.resource.group else ()
+        having = (("scale", self.scale is not None), ("status", self.status))
+        return tuple(sorted((*special, *(name for name, has in having if has))))
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        return tuple(verb for verb in ALL_VERBS if verb != "deletecollection" or self.resource != NAMESPACES)
 
 
 class Registry:
@@ -61,6 +88,7 @@ class Registry:
         return tuple(self._kinds.values())
 
 
+_SUBRESOURCES: Mapping[str, tuple[str, ...]] = {"Namespace": ("finalize",), "Pod": ("binding", "eviction")}
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Resource("", "v1", "Pod", "pods")
 
@@ -133,6 +161,40 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "ReplicaSet": {"status.replicas": "0"},
     "Secret": {"type": ""},
 }
+_SHORT: Mapping[str, tuple[str, ...]] = {
+    "CertificateSigningRequest": ("csr",),
+    "ConfigMap": ("cm",),
+    "CronJob": ("cj",),
+    "CustomResourceDefinition": ("crd", "crds"),
+    "DaemonSet": ("ds",),
+    "Deployment": ("deploy",),
+    "Endpoints": ("ep",),
+    "Event": ("ev",),
+    "HorizontalPodAutoscaler": ("hpa",),
+    "Ingress": ("ing",),
+    "LimitRange": ("limits",),
+    "Namespace": ("ns",),
+    "NetworkPolicy": ("netpol",),
+    "Node": ("no",),
+    "PersistentVolume": ("pv",),
+    "PersistentVolumeClaim": ("pvc",),
+    "Pod": ("po",),
+    "PodDisruptionBudget": ("pdb",),
+    "PriorityClass": ("pc",),
+    "ReplicaSet": ("rs",),
+    "ReplicationController": ("rc",),
+    "ResourceQuota": ("quota",),
+    "Service": ("svc",),
+    "ServiceAccount": ("sa",),
+    "StatefulSet": ("sts",),
+    "StorageClass": ("sc",),
+}
+_OF_ALL = (
+    *("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "Pod", "ReplicaSet"),
+    *("ReplicationController", "Service", "StatefulSet"),
+)
+_EXTENDING = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io")
+_SCALED = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 _PATH_NAMED = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 _LABEL_NAMED = ("Namespace", "Service")
 
@@ -151,7 +213,14 @@ def _kind(row: str) -> Kind:
         put_creates="p" in habits,
         names=names,
         fields=_FIELDS.get(name, {}),
+        scale=Scale() if name in _SCALED else None,
+        called=_called(group, name),
     )
+
+
+def _called(group: str, name: str) -> Called:
+    categories = ("all",) if name in _OF_ALL else ("api-extensions",) if group in _EXTENDING else ()
+    return Called(name.lower(), _SHORT.get(name, ()), categories)
 
 
 BUILT_IN = tuple(_kind(row) for row in _TABLE.strip().splitlines())

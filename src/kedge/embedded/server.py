@@ -13,19 +13,23 @@ discovery, schemas, defaults, field ownership, tables, garbage collection, scale
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
 from typing import TypeAlias
 
 import msgspec
 
-from kedge.embedded import forms, listing, namespaces, options, paths, statuses
+from kedge.embedded import discovery, forms, listing, namespaces, options, paths, pod_verbs, scaling, statuses
+from kedge.embedded.callers import WITHIN, Caller
+from kedge.embedded.discovery import Discovery
+from kedge.embedded.forms import View
 from kedge.embedded.paths import Place
 from kedge.embedded.registry import NAMESPACES, Kind, Registry
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.statuses import Refused
-from kedge.embedded.store import Store, Version, key_of
+from kedge.embedded.store import Store, Version
 from kedge.embedded.watching import Watch
-from kedge.embedded.writing import Writing
+from kedge.embedded.writing import Order, Writing, Written
 from kedge.kube.clock import Clock
 from kedge.kube.transport import JSON, Request, Response
 
@@ -40,7 +44,7 @@ VERSION = {
     "compiler": "",
     "platform": "embedded",
 }
-_Write: TypeAlias = Callable[[Kind, Place, Request], tuple[int, bytes]]
+_Write: TypeAlias = Callable[[Order], Written]
 _JSON: Mapping[str, str] = {"content-type": JSON}
 _TEXT: Mapping[str, str] = {"content-type": "text/plain; charset=utf-8"}
 _OK = Response(200, b"ok", _TEXT)
@@ -50,6 +54,7 @@ _PLAIN: Mapping[str, Response] = {
     "/livez": _OK,
     "/readyz": _OK,
 }
+_CREATED = Response(201, statuses.succeeded(201), _JSON)
 _NO_PAGE = Response(404, b"404 page not found\n", _TEXT)
 
 
@@ -61,28 +66,31 @@ class Server:
         self.store = Store(history=history)
         self.running = True
         self.starts = 1
-        self._stamps = Stamps(clock, rng)
-        self._writing = Writing(self.store, self._stamps)
+        self._clock = clock
+        self.stamps = Stamps(clock, rng)
+        self._writing = Writing(self.store, self.stamps)
         self._watches: dict[Watch, None] = {}
         for name in namespaces.FROM_THE_START:
             self._make_namespace(name)
 
-    def handle(self, request: Request) -> Response:
+    def handle(self, request: Request, caller: Caller = WITHIN) -> Response:
         """The answer to a request."""
         try:
-            return self._answer(request)
+            return self._answer(request, caller)
         except Refused as refused:
-            return Response(refused.code, refused.body(), _JSON)
+            return refused.response()
 
-    def watch(self, request: Request) -> Watch | Response:
+    def watch(self, request: Request, caller: Caller = WITHIN) -> Watch | Response:
         """A watch, to be opened; or the answer, if it is refused or no watch."""
+        if not options.is_watch(request):
+            return self.handle(request, caller)
         try:
             found = self._find(request.path)
-            if found is None or found[1].name or not options.is_watch(request):
-                return self.handle(request)
+            if found is None or found[1].name:
+                return self.handle(request, caller)
             return self._watch(*found, request)
         except Refused as refused:
-            return Response(refused.code, refused.body(), _JSON)
+            return refused.response()
 
     def stop(self) -> None:
         """Go away, as a crashed server does: every watch is cut off, no request reaches it. What is stored stays."""
@@ -95,40 +103,81 @@ class Server:
         self.starts += not self.running
         self.running = True
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self, request: Request, caller: Caller) -> Response:
         if request.path in _PLAIN:
             return _plain(request)
         found = self._find(request.path)
         if found is None:
-            return _NO_PAGE
+            return self._discovered(request)
         kind, place = found
+        order = Order(kind, place, request, caller)
+        if place.subresource:
+            return self._answer_part(order)
         if place.name:
-            return self._answer_object(kind, place, request)
-        return self._answer_collection(kind, place, request)
+            return self._answer_object(order)
+        return self._answer_collection(order)
 
-    def _answer_object(self, kind: Kind, place: Place, request: Request) -> Response:
-        match request.method:
-            case "GET" if place.subresource != "finalize":
-                return self._get(kind, place, request)
+    def _discovered(self, request: Request) -> Response:
+        """What the server says of itself."""
+        found = self._discovery().document(request.path, request.accept)
+        if found is None:
+            return _NO_PAGE
+        if request.method != "GET":
+            raise statuses.not_allowed()
+        body, media = found
+        return Response(200, body, {"content-type": media, "etag": discovery.etag(body), "vary": "Accept"})
+
+    def _discovery(self) -> Discovery:
+        return Discovery(self.registry.kinds())
+
+    def _answer_object(self, order: Order) -> Response:
+        match order.request.method:
+            case "GET":
+                return self._get(order)
             case "PUT":
-                return self._write(self._writing.put, kind, place, request)
-            case "PATCH" if place.subresource != "finalize":
-                return self._write(self._writing.patch, kind, place, request)
-            case "DELETE" if not place.subresource:
-                return Response(*self._writing.delete(kind, place, request), _JSON)
+                return self._write(self._writing.put, order)
+            case "PATCH":
+                return self._write(self._writing.patch, order)
+            case "DELETE":
+                return self._delete(order)
         raise statuses.not_allowed()
 
-    def _answer_collection(self, kind: Kind, place: Place, request: Request) -> Response:
-        whole = bool(place.namespace) == kind.resource.namespaced  # not a namespaced kind across namespaces
-        match request.method:
-            case "GET" if options.is_watch(request):
+    def _answer_part(self, order: Order) -> Response:
+        """The answer to a request about a subresource."""
+        match order.request.method, order.place.subresource:
+            case "GET", "status":
+                return self._get(order)
+            case "PUT", "status" | "finalize":
+                return self._write(self._writing.put, order)
+            case "PATCH", "status":
+                return self._write(self._writing.patch, order)
+            case "GET", "scale":
+                view = self._view(Kind(scaling.SCALES), order.request)
+                return Response(200, view.one(scaling.shown(order.kind, self._found(order))), _JSON)
+            case "PUT", "scale":
+                return self._write(partial(scaling.put, self._writing), order)
+            case "PATCH", "scale":
+                return self._write(partial(scaling.patch, self._writing), order)
+            case "POST", "binding":
+                pod_verbs.bind(self._writing, self.store, order, self.stamps.now)
+                return _CREATED
+            case "POST", "eviction":
+                pod_verbs.evict(self._writing, self.store, order)
+                return _CREATED
+        raise statuses.not_allowed()
+
+    def _answer_collection(self, order: Order) -> Response:
+        kind = order.kind
+        whole = bool(order.place.namespace) == kind.resource.namespaced  # not a namespaced kind across namespaces
+        match order.request.method:
+            case "GET" if options.is_watch(order.request):
                 raise statuses.bad_request("a watch is a stream: open it as one")
             case "GET":
-                return self._list(kind, place, request)
+                return self._list(order)
             case "POST" if whole:
-                return self._write(self._writing.create, kind, place, request)
+                return self._write(self._writing.create, order)
             case "DELETE" if whole and kind.resource != NAMESPACES:
-                return self._delete_all(kind, place, request)
+                return self._delete_all(order)
         raise statuses.not_allowed()
 
     def _find(self, path: str) -> tuple[Kind, Place] | None:
@@ -141,37 +190,52 @@ class Server:
             raise statuses.no_such_resource()
         return kind, place
 
-    def _get(self, kind: Kind, place: Place, request: Request) -> Response:
-        form = forms.chosen(request.accept)
-        if asked := dict(request.query).get("resourceVersion"):
+    def _get(self, order: Order) -> Response:
+        view = self._view(order.kind, order.request)
+        if asked := dict(order.request.query).get("resourceVersion"):
             self._refuse_future(options.number(asked))
-        found = self.store.all(kind).get(key_of(place.namespace, place.name))
-        if found is None:
-            raise statuses.not_found(kind.resource, place.name)
-        return Response(200, forms.one(found.body, form), _JSON)
+        return Response(200, view.one(self._found(order)), _JSON)
 
-    def _list(self, kind: Kind, place: Place, request: Request) -> Response:
-        form = forms.chosen(request.accept, listing=True)
-        page = listing.page(self.store, kind, options.for_list(request, kind, place.namespace))
-        bodies = (version.body for version in page.items)
-        return Response(200, forms.many(kind.resource, form, page.metadata, bodies), _JSON)
+    def _found(self, order: Order) -> Version:
+        return self._writing.seen(order.kind, order.place)
 
-    def _delete_all(self, kind: Kind, place: Place, request: Request) -> Response:
-        wanted = options.for_list(request, kind, place.namespace).wanted
+    def _list(self, order: Order) -> Response:
+        kind, request = order.kind, order.request
+        view = forms.asked_for_list(kind, request.accept, dict(request.query), self._clock.now)
+        page = listing.page(self.store, kind, options.for_list(request, kind, order.place.namespace))
+        return Response(200, view.many(page.metadata, page.items), _JSON)
+
+    def _delete(self, order: Order) -> Response:
+        view = self._view(order.kind, order.request)
+        asked = options.for_delete(order.request)
+        found = self._found(order)
+        left = self._writing.delete(order.kind, order.place, asked)
+        if left is not None:
+            return Response(200, view.one(left), _JSON)
+        uid = found.decode()["metadata"]["uid"]
+        return Response(200, statuses.deleted(order.kind.resource, order.place.name, uid), _JSON)
+
+    def _delete_all(self, order: Order) -> Response:
+        kind = order.kind
+        wanted = options.for_list(order.request, kind, order.place.namespace).wanted
+        asked = options.for_delete(order.request)
         metadata = {"resourceVersion": str(self.store.number)}
-        gone: list[Version] = self._writing.delete_all(kind, wanted, request)
-        return Response(200, forms.many(kind.resource, "whole", metadata, (one.body for one in gone)), _JSON)
+        gone = self._writing.delete_all(kind, wanted, asked)
+        return Response(200, View(kind, "whole", self._clock.now).many(metadata, gone), _JSON)
 
     def _watch(self, kind: Kind, place: Place, request: Request) -> Watch:
         asked = options.for_watch(request, kind, place.namespace)
-        seconds = float(asked.seconds) if asked.seconds > 0 else self._stamps.watch_seconds()
-        form = forms.chosen(request.accept)
-        return Watch(self.store, kind, form, asked, seconds=seconds, opened=self._watches)
+        seconds = float(asked.seconds) if asked.seconds > 0 else self.stamps.watch_seconds()
+        return Watch(self.store, self._view(kind, request), asked, seconds=seconds, opened=self._watches)
 
-    def _write(self, write: _Write, kind: Kind, place: Place, request: Request) -> Response:
-        form = forms.chosen(request.accept)  # first: what cannot be answered must not be done
-        code, body = write(kind, place, request)
-        return Response(code, forms.one(body, form), _JSON)
+    def _write(self, write: _Write, order: Order) -> Response:
+        # First what form to answer in: what cannot be answered must not be done.
+        view = self._view(Kind(scaling.SCALES) if order.place.subresource == "scale" else order.kind, order.request)
+        written = write(order)
+        return Response(written.code, view.one(written.version), _JSON)
+
+    def _view(self, kind: Kind, request: Request) -> View:
+        return forms.asked_for(kind, request.accept, dict(request.query), self._clock.now)
 
     def _refuse_future(self, asked: int) -> None:
         if asked > self.store.number:

@@ -13,6 +13,7 @@ import msgspec
 
 from kedge.api.resource import Resource
 from kedge.kube.errors import Cause
+from kedge.kube.transport import JSON, Response
 
 MODIFIED_MEANWHILE = "the object has been modified; please apply your changes to the latest version and try again"
 PAGES_EXPIRED = (
@@ -57,6 +58,9 @@ class Refused(Exception):
             status["details"] = self._details
         return msgspec.json.encode(status | {"code": self.code})
 
+    def response(self) -> Response:
+        return Response(self.code, self.body(), {"content-type": JSON})
+
 
 def deleted(resource: Resource, name: str, uid: str) -> bytes:
     """The Status of success: the object was there, and is gone."""
@@ -67,6 +71,14 @@ def deleted(resource: Resource, name: str, uid: str) -> bytes:
 
 def no_such_resource() -> Refused:
     return Refused(404, "NotFound", "the server could not find the requested resource", details={})
+
+
+def unauthorized() -> Refused:
+    return Refused(401, "Unauthorized", "Unauthorized")
+
+
+def too_large(limit: int) -> Refused:
+    return Refused(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
 def not_found(resource: Resource, name: str) -> Refused:
@@ -133,6 +145,19 @@ def not_there_yet(wanted: int, current: int) -> Refused:
     message = f"Timeout: Too large resource version: {wanted}, current: {current}"
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     return Refused(504, "Timeout", message, details={"causes": causes, "retryAfterSeconds": 1})
+
+
+def too_many(why: str) -> Refused:
+    """An eviction that a disruption budget does not allow now."""
+    message = "Cannot evict pod as it would violate the pod's disruption budget."
+    details = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
+    return Refused(429, "TooManyRequests", message, details=details)
+
+
+def succeeded(code: int) -> bytes:
+    """The Status of something that was done and has no object to show."""
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code}
+    return msgspec.json.encode(status)
 
 
 def not_allowed() -> Refused:

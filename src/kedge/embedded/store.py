@@ -65,6 +65,7 @@ class Change(Struct, frozen=True):
 
 
 Watcher: TypeAlias = Callable[[Change, Lines], None]
+Follower: TypeAlias = Callable[[Kind, Change], None]
 
 
 class Taken(Exception):
@@ -187,6 +188,11 @@ class Store:
         self.number = 0  # the newest resourceVersion
         self._history = history
         self._collections: dict[tuple[str, str], Collection] = {}
+        self._followers: list[Follower] = []
+
+    def follow(self, follower: Follower) -> None:
+        """Tell the follower of every write from now on, within it."""
+        self._followers.append(follower)
 
     def all(self, kind: Kind) -> Collection:
         """The objects of this kind, in whatever version of its group they are asked for."""
@@ -201,22 +207,27 @@ class Store:
         if existing := collection.get(key):
             raise Taken(existing)
         version = self._next(kind, key, obj)
-        collection.record(Change(ADDED, version))
+        self._record(kind, collection, Change(ADDED, version))
         return version
 
     def replace(self, kind: Kind, seen: Version, obj: Untyped) -> Version:
         """Keep a new state of the object that was seen. Raises `Moved`."""
         collection = self._unmoved(kind, seen)
         version = self._next(kind, seen.key, obj)
-        collection.record(Change(MODIFIED, version, seen))
+        self._record(kind, collection, Change(MODIFIED, version, seen))
         return version
 
     def remove(self, kind: Kind, seen: Version) -> Version:
         """Forget the object that was seen. Raises `Moved`."""
         collection = self._unmoved(kind, seen)
         version = self._next(kind, seen.key, seen.decode())
-        collection.record(Change(DELETED, version, seen))
+        self._record(kind, collection, Change(DELETED, version, seen))
         return version
+
+    def _record(self, kind: Kind, collection: Collection, change: Change) -> None:
+        collection.record(change)
+        for follower in self._followers:
+            follower(kind, change)
 
     def _unmoved(self, kind: Kind, seen: Version) -> Collection:
         collection = self.all(kind)

@@ -1,6 +1,6 @@
-"""Validation: what is wrong with an object's metadata, field by field.
+"""Validation: what is wrong with an object, field by field.
 
-Only what is common to all kinds: names, labels, annotations, finalizers, owners. There are no schemas yet.
+What is common to all kinds is here: names, labels, annotations, finalizers, owners. The rest is each kind's rules.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from kedge.kube.errors import Cause
 
 
 def check(kind: Kind, obj: Untyped) -> None:
-    """Refuse an object whose metadata breaks a rule, naming every field that does."""
+    """Refuse an object that breaks a rule, naming every field that does."""
+    if causes := [*_problems(kind, obj["metadata"]), *kind.rules.problems(obj)]:
+        raise invalid(kind.resource, obj["metadata"].get("name", ""), causes)
+
+
+def check_status(kind: Kind, obj: Untyped) -> None:
+    """Refuse what a write to /status made of an object, if its metadata breaks a rule."""
     if causes := list(_problems(kind, obj["metadata"])):
         raise invalid(kind.resource, obj["metadata"].get("name", ""), causes)
 
@@ -25,6 +31,13 @@ def check(kind: Kind, obj: Untyped) -> None:
 def check_change(kind: Kind, old: Untyped, new: Untyped) -> None:
     """Refuse a change of what may not be changed."""
     if causes := list(_forbidden_changes(old["metadata"], new["metadata"])):
+        raise invalid(kind.resource, old["metadata"]["name"], causes)
+
+
+def check_result(kind: Kind, old: Untyped, new: Untyped) -> None:
+    """Refuse what a change made of an object, if it breaks a rule or changes what its kind does not let change."""
+    own = kind.rules.change_problems(old, new)
+    if causes := [*_problems(kind, new["metadata"]), *kind.rules.problems(new), *own]:
         raise invalid(kind.resource, old["metadata"]["name"], causes)
 
 

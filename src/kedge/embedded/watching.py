@@ -15,13 +15,13 @@ from typing import Protocol
 from msgspec import Struct
 
 from kedge.embedded import forms
-from kedge.embedded.forms import Form
+from kedge.embedded.forms import View
 from kedge.embedded.options import ListOptions
 from kedge.embedded.options import number as parse_number
 from kedge.embedded.registry import Kind
 from kedge.embedded.selectors import Wanted
 from kedge.embedded.statuses import Refused, not_there_yet, too_old
-from kedge.embedded.store import Change, Forgotten, Lines, Store, Version, encode
+from kedge.embedded.store import Change, Forgotten, Lines, Store, Version, version_of
 from kedge.kube.codec import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED
 
 
@@ -49,14 +49,14 @@ class Watch:
     """One watch. It hears of changes from `open` to `close`."""
 
     def __init__(
-        self, store: Store, kind: Kind, form: Form, asked: ListOptions, *, seconds: float, opened: dict[Watch, None]
+        self, store: Store, view: View, asked: ListOptions, *, seconds: float, opened: dict[Watch, None]
     ) -> None:
         """`opened` is where it stands while it is open, for the server to find it."""
         self.seconds = seconds
         self.bookmarks = asked.bookmarks
         self._store = store
-        self._kind = kind
-        self._form = form
+        self._kind = view.kind
+        self._view = view
         self._wanted = asked.wanted
         self._begin = _begin(asked, store.number)
         self._opened = opened
@@ -98,8 +98,7 @@ class Watch:
     def bookmark(self, *, initial_events_end: bool = False) -> bytes:
         """A line that says how far the server has got."""
         number = max(self._store.number, self._begin.after)  # never back, when it begins in the future
-        mark = forms.bookmark(self._kind.resource, self._form, number, initial_events_end=initial_events_end)
-        return forms.event(BOOKMARK, mark)
+        return forms.event(BOOKMARK, self._view.bookmark(number, initial_events_end=initial_events_end))
 
     def _first_lines(self) -> Iterator[bytes]:
         """What there is, or what was missed. Lines are made as they are read: all at once they could be very many."""
@@ -112,8 +111,8 @@ class Watch:
         return self._listed(tuple(filter(self._wanted.selects, now)), end)
 
     def _listed(self, versions: tuple[Version, ...], end: bytes | None) -> Iterator[bytes]:
-        for version in versions:
-            yield forms.event(ADDED, forms.one(version.body, self._form))
+        for index, version in enumerate(versions):
+            yield self._view.event(ADDED, version, first=index == 0)
         if end is not None:
             yield end
 
@@ -137,10 +136,11 @@ class Watch:
         seen = as_seen(change, self._wanted)
         if seen is None:
             return None
-        if (seen, self._form) not in lines:
-            body = left(change) if seen == DELETED != change.type else change.version.body
-            lines[seen, self._form] = forms.event(seen, forms.one(body, self._form))
-        return lines[seen, self._form]
+        key = (seen, self._view.key)
+        if key not in lines:
+            version = left(self._kind, change) if seen == DELETED != change.type else change.version
+            lines[key] = self._view.event(seen, version)
+        return lines[key]
 
 
 def as_seen(change: Change, wanted: Wanted) -> str | None:
@@ -152,12 +152,12 @@ def as_seen(change: Change, wanted: Wanted) -> str | None:
     return DELETED if before else None
 
 
-def left(change: Change) -> bytes:
+def left(kind: Kind, change: Change) -> Version:
     """What those are shown that an object has left: how it last was, under the number of the change."""
     assert change.previous is not None, "only what was there can leave"
     obj = change.previous.decode()
     obj["metadata"]["resourceVersion"] = str(change.version.number)
-    return encode(obj)
+    return version_of(kind, change.version.key, change.version.number, obj)
 
 
 def _begin(asked: ListOptions, newest: int) -> Begin:

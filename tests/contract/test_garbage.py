@@ -1,0 +1,194 @@
+"""Garbage collection and the end of namespaces: by our keeper, and by kube-controller-manager."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from contract.backend import HELD, Api, with_metadata
+from kedge.kube.codec import Untyped
+from support.waiting import until_so
+
+POLICIES = ("Background", "Foreground", "Orphan")
+
+
+def owned_by(*owners: Untyped, blocks: bool = False) -> list[Untyped]:
+    block: dict[str, Any] = {"blockOwnerDeletion": True} if blocks else {}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+            **block,
+        }
+        for owner in owners
+    ]
+
+
+async def gone(api: Api, name: str) -> None:
+    async def is_gone() -> bool:
+        return not await api.is_there(f"{api.maps}/{name}")
+
+    await until_so(is_gone, within=40)
+
+
+async def delete(api: Api, name: str, policy: str = "Background") -> None:
+    answer = await api.ask("DELETE", f"{api.maps}/{name}", {"propagationPolicy": policy})
+    assert answer.code == 200, answer
+
+
+async def test_dependents_go_after_their_owner(kept: Api) -> None:
+    owner = await kept.make("owner")
+    await kept.make("child", ownerReferences=owned_by(owner))
+    await delete(kept, "owner")
+    assert not await kept.is_there(f"{kept.maps}/owner")
+    await gone(kept, "child")
+
+
+async def test_the_dependents_of_dependents_go_too(kept: Api) -> None:
+    owner = await kept.make("owner")
+    child = await kept.make("child", ownerReferences=owned_by(owner))
+    await kept.make("grandchild", ownerReferences=owned_by(child))
+    await delete(kept, "owner")
+    await gone(kept, "child")
+    await gone(kept, "grandchild")
+
+
+async def test_a_dependent_of_two_stays_while_one_is_there_and_loses_the_other(kept: Api) -> None:
+    first, second = await kept.make("first"), await kept.make("second")
+    await kept.make("child", ownerReferences=owned_by(first, second))
+    await delete(kept, "first")
+
+    async def has_one_owner() -> bool:
+        return len((await kept.look(f"{kept.maps}/child"))["metadata"]["ownerReferences"]) == 1
+
+    await until_so(has_one_owner, within=40)
+    await delete(kept, "second")
+    await gone(kept, "child")
+
+
+async def test_an_object_that_names_an_owner_that_never_was_goes(kept: Api) -> None:
+    nobody = {"metadata": {"name": "nobody", "uid": "00000000-0000-0000-0000-000000000001"}}
+    await kept.make("child", ownerReferences=owned_by(nobody))
+    await gone(kept, "child")
+
+
+async def test_an_owner_of_that_name_and_another_uid_is_no_owner(kept: Api) -> None:
+    owner = await kept.make("owner")
+    other = with_metadata(owner, uid="00000000-0000-0000-0000-000000000002")
+    await kept.make("child", ownerReferences=owned_by(other))
+    await gone(kept, "child")
+    assert await kept.is_there(f"{kept.maps}/owner")
+
+
+async def test_in_the_foreground_the_owner_waits_for_dependents_that_block_it(kept: Api) -> None:
+    owner = await kept.make("owner")
+    await kept.make("child", ownerReferences=owned_by(owner, blocks=True), finalizers=HELD)
+    await delete(kept, "owner", "Foreground")
+
+    async def child_is_going() -> bool:
+        return "deletionTimestamp" in (await kept.look(f"{kept.maps}/child"))["metadata"]
+
+    await until_so(child_is_going, within=40)
+    assert (await kept.look(f"{kept.maps}/owner"))["metadata"]["finalizers"] == ["foregroundDeletion"]
+    await kept.merge(f"{kept.maps}/child", {"metadata": {"finalizers": None}})
+    await gone(kept, "child")
+    await gone(kept, "owner")
+
+
+async def test_in_the_foreground_the_owner_does_not_wait_for_others(kept: Api) -> None:
+    owner = await kept.make("owner")
+    await kept.make("child", ownerReferences=owned_by(owner), finalizers=HELD)
+    await delete(kept, "owner", "Foreground")
+    await gone(kept, "owner")
+    await kept.merge(f"{kept.maps}/child", {"metadata": {"finalizers": None}})
+    await gone(kept, "child")
+
+
+async def test_orphans_stay_and_name_nobody(kept: Api) -> None:
+    owner = await kept.make("owner")
+    await kept.make("child", ownerReferences=owned_by(owner))
+    await delete(kept, "owner", "Orphan")
+    await gone(kept, "owner")
+    assert "ownerReferences" not in (await kept.look(f"{kept.maps}/child"))["metadata"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_an_object_without_dependents_goes_by_every_policy(kept: Api, policy: str) -> None:
+    await kept.make("alone")
+    await delete(kept, "alone", policy)
+    await gone(kept, "alone")
+
+
+async def test_a_namespace_goes_with_all_that_is_in_it(kept: Api) -> None:
+    name = await kept.make_namespace("short")
+    await kept.ask("POST", f"/api/v1/namespaces/{name}/configmaps", {"metadata": {"name": "a"}})
+    await kept.ask("DELETE", f"/api/v1/namespaces/{name}")
+
+    async def is_gone() -> bool:
+        return not await kept.is_there(f"/api/v1/namespaces/{name}")
+
+    await until_so(is_gone, within=60)
+    assert not await kept.is_there(f"/api/v1/namespaces/{name}/configmaps/a")
+
+
+async def test_a_namespace_waits_for_what_finalizers_hold_and_says_so(kept: Api) -> None:
+    name = await kept.make_namespace("held")
+    place = f"/api/v1/namespaces/{name}"
+    await kept.ask("POST", f"{place}/configmaps", {"metadata": {"name": "a", "finalizers": HELD}})
+    await kept.ask("DELETE", place)
+
+    async def says_so() -> bool:
+        return len((await kept.look(place))["status"].get("conditions", [])) == 5
+
+    await until_so(says_so, within=60)
+    told = (await kept.look(place))["status"]["conditions"]
+    shown = {one["type"]: (one["status"], one["reason"], one["message"]) for one in told}
+    assert shown == {
+        "NamespaceDeletionDiscoveryFailure": (
+            "False",
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        "NamespaceDeletionGroupVersionParsingFailure": (
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        "NamespaceDeletionContentFailure": (
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        "NamespaceContentRemaining": (
+            "True",
+            "SomeResourcesRemain",
+            "Some resources are remaining: configmaps. has 1 resource instances",
+        ),
+        "NamespaceFinalizersRemaining": (
+            "True",
+            "SomeFinalizersRemain",
+            "Some content in the namespace has finalizers remaining: contract.kedge.dev/hold in 1 resource instances",
+        ),
+    }
+    await kept.merge(f"{place}/configmaps/a", {"metadata": {"finalizers": None}})
+
+    async def is_gone() -> bool:
+        return not await kept.is_there(place)
+
+    await until_so(is_gone, within=60)
+
+
+async def test_every_namespace_comes_with_an_account_and_an_authority(kept: Api) -> None:
+    name = await kept.make_namespace("new")
+    place = f"/api/v1/namespaces/{name}"
+    for thing in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):
+
+        async def is_there(thing: str = thing) -> bool:
+            return await kept.is_there(f"{place}/{thing}")
+
+        await until_so(is_there, within=40)
+        await kept.ask("DELETE", f"{place}/{thing}")
+        await until_so(is_there, within=40)
