@@ -38,8 +38,9 @@ def status(number: int, step: int = 0) -> Body:
             "readyReplicas": ready,
             "availableReplicas": ready,
             "conditions": [
-                _condition("Available", "MinimumReplicasAvailable", "Deployment has minimum availability."),
+                _condition(number, "Available", "MinimumReplicasAvailable", "Deployment has minimum availability."),
                 _condition(
+                    number,
                     "Progressing",
                     "NewReplicaSetAvailable",
                     f'ReplicaSet "{name(number)}-6c5f8d7b9c" has successfully progressed: step {step}.',
@@ -111,8 +112,8 @@ def _proxy() -> Body:
     }
 
 
-def _condition(type: str, reason: str, message: str) -> Body:  # noqa: A002  # the field's own name
-    when = "2026-01-02T03:04:05Z"
+def _condition(number: int, type: str, reason: str, message: str) -> Body:  # noqa: A002  # the field's own name
+    when = f"2026-01-02T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z"
     return {
         "type": type,
         "status": "True",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from kedge.api.apps import Deployment
@@ -16,6 +17,7 @@ from kedge.kube.limits import Limiter
 from kedge.kube.metrics import Metrics
 from kedge.kube.queue import LOW, NORMAL, Key, Queue
 from kedge.kube.store import Change, key_of
+from kedge.kube.transport import Request, Response, Stream, Transport
 from kedgebench.rivals import Held, Saw
 
 NO_WAITING = 1_000_000
@@ -62,7 +64,8 @@ class Kedge:
         await _end(tasks)
 
     async def hold(self, namespace: str, copies: int) -> Held:
-        caches = [Cache(self._client, Deployment, namespace) for _ in range(copies)]
+        clients = [Client(Renamed(self._client.transport, copy)) for copy in range(1, copies + 1)]
+        caches = [Cache(client, Deployment, namespace) for client in clients]
         running = [asyncio.create_task(cache.run()) for cache in caches]
         for cache in caches:
             await cache.synced()
@@ -71,6 +74,40 @@ class Kedge:
             return [{key_of(found.metadata): found for found in cache.all()} for cache in caches]
 
         return Held((caches, running), sum(len(cache) for cache in caches), objects)
+
+
+class Renamed:
+    """The same objects under other names in every copy: a cache shares strings, and may not share those of a copy."""
+
+    def __init__(self, transport: Transport, copy: int) -> None:
+        self._transport = transport
+        self._digits = b"-%02d" % copy
+
+    async def send(self, request: Request, *, timeout: float) -> Response:
+        return await self._transport.send(request, timeout=timeout)
+
+    @asynccontextmanager
+    async def stream(self, request: Request, *, timeout: float, silence: float) -> AsyncIterator[Stream]:
+        async with self._transport.stream(request, timeout=timeout, silence=silence) as stream:
+            yield RenamedStream(stream, self._digits)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+class RenamedStream:
+    def __init__(self, stream: Stream, digits: bytes) -> None:
+        self._stream = stream
+        self._digits = digits
+        self.status = stream.status
+        self.headers: Mapping[str, str] = stream.headers
+
+    async def read(self) -> bytes:
+        return await self._stream.read()
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        async for line in self._stream.lines():
+            yield line.replace(b"-00", self._digits)  # the first two of the five digits in a name
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

@@ -23,14 +23,17 @@ from kedge.kube.codec import DELETED, Bookmark, Unreadable, codec
 from kedge.kube.errors import ApiError, BadRequest, Gone, Invalid, KubeError, NotFound
 from kedge.kube.ledger import Ledger
 from kedge.kube.limits import Backoff, Steps
-from kedge.kube.memory import bulk_load
+from kedge.kube.memory.loading import bulk_load
+from kedge.kube.memory.sharing import share
 from kedge.kube.store import Change, Index, Key, Store, key_of
 
 T = TypeVar("T")
 Handler = Callable[[Change[T]], None]
 log = logging.getLogger(__name__)
 
-WATCH_SECONDS = (300.0, 600.0)
+WATCH_SECONDS = (900.0, 1800.0)
+"""How long a watch is asked to last. One that hangs is found by its silence, so it need not be short."""
+
 SETTLED_AFTER = 10.0
 """A watch that lasted this many seconds was a good one: the next failure is a first failure."""
 
@@ -138,7 +141,7 @@ class Cache(Generic[T]):
         """Keep an object read directly, unless the selectors may not want it."""
         if (self._labels is None and self._fields is None) or self._store.get(key) is not None:
             self._ledger.ahead(key, self.codec.meta(found).resource_version)
-            self._keep(key, found)
+            self._keep(key, self._trim(found))
 
     # Following
 
@@ -152,9 +155,11 @@ class Cache(Generic[T]):
                 failure = None
             except KubeError as error:
                 failure = error
-            if loop.time() - started >= SETTLED_AFTER:
+            lasted = loop.time() - started >= SETTLED_AFTER
+            if lasted:
                 self._backoff.reset()
-            await self._pause(failure)
+            if failure is not None or not lasted:  # what lasted and ended in good order goes on without a gap
+                await self._pause(failure)
 
     async def _pause(self, failure: KubeError | None) -> None:
         """Wait before the next try. A watch that ended in good order is no trouble, but it may not storm either."""
@@ -251,8 +256,11 @@ class Cache(Generic[T]):
                 load.size = len(found)
         self._replace(found, unreadable, version)
 
-    def _trim(self, found: T) -> T:
-        return found if self._transform is None else self._transform(found)
+    def _trim(self, found: T, before: T | None = None) -> T:
+        """What is kept of an object."""
+        kept = found if self._transform is None else self._transform(found)
+        share(kept, before)
+        return kept
 
     def _replace(self, found: dict[Key, T], unreadable: dict[Key, Unreadable], version: str) -> None:
         """Make the store equal to a list, telling of every difference."""
@@ -291,7 +299,7 @@ class Cache(Generic[T]):
         if happened == DELETED:
             self._forget(key, found)
         else:
-            self._keep(key, self._trim(found))
+            self._keep(key, self._trim(found, self._store.get(key)))
         self._saw(meta.resource_version)
 
     def _take_unreadable(self, found: Unreadable) -> None:

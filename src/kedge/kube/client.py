@@ -101,8 +101,8 @@ class Client:
     ) -> T:
         """One object. Without a resource_version it is the newest there is."""
         form = codec(kind)
-        query = _given(resourceVersion=resource_version)
-        path = form.resource.path(_place(form, namespace), name, subresource)
+        query = (("resourceVersion", resource_version),) if resource_version is not None else ()
+        path = form.path(_place(form, namespace), name, subresource)
         return await self._one(form, Request("GET", path, query, accept=form.accept))
 
     async def list(
@@ -138,7 +138,7 @@ class Client:
         more = ""
         while True:
             query = base + _given(**{"continue": more or None})
-            request = Request("GET", form.resource.path(namespace), query, accept=form.accept_list)
+            request = Request("GET", form.path(namespace), query, accept=form.accept_list)
             page = await self._page(form, request)
             yield page
             more = page.more
@@ -174,7 +174,7 @@ class Client:
             sendInitialEvents="true" if initial_events else None,
             resourceVersionMatch="NotOlderThan" if initial_events else None,
         )
-        request = Request("GET", form.resource.path(namespace), query, accept=form.accept)
+        request = Request("GET", form.path(namespace), query, accept=form.accept)
         async with self._sender.stream(request, silence) as stream:
             yield _events(form, request, stream)
 
@@ -194,7 +194,7 @@ class Client:
         """Make an object; with `name` and `subresource`, a subresource of one (an eviction, a token)."""
         form = codec(kind)
         place = _place(form, namespace or meta_in(body, "namespace"))
-        path = form.resource.path(place, name, subresource)
+        path = form.path(place, name, subresource)
         request = Request("POST", path, _write_query(manager, dry_run), encode(form.resource, body))
         if subresource is not None:
             return await self._one(form, request)
@@ -220,7 +220,7 @@ class Client:
         form = codec(kind)
         body = for_one(body, uid, resource_version)
         name, place = name_in(body), _place(form, meta_in(body, "namespace"))
-        path, query = form.resource.path(place, name, subresource), _write_query(manager, dry_run, force)
+        path, query = form.path(place, name, subresource), _write_query(manager, dry_run, force)
         request = Request("PATCH", path, query, encode(form.resource, body), APPLY)
         with _meaning(uid):
             return await self._write(form, request, name, place, dry_run)
@@ -240,7 +240,7 @@ class Client:
     ) -> T:
         """Change part of an object, if it still is the one with this uid and resourceVersion."""
         form = codec(kind)
-        path = form.resource.path(_place(form, namespace), name, subresource)
+        path = form.path(_place(form, namespace), name, subresource)
         body = patch.encode(uid, resource_version)
         request = Request("PATCH", path, _write_query(manager, dry_run), body, patch.content_type)
         with _meaning(uid):
@@ -257,7 +257,7 @@ class Client:
     ) -> Untyped:
         """PUT a whole object, as read; its resourceVersion, if there, is a precondition."""
         name, place = name_in(body), _place(kind, meta_in(body, "namespace"))
-        path = kind.resource.path(place, name, subresource)
+        path = kind.path(place, name, subresource)
         request = Request("PUT", path, _write_query(manager, dry_run), encode(kind.resource, body))
         return await self._write(kind, request, name, place, dry_run)
 
@@ -275,7 +275,7 @@ class Client:
     ) -> None:
         """Delete an object, if it still is the one with this uid and resourceVersion."""
         form = codec(kind)
-        path = form.resource.path(_place(form, namespace), name)
+        path = form.path(_place(form, namespace), name)
         body = delete_options(uid, resource_version, propagation, grace_seconds, dry_run)
         request = Request("DELETE", path, body=body)
         if self._witness is None or dry_run:

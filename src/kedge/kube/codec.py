@@ -8,7 +8,7 @@ server for no more). One object that does not fit its type never spoils a list o
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -26,6 +26,7 @@ ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOO
 NOT_READ = (msgspec.DecodeError, UnicodeDecodeError)
 """What reading bytes that are no such object raises."""
 
+_PATHS = 1024
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 
 
@@ -79,11 +80,22 @@ class _Bare(Struct, frozen=True):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
 
+class _MarkMeta(Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Mark(Struct, frozen=True):
+    metadata: _MarkMeta = _MarkMeta()
+
+
 class Codec(Generic[T]):
     """Reads one kind in one form."""
 
     def __init__(self, resource: Resource, form: Any, meta: Callable[[T], ObjectMeta], accept: str = JSON) -> None:
         self.resource = resource
+        self.path = lru_cache(_PATHS)(resource.path)
+        """As `Resource.path`; the same objects are asked for again and again."""
         self.accept = accept
         self.accept_list = accept.replace("PartialObjectMetadata", "PartialObjectMetadataList")
         self.meta = meta
@@ -113,6 +125,8 @@ class Codec(Generic[T]):
             except msgspec.ValidationError:
                 return self._careful_event(line)
             return result
+        if line.startswith(b'{"type":"B'):
+            return _bookmark(_MARK.decode(line).object.metadata)
         return self._careful_event(line)
 
     def _careful_page(self, body: bytes) -> Page[T]:
@@ -128,8 +142,7 @@ class Codec(Generic[T]):
     def _careful_event(self, line: bytes) -> Event[T] | Event[Unreadable] | Bookmark | Status:
         event = _RAW_EVENT.decode(line)
         if event.type == BOOKMARK:
-            meta = _BARE.decode(event.object).metadata
-            return Bookmark(meta.resource_version, meta.annotations.get("k8s.io/initial-events-end") == "true")
+            return _bookmark(msgspec.json.decode(event.object, type=_Mark).metadata)
         if event.type == ERROR:
             return msgspec.json.decode(event.object, type=Status)
         read = self._read(event.object)
@@ -147,6 +160,12 @@ class Codec(Generic[T]):
 _RAW_LIST = msgspec.json.Decoder(_List[Raw])
 _RAW_EVENT = msgspec.json.Decoder(Event[Raw])
 _BARE = msgspec.json.Decoder(_Bare)
+_MARK = msgspec.json.Decoder(Event[_Mark])
+
+
+def _bookmark(meta: _MarkMeta) -> Bookmark:
+    noted = meta.annotations is not None and meta.annotations.get("k8s.io/initial-events-end") == "true"
+    return Bookmark(meta.resource_version, noted)
 
 
 def _untyped_meta(obj: Untyped) -> ObjectMeta:

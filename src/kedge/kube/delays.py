@@ -24,6 +24,7 @@ class Delays(Generic[K]):
         self._heap: list[tuple[float, int, K]] = []  # of _entries; also those overtaken since
         self._sequence = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0  # of the timer; not every loop's handles tell (uvloop's do not, if they are due at once)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -60,15 +61,15 @@ class Delays(Generic[K]):
         if not self._heap:
             return
         due = self._heap[0][0]
-        if self._timer is None or due < self._timer.when():
+        if self._timer is None or due < self._due:
             if self._timer is not None:
                 self._timer.cancel()
+            self._due = due
             self._timer = self._loop.call_at(due, self._fire)
 
     def _fire(self) -> None:
-        assert self._timer is not None
         # A loop may call a shade early, by its clock's resolution.
-        now = max(self._loop.time(), self._timer.when())
+        now = max(self._loop.time(), self._due)
         self._timer = None
         while self._heap and self._heap[0][0] <= now:
             entry = heapq.heappop(self._heap)

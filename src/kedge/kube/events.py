@@ -10,6 +10,7 @@ too much, is dropped and counted in `dropped`. Events are for people, so losing 
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import random
 from collections import OrderedDict
@@ -30,12 +31,15 @@ LONGEST = 1024  # bytes of a message; the API refuses more
 REMEMBERED = 4096  # events and objects kept in mind
 WAITING = 1000  # events in line
 BURST, REFILL = 25, 1 / 300  # what one object may tell at once, and per second over time: client-go's numbers
+VARIANTS, VARIED_WITHIN = 10, 600.0  # as many words for one thing within so many seconds are too many: client-go's
+COMBINED = "(combined from similar events): "
 log = logging.getLogger(__name__)
 
 
 class Telling(Struct, frozen=True):
-    """What is told: the same again is a count, not another event."""
+    """What is told, and by whom: the same again is a count, not another event."""
 
+    component: str
     about: ObjectReference
     type: str
     reason: str
@@ -45,6 +49,7 @@ class Telling(Struct, frozen=True):
 class Pending(Struct, frozen=True):
     """A telling in line: how often, and from when to when."""
 
+    message: str
     count: int
     first: datetime
     last: datetime
@@ -70,18 +75,31 @@ class Recorder:
         self._rng = rng
         self._pending: OrderedDict[Telling, Pending] = OrderedDict()
         self._written: OrderedDict[Telling, Written] = OrderedDict()
-        self._allowances: OrderedDict[ObjectReference, Allowance] = OrderedDict()
+        self._allowances: OrderedDict[tuple[str, ObjectReference], Allowance] = OrderedDict()
+        self._combines = False
+        self._variants: OrderedDict[Telling, Variants] = OrderedDict()
         self._arrived = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
 
+    def signed(self, component: str, *, combine: bool = False) -> Recorder:
+        """The same recorder for another component of this process: one line, one `run`, another name under "From".
+
+        With `combine`, where an object has the same to tell in ever other words, the tenth and all after it share one
+        event, which says the last of them: so do Kubernetes' own controllers.
+        """
+        other = copy.copy(self)
+        other._component = component
+        other._combines = combine
+        return other
+
     def normal(self, about: Object | ObjectReference, reason: str, message: str) -> None:
         """Tell that something went as it should."""
-        self._tell(Telling(reference(about), NORMAL, reason, cut(message)))
+        self._tell(Telling(self._component, reference(about), NORMAL, reason, cut(message)))
 
     def warning(self, about: Object | ObjectReference, reason: str, message: str) -> None:
         """Tell that something did not."""
-        self._tell(Telling(reference(about), WARNING, reason, cut(message)))
+        self._tell(Telling(self._component, reference(about), WARNING, reason, cut(message)))
 
     async def run(self) -> None:
         """Write what is told, until cancelled."""
@@ -98,26 +116,40 @@ class Recorder:
         await self._idle.wait()
 
     def _tell(self, telling: Telling) -> None:
-        if not self._allowed(telling.about):
+        if not self._allowed((telling.component, telling.about)):
             self.dropped += 1
             return
         now = self._clock.now()
+        telling, message = self._combined(telling)
         waiting = self._pending.get(telling)
         if waiting is not None:
-            self._pending[telling] = replace(waiting, count=waiting.count + 1, last=now)
+            self._pending[telling] = replace(waiting, message=message, count=waiting.count + 1, last=now)
         elif len(self._pending) >= WAITING:
             self.dropped += 1
         else:
-            self._pending[telling] = Pending(1, now, now)
+            self._pending[telling] = Pending(message, 1, now, now)
             self._idle.clear()
             self._arrived.set()
 
-    def _allowed(self, about: ObjectReference) -> bool:
-        allowance = self._allowances.pop(about, None) or Allowance()
-        self._allowances[about] = allowance
+    def _allowed(self, teller: tuple[str, ObjectReference]) -> bool:
+        allowance = self._allowances.pop(teller, None) or Allowance()
+        self._allowances[teller] = allowance
         if len(self._allowances) > REMEMBERED:
             self._allowances.popitem(last=False)
         return allowance.spend(asyncio.get_running_loop().time())
+
+    def _combined(self, telling: Telling) -> tuple[Telling, str]:
+        """Under what it is counted, and what to say: of what comes in many variants the last, for all of them."""
+        if not self._combines:
+            return telling, telling.message
+        shared = replace(telling, message=COMBINED)
+        variants = self._variants.pop(shared, None) or Variants()
+        self._variants[shared] = variants
+        if len(self._variants) > REMEMBERED:
+            self._variants.popitem(last=False)
+        if variants.are_few(telling.message, asyncio.get_running_loop().time()):
+            return telling, telling.message
+        return shared, cut(COMBINED + telling.message)
 
     async def _write(self, telling: Telling, pending: Pending) -> None:
         try:
@@ -137,7 +169,8 @@ class Recorder:
         if before is None:
             return None
         count = before.count + pending.count
-        patch = MergePatch({"count": count, "lastTimestamp": _seconds(pending.last)})
+        new = {"message": pending.message} if telling.message == COMBINED else {}
+        patch = MergePatch({"count": count, "lastTimestamp": _seconds(pending.last), **new})
         try:
             await self._client.patch(Event, before.name, patch, _namespace(telling.about))
         except NotFound:
@@ -151,16 +184,36 @@ class Recorder:
             involved_object=telling.about,
             type=telling.type,
             reason=telling.reason,
-            message=telling.message,
+            message=pending.message,
             count=pending.count,
             first_timestamp=_seconds(pending.first),
             last_timestamp=_seconds(pending.last),
-            source=EventSource(component=self._component, host=self._instance),
-            reporting_component=self._component,
+            source=EventSource(component=telling.component, host=self._instance),
+            reporting_component=telling.component,
             reporting_instance=self._instance,
         )
         await self._client.create(Event, event)
         return Written(name, pending.count)
+
+
+class Variants:
+    """In how many words one object has told the same thing lately."""
+
+    __slots__ = ("_at", "_messages")
+
+    def __init__(self) -> None:
+        self._messages: dict[str, None] = {}
+        self._at = 0.0
+
+    def are_few(self, message: str, now: float) -> bool:
+        if now - self._at > VARIED_WITHIN:
+            self._messages.clear()
+        self._at = now
+        self._messages[message] = None
+        if len(self._messages) < VARIANTS:
+            return True
+        del self._messages[message]
+        return False
 
 
 class Allowance:

@@ -231,8 +231,11 @@ class Manager:
             task.cancel()
         await self._last_events()
 
-    async def _late(self, tasks: list[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
-        return (await asyncio.wait(tasks, timeout=self._grace))[1] if tasks else set()
+    async def _late(self, tasks: list[asyncio.Task[None]]) -> list[asyncio.Task[None]]:
+        """Those that have not ended within the grace period, in their order."""
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._grace)
+        return [task for task in tasks if not task.done()]
 
     async def _last_events(self) -> None:
         with suppress(TimeoutError):

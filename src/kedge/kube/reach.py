@@ -20,6 +20,7 @@ from kedge.kube.transport import ConnectionFailed, Request, Transport
 
 Phase: TypeAlias = Literal["connecting", "connected", "failing"]
 log = logging.getLogger(__name__)
+_VERSION = Request("GET", "/version")
 
 
 class State(Struct, frozen=True):
@@ -54,7 +55,8 @@ class Reach:
         self._rng = rng
         self._probe = probe or Probe()
         self._failures = 0
-        self._doubt = asyncio.Event()
+        self._doubted = False
+        self._rest: _Rest | None = None
         self._handlers: list[Callable[[State], None]] = []
 
     def on_state(self, handler: Callable[[State], None]) -> None:
@@ -63,19 +65,21 @@ class Reach:
 
     def doubt(self) -> None:
         """Something happened that may mean another state: ask at once."""
-        self._doubt.set()
+        self._doubted = True
+        if self._rest is not None:
+            self._rest.hurry()
 
     async def run(self) -> None:
         """Ask, again and again, until cancelled."""
         while True:
-            self._doubt.clear()
+            self._doubted = False
             self._judge(await self._ask())
             await self._pause()
 
     async def _ask(self) -> str:
         """What is wrong, or nothing."""
         try:
-            response = await self._transport.send(Request("GET", "/version"), timeout=self._probe.timeout)
+            response = await self._transport.send(_VERSION, timeout=self._probe.timeout)
         except ConnectionFailed as error:
             return str(error)
         if response.status == 401:
@@ -89,7 +93,7 @@ class Reach:
         elif self.state.phase != "connected" or self._failures >= self._probe.failures:
             self._become("failing", problem)
         else:
-            self._doubt.set()  # one failure out of the blue: see whether it was one
+            self._doubted = True  # one failure out of the blue: see whether it was one
 
     def _become(self, phase: Phase, reason: str) -> None:
         before = self.state
@@ -106,9 +110,34 @@ class Reach:
     async def _pause(self) -> None:
         """Rest until the next turn, or until there is a doubt; half a second at least, so that doubts cannot storm."""
         shortest = 0.5 * self._rng.uniform(1.0, 1.5)
-        await asyncio.sleep(shortest)
+        self._rest = rest = _Rest(shortest, self._probe.every * self._rng.uniform(0.9, 1.1))
+        if self._doubted:
+            rest.hurry()
         try:
-            async with asyncio.timeout(self._probe.every * self._rng.uniform(0.9, 1.1) - shortest):
-                await self._doubt.wait()
-        except TimeoutError:
-            pass
+            await rest.over
+        finally:
+            self._rest = None
+            rest.timer.cancel()
+
+
+class _Rest:
+    """A pause of so many seconds, which may be cut short. One timer: there is a rest every few seconds, for ever."""
+
+    def __init__(self, shortest: float, longest: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        now = self._loop.time()
+        self._soonest = now + shortest
+        self._due = now + max(shortest, longest)
+        self.timer = self._loop.call_at(self._due, self._end)
+        self.over: asyncio.Future[None] = self._loop.create_future()
+
+    def hurry(self) -> None:
+        """Be over as soon as may be."""
+        if self._soonest < self._due:
+            self.timer.cancel()
+            self._due = self._soonest
+            self.timer = self._loop.call_at(self._due, self._end)
+
+    def _end(self) -> None:
+        if not self.over.done():
+            self.over.set_result(None)

@@ -88,11 +88,14 @@ class Store(Generic[T]):
     def _reindex(self, key: Key, old: T | None, new: T | None) -> None:
         for name, index in self._indexes.items():
             found = self._found[name]
-            before = set(index(old)) if old is not None else set()
-            after = set(index(new)) if new is not None else set()
-            for value in before - after:
-                found[value].pop(key)
-                if not found[value]:
-                    del found[value]
-            for value in after - before:
-                found.setdefault(value, {})[key] = None
+            # Not sets, whose order differs from process to process.
+            before = dict.fromkeys(index(old)) if old is not None else {}
+            after = dict.fromkeys(index(new)) if new is not None else {}
+            for value in before:
+                if value not in after:
+                    found[value].pop(key)
+                    if not found[value]:
+                        del found[value]
+            for value in after:
+                if value not in before:
+                    found.setdefault(value, {})[key] = None

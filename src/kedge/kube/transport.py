@@ -30,8 +30,10 @@ class Request(Struct, frozen=True):
     accept: str = JSON
 
     def __str__(self) -> str:
+        if not self.query:
+            return f"{self.method} {self.path}"
         shown = "&".join(f"{key}={value}" for key, value in self.query)
-        return f"{self.method} {self.path}{'?' if shown else ''}{shown}"
+        return f"{self.method} {self.path}?{shown}"
 
 
 class Response(Struct, frozen=True):

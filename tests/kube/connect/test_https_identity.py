@@ -39,6 +39,9 @@ class Issuer:
         self.left = list(identities)
         self.refusals = 0
 
+    def held(self) -> Identity | None:
+        return None
+
     async def identity(self) -> Identity:
         if not self.left:
             raise CredentialsFailed("the issuer is out of identities")

@@ -42,6 +42,10 @@ class Identity(Unprinted, Struct, frozen=True):
 class Credentials(Protocol):
     """Where identities come from."""
 
+    def held(self) -> Identity | None:
+        """The identity to use now, if it is at hand; asking for it (`identity`) may take time."""
+        ...
+
     async def identity(self) -> Identity:
         """The identity to use now. Raises `CredentialsFailed` if there is none to be had."""
         ...
@@ -59,6 +63,9 @@ class Fixed(Struct, frozen=True):
     """An identity that does not change."""
 
     shown: Identity = Identity()
+
+    def held(self) -> Identity:
+        return self.shown
 
     async def identity(self) -> Identity:
         return self.shown

@@ -1,24 +1,13 @@
 """Failed connections, in words: what happened, whether the request was under way, and what to do.
 
-Below the seams it is aiohttp, ssl and the operating system that fail, each in its own tongue. Here is the one place
-that reads them.
+Below the seams it is ssl and the operating system that fail, each in its own tongue; what our own side makes of a
+connection is a `Broken`. Here is the one place that reads them.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
-
-import aiohttp
-from aiohttp.client import ClientTimeout
-from aiohttp.client_reqrep import ClientRequest
-from aiohttp.connector import Connection
-from aiohttp.http import HttpProcessingError
-from aiohttp.tracing import Trace
-
-FAILURES = (aiohttp.ClientError, HttpProcessingError, OSError)
-"""All that a connection may fail with; time-outs and TLS errors are OSErrors."""
+from collections.abc import Iterator
 
 _UNSENT = "the request was not sent"
 _UNTRUSTED = {2, 7, 18, 19, 20, 21}  # X509_V_ERR_…: no issuer, one of the same name, a self-signed one
@@ -26,31 +15,44 @@ _OTHER_NAME = {62, 63, 64}  # X509_V_ERR_…: hostname, email or IP address mism
 _NOT_YET, _EXPIRED = 9, 10  # X509_V_ERR_…
 
 
-class Unanswered(aiohttp.ClientConnectionError):
-    """A connection that ended without an answer, for a reason that is its cause."""
+class Broken(Exception):
+    """A connection that is of no use, for the reason it says; the shorter story of its cause, if it has one."""
 
 
-last_look: ContextVar[Callable[[], None] | None] = ContextVar("last_look", default=None)
-"""What has a say when a request of this context is about to be written."""
+class Unreached(Broken):
+    """There is no way to the server: the message says where it ends."""
 
 
-class Connector(aiohttp.TCPConnector):
-    """Connects as its parent does, and marks what fails before there is a connection.
+class HungUp(Broken):
+    """The connection ended before a byte of an answer came."""
 
-    Once there is one, and nothing written to it, the `last_look` of the request may still refuse, by raising.
-    """
+    def __init__(self) -> None:
+        super().__init__("the server closed the connection without an answer")
 
-    async def connect(self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout) -> Connection:
-        with before_sending:
-            connection = await super().connect(req, traces, timeout)
-            look = last_look.get()
-            try:
-                if look is not None:
-                    look()
-            except BaseException:
-                connection.release()
-                raise
-        return connection
+
+class CutOff(Broken):
+    """The connection ended in the middle of an answer."""
+
+    def __init__(self) -> None:
+        super().__init__("the connection was cut in the middle of the answer")
+
+
+class Malformed(Broken):
+    """What came is no answer, or more than one."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"what the server sent cannot be read as an answer: {why}")
+
+
+class TooLarge(Broken):
+    """An answer of more bytes than are wanted."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the answer is larger than {limit} bytes, so it is not used")
+
+
+FAILURES = (Broken, OSError)
+"""All that a connection may fail with; time-outs and TLS errors are OSErrors."""
 
 
 class _BeforeSending:
@@ -81,39 +83,33 @@ def certificate_refused(error: BaseException) -> bool:
 
 def explain(error: BaseException, *, timeout: float, ca_given: bool = False) -> str:
     """What happened and what to do, for people. Shows no header and no URL."""
-    if isinstance(error, Unanswered) and error.__cause__ is not None:
+    if isinstance(error, HungUp) and error.__cause__ is not None:
         error = error.__cause__
     match error:
-        case aiohttp.ClientConnectorCertificateError():
-            return _distrust(error.certificate_error, ca_given=ca_given)
-        case aiohttp.ClientHttpProxyError():
-            return f"the proxy refused with {error.status} {error.message}"
-        case aiohttp.ClientProxyConnectionError():
-            return f"the proxy cannot be reached: {_reason(error.os_error)}"
-        case aiohttp.ClientConnectorDNSError():
-            return f"the name {error.host!r} cannot be resolved: {_reason(error.os_error)}"
-        case aiohttp.ClientConnectorSSLError():
-            return _handshake(error.os_error)
-        case aiohttp.ClientConnectorError():
-            return f"cannot connect: {_reason(error.os_error)}"
+        case ssl.SSLCertVerificationError():
+            return _distrust(error, ca_given=ca_given)
         case _ if certificate_refused(error):
             return "the server refused our client certificate, or wants one: renew it, or use one it knows"
-        case aiohttp.ServerDisconnectedError():
-            return "the server closed the connection without an answer"
-        case aiohttp.ClientPayloadError() | HttpProcessingError():
-            return "the connection was cut in the middle of the answer"
+        case Broken():
+            return str(error)
+        case ssl.SSLError():
+            return _handshake(error)
         case TimeoutError() if never_sent(error):
             return f"no connection within {timeout:g} s: check the address, what is between, and the login"
         case TimeoutError():
             return f"no answer within {timeout:g} s"
         case OSError():
-            return f"the connection broke: {_reason(error)}"
+            return f"the connection broke: {reason(error)}"
     return f"the connection failed: {type(error).__name__}"
 
 
-def _distrust(error: Exception, *, ca_given: bool) -> str:
-    code = getattr(error, "verify_code", 0)
-    told = getattr(error, "verify_message", "") or type(error).__name__
+def reason(error: OSError) -> str:
+    """Why, in the words of the operating system or of TLS."""
+    return str(getattr(error, "reason", None) or error.strerror or type(error).__name__)
+
+
+def _distrust(error: ssl.SSLCertVerificationError, *, ca_given: bool) -> str:
+    code, told = error.verify_code, error.verify_message or type(error).__name__
     if code in _UNTRUSTED:
         fix = "the CA given is not the one that signed it" if ca_given else "give its CA (certificate-authority-data)"
         return f"the server's certificate is not trusted ({told}): {fix}"
@@ -124,16 +120,10 @@ def _distrust(error: Exception, *, ca_given: bool) -> str:
     return f"the server's certificate is not valid: {told}"
 
 
-def _handshake(error: OSError) -> str:
-    if certificate_refused(error):
-        return "the server refused our client certificate, or wants one: renew it, or use one it knows"
-    if getattr(error, "reason", "") in {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"}:
+def _handshake(error: ssl.SSLError) -> str:
+    if error.reason in {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"}:
         return "the server does not speak TLS: is it an http:// address?"
-    return f"TLS failed: {_reason(error)}"
-
-
-def _reason(error: OSError) -> str:
-    return str(getattr(error, "reason", None) or error.strerror or type(error).__name__)
+    return f"TLS failed: {reason(error)}"
 
 
 def _about_ours(alert: str) -> bool:

@@ -13,25 +13,28 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from urllib.parse import quote
 
 from yarl import URL
 
 from kedge import __version__
 from kedge.kube.connect import failures, tls
+from kedge.kube.connect.answer import unpacked
 from kedge.kube.connect.connection import Connection, shown
 from kedge.kube.connect.credentials import ClientCertificate, CredentialsFailed, Identity
+from kedge.kube.connect.dial import Way
 from kedge.kube.connect.failures import FAILURES
-from kedge.kube.connect.pool import Answer, Headers, Pool, Pools
+from kedge.kube.connect.head import Heads
+from kedge.kube.connect.incoming import Incoming
+from kedge.kube.connect.pool import Answer, Pool, Pools
 from kedge.kube.connect.tls import TlsRefused
+from kedge.kube.connect.wire import Asked
 from kedge.kube.transport import ConnectionFailed, Request, Response, Stream
 
 USER_AGENT = f"kedge/{__version__}"
 _EXPECTED = (*FAILURES, CredentialsFailed, TlsRefused)
-_SAFE = "/:@!$&'()*+,;=~%"
 
 
 class HttpsTransport:
@@ -55,7 +58,9 @@ class HttpsTransport:
         self._connections = connections
         self._keep_alive = keep_alive
         acting = connection.impersonate.headers() if connection.impersonate else ()
-        self._headers = (("User-Agent", user_agent), *acting)
+        self._server = URL(connection.server)
+        self._proxy = URL(connection.proxy) if connection.proxy else None
+        self._heads = Heads(self._server, (("User-Agent", user_agent), *acting), self._proxy)
         self._before_send = before_send
         self._pools = Pools(self._new_pool)
 
@@ -64,15 +69,12 @@ class HttpsTransport:
 
     async def send(self, request: Request, *, timeout: float) -> Response:
         try:
-            async with asyncio.timeout(timeout):
-                answer = await self._ask(request, "gzip")
-                try:
-                    body = await answer.response.read()
-                finally:
-                    await answer.leave()
+            answer = await self._ask(request, "gzip", timeout)
+            reply = answer.reply
+            body = unpacked(reply.body, reply.headers) if "content-encoding" in reply.headers else reply.body
         except _EXPECTED as error:
             raise self._failed(error, timeout) from error
-        return Response(answer.response.status, body, lowered(answer.response.headers.items()))
+        return Response(reply.status, body, reply.headers)
 
     def stream(self, request: Request, *, timeout: float, silence: float) -> AbstractAsyncContextManager[Stream]:
         return self._stream(request, timeout, silence)
@@ -84,87 +86,75 @@ class HttpsTransport:
     @asynccontextmanager
     async def _stream(self, request: Request, timeout: float, silence: float) -> AsyncIterator[Stream]:
         try:
-            async with asyncio.timeout(timeout):
-                answer = await self._ask(request, "identity")
+            answer = await self._ask(request, "identity", timeout, silence)
         except _EXPECTED as error:
             raise self._failed(error, timeout) from error
         try:
-            yield HttpsStream(answer, silence)
+            yield HttpsStream(answer)
         finally:
-            await answer.leave()
+            answer.leave()
 
-    async def _ask(self, request: Request, encoding: str) -> Answer:
+    async def _ask(self, request: Request, encoding: str, timeout: float, silence: float | None = None) -> Answer:
         """The answer to a request; if our identity was refused and there is a fresh one, the answer to that."""
-        identity = await self._identity()
+        deadline = asyncio.get_running_loop().time() + timeout
+        identity = self._connection.credentials.held() or await self._identity(deadline)
         try:
-            answer = await self._ask_as(identity, request, encoding)
+            answer = await self._ask_as(identity, request, encoding, deadline, silence)
         except (*FAILURES, TlsRefused) as error:
             if not (isinstance(error, TlsRefused) or failures.certificate_refused(error)):
                 raise
-            fresh = await self._other_than(identity)
+            fresh = await self._other_than(identity, deadline)
             if fresh is None:
                 raise
-            return await self._ask_as(fresh, request, encoding)
-        if answer.response.status != 401:
+            return await self._ask_as(fresh, request, encoding, deadline, silence)
+        if answer.reply.status != 401:
             return answer
         try:
-            fresh = await self._other_than(identity)
+            fresh = await self._other_than(identity, deadline)
         except BaseException:
-            await answer.leave()
+            answer.leave()
             raise
         if fresh is None:
             return answer
-        await answer.leave()
-        return await self._ask_as(fresh, request, encoding)
+        answer.leave()
+        return await self._ask_as(fresh, request, encoding, deadline, silence)
 
-    async def _identity(self) -> Identity:
+    async def _identity(self, deadline: float) -> Identity:
         with failures.before_sending:
-            return await self._connection.credentials.identity()
+            async with asyncio.timeout_at(deadline):
+                return await self._connection.credentials.identity()
 
-    async def _other_than(self, refused: Identity) -> Identity | None:
+    async def _other_than(self, refused: Identity, deadline: float) -> Identity | None:
         """A fresh identity, if there is one."""
         if not self._connection.credentials.refused(refused):
             return None
-        fresh = await self._identity()
+        fresh = await self._identity(deadline)
         return fresh if fresh != refused else None
 
-    async def _ask_as(self, identity: Identity, request: Request, encoding: str) -> Answer:
-        with failures.before_sending:
-            pool = await self._pools.with_certificate(identity.certificate)
-        return await pool.ask(
+    async def _ask_as(
+        self, identity: Identity, request: Request, encoding: str, deadline: float, silence: float | None
+    ) -> Answer:
+        pool = self._pools.at_hand(identity.certificate) or await self._pool(identity.certificate, deadline)
+        asked = Asked(
             request.method,
-            self._url(request),
-            self._headers_for(identity, request, encoding),
+            self._heads.write(request, encoding, identity.authorization),
             request.body,
-            self._connection.tls_server_name,
             partial(self._before_send, request) if self._before_send else None,
         )
+        return await pool.ask(asked, deadline, None if silence is None else Incoming(silence))
 
-    def _url(self, request: Request) -> URL:
-        query = "&".join([f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in request.query])
-        path = quote(request.path, safe=_SAFE)
-        return URL(f"{self._connection.server}{path}{'?' if query else ''}{query}", encoded=True)
-
-    def _headers_for(self, identity: Identity, request: Request, encoding: str) -> Headers:
-        headers = [*self._headers, ("Accept", request.accept), ("Accept-Encoding", encoding)]
-        if request.body:
-            headers.append(("Content-Type", request.content_type))
-        if identity.authorization is not None:
-            headers.append(("Authorization", identity.authorization))
-        return headers
+    async def _pool(self, certificate: ClientCertificate | None, deadline: float) -> Pool:
+        with failures.before_sending:
+            async with asyncio.timeout_at(deadline):
+                return await self._pools.with_certificate(certificate)
 
     async def _new_pool(self, certificate: ClientCertificate | None) -> Pool:
         told = self._connection
         context: ssl.SSLContext | None = None
-        if "https:" in (told.server[:6], (told.proxy or "")[:6]):
+        if "https" in (self._server.scheme, self._proxy and self._proxy.scheme):
             context = await asyncio.to_thread(tls.context, told.ca, insecure=told.insecure, certificate=certificate)
-        return Pool(
-            certificate,
-            context,
-            connections=self._connections,
-            keep_alive=self._keep_alive,
-            proxy=told.proxy,
-        )
+        way = Way(self._server, context, told.tls_server_name, self._proxy)
+        return Pool(certificate, way, connections=self._connections, keep_alive=self._keep_alive)
 
     def _failed(self, error: Exception, timeout: float) -> ConnectionFailed:
         if isinstance(error, (CredentialsFailed, TlsRefused)):
@@ -176,50 +166,16 @@ class HttpsTransport:
 class HttpsStream:
     """A stream over a socket."""
 
-    def __init__(self, answer: Answer, silence: float) -> None:
-        self._content = answer.response.content
-        self._silence = silence
-        self.status = answer.response.status
-        self.headers: Mapping[str, str] = lowered(answer.response.headers.items())
+    def __init__(self, answer: Answer) -> None:
+        assert answer.incoming is not None
+        self._incoming = answer.incoming
+        self.status = answer.reply.status
+        self.headers: Mapping[str, str] = answer.reply.headers
 
     async def read(self) -> bytes:
-        parts: list[bytes] = []
-        while part := await self._part():
-            parts.append(part)
-        return b"".join(parts)
+        return await self._incoming.read()
 
     async def lines(self) -> AsyncIterator[bytes]:
-        # Parts as they come from the socket, split in one go: as cheap as `readline` without a time-out per line, and
-        # no line is too long for it.
-        begun: list[bytes] = []
-        while part := await self._part():
-            first, *rest = part.split(b"\n")
-            begun.append(first)
-            if not rest:
-                continue
-            yield b"".join(begun)
-            begun = [rest.pop()]
-            for line in rest:
+        while lines := await self._incoming.some():
+            for line in lines:
                 yield line
-        if any(begun):
-            raise ConnectionFailed("the stream ended in the middle of a line", sent=True)
-
-    async def _part(self) -> bytes:
-        """What has come since; nothing at the end."""
-        try:
-            async with asyncio.timeout(self._silence):
-                return await self._content.readany()
-        except TimeoutError as error:
-            raise ConnectionFailed(f"silent for {self._silence:g} s", sent=True) from error
-        except FAILURES as error:
-            why = failures.explain(error, timeout=self._silence)
-            raise ConnectionFailed(why, sent=True) from error
-
-
-def lowered(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Headers by their names in lower case; what comes more than once is joined, as HTTP allows."""
-    names: dict[str, str] = {}
-    for given, value in headers:
-        name = given.lower()
-        names[name] = f"{names[name]}, {value}" if name in names else value
-    return names

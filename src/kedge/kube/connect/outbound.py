@@ -16,20 +16,25 @@ import ssl
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import aiohttp
 from msgspec import Struct
 from yarl import URL
 
 from kedge import __version__
 from kedge.kube.connect import failures, proxies, tls
+from kedge.kube.connect.answer import unpacked
 from kedge.kube.connect.connection import shown
-from kedge.kube.connect.failures import FAILURES, Connector
-from kedge.kube.connect.https import lowered
-from kedge.kube.connect.pool import cut, payload
+from kedge.kube.connect.credentials import basic
+from kedge.kube.connect.dial import Way
+from kedge.kube.connect.failures import FAILURES
+from kedge.kube.connect.head import WITH_BODY, beginning, host, lines
+from kedge.kube.connect.pool import Pool
 from kedge.kube.connect.tls import TlsRefused
+from kedge.kube.connect.wire import Asked
 
 MEBIBYTE = 2**20
-_CONTEXTS = 64
+_KEPT = 64
+_KEEP_ALIVE = 15.0
+_OURS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
 class Call(Struct, frozen=True):
@@ -79,13 +84,13 @@ class HttpOutbound:
         """Answers of more than `limit` bytes are refused."""
         self._limit = limit
         self._environ = os.environ if environ is None else environ
-        self._session: aiohttp.ClientSession | None = None
+        self._pools: dict[tuple[URL, bytes | None, URL | None], Pool] = {}
         self._contexts: dict[bytes | None, ssl.SSLContext] = {}
 
     async def fetch(self, call: Call, *, timeout: float) -> Answer:
         try:
             async with asyncio.timeout(timeout):
-                return await self._fetch(call)
+                return await self._fetch(call, asyncio.get_running_loop().time() + timeout)
         except FAILURES as error:
             why = failures.explain(error, timeout=timeout, ca_given=call.ca is not None)
             raise OutboundFailed(f"{call}: {why}") from error
@@ -93,52 +98,51 @@ class HttpOutbound:
             raise OutboundFailed(f"{call}: {error}") from error
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        for pool in self._pools.values():
+            await pool.close()
+        self._pools = {}
 
-    async def _fetch(self, call: Call) -> Answer:
+    async def _fetch(self, call: Call, deadline: float) -> Answer:
         url = URL(call.url)
         if url.scheme not in {"http", "https"} or not url.host:
             raise ValueError("this is no http:// or https:// URL")
-        response = await self._opened().request(
-            call.method,
-            url,
-            headers={"User-Agent": f"kedge/{__version__}", **call.headers},
-            data=payload(call.body),
-            allow_redirects=False,
-            proxy=proxies.from_environment(call.url, self._environ),
-            ssl=await self._trusting(url, call.ca),
-        )
-        try:
-            return Answer(response.status, await self._body(response), lowered(response.headers.items()))
-        finally:
-            cut(response)
+        given = proxies.from_environment(call.url, self._environ)
+        proxy = URL(given) if given else None
+        asked = Asked(call.method, _head(call, url, proxy), call.body, limit=self._limit)
+        pool = await self._pool(url.origin(), call.ca, proxy)
+        reply = (await pool.ask(asked, deadline)).reply
+        return Answer(reply.status, unpacked(reply.body, reply.headers, limit=self._limit), reply.headers)
 
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=Connector(limit=0),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-            )
-        return self._session
+    async def _pool(self, server: URL, ca: bytes | None, proxy: URL | None) -> Pool:
+        key = (server, ca, proxy)
+        if key not in self._pools:
+            secured = "https" in (server.scheme, proxy and proxy.scheme)
+            way = Way(server, await self._trusting(ca) if secured else None, proxy=proxy)
+            if len(self._pools) >= _KEPT:
+                self._pools.pop(next(iter(self._pools))).retire()
+            self._pools[key] = Pool(None, way, keep_alive=_KEEP_ALIVE)
+        return self._pools[key]
 
-    async def _trusting(self, url: URL, ca: bytes | None) -> ssl.SSLContext | bool:
-        if url.scheme != "https":
-            return True
+    async def _trusting(self, ca: bytes | None) -> ssl.SSLContext:
         if ca not in self._contexts:
             made = await asyncio.to_thread(tls.context, ca)
-            if len(self._contexts) >= _CONTEXTS:
+            if len(self._contexts) >= _KEPT:
                 self._contexts.pop(next(iter(self._contexts)))
             self._contexts[ca] = made
         return self._contexts[ca]
 
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        parts: list[bytes] = []
-        size = 0
-        while part := await response.content.readany():
-            size += len(part)
-            if size > self._limit:
-                raise ValueError(f"the answer is larger than {self._limit} bytes, so it is not used")
-            parts.append(part)
-        return b"".join(parts)
+
+def _head(call: Call, url: URL, proxy: URL | None) -> bytes:
+    if not (call.method.isascii() and call.method.isalpha()):
+        raise ValueError(f"{call.method!r} is no method of HTTP")
+    prefix, for_proxy = beginning(url, proxy)
+    said = {"Host": host(url), "User-Agent": f"kedge/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
+    if url.user is not None:
+        said["Authorization"] = basic(url.user, url.password or "")
+    named = {name.lower() for name in call.headers}
+    headers = [(name, value) for name, value in said.items() if name.lower() not in named]
+    headers += [(name, value) for name, value in call.headers.items() if name.lower() not in _OURS]
+    if call.body or call.method in WITH_BODY:
+        headers.append(("Content-Length", str(len(call.body))))
+    target = f"{prefix}{url.raw_path_qs}"
+    return f"{call.method} {target} HTTP/1.1\r\n".encode() + lines((*headers, *for_proxy)) + b"\r\n"

@@ -7,161 +7,194 @@ nothing new, drops what is idle, and ends with its last request.
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import Awaitable, Callable, Iterable
-from io import BytesIO
-
-import aiohttp
-from aiohttp.abc import AbstractStreamWriter
-from yarl import URL
+from collections import deque
+from collections.abc import Awaitable, Callable
 
 from kedge.kube.connect.credentials import ClientCertificate
-from kedge.kube.connect.failures import Connector, Unanswered, last_look
+from kedge.kube.connect.dial import Way, dial
+from kedge.kube.connect.failures import HungUp, before_sending
+from kedge.kube.connect.incoming import Incoming
+from kedge.kube.connect.wire import Asked, Reply, Wire
 from kedge.kube.transport import ConnectionFailed
 
-Headers = Iterable[tuple[str, str]]
-Check = Callable[[], None]
-_NO_LIMIT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # deadlines are the callers' affair
-_PART = 2**16
-_LARGE = 2**20  # above this, aiohttp warns of bodies given as bytes
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+"""What may go out again when a kept connection broke: of a write nobody knows whether it was carried out."""
+
+ENDED_WITHIN = 3.0
 
 
 class Answer:
-    """An answer whose head is there. Whoever has it must leave it."""
+    """An answer. Whoever has one with a body to follow must leave it."""
 
-    __slots__ = ("_pool", "response")
+    __slots__ = ("_pool", "_wire", "incoming", "reply")
 
-    def __init__(self, pool: Pool, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, reply: Reply, incoming: Incoming | None, pool: Pool, wire: Wire) -> None:
+        self.reply = reply
+        self.incoming = incoming
         self._pool = pool
-        self.response = response
+        self._wire = wire
 
-    async def leave(self) -> None:
-        self.cut()
-        await self._pool.left(self)
-
-    def cut(self) -> None:
-        cut(self.response)
+    def leave(self) -> None:
+        if self.incoming is not None:
+            self.incoming.close()
+            self._pool.left(self._wire)
 
 
 class Pool:
     """Sends requests over connections it keeps."""
 
     def __init__(
-        self,
-        certificate: ClientCertificate | None,
-        context: ssl.SSLContext | None,
-        *,
-        connections: int,
-        keep_alive: float,
-        proxy: str | None,
+        self, certificate: ClientCertificate | None, way: Way, *, connections: int = 0, keep_alive: float = 55.0
     ) -> None:
-        """To be made where the event loop runs, and closed there."""
+        """At most `connections` at once (0: no limit); idle ones live `keep_alive` s. Belongs to one event loop."""
         self.certificate = certificate
-        self._session = aiohttp.ClientSession(
-            connector=Connector(
-                ssl=True if context is None else context, limit=connections, keepalive_timeout=keep_alive
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=_NO_LIMIT,
-            proxy=proxy,
-        )
-        self._busy = 0
-        self._answers: set[Answer] = set()
+        self._way = way
+        self._most = connections
+        self._keep_alive = keep_alive
+        self._loop = asyncio.get_running_loop()
+        self._idle: list[Wire] = []
+        self._busy: set[Wire] = set()
+        self._dialling = 0
+        self._wanting: deque[asyncio.Future[None]] = deque()
+        self._sweeper: asyncio.TimerHandle | None = None
         self._retired = False
+        self._closed = False
 
     @property
     def closed(self) -> bool:
-        return self._session.closed
+        return self._closed or (self._retired and not self._busy and not self._dialling)
 
-    async def ask(
-        self,
-        method: str,
-        url: URL,
-        headers: Headers,
-        body: bytes,
-        server_name: str | None,
-        check: Check | None = None,
-    ) -> Answer:
-        """Send a request, and have its answer as soon as its head is there. Leave the answer when done.
+    async def ask(self, asked: Asked, deadline: float, incoming: Incoming | None = None) -> Answer:
+        """The answer to a request, by this time of the loop; with `incoming`, its head, and the body to follow there.
 
-        `check` may refuse, by raising, up to the last moment: when there is a connection, and nothing written to it.
+        A check that comes with the request has its say when there is a connection, and nothing written to it.
         """
-        self._busy += 1
-        checked = CheckedBody(body, check) if check and body else None
-        looking = last_look.set(check)
-        try:
-            if check:
-                check()
-            response = await self._session.request(
-                method,
-                url,
-                headers=headers,
-                data=payload(body) if checked is None else checked,
-                allow_redirects=False,
-                server_hostname=server_name,
-                middlewares=_ONCE if method in _REPEATED else None,
-            )
-        except BaseException as error:
-            await self._leave()
-            if checked and checked.refusal and isinstance(error, aiohttp.ClientError):
-                raise checked.refusal from None  # aiohttp speaks of a broken connection
-            raise
-        finally:
-            last_look.reset(looking)
-        answer = Answer(self, response)
-        self._answers.add(answer)
-        return answer
+        wire = self._kept()
+        if wire is not None:
+            try:
+                return await self._over(wire, asked, deadline, incoming)
+            except HungUp:
+                if asked.method not in SAFE or self._closed:
+                    raise
+        elif asked.check is not None:
+            asked.check()  # connecting takes time: what may not be sent now need not wait for it
+        return await self._over(await self._connected(deadline), asked, deadline, incoming)
 
-    async def left(self, answer: Answer) -> None:
-        self._answers.discard(answer)
-        await self._leave()
+    def left(self, wire: Wire) -> None:
+        """Nobody uses this wire any more: keep it for others, unless an answer is still coming, or none may follow."""
+        self._busy.discard(wire)
+        if not wire.is_free:
+            wire.abort()
+        elif self._retired or self._closed:
+            wire.close()
+        else:
+            self._keep(wire)
+        self._give_turn()
 
-    async def retire(self) -> None:
+    def retire(self) -> None:
         """Use it for nothing new: what is idle goes now, the rest with its last request."""
         self._retired = True
-        if not self._busy:
-            await self._session.close()
+        for wire in self._idle:
+            wire.close()
+        self._idle = []
 
     async def close(self) -> None:
         """End it, and whatever still uses it."""
-        for answer in tuple(self._answers):
-            answer.cut()
-        await self._session.close()
+        self._closed = True
+        wires = [*self._idle, *self._busy]
+        self.retire()
+        for wire in tuple(self._busy):
+            wire.abort()
+        while self._wanting:
+            self._give_turn()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if wires:
+            _, slow = await asyncio.wait([wire.lost for wire in wires], timeout=ENDED_WITHIN)
+            for wire in wires if slow else ():
+                wire.abort()
 
-    async def _leave(self) -> None:
-        self._busy -= 1
-        if self._retired and not self._busy:
-            await self._session.close()
+    async def _over(self, wire: Wire, asked: Asked, deadline: float, incoming: Incoming | None) -> Answer:
+        self._busy.add(wire)
+        try:
+            if asked.check is not None:
+                asked.check()
+            reply = await wire.ask(asked, deadline, incoming)
+        except BaseException:
+            self.left(wire)
+            raise
+        if incoming is None:
+            self.left(wire)
+        return Answer(reply, incoming, self, wire)
 
+    # Connections
 
-class CheckedBody(aiohttp.Payload):
-    """A body of which each part is written only if a check lets it pass at that very moment.
+    def _kept(self) -> Wire | None:
+        while self._idle:
+            wire = self._idle.pop()
+            if wire.is_free:
+                return wire
+            wire.abort()
+        return None
 
-    aiohttp writes the head together with the first part, so that a request refused there leaves no trace; one refused
-    later stays incomplete, and no server acts on it.
-    """
+    async def _connected(self, deadline: float) -> Wire:
+        """A connection that nobody uses: one left meanwhile, where there may be no more, or else a new one."""
+        with before_sending:
+            async with asyncio.timeout_at(deadline):
+                while self._most and len(self._busy) + self._dialling >= self._most:
+                    await self._turn()
+                    if (wire := self._kept()) is not None:
+                        return wire
+                return await self._dialled()
 
-    def __init__(self, body: bytes, check: Check) -> None:
-        super().__init__(body)
-        self._size = len(body)
-        self._autoclose = True
-        self._check = check
-        self.refusal: Exception | None = None
+    async def _dialled(self) -> Wire:
+        """A new connection. A pool that was closed in the meantime has no use for it."""
+        self._dialling += 1
+        try:
+            wire = None if self._closed else await dial(self._way)
+        except BaseException:
+            self._give_turn()
+            raise
+        finally:
+            self._dialling -= 1
+        if wire is None or self._closed:
+            if wire is not None:
+                wire.abort()
+            raise ConnectionFailed("this transport is closed", sent=False)
+        return wire
 
-    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        return bytes(self._value).decode(encoding, errors)
+    async def _turn(self) -> None:
+        """Wait until a connection was left."""
+        turn = self._loop.create_future()
+        self._wanting.append(turn)
+        try:
+            await turn
+        except BaseException:
+            if turn.done() and not turn.cancelled():
+                self._give_turn()
+            raise
 
-    async def write(self, writer: AbstractStreamWriter) -> None:
-        await self.write_with_length(writer, self._size)
+    def _give_turn(self) -> None:
+        while self._wanting:
+            turn = self._wanting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
 
-    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:  # noqa: ARG002 - it is the size
-        for begin in range(0, len(self._value), _PART):
-            try:
-                self._check()
-            except Exception as error:
-                self.refusal = error
-                raise
-            await writer.write(self._value[begin : begin + _PART])
+    def _keep(self, wire: Wire) -> None:
+        wire.idle_since = self._loop.time()
+        self._idle.append(wire)
+        if self._sweeper is None:
+            self._sweeper = self._loop.call_later(self._keep_alive, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close what has been idle for too long. The longest idle come first."""
+        self._sweeper = None
+        now = self._loop.time()
+        while self._idle and self._idle[0].idle_since + self._keep_alive <= now:
+            self._idle.pop(0).close()
+        if self._idle:
+            self._sweeper = self._loop.call_at(self._idle[0].idle_since + self._keep_alive, self._sweep)
 
 
 class Pools:
@@ -174,10 +207,17 @@ class Pools:
         self._changing = asyncio.Lock()
         self._closed = False
 
+    def at_hand(self, certificate: ClientCertificate | None) -> Pool | None:
+        """The pool to use with this certificate, if there is one."""
+        pool = self._current
+        if pool is None or (pool.certificate is not certificate and pool.certificate != certificate):
+            return None
+        return pool
+
     async def with_certificate(self, certificate: ClientCertificate | None) -> Pool:
         """The pool to use with this certificate; made if there is none, and then the last one retires."""
-        if self._current is None or self._current.certificate != certificate:
-            async with self._changing:  # making one takes a thread: others may come in the meantime
+        async with self._changing:  # making one takes a thread: others may come in the meantime
+            if not self._closed and self.at_hand(certificate) is None:
                 await self._change(certificate)
         if self._current is None:
             raise ConnectionFailed("this transport is closed", sent=False)
@@ -191,44 +231,7 @@ class Pools:
             self._earlier, self._current = [], None
 
     async def _change(self, certificate: ClientCertificate | None) -> None:
-        if self._closed or (self._current is not None and self._current.certificate == certificate):
-            return
         last, self._current = self._current, await self._make(certificate)
         if last is not None:
+            last.retire()
             self._earlier = [pool for pool in (*self._earlier, last) if not pool.closed]
-            await last.retire()
-
-
-async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Keeps aiohttp from sending a write again over a new connection when the old one broke.
-
-    The first may have been carried out, and the second would then be answered with a conflict of our own making.
-    """
-    try:
-        return await send(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise Unanswered from error
-
-
-_ONCE = (_once,)
-_REPEATED = frozenset({"PUT", "DELETE"})
-
-
-def cut(response: aiohttp.ClientResponse) -> None:
-    """End a response's connection, unless all was read and others may use it.
-
-    Aborted rather than closed: a peer that hangs would keep a proper end of TLS waiting.
-    """
-    if response.closed:
-        return
-    if response.connection is not None and response.connection.transport is not None:
-        response.connection.transport.abort()
-    response.close()
-
-
-def payload(body: bytes) -> bytes | BytesIO | None:
-    if not body:
-        return None
-    return BytesIO(body) if len(body) > _LARGE else body

@@ -54,12 +54,19 @@ class Refreshing:
         self._failure: str | None = None
         self._attempt: asyncio.Task[None] | None = None
 
-    async def identity(self) -> Identity:
+    def held(self) -> Identity | None:
         held = self._held
         if held is None or not self._good(held) or self._due():
-            await self._renewed()
-        elif self._renew_at is not None and self._clock.now() >= self._renew_at:
+            return None
+        if self._renew_at is not None and self._clock.now() >= self._renew_at:
             self._try()
+        return held.identity
+
+    async def identity(self) -> Identity:
+        held = self.held()
+        if held is not None:
+            return held
+        await self._renewed()
         return self._best()
 
     def refused(self, identity: Identity) -> bool:

@@ -1,4 +1,4 @@
-"""Memory: filling a large cache without the garbage collector stopping the event loop.
+"""Loading: filling a large cache without the garbage collector stopping the event loop.
 
 While a cache fills, everything allocated stays, so each collection walks the whole cache to free nothing. Collection
 waits until the load is done, and what is loaded then is moved out of its sight. Reference counting goes on as ever.
@@ -15,6 +15,7 @@ LARGE = 5_000
 so it is not done for every small list."""
 
 _loads = 0
+_collecting = False  # whether to go on collecting after the last load
 
 
 class Load:
@@ -26,8 +27,9 @@ class Load:
 @contextmanager
 def bulk_load() -> Iterator[Load]:
     """Put off garbage collection while many objects are loaded that will stay. Loads may overlap."""
-    global _loads  # noqa: PLW0603  # the collector is one per process, and so is this count
+    global _loads, _collecting  # noqa: PLW0603  # the collector is one per process, and so is this count
     if _loads == 0:
+        _collecting = gc.isenabled()
         gc.disable()
     _loads += 1
     load = Load()
@@ -37,5 +39,5 @@ def bulk_load() -> Iterator[Load]:
         _loads -= 1
         if load.size >= LARGE:
             gc.freeze()
-        if _loads == 0:
+        if _loads == 0 and _collecting:
             gc.enable()

@@ -1,0 +1,1 @@
+"""Memory: what large caches cost, kept small. `loading` is about filling one, `sharing` about what it holds."""
