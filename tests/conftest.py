@@ -22,4 +22,3 @@ def blocking_calls_fail() -> Iterator[BlockBuster]:
             if call in blockbuster.functions:  # hypothesis looks at our modules when a test draws, also in the loop
                 blockbuster.functions[call].can_block_in("hypothesis/internal/conjecture/providers.py", _DRAWS)
         yield blockbuster
-

@@ -11,6 +11,7 @@ import pytest
 from contract.backend import NAMESPACES, Api
 from controlplane.cluster import Cluster
 from controlplane.pytest_plugin import SECONDS_FOR_A_REAL_TEST
+from kedge.embedded.callers import Caller
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.embedded.keeping.keeper import Keeper
 from kedge.embedded.server import Server
@@ -60,7 +61,7 @@ async def kept(kept_cluster: Cluster | None) -> AsyncIterator[Api]:
     server = Server(clock=SystemClock(), rng=Random(1))
     keeper = Keeper(server, rng=Random(3))
     keeper.start()
-    client = _client(InProcessTransport(server, rng=Random(2)))
+    client = _client(_transport_to(server))
     yield Api(client, await _namespace(client, None))
     keeper.stop()
     await client.close()
@@ -71,7 +72,11 @@ async def _to_real(cluster: Cluster) -> Transport:
 
 
 def _to_embedded() -> Transport:
-    return InProcessTransport(Server(clock=SystemClock(), rng=Random(1)), rng=Random(2))
+    return _transport_to(Server(clock=SystemClock(), rng=Random(1)))
+
+
+def _transport_to(server: Server) -> Transport:
+    return InProcessTransport(server, rng=Random(2), caller=Caller())
 
 
 def _client(transport: Transport) -> Client:

@@ -160,6 +160,24 @@ async def test_these_policies_are_taken_too(api: Api, policy: str) -> None:
     assert (await api.ask("DELETE", f"{api.maps}/a", {"propagationPolicy": policy})).code == 200
 
 
+@pytest.mark.parametrize(
+    ("policy", "held"),
+    [
+        (None, ["orphan"]),
+        ("Orphan", ["orphan"]),
+        ("Foreground", ["foregroundDeletion"]),
+        ("Background", None),
+    ],
+)
+async def test_what_was_to_become_of_dependents_holds_unless_a_policy_says_otherwise(
+    api: Api, policy: str | None, held: list[str] | None
+) -> None:
+    await api.make("a", finalizers=["orphan"])
+    assert (await api.ask("DELETE", f"{api.maps}/a", {"propagationPolicy": policy})).code == 200
+    answer = await api.ask("GET", f"{api.maps}/a")
+    assert (answer.metadata["finalizers"] if answer.code == 200 else None) == held
+
+
 @pytest.mark.parametrize("query", [{"propagationPolicy": "Background"}, {"gracePeriodSeconds": "5"}])
 async def test_options_can_come_in_the_query(api: Api, query: dict[str, str]) -> None:
     await api.make("a")

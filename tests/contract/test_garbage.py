@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contract.backend import HELD, Api, with_metadata
+from contract.backend import CONFIG_MAPS, HELD, Api, with_metadata
 from kedge.kube.codec import Untyped
 from support.waiting import until_so
 
@@ -96,6 +96,29 @@ async def test_in_the_foreground_the_owner_waits_for_dependents_that_block_it(ke
     await kept.merge(f"{kept.maps}/child", {"metadata": {"finalizers": None}})
     await gone(kept, "child")
     await gone(kept, "owner")
+
+
+async def test_in_the_foreground_dependents_wait_for_theirs(kept: Api) -> None:
+    owner = await kept.make("owner")
+    child = await kept.make("child", ownerReferences=owned_by(owner, blocks=True))
+    await kept.make("grandchild", ownerReferences=owned_by(child, blocks=True), finalizers=HELD)
+    await delete(kept, "owner", "Foreground")
+
+    async def grandchild_is_going() -> bool:
+        return "deletionTimestamp" in (await kept.look(f"{kept.maps}/grandchild"))["metadata"]
+
+    await until_so(grandchild_is_going, within=40)
+    assert (await kept.look(f"{kept.maps}/child"))["metadata"]["finalizers"] == ["foregroundDeletion"]
+    await kept.merge(f"{kept.maps}/grandchild", {"metadata": {"finalizers": None}})
+    await gone(kept, "owner")
+
+
+async def test_an_owner_in_another_namespace_is_no_owner(kept: Api) -> None:
+    other = CONFIG_MAPS.resource.path(await kept.make_namespace())
+    owner = (await kept.ask("POST", other, {"metadata": {"name": "owner"}})).body
+    await kept.make("child", ownerReferences=owned_by(owner))
+    await gone(kept, "child")
+    assert await kept.is_there(f"{other}/owner")
 
 
 async def test_in_the_foreground_the_owner_does_not_wait_for_others(kept: Api) -> None:

@@ -125,6 +125,30 @@ async def test_a_page_says_how_many_remain_and_how_to_go_on(api: Api) -> None:
     assert "remainingItemCount" not in second.metadata
 
 
+async def test_what_remains_is_counted_in_the_namespace_alone(api: Api) -> None:
+    await make_some(api)
+    other = CONFIG_MAPS.resource.path(await api.make_namespace("z"))
+    await api.ask("POST", other, {"metadata": {"name": "z"}})
+    assert (await api.ask("GET", api.maps, limit="3")).metadata["remainingItemCount"] == 1
+
+
+async def test_from_whatever_is_at_hand_there_are_no_pages(api: Api) -> None:
+    await make_some(api)
+    query = {"resourceVersion": await api.version(), "resourceVersionMatch": "NotOlderThan"}
+    assert (await api.ask("GET", api.maps, **query)).names == ["a", "b", "c", "d"]  # so that it is at hand
+    answer = await api.ask("GET", api.maps, limit="3", resourceVersion="0")
+    assert answer.names == ["a", "b", "c", "d"]
+    assert "continue" not in answer.metadata
+
+
+@pytest.mark.parametrize("name", ["", "/a"])
+async def test_a_version_yet_to_come_is_waited_for_in_vain(api: Api, name: str) -> None:
+    await make_some(api)
+    answer = await api.ask("GET", f"{api.maps}{name}", resourceVersion="999999999")
+    assert answer.refusal[:2] == (504, "Timeout")
+    assert answer.refusal[2].startswith("Timeout: Too large resource version: 999999999, current: ")
+
+
 async def test_all_pages_are_as_of_the_first(api: Api) -> None:
     await make_some(api)
     first = await api.ask("GET", api.maps, limit="2")

@@ -45,6 +45,13 @@ async def test_the_label_with_its_name_stays(api: Api) -> None:
     assert answer.metadata["labels"] == {"kubernetes.io/metadata.name": name, "a": "b"}
 
 
+async def test_the_label_with_its_name_says_no_other(api: Api) -> None:
+    name = f"{api.namespace}-other"
+    body = {"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": "somebody"}}}
+    answer = await api.ask("POST", HOME, body)
+    assert (answer.code, answer.metadata["labels"]) == (201, {"kubernetes.io/metadata.name": name})
+
+
 async def test_nothing_is_made_where_there_is_no_namespace(api: Api) -> None:
     nowhere = f"{api.namespace}-nowhere"
     answer = await api.ask("POST", CONFIG_MAPS.resource.path(nowhere), config_map("a"))

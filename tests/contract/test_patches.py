@@ -78,6 +78,8 @@ async def test_a_json_patch_appends_and_inserts(api: Api) -> None:
     ]
     answer = await api.ask("PATCH", f"{api.maps}/a", operations, JSON_PATCH)
     assert answer.metadata["finalizers"] == ["x.io/a", "x.io/b", "x.io/c"]
+    answer = await api.ask("PATCH", f"{api.maps}/a", [{"op": "remove", "path": f"{path}/-1"}], JSON_PATCH)
+    assert answer.metadata["finalizers"] == ["x.io/a", "x.io/b"]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ import msgspec
 import pytest
 
 from contract.backend import CONFIG_MAPS, END, HELD, LEASES, Api, rv, take
-from kedge.kube.codec import Event, metadata_of
-from kedge.kube.errors import Status
+from contract.crds import own
+from kedge.api.resource import Resource
+from kedge.kube.codec import Bookmark, Event, metadata_of, untyped
+from kedge.kube.errors import Gone, Status
 from kedge.kube.transport import Request
 
 MATCH = "resourceVersionMatch"
@@ -204,6 +206,30 @@ async def test_a_watch_ends_in_good_order_when_its_time_is_over(api: Api) -> Non
     await api.make("a")
     async with api.events(seconds=1) as events:
         assert [event.short async for event in events] == [("ADDED", "a")]
+
+
+async def test_a_bookmark_says_how_far_the_server_has_got_and_a_watch_resumes_from_there(api: Api) -> None:
+    since, other = await api.version(), await api.make_namespace()
+    async with api.client.watch(CONFIG_MAPS, api.namespace, resource_version=since, seconds=4) as events:
+        await api.ask("POST", CONFIG_MAPS.resource.path(other), {"metadata": {"name": "elsewhere"}})
+        mark = await anext(events)  # it comes shortly before the end
+    assert isinstance(mark, Bookmark)
+    assert not mark.initial_events_end
+    assert int(mark.resource_version) > int(since)
+    await api.make("a")
+    async with api.events(resource_version=mark.resource_version) as told:
+        assert await take(told, 1) == [("ADDED", "a")]
+
+
+async def test_a_watch_from_what_is_long_forgotten_is_gone(api: Api) -> None:
+    async with own(api) as kind:
+        await kind.make("x")
+        for size in range(1001):
+            await api.merge(kind.path("x"), {"spec": {"size": size}})
+        widgets = untyped(Resource(kind.group, "v1", "Widget", "widgets"))
+        with pytest.raises(Gone):
+            async with api.client.watch(widgets, api.namespace, resource_version="1") as events:
+                await anext(events)
 
 
 @pytest.mark.parametrize(

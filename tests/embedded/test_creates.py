@@ -3,6 +3,7 @@
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from embedded.world import (
@@ -158,7 +159,8 @@ async def test_all_that_is_wrong_is_said_at_once() -> None:
 def test_each_kind_has_its_rule_for_names(kind: str, name: str, fine: bool) -> None:
     world = World()
     found = next(one for one in world.server.registry.kinds() if one.resource.kind == kind)
-    body = b'{"metadata":{"name":"' + name.encode() + b'"}}'
+    spec = {"spec": {"ports": [{"port": 80}]}} if kind == "Service" else {}
+    body = msgspec.json.encode({"metadata": {"name": name}, **spec})
     answer = world.ask("POST", found.resource.path("default"), body)
     assert answer.status == (201 if fine else 422)
 

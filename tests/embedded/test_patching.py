@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.embedded.patching import json_patch, merge_patch, overlay, same
+from kedge.embedded.patching import json_patch, merge_patch, same
 from kedge.embedded.statuses import Refused
 
 KEYS = st.sampled_from(["a", "b", "c", "a/b", "m~n", "", "-", "0", "1"])
@@ -138,20 +138,6 @@ def test_a_json_patch_that_cannot_be_carried_out_is_refused(operation: dict[str,
     with pytest.raises(Refused) as refused:
         json_patch(target, [{"op": "add", "path": "/first", "value": 1}, operation])
     assert refused.value.code == 422
-
-
-@pytest.mark.parametrize(
-    ("target", "applied", "result"),
-    [
-        ({"a": 1}, {"b": 2}, {"a": 1, "b": 2}),
-        ({"a": {"x": 1, "y": 2}}, {"a": {"y": 3}}, {"a": {"x": 1, "y": 3}}),
-        ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
-        ({"a": 1}, {"a": {"b": 1}}, {"a": {"b": 1}}),
-        ({"a": {"b": 1}}, {"a": 1}, {"a": 1}),
-    ],
-)
-def test_an_apply_lays_itself_over_what_is_there(target: Any, applied: Any, result: Any) -> None:
-    assert overlay(target, applied) == result
 
 
 # A model of RFC 7386: its own pseudocode, on copies.

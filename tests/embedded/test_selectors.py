@@ -3,6 +3,7 @@
 import pytest
 
 from kedge.embedded import selectors
+from kedge.embedded.ownership.owners import NOBODY
 from kedge.embedded.selectors import Wanted
 from kedge.embedded.statuses import Refused
 from kedge.embedded.store import Version
@@ -11,7 +12,7 @@ UNREAD = "unable to parse requirement: "
 
 
 def labelled(**labels: str) -> Version:
-    return Version("shop/web", 1, b"", labels, {"status.phase": "Running"})
+    return Version("shop/web", 1, b"", labels, {"status.phase": "Running"}, NOBODY)
 
 
 @pytest.mark.parametrize(

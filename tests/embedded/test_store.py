@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kedge.api.core import ConfigMap
-from kedge.embedded.registry import Kind
+from kedge.embedded.kind import Kind
+from kedge.embedded.ownership.owners import NOBODY
 from kedge.embedded.store import Forgotten, Moved, Store, Taken, Version, key_of
 
 KIND = Kind(ConfigMap.resource)
@@ -87,7 +88,7 @@ def test_a_store_that_remembers_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize(("place", "key"), [(("", "node-1"), "node-1"), (("shop", "web"), "shop/web")])
 def test_keys_name_an_object_in_its_collection(place: tuple[str, str], key: str) -> None:
-    version = Version(key_of(*place), 1, b"", {}, {})
+    version = Version(key_of(*place), 1, b"", {}, {}, NOBODY)
     assert (version.key, (version.namespace, version.name)) == (key, place)
 
 

@@ -12,7 +12,8 @@ from typing import Any, ParamSpec
 from kedge.api.core import ConfigMap
 from kedge.api.resource import Resource
 from kedge.embedded.inprocess import InProcessTransport
-from kedge.embedded.registry import Kind, Registry
+from kedge.embedded.kind import Kind
+from kedge.embedded.registry import Registry
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.codec import Bookmark, Untyped, untyped
@@ -62,6 +63,7 @@ class World:
         registry.add(Kind(THING))
         self.clock = SetClock()
         self.server = Server(clock=self.clock, rng=Random(seed), registry=registry, history=history)
+        self.ask("POST", "/api/v1/namespaces/default/serviceaccounts", b'{"metadata":{"name":"default"}}')
         self.transport = InProcessTransport(self.server, rng=Random(seed + 1), **transport)
         self.client = Client(self.transport, limiter=Limiter(rate=0), retry=Retry(attempts=1), rng=Random(seed + 2))
 
@@ -101,7 +103,15 @@ def config_map(name: str, **fields: Any) -> Untyped:
 
 
 def deployment(name: str, **fields: Any) -> Untyped:
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"replicas": 1}, **fields}
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "a:1"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "a"}}, "template": template}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec, **fields}
+
+
+def pod(name: str, spec: Untyped | None = None, **metadata: Any) -> Untyped:
+    """A pod any server takes."""
+    whole = {"containers": [{"name": "a", "image": "a:1"}], "automountServiceAccountToken": False, **(spec or {})}
+    return {"metadata": {"name": name, "namespace": "default", **metadata}, "spec": whole}
 
 
 def thing(name: str, **fields: Any) -> Untyped:

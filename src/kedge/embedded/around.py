@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kedge.api.resource import Resource
-from kedge.embedded.registry import Kind
+from kedge.embedded.kind import Kind
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.store import Store, Untyped, key_of
 

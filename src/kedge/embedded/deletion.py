@@ -8,8 +8,8 @@ What becomes of its dependents is the garbage collector's to see to: it is asked
 from __future__ import annotations
 
 from kedge.embedded import namespaces
+from kedge.embedded.kind import NAMESPACES, PODS, Kind
 from kedge.embedded.options import DeleteOptions, Preconditions
-from kedge.embedded.registry import NAMESPACES, PODS, Kind
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.statuses import precondition_failed
 from kedge.embedded.store import Untyped, part

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from kedge.embedded.registry import Kind
-from kedge.kube.transport import JSON
+from kedge.embedded.kind import Kind
+from kedge.kube.transport import JSON, Request, Response
 
 Doc: TypeAlias = Mapping[str, Any]
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -37,17 +37,16 @@ class Discovery:
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._groups = _by_group(kinds)
-        self._made: dict[tuple[str, bool], tuple[bytes, str] | None] = {}
+        self._made: dict[tuple[str, bool], Response | None] = {}
 
-    def document(self, path: str, accept: str) -> tuple[bytes, str] | None:
-        """The document at a path and its content type; None if there is none."""
-        place = path.strip("/")
-        aggregated = place in ("api", "apis") and _wants_aggregated(accept)
+    def response(self, request: Request) -> Response | None:
+        """The answer to a GET; None if the path is none of these."""
+        place = request.path.strip("/")
+        aggregated = place in ("api", "apis") and _wants_aggregated(request.accept)
         key = (place, aggregated)
         if key not in self._made:
             found = self._aggregated(place) if aggregated else self._plain(place)
-            media = AGGREGATED if aggregated else JSON
-            self._made[key] = None if found is None else (msgspec.json.encode(found), media)
+            self._made[key] = None if found is None else _answer(found, AGGREGATED if aggregated else JSON)
         return self._made[key]
 
     def _plain(self, place: str) -> Doc | None:
@@ -72,9 +71,10 @@ class Discovery:
         return {**about, "metadata": {}, "items": groups}
 
 
-def etag(body: bytes) -> str:
-    """A name for the content, for clients that keep what they were told."""
-    return f'"{hashlib.blake2b(body, digest_size=32).hexdigest().upper()}"'
+def _answer(document: Doc, media: str) -> Response:
+    body = msgspec.json.encode(document)
+    name = hashlib.blake2b(body, digest_size=32).hexdigest().upper()  # for clients that keep what they were told
+    return Response(200, body, {"content-type": media, "etag": f'"{name}"', "vary": "Accept"})
 
 
 def newest_first(versions: Iterable[str]) -> list[str]:

@@ -4,6 +4,8 @@ Promises: in order, each a while after it was pushed and never within the write 
 and shortly before the end, if they were asked for; an end in good order when the time is up. A reader that falls more
 than `room` lines behind is cut off, as kube-apiserver does: it gets the lines under way, and then the end.
 
+Bookmarks and the end come of time alone. They wait for what is under way before them, but for nothing else.
+
 Time is the event loop's. On a loop that picks the next callback at random the order still holds: lines wait in a queue,
 and a timer only says that the first of them may go.
 """
@@ -17,15 +19,45 @@ from collections.abc import Callable, Iterator
 from kedge.embedded.watching import Watch
 from kedge.kube.transport import ConnectionFailed
 
-BOOKMARK_EVERY = 60.0
+BOOKMARK_EVERY = 60.0  # or sooner: what shares its `Minutes` with others does not wait for a minute of its own
 BOOKMARK_BEFORE_END = 2.0
 _END = b"the end"
+
+
+class Minutes:
+    """When the bookmarks of some feeds are due: one timer for all of them, so that many at rest cost little."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[Feed, None] = {}
+        self._next: asyncio.TimerHandle | None = None
+
+    def tell(self, feed: Feed) -> None:
+        """Have this feed send a bookmark each minute, the first within one."""
+        self._feeds[feed] = None
+        if self._next is None:
+            self._begin()
+
+    def forget(self, feed: Feed) -> None:
+        """Tell this feed no more."""
+        self._feeds.pop(feed, None)
+        if not self._feeds and self._next is not None:
+            self._next.cancel()
+            self._next = None
+
+    def _begin(self) -> None:
+        self._next = asyncio.get_running_loop().call_later(BOOKMARK_EVERY, self._pass)
+
+    def _pass(self) -> None:
+        self._begin()
+        for feed in tuple(self._feeds):
+            feed.bookmark()
 
 
 class Feed:
     """One reader's end of a watch, opened by making it. Read what is `here`, `wait`, and so on until it `ended`."""
 
-    def __init__(self, watch: Watch, *, delay: Callable[[], float], room: int) -> None:
+    def __init__(self, watch: Watch, *, delay: Callable[[], float], room: int, minutes: Minutes | None = None) -> None:
+        """`delay` is drawn for each line; feeds with the same `minutes` send their bookmarks at the same moments."""
         self._loop = asyncio.get_running_loop()
         self._watch = watch
         self._delay = delay
@@ -36,14 +68,13 @@ class Feed:
         self._lost = ""  # why the connection is
         self._reader: asyncio.Future[None] | None = None
         self._arrival: asyncio.TimerHandle | None = None
-        self._end_at = self._loop.time() + watch.seconds
-        self._end = self._loop.call_at(self._end_at, self.finish)
-        self._next_bookmark: asyncio.TimerHandle | None = None
+        self._minutes = minutes or Minutes()
         self._first: Iterator[bytes] = watch.open(self)
-        if not watch.is_open:
-            self._over = True
-        elif watch.bookmarks:
-            self._plan_bookmark()
+        self._over = not watch.is_open
+        self._end_at = self._loop.time() + watch.seconds
+        self._end = self._plan_end()
+        if watch.bookmarks and not self._over:
+            self._minutes.tell(self)
 
     def here(self) -> Iterator[bytes]:
         """The lines that have come and were not read yet. Raises `ConnectionFailed` once the connection is lost."""
@@ -73,10 +104,20 @@ class Feed:
         else:
             self.finish()
 
+    def bookmark(self) -> None:
+        """Say how far the server has got, to a reader that keeps up."""
+        if self._under_way or self._arrived:
+            self.push(self._watch.bookmark())
+        else:
+            self._take_now(self._watch.bookmark())
+
     def finish(self) -> None:
         """End in good order, after what is under way."""
         self._let_go()
-        self._send(_END)
+        if self._under_way:
+            self._send(_END)
+        else:
+            self._take_now(_END)
 
     def cut(self, why: str) -> None:
         """Lose the connection, and what is under way."""
@@ -107,25 +148,26 @@ class Feed:
         else:
             self._arrived.append(line)
 
+    def _take_now(self, line: bytes) -> None:
+        self._take(line)
+        self._wake()
+
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 
-    def _plan_bookmark(self) -> None:
-        now = self._loop.time()
+    def _plan_end(self) -> asyncio.TimerHandle:
         shortly_before = self._end_at - BOOKMARK_BEFORE_END
-        at = now + BOOKMARK_EVERY
-        if now < shortly_before:
-            at = min(at, shortly_before)
-        self._next_bookmark = self._loop.call_at(at, self._bookmark)
+        if self._watch.bookmarks and self._loop.time() < shortly_before:
+            return self._loop.call_at(shortly_before, self._near_the_end)
+        return self._loop.call_at(self._end_at, self.finish)
 
-    def _bookmark(self) -> None:
-        self._plan_bookmark()
-        self.push(self._watch.bookmark())
+    def _near_the_end(self) -> None:
+        self._end = self._loop.call_at(self._end_at, self.finish)
+        self.bookmark()
 
     def _let_go(self) -> None:
         """Hear no more of the watch, and of time."""
         self._watch.close()
         self._end.cancel()
-        if self._next_bookmark is not None:
-            self._next_bookmark.cancel()
+        self._minutes.forget(self)

@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kedge.embedded import tables
-from kedge.embedded.registry import Kind
+from kedge.embedded.asking import Order
+from kedge.embedded.kind import Kind
 from kedge.embedded.statuses import bad_request, not_acceptable
 from kedge.embedded.store import Untyped, Version, encode
 
@@ -32,6 +33,7 @@ class _Metadata(Struct):
 
 
 _cut = msgspec.json.Decoder(_Metadata).decode
+_split = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class View(Struct, frozen=True):
@@ -40,17 +42,18 @@ class View(Struct, frozen=True):
     kind: Kind
     form: Form
     now: Callable[[], datetime]
+    owners: bool  # whether objects tell who owns their fields
     beside: str = "Metadata"  # what stands beside the cells of a table's row: Metadata, Object or None
 
     @property
     def key(self) -> str:
-        return f"{self.form} {self.beside}"
+        return f"{self.kind.resource.version} {self.form} {self.beside} {self.owners}"
 
     def one(self, version: Version) -> bytes:
         """An object."""
         if self.form == "table":
             return self._table([version], {"resourceVersion": str(version.number)})
-        return self._object(version.body)
+        return self._object(version)
 
     def many(self, metadata: Untyped, versions: Iterable[Version]) -> bytes:
         """A list."""
@@ -61,7 +64,7 @@ class View(Struct, frozen=True):
         if self.form == "metadata":
             kind, version = _METADATA_API["kind"], _METADATA_API["apiVersion"]
         head = {"kind": f"{kind}List", "apiVersion": version, "metadata": metadata}
-        items = b",".join(self._object(version.body) for version in versions)
+        items = b",".join(self._object(one) for one in versions)
         return msgspec.json.encode(head)[:-1] + b',"items":[' + items + b"]}"
 
     def event(self, change: str, version: Version, *, first: bool = False) -> bytes:
@@ -69,7 +72,7 @@ class View(Struct, frozen=True):
         if self.form == "table":
             metadata = {"resourceVersion": str(version.number)}
             return event(change, self._table([version], metadata, columns=first))
-        return event(change, self._object(version.body))
+        return event(change, self._object(version))
 
     def bookmark(self, number: int, *, initial_events_end: bool = False) -> bytes:
         """An object that says nothing but how far the server has got."""
@@ -85,8 +88,13 @@ class View(Struct, frozen=True):
         whole = {"kind": resource.kind, "apiVersion": resource.api_version}
         return encode({**(whole if self.form == "whole" else _METADATA_API), "metadata": metadata})
 
-    def _object(self, body: bytes) -> bytes:
+    def _object(self, version: Version) -> bytes:
+        body = self._whole(version)
         return body if self.form == "whole" else _HEAD + bytes(_cut(body).metadata) + b"}"
+
+    def _whole(self, version: Version) -> bytes:
+        body = self.kind.custom.shown(version.body, version.number) if self.kind.custom else version.body
+        return _with_owners(version, body) if self.owners else body
 
     def _table(self, versions: Iterable[Version], metadata: Untyped, *, columns: bool = True) -> bytes:
         now = self.now()
@@ -95,32 +103,34 @@ class View(Struct, frozen=True):
         return msgspec.json.encode({**_TABLE_API, "metadata": metadata, "columnDefinitions": definitions, "rows": rows})
 
     def _row(self, version: Version, now: datetime) -> Mapping[str, object]:
-        obj = version.decode()
+        obj = msgspec.json.decode(self._whole(version))
         beside = {"Metadata": {**_METADATA_API, "metadata": obj["metadata"]}, "Object": obj}.get(self.beside)
         return {"cells": tables.cells(self.kind, obj, now), "object": beside, **tables.marks(self.kind, obj)}
 
 
-def asked_for(kind: Kind, accept: str, query: Mapping[str, str], now: Callable[[], datetime]) -> View:
-    """The view a request about objects asks for."""
-    return _view(kind, chosen(accept), query, now)
+def asked_for(order: Order, now: Callable[[], datetime], *, listing: bool = False) -> View:
+    """The view a request asks for."""
+    form = chosen(order.request.accept, listing=listing)
+    beside = dict(order.request.query).get("includeObject") or "Metadata"
+    if form == "table" and beside not in ("Metadata", "Object", "None"):
+        why = f"includeObject: Invalid value: \"{beside}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: {why}")
+    return View(order.kind, form, now, order.caller.sees_owners, beside)
 
 
-def asked_for_list(kind: Kind, accept: str, query: Mapping[str, str], now: Callable[[], datetime]) -> View:
-    """The view a request for a list asks for."""
-    return _view(kind, chosen(accept, listing=True), query, now)
+def _with_owners(version: Version, body: bytes) -> bytes:
+    """An object's body with `managedFields`, if anybody owns any."""
+    found = version.owners.encoded()
+    if found == b"[]":
+        return body
+    whole = _split(body)
+    metadata = _split(whole["metadata"]) | {"managedFields": Raw(found)}
+    return encode(whole | {"metadata": metadata})
 
 
 def event(change: str, obj: bytes) -> bytes:
     """One line of a watch."""
     return b'{"type":"' + change.encode() + b'","object":' + obj + b"}"
-
-
-def _view(kind: Kind, form: Form, query: Mapping[str, str], now: Callable[[], datetime]) -> View:
-    beside = query.get("includeObject") or "Metadata"
-    if form == "table" and beside not in ("Metadata", "Object", "None"):
-        why = f"includeObject: Invalid value: \"{beside}\": must be 'Metadata', 'Object', 'None', or empty"
-        raise bad_request(f"Unable to convert to Table as requested: {why}")
-    return View(kind, form, now, beside)
 
 
 @lru_cache(maxsize=64)  # clients send a handful of these, with every request

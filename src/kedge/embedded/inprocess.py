@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from random import Random
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from kedge.embedded.feed import Feed
+from kedge.embedded.callers import WITHIN, Caller
+from kedge.embedded.feed import BOOKMARK_EVERY, Feed, Minutes
 from kedge.embedded.server import Server
 from kedge.kube.transport import JSON, ConnectionFailed, Request, Response, Stream
 
@@ -34,7 +35,7 @@ class InProcessTransport:
     """How requests reach one embedded server.
 
     `delay` is how long a watch event is under way, `latency` how long a request and its answer are, each.
-    A watch that falls more than `room` events behind is cut off.
+    A watch that falls more than `room` events behind is cut off. `caller` is who asks.
     """
 
     def __init__(
@@ -45,21 +46,24 @@ class InProcessTransport:
         delay: Between = (0.001, 0.01),
         latency: Between = (0.0, 0.0),
         room: int = 1000,
+        caller: Caller = WITHIN,
     ) -> None:
         self.server = server
         self._rng = rng
         self._delay = delay
         self._latency = latency
         self._room = room
+        self._caller = caller
         self._down = ""  # why, while it is
         self._closed = False
         self._cuts = 0
         self._feeds: dict[Feed, None] = {}
+        self._minutes = Minutes()
 
     async def send(self, request: Request, *, timeout: float) -> Response:
         trip = self._set_out(timeout)
         await self._cross(trip)
-        response = self.server.handle(request)
+        response = self.server.handle(request, self._caller)
         await self._cross(trip)
         return response
 
@@ -67,20 +71,33 @@ class InProcessTransport:
     async def stream(self, request: Request, *, timeout: float, silence: float) -> AsyncIterator[Stream]:
         trip = self._set_out(timeout)
         await self._cross(trip)
-        found = self.server.watch(request)
+        found = self.server.watch(request, self._caller)
         if isinstance(found, Response):
             await self._cross(trip)
             yield _Whole(found)
             return
-        rng = Random(self._rng.getrandbits(64))  # its own: what others hear does not change when this one hears
-        feed = Feed(found, delay=lambda: rng.uniform(*self._delay), room=self._room)
+        # Where bookmarks come in time there is no silence to listen for.
+        heard_of = found.bookmarks and BOOKMARK_EVERY + self._delay[1] < silence
+        feed = Feed(found, delay=self._delays(), room=self._room, minutes=self._minutes)
         self._feeds[feed] = None
         try:
             await self._cross(trip)
-            yield _Lines(feed, silence)
+            yield _Lines(feed, None if heard_of else silence)
         finally:
             del self._feeds[feed]
             feed.cut("the stream was left")
+
+    def _delays(self) -> Callable[[], float]:
+        """How long lines take, from chance of its own: what others hear does not change when this one hears."""
+        seed = self._rng.getrandbits(64)
+        rng: Random | None = None
+
+        def delay() -> float:
+            nonlocal rng
+            rng = rng or Random(seed)  # made when first needed: most watches end without having told of anything
+            return rng.uniform(*self._delay)
+
+        return delay
 
     def disconnect(self, why: str = "disconnected") -> None:
         """Cut everything under way, and refuse what comes, until `connect`."""
@@ -106,27 +123,33 @@ class InProcessTransport:
 
     async def _cross(self, trip: _Trip) -> None:
         """Take the time it takes, one way. A request that is lost on its way may have arrived, for all one knows."""
-        takes = self._rng.uniform(*self._latency)
-        await asyncio.sleep(min(takes, trip.seconds_left))
-        trip.seconds_left -= takes
+        if self._latency[1] > 0:
+            await self._take_time(trip)
+        else:
+            await asyncio.sleep(0)
         lost = "connection lost" if trip.era != self._era() else ""
         late = "no answer in time" if trip.seconds_left < 0 else ""
         if why := self._trouble() or lost or late:
             raise ConnectionFailed(why, sent=True)
 
+    async def _take_time(self, trip: _Trip) -> None:
+        takes = self._rng.uniform(*self._latency)
+        await asyncio.sleep(min(takes, trip.seconds_left))
+        trip.seconds_left -= takes
+
     def _trouble(self) -> str:
         """Why nothing gets through now; empty if it does."""
         return self._down or ("" if self.server.running else "the server is stopped")
 
-    def _era(self) -> tuple[int, int]:
-        """Changes whenever everything under way is lost."""
-        return self._cuts, self.server.starts
+    def _era(self) -> int:
+        """Grows whenever everything under way is lost."""
+        return self._cuts + self.server.starts
 
 
 class _Trip(Struct):
     """One request's way there and back."""
 
-    era: tuple[int, int]
+    era: int
     seconds_left: float
 
 
@@ -158,7 +181,8 @@ class _Lines:
     status = 200
     headers: Mapping[str, str] = {"content-type": JSON}
 
-    def __init__(self, feed: Feed, silence: float) -> None:
+    def __init__(self, feed: Feed, silence: float | None) -> None:
+        """`silence` is how long nothing may come, if that can happen."""
         self._feed = feed
         self._silence = silence
 
@@ -174,11 +198,11 @@ class _Lines:
                     await asyncio.sleep(0)  # a long list must not keep everyone else waiting
             if self._feed.ended:
                 return
-            await self._wait()
+            await (self._feed.wait() if self._silence is None else self._wait(self._silence))
 
-    async def _wait(self) -> None:
+    async def _wait(self, silence: float) -> None:
         try:
-            async with asyncio.timeout(self._silence):
+            async with asyncio.timeout(silence):
                 await self._feed.wait()
         except TimeoutError:
-            raise ConnectionFailed(f"nothing came for {self._silence:g} s", sent=True) from None
+            raise ConnectionFailed(f"nothing came for {silence:g} s", sent=True) from None

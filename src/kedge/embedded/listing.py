@@ -13,9 +13,9 @@ from itertools import islice
 import msgspec
 from msgspec import Struct
 
+from kedge.embedded.kind import Kind
 from kedge.embedded.options import ListOptions
 from kedge.embedded.options import number as parse_number
-from kedge.embedded.registry import Kind
 from kedge.embedded.selectors import Wanted
 from kedge.embedded.statuses import PAGES_EXPIRED, Refused, bad_request, not_there_yet, too_old
 from kedge.embedded.store import Forgotten, Snapshot, Store, Untyped, Version

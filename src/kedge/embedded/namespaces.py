@@ -6,8 +6,8 @@ namespace controller, a client like any other) strikes `kubernetes` off its `spe
 
 from __future__ import annotations
 
-from kedge.embedded.registry import NAMESPACES as RESOURCE
-from kedge.embedded.registry import Kind
+from kedge.embedded.kind import NAMESPACES as RESOURCE
+from kedge.embedded.kind import Kind
 from kedge.embedded.statuses import Refused, forbidden, not_found
 from kedge.embedded.store import Store, Untyped, part
 from kedge.kube.errors import Cause

@@ -6,8 +6,9 @@ Each function gives the problems with one value, in Kubernetes' words; none mean
 from __future__ import annotations
 
 import re
+from typing import Literal, TypeAlias
 
-from kedge.embedded.registry import Names
+Names: TypeAlias = Literal["subdomain", "label", "path"]  # what names of a kind must look like
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"

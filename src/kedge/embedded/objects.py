@@ -7,7 +7,7 @@ changes, status and the rest are written apart, and the generation counts the ch
 from __future__ import annotations
 
 from kedge.embedded import namespaces
-from kedge.embedded.registry import NAMESPACES, Kind
+from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.store import Untyped, encode
 
@@ -32,15 +32,20 @@ def born(kind: Kind, obj: Untyped, namespace: str, stamps: Stamps) -> Untyped:
     return namespaces.dressed(whole) if kind.resource == NAMESPACES and "name" in metadata else whole
 
 
+def with_status_of(kind: Kind, old: Untyped, new: Untyped) -> Untyped:
+    """What is wanted of an object, with the status it has: that is written apart."""
+    return _without_status(new) | _status_of(old) if kind.status else new
+
+
 def changed(kind: Kind, old: Untyped, new: Untyped, subresource: str = "") -> Untyped:
-    """The object after a write of `new` to it, or to a subresource of it."""
+    """The object after a write of `new` (with the status it keeps) to it, or to a subresource of it."""
     metadata = _metadata(old["metadata"], new["metadata"])
     if subresource == "status":
         kept = {**_without_status(old), **_status_of(new)}
         return {**kept, "metadata": _beside_status(kind, old["metadata"], metadata)}
     if subresource == "finalize":
         return namespaces.finalized(old, new)
-    result = {**(_without_status(new) | _status_of(old) if kind.status else new), "metadata": metadata}
+    result = {**new, "metadata": metadata}
     if kind.resource == NAMESPACES:
         result = namespaces.labelled(namespaces.finalized(result, old))
     return _counted(kind, old, result)

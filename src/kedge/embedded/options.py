@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from kedge.embedded import selectors
-from kedge.embedded.registry import Kind
+from kedge.embedded import bodies, selectors
+from kedge.embedded.kind import Kind
+from kedge.embedded.schema.intake import FieldValidation, field_validation
 from kedge.embedded.selectors import Wanted
 from kedge.embedded.statuses import (
     bad_request,
@@ -24,8 +25,9 @@ from kedge.embedded.statuses import (
     wrong,
 )
 from kedge.kube.errors import Cause
-from kedge.kube.transport import Request
+from kedge.kube.transport import JSON, Request
 
+_LONGEST_MANAGER = 128
 POLICIES = ("Foreground", "Background", "Orphan")
 
 
@@ -47,6 +49,8 @@ class WriteOptions(Struct, frozen=True):
 
     dry_run: bool = False
     manager: str = ""
+    validation: FieldValidation = "Warn"
+    force: bool = False
 
 
 class Preconditions(Struct, frozen=True, rename="camel"):
@@ -93,8 +97,9 @@ def for_write(request: Request, options: str) -> WriteOptions:
     """The options of a create, update or patch; `options` is what Kubernetes calls them."""
     query = dict(request.query)
     dry_run = (query["dryRun"],) if query.get("dryRun") else ()
-    _check(_dry_run_problems(dry_run), options)
-    return WriteOptions(dry_run == ("All",), query.get("fieldManager", ""))
+    _check([*_dry_run_problems(dry_run), *_manager_problems(query.get("fieldManager", ""))], options)
+    validation = field_validation(query, options)
+    return WriteOptions(dry_run == ("All",), query.get("fieldManager", ""), validation, _flag(query, "force"))
 
 
 def for_apply(request: Request) -> WriteOptions:
@@ -105,9 +110,15 @@ def for_apply(request: Request) -> WriteOptions:
     return options
 
 
+def _manager_problems(manager: str) -> list[Cause]:
+    if len(manager) <= _LONGEST_MANAGER:
+        return []
+    return [Cause("fieldManager", f"Too long: may not be more than {_LONGEST_MANAGER} bytes", "FieldValueTooLong")]
+
+
 def for_delete(request: Request) -> DeleteOptions:
     """The options of a delete: from its body, or from its query if there is none."""
-    options = _delete_from_body(request.body) if request.body else _delete_from_query(dict(request.query))
+    options = _delete_from_body(request) if request.body else _delete_from_query(dict(request.query))
     _check(_delete_problems(options), "DeleteOptions")
     return options
 
@@ -166,9 +177,11 @@ def _watch_problems(options: ListOptions) -> list[Cause]:
     return [*problems, unsupported(name, f'"{options.match}"', "NotOlderThan")] if options.match else problems
 
 
-def _delete_from_body(body: bytes) -> DeleteOptions:
+def _delete_from_body(request: Request) -> DeleteOptions:
     try:
-        return msgspec.json.decode(body, type=DeleteOptions)
+        if bodies.media_type(request) == JSON:
+            return msgspec.json.decode(request.body, type=DeleteOptions)
+        return msgspec.convert(bodies.delete_options(request), DeleteOptions)
     except (ValueError, RecursionError) as error:
         raise bad_request(f"the body is no DeleteOptions: {error}") from None
 

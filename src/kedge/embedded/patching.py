@@ -12,26 +12,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from kedge.embedded import bodies
-from kedge.embedded.statuses import bad_patch, unsupported_type
-from kedge.kube import patches
-from kedge.kube.patches import JsonPatch, MergePatch
-from kedge.kube.transport import Request
+from kedge.embedded.statuses import bad_patch
 
 Json: TypeAlias = Any  # what a JSON text can hold
 Edit: TypeAlias = Callable[[Json, str], Json]  # a container and the last step to a place in it -> the new container
-
-
-def asked_for(request: Request) -> Callable[[Json], Json]:
-    """The change a request asks for, in one of the ways its content type names."""
-    match request.content_type.partition(";")[0].strip():
-        case MergePatch.content_type:
-            patch = bodies.merge_from(request)
-            return lambda old: merge_patch(old, patch)
-        case JsonPatch.content_type:
-            operations = bodies.operations_from(request)
-            return lambda old: json_patch(old, operations)
-    raise unsupported_type(JsonPatch.content_type, MergePatch.content_type, patches.APPLY)
 
 
 def merge_patch(target: Json, patch: Json) -> Json:
@@ -45,17 +29,6 @@ def merge_patch(target: Json, patch: Json) -> Json:
         else:
             result[key] = merge_patch(result.get(key), value)
     return result
-
-
-def overlay(target: Json, applied: Json) -> Json:
-    """Apply in its simple form: what is given is set, everything else stays, lists are replaced whole.
-
-    This is not yet server-side apply: nobody owns a field, so nothing conflicts, lists of named things are not
-    merged by name, and a field left out of a later apply stays.
-    """
-    if not (isinstance(target, dict) and isinstance(applied, dict)):
-        return applied
-    return {**target, **{key: overlay(target.get(key), value) for key, value in applied.items()}}
 
 
 def json_patch(target: Json, operations: Sequence[Mapping[str, Json]]) -> Json:

@@ -6,6 +6,7 @@ is served is the registry's to say.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -30,6 +31,7 @@ class Place(Struct, frozen=True):
         return Place(self.group, self.version, self.plural, self.namespace, self.name)
 
 
+@lru_cache(maxsize=1024)  # the same few are asked for again and again
 def parse(path: str) -> Place | None:
     """The place a path names; None if it is not a path of resources at all."""
     parts = path.strip("/").split("/")

@@ -13,10 +13,11 @@ import msgspec
 from kedge.api.resource import Resource
 from kedge.api.selector import LabelSelector, selects
 from kedge.embedded import bodies, options, statuses
+from kedge.embedded.asking import Order
+from kedge.embedded.kind import Kind
 from kedge.embedded.options import DeleteOptions
-from kedge.embedded.registry import Kind
 from kedge.embedded.store import Store, Untyped, part
-from kedge.embedded.writing import Order, Writing
+from kedge.embedded.writing import Writing
 
 BINDINGS = Resource("", "v1", "Binding", "bindings")
 EVICTIONS = Resource("policy", "v1", "Eviction", "evictions")
@@ -27,7 +28,7 @@ _DONE = ("Succeeded", "Failed")
 
 def bind(writing: Writing, store: Store, order: Order, now: Callable[[], str]) -> None:
     """Put a pod on a node."""
-    binding = bodies.posted(order.request, BINDINGS)
+    binding = bodies.shaped(bodies.posted(order.request, BINDINGS))
     asked = options.for_write(order.request, "CreateOptions")
     name, target = order.place.name, part(binding, "target")
     if binding["metadata"].get("name", name) != name:
@@ -46,7 +47,7 @@ def bind(writing: Writing, store: Store, order: Order, now: Callable[[], str]) -
 
 def evict(writing: Writing, store: Store, order: Order) -> None:
     """Delete a pod, if the budgets it counts for allow it."""
-    eviction = bodies.posted(order.request, EVICTIONS)
+    eviction = bodies.shaped(bodies.posted(order.request, EVICTIONS))
     asked = _delete_options(eviction, order)
     pod = writing.seen(order.kind, order.place).decode()
     if part(pod, "status").get("phase") not in _DONE and not pod["metadata"].get("deletionTimestamp"):

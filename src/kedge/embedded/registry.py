@@ -1,66 +1,11 @@
-"""Registry: which kinds a server serves, and how each behaves.
-
-A `Kind` is a `Resource` and its habits, as kube-apiserver v1.36 has them; what is left out is the habit of custom
-resources. Kinds with several versions are served in one: there is no conversion yet.
-"""
+"""Registry: which kinds a server serves. Built-in ones to begin with; custom ones come and go."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias
+from collections.abc import Iterable
 
-from msgspec import Struct, field
-
-from kedge.api.resource import Resource
-from kedge.embedded.rules import PLAIN, Rules
-
-Names: TypeAlias = Literal["subdomain", "label", "path"]
-ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-
-
-class Called(Struct, frozen=True):
-    """What people call a kind, beside its kind and plural."""
-
-    singular: str = ""
-    short: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-
-
-class Scale(Struct, frozen=True):
-    """Where a kind keeps what its /scale shows: paths with dots, from the object down."""
-
-    wanted: str = "spec.replicas"
-    there: str = "status.replicas"
-    selector: str = "spec.selector"  # a label selector, or one written as a text
-
-
-class Kind(Struct, frozen=True):
-    """One kind the server serves."""
-
-    resource: Resource
-    status: bool = True  # has /status: only what is written there changes it, and it changes nothing else
-    status_takes_metadata: bool = False  # labels, annotations and finalizers may be written along with the status
-    status_takes_labels: bool = True  # if it takes metadata; a Deployment's takes all but these
-    generation: bool = True  # counts the changes of what is wanted
-    generation_counts_annotations: bool = False
-    put_needs_version: bool = True  # a PUT without resourceVersion is refused
-    put_creates: bool = False  # a PUT of what is not there makes it
-    names: Names = "subdomain"
-    fields: Mapping[str, str] = field(default_factory=dict)  # for field selectors: path, and what a missing one is
-    scale: Scale | None = None
-    called: Called = Called()
-    rules: Rules = PLAIN
-
-    @property
-    def subresources(self) -> tuple[str, ...]:
-        """In the order of their names."""
-        special = _SUBRESOURCES.get(self.resource.kind, ()) if not self.resource.group else ()
-        having = (("scale", self.scale is not None), ("status", self.status))
-        return tuple(sorted((*special, *(name for name, has in having if has))))
-
-    @property
-    def verbs(self) -> tuple[str, ...]:
-        return tuple(verb for verb in ALL_VERBS if verb != "deletecollection" or self.resource != NAMESPACES)
+from kedge.embedded.builtin.kinds import BUILT_IN
+from kedge.embedded.kind import Kind
 
 
 class Registry:
@@ -68,159 +13,27 @@ class Registry:
 
     def __init__(self, kinds: Iterable[Kind] | None = None) -> None:
         self._kinds: dict[tuple[str, str, str], Kind] = {}
-        self._groups: set[str] = set()
+        self.revision = 0  # changes whenever they do
         for kind in BUILT_IN if kinds is None else kinds:
             self.add(kind)
 
     def add(self, kind: Kind) -> None:
         """Serve this kind, or serve it this way from now on."""
         resource = kind.resource
-        self._groups.add(resource.group)
+        self.revision += 1
         self._kinds[resource.group, resource.version, resource.plural] = kind
+
+    def remove(self, kind: Kind) -> None:
+        """Serve this kind no more."""
+        resource = kind.resource
+        self.revision += 1
+        del self._kinds[resource.group, resource.version, resource.plural]
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         return self._kinds.get((group, version, plural))
 
     def has_group(self, group: str) -> bool:
-        return group in self._groups
+        return any(known == group for known, _, _ in self._kinds)
 
     def kinds(self) -> tuple[Kind, ...]:
         return tuple(self._kinds.values())
-
-
-_SUBRESOURCES: Mapping[str, tuple[str, ...]] = {"Namespace": ("finalize",), "Pod": ("binding", "eviction")}
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-PODS = Resource("", "v1", "Pod", "pods")
-
-# Habits: C cluster-scoped, s has /status, S has a strict /status (takes no metadata along), g counts generations,
-# a counts annotations too, v PUT needs the version, p PUT makes what is not there, l /status takes no labels along.
-_TABLE = """
--                             v1  ConfigMap                         configmaps                         -
--                             v1  Endpoints                         endpoints                          p
--                             v1  Event                             events                             p
--                             v1  LimitRange                        limitranges                        p
--                             v1  Namespace                         namespaces                         Cs
--                             v1  Node                              nodes                              Cs
--                             v1  PersistentVolume                  persistentvolumes                  Cs
--                             v1  PersistentVolumeClaim             persistentvolumeclaims             s
--                             v1  Pod                               pods                               sg
--                             v1  PodTemplate                       podtemplates                       g
--                             v1  ReplicationController             replicationcontrollers             sg
--                             v1  ResourceQuota                     resourcequotas                     s
--                             v1  Secret                            secrets                            -
--                             v1  Service                           services                           sp
--                             v1  ServiceAccount                    serviceaccounts                    -
-admissionregistration.k8s.io  v1  MutatingWebhookConfiguration      mutatingwebhookconfigurations      Cgv
-admissionregistration.k8s.io  v1  ValidatingAdmissionPolicy         validatingadmissionpolicies        CSgv
-admissionregistration.k8s.io  v1  ValidatingAdmissionPolicyBinding  validatingadmissionpolicybindings  Cgv
-admissionregistration.k8s.io  v1  ValidatingWebhookConfiguration    validatingwebhookconfigurations    Cgv
-apiextensions.k8s.io          v1  CustomResourceDefinition          customresourcedefinitions          Csgv
-apiregistration.k8s.io        v1  APIService                        apiservices                        CSv
-apps                          v1  ControllerRevision                controllerrevisions                -
-apps                          v1  DaemonSet                         daemonsets                         sg
-apps                          v1  Deployment                        deployments                        sgal
-apps                          v1  ReplicaSet                        replicasets                        sg
-apps                          v1  StatefulSet                       statefulsets                       sg
-autoscaling                   v2  HorizontalPodAutoscaler           horizontalpodautoscalers           s
-batch                         v1  CronJob                           cronjobs                           sg
-batch                         v1  Job                               jobs                               sg
-certificates.k8s.io           v1  CertificateSigningRequest         certificatesigningrequests         Cs
-coordination.k8s.io           v1  Lease                             leases                             vp
-discovery.k8s.io              v1  EndpointSlice                     endpointslices                     ga
-networking.k8s.io             v1  Ingress                           ingresses                          sg
-networking.k8s.io             v1  IngressClass                      ingressclasses                     Cg
-networking.k8s.io             v1  NetworkPolicy                     networkpolicies                    g
-node.k8s.io                   v1  RuntimeClass                      runtimeclasses                     Cvp
-policy                        v1  PodDisruptionBudget               poddisruptionbudgets               sgv
-rbac.authorization.k8s.io     v1  ClusterRole                       clusterroles                       Cp
-rbac.authorization.k8s.io     v1  ClusterRoleBinding                clusterrolebindings                Cp
-rbac.authorization.k8s.io     v1  Role                              roles                              p
-rbac.authorization.k8s.io     v1  RoleBinding                       rolebindings                       p
-scheduling.k8s.io             v1  PriorityClass                     priorityclasses                    Cg
-storage.k8s.io                v1  CSIDriver                         csidrivers                         Cv
-storage.k8s.io                v1  CSINode                           csinodes                           Cv
-storage.k8s.io                v1  CSIStorageCapacity                csistoragecapacities               -
-storage.k8s.io                v1  StorageClass                      storageclasses                     C
-storage.k8s.io                v1  VolumeAttachment                  volumeattachments                  CSv
-"""
-
-_FIELDS: Mapping[str, Mapping[str, str]] = {
-    "CertificateSigningRequest": {"spec.signerName": ""},
-    "Event": {
-        **{f"involvedObject.{part}": "" for part in ("apiVersion", "fieldPath", "kind", "name", "namespace", "uid")},
-        "reason": "",
-        "type": "",
-    },
-    "Job": {"status.successful": "0"},
-    "Namespace": {"status.phase": ""},
-    "Node": {"spec.unschedulable": "false"},
-    "Pod": {
-        **{f"spec.{part}": "" for part in ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName")},
-        **{f"status.{part}": "" for part in ("nominatedNodeName", "phase", "podIP")},
-    },
-    "ReplicaSet": {"status.replicas": "0"},
-    "Secret": {"type": ""},
-}
-_SHORT: Mapping[str, tuple[str, ...]] = {
-    "CertificateSigningRequest": ("csr",),
-    "ConfigMap": ("cm",),
-    "CronJob": ("cj",),
-    "CustomResourceDefinition": ("crd", "crds"),
-    "DaemonSet": ("ds",),
-    "Deployment": ("deploy",),
-    "Endpoints": ("ep",),
-    "Event": ("ev",),
-    "HorizontalPodAutoscaler": ("hpa",),
-    "Ingress": ("ing",),
-    "LimitRange": ("limits",),
-    "Namespace": ("ns",),
-    "NetworkPolicy": ("netpol",),
-    "Node": ("no",),
-    "PersistentVolume": ("pv",),
-    "PersistentVolumeClaim": ("pvc",),
-    "Pod": ("po",),
-    "PodDisruptionBudget": ("pdb",),
-    "PriorityClass": ("pc",),
-    "ReplicaSet": ("rs",),
-    "ReplicationController": ("rc",),
-    "ResourceQuota": ("quota",),
-    "Service": ("svc",),
-    "ServiceAccount": ("sa",),
-    "StatefulSet": ("sts",),
-    "StorageClass": ("sc",),
-}
-_OF_ALL = (
-    *("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "Pod", "ReplicaSet"),
-    *("ReplicationController", "Service", "StatefulSet"),
-)
-_EXTENDING = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io")
-_SCALED = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
-_PATH_NAMED = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
-_LABEL_NAMED = ("Namespace", "Service")
-
-
-def _kind(row: str) -> Kind:
-    group, version, name, plural, habits = row.split()
-    names: Names = "path" if name in _PATH_NAMED else "label" if name in _LABEL_NAMED else "subdomain"
-    return Kind(
-        Resource(group.strip("-"), version, name, plural, namespaced="C" not in habits),
-        status="s" in habits.lower(),
-        status_takes_metadata="s" in habits,
-        status_takes_labels="l" not in habits,
-        generation="g" in habits,
-        generation_counts_annotations="a" in habits,
-        put_needs_version="v" in habits,
-        put_creates="p" in habits,
-        names=names,
-        fields=_FIELDS.get(name, {}),
-        scale=Scale() if name in _SCALED else None,
-        called=_called(group, name),
-    )
-
-
-def _called(group: str, name: str) -> Called:
-    categories = ("all",) if name in _OF_ALL else ("api-extensions",) if group in _EXTENDING else ()
-    return Called(name.lower(), _SHORT.get(name, ()), categories)
-
-
-BUILT_IN = tuple(_kind(row) for row in _TABLE.strip().splitlines())

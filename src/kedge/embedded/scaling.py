@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from kedge.api.resource import Resource
-from kedge.embedded import bodies, options, patching, statuses
-from kedge.embedded.registry import Kind, Scale
-from kedge.embedded.store import Untyped, Version, encode, version_of
-from kedge.embedded.writing import Order, Writing, Written, refuse_misplaced
+from kedge.embedded import bodies, options, patched, statuses
+from kedge.embedded.asking import Order
+from kedge.embedded.kind import Kind, Scale
+from kedge.embedded.options import WriteOptions
+from kedge.embedded.ownership.scale import scaled
+from kedge.embedded.ownership.tracking import manager_name
+from kedge.embedded.store import Untyped, Version, encode, part, version_of
+from kedge.embedded.tables.words import selector_text
+from kedge.embedded.writing import Sent, Writing, Written, refuse_misplaced
 
 SCALES = Resource("autoscaling", "v1", "Scale", "scales")
-_KIND = Kind(SCALES)
+KIND = Kind(SCALES)
 _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -30,30 +34,30 @@ def shown(kind: Kind, version: Version) -> Version:
         "spec": {"replicas": wanted} if wanted else {},
         "status": status,
     }
-    return version_of(_KIND, version.key, version.number, scale)
+    return version_of(KIND, version.key, version.number, scale)
 
 
 def put(writing: Writing, order: Order) -> Written:
     """Want as many replicas as the Scale that was sent."""
-    new = bodies.posted(order.request, SCALES)
+    asked = options.for_write(order.request, "UpdateOptions")
+    new = bodies.shaped(bodies.posted(order.request, SCALES))
     refuse_misplaced(new, order.place)
-    return _scaled(writing, order, new, "UpdateOptions")
+    return _scaled(writing, order, new, asked)
 
 
 def patch(writing: Writing, order: Order) -> Written:
     """Want as many replicas as the patched Scale says."""
-    change = patching.asked_for(order.request)
+    asked = options.for_write(order.request, "PatchOptions")
+    change = patched.asked_for(order.request, KIND, asked.validation)
     old = shown(order.kind, writing.seen(order.kind, order.place)).decode()
-    return _scaled(writing, order, bodies.of_kind(change(old), SCALES), "PatchOptions")
+    return _scaled(writing, order, change.made_of(KIND, old).obj, asked)
 
 
-def _scaled(writing: Writing, order: Order, scale: Untyped, called: str) -> Written:
+def _scaled(writing: Writing, order: Order, scale: Untyped, asked: WriteOptions) -> Written:
     kind = order.kind
-    asked = options.for_write(order.request, called)
     seen = writing.seen(kind, order.place)
     old = seen.decode()
-    spec = scale.get("spec")
-    wanted = spec.get("replicas", 0) if isinstance(spec, dict) else 0
+    wanted = part(scale, "spec").get("replicas", 0)
     if not isinstance(wanted, int) or isinstance(wanted, bool):
         raise statuses.bad_request(f"Scale: spec.replicas is {encode(wanted).decode()}, not an integer")
     if wanted < 0:
@@ -62,8 +66,11 @@ def _scaled(writing: Writing, order: Order, scale: Untyped, called: str) -> Writ
     new = _with(old, _where(kind).wanted.split("."), wanted)
     sent = {key: scale["metadata"][key] for key in ("uid", "resourceVersion") if key in scale["metadata"]}
     new["metadata"] = {**old["metadata"], **sent}
-    whole = Order(kind, order.place.of_the_whole, order.request, order.caller)
-    written = writing.change(whole, seen, old, new, asked)
+    manager = manager_name(asked.manager, order.caller.agent)
+    before, after = shown(kind, seen).decode(), {**scale, "spec": {"replicas": wanted}}
+    where = [f"f:{step}" for step in _where(kind).wanted.split(".") if step]
+    owners = scaled(seen.owners, kind.terms, before, after, manager=manager, replicas=where)
+    written = writing.change(order.of_the_whole, seen, old, Sent(new, owners=owners), asked)
     return Written(written.code, shown(kind, written.version), written.warnings)
 
 
@@ -87,20 +94,6 @@ def _selector(selector: Any) -> str:
     """A label selector as a text; one that is a text already stays."""
     if not isinstance(selector, dict):
         return selector if isinstance(selector, str) else ""
-    labels = {key: f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()}
     if "matchLabels" not in selector and "matchExpressions" not in selector:  # a plain map, as Services have
-        labels = {key: f"{key}={value}" for key, value in selector.items()}
-    rules = {one["key"]: _requirement(one) for one in selector.get("matchExpressions") or ()}
-    return ",".join(text for _, text in sorted([*labels.items(), *rules.items()]))
-
-
-def _requirement(one: Untyped) -> str:
-    key, values = one["key"], ",".join(sorted(one.get("values") or ()))
-    match re.sub("[^a-z]", "", str(one["operator"]).lower()):
-        case "in":
-            return f"{key} in ({values})"
-        case "notin":
-            return f"{key} notin ({values})"
-        case "exists":
-            return str(key)
-    return f"!{key}"
+        return selector_text({"matchLabels": selector})
+    return selector_text(selector)

@@ -83,6 +83,8 @@ def labels(text: str) -> Selector:
 
 def fields(text: str, known: Mapping[str, str]) -> Selector:
     """Read a field selector; `known` are the fields it may name beside an object's name and namespace."""
+    if not text:
+        return ()
     parts = [part for part in (found[1] for found in _FIELD_PARTS.finditer(text)) if part]
     return tuple(_field(part, text, known) for part in parts)
 

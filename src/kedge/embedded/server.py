@@ -19,17 +19,22 @@ from typing import TypeAlias
 
 import msgspec
 
-from kedge.embedded import discovery, forms, listing, namespaces, options, paths, pod_verbs, scaling, statuses
+from kedge.embedded import forms, listing, namespaces, options, paths, pod_verbs, reviews, scaling, statuses
+from kedge.embedded.asking import Order
+from kedge.embedded.builtin.start import from_the_start
 from kedge.embedded.callers import WITHIN, Caller
+from kedge.embedded.custom.serving import Definitions
 from kedge.embedded.discovery import Discovery
 from kedge.embedded.forms import View
+from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.paths import Place
-from kedge.embedded.registry import NAMESPACES, Kind, Registry
+from kedge.embedded.registry import Registry
+from kedge.embedded.schema.documents import Documents
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.statuses import Refused
-from kedge.embedded.store import Store, Version
+from kedge.embedded.store import Store, Untyped, Version, encode
 from kedge.embedded.watching import Watch
-from kedge.embedded.writing import Order, Writing, Written
+from kedge.embedded.writing import Writing, Written
 from kedge.kube.clock import Clock
 from kedge.kube.transport import JSON, Request, Response
 
@@ -55,6 +60,7 @@ _PLAIN: Mapping[str, Response] = {
     "/readyz": _OK,
 }
 _CREATED = Response(201, statuses.succeeded(201), _JSON)
+_ITSELF = Caller("system:apiserver", agent="kube-apiserver")
 _NO_PAGE = Response(404, b"404 page not found\n", _TEXT)
 
 
@@ -70,8 +76,13 @@ class Server:
         self.stamps = Stamps(clock, rng)
         self._writing = Writing(self.store, self.stamps)
         self._watches: dict[Watch, None] = {}
+        self.definitions = Definitions(self)
+        kinds = self.registry.kinds()
+        self._told = (self.registry.revision, (Discovery(kinds), Documents(kinds)))
         for name in namespaces.FROM_THE_START:
-            self._make_namespace(name)
+            self._make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for obj in from_the_start():
+            self._make(obj)
 
     def handle(self, request: Request, caller: Caller = WITHIN) -> Response:
         """The answer to a request."""
@@ -88,7 +99,7 @@ class Server:
             found = self._find(request.path)
             if found is None or found[1].name:
                 return self.handle(request, caller)
-            return self._watch(*found, request)
+            return self._watch(Order(*found, request, caller))
         except Refused as refused:
             return refused.response()
 
@@ -108,27 +119,41 @@ class Server:
             return _plain(request)
         found = self._find(request.path)
         if found is None:
-            return self._discovered(request)
+            return self._told_of_itself(request)
         kind, place = found
-        order = Order(kind, place, request, caller)
+        if kind.custom and kind.custom.warning:
+            return _with_warning(self._answer_about(Order(kind, place, request, caller)), kind.custom.warning)
+        return self._answer_about(Order(kind, place, request, caller))
+
+    def _answer_about(self, order: Order) -> Response:
+        kind, place = order.kind, order.place
+        if kind.is_question:
+            return self._answer_question(order)
         if place.subresource:
             return self._answer_part(order)
         if place.name:
             return self._answer_object(order)
         return self._answer_collection(order)
 
-    def _discovered(self, request: Request) -> Response:
-        """What the server says of itself."""
-        found = self._discovery().document(request.path, request.accept)
-        if found is None:
-            return _NO_PAGE
-        if request.method != "GET":
+    def _told_of_itself(self, request: Request) -> Response:
+        """What the server says of itself: which kinds it serves, and what they look like."""
+        discovery, documents = self._about()
+        found = discovery.response(request) or documents.response(request.path, dict(request.query), request.accept)
+        if found is not None and request.method != "GET":
             raise statuses.not_allowed()
-        body, media = found
-        return Response(200, body, {"content-type": media, "etag": discovery.etag(body), "vary": "Accept"})
+        return found or _NO_PAGE
 
-    def _discovery(self) -> Discovery:
-        return Discovery(self.registry.kinds())
+    def _about(self) -> tuple[Discovery, Documents]:
+        if self._told[0] != self.registry.revision:
+            kinds = self.registry.kinds()
+            self._told = (self.registry.revision, (Discovery(kinds), Documents(kinds)))
+        return self._told[1]
+
+    def _answer_question(self, order: Order) -> Response:
+        if order.request.method != "POST" or order.place.name:
+            raise statuses.not_allowed()
+        found = reviews.answered(order.kind, order.request, order.caller, self.stamps.now())
+        return Response(201, encode(found), _JSON)
 
     def _answer_object(self, order: Order) -> Response:
         match order.request.method:
@@ -152,7 +177,7 @@ class Server:
             case "PATCH", "status":
                 return self._write(self._writing.patch, order)
             case "GET", "scale":
-                view = self._view(Kind(scaling.SCALES), order.request)
+                view = self._view(order.about(scaling.KIND))
                 return Response(200, view.one(scaling.shown(order.kind, self._found(order))), _JSON)
             case "PUT", "scale":
                 return self._write(partial(scaling.put, self._writing), order)
@@ -183,15 +208,17 @@ class Server:
     def _find(self, path: str) -> tuple[Kind, Place] | None:
         """The kind and place a path names; None if it names no API at all."""
         place = paths.parse(path)
-        if place is None or not self.registry.has_group(place.group):
+        if place is None:
             return None
         kind = self.registry.find(place.group, place.version, place.plural)
+        if kind is None and not self.registry.has_group(place.group):
+            return None
         if kind is None or not _is_place_of(kind, place):
             raise statuses.no_such_resource()
         return kind, place
 
     def _get(self, order: Order) -> Response:
-        view = self._view(order.kind, order.request)
+        view = self._view(order)
         if asked := dict(order.request.query).get("resourceVersion"):
             self._refuse_future(options.number(asked))
         return Response(200, view.one(self._found(order)), _JSON)
@@ -200,13 +227,13 @@ class Server:
         return self._writing.seen(order.kind, order.place)
 
     def _list(self, order: Order) -> Response:
-        kind, request = order.kind, order.request
-        view = forms.asked_for_list(kind, request.accept, dict(request.query), self._clock.now)
-        page = listing.page(self.store, kind, options.for_list(request, kind, order.place.namespace))
+        view = forms.asked_for(order, self._clock.now, listing=True)
+        wanted = options.for_list(order.request, order.kind, order.place.namespace)
+        page = listing.page(self.store, order.kind, wanted)
         return Response(200, view.many(page.metadata, page.items), _JSON)
 
     def _delete(self, order: Order) -> Response:
-        view = self._view(order.kind, order.request)
+        view = self._view(order)
         asked = options.for_delete(order.request)
         found = self._found(order)
         left = self._writing.delete(order.kind, order.place, asked)
@@ -221,29 +248,40 @@ class Server:
         asked = options.for_delete(order.request)
         metadata = {"resourceVersion": str(self.store.number)}
         gone = self._writing.delete_all(kind, wanted, asked)
-        return Response(200, View(kind, "whole", self._clock.now).many(metadata, gone), _JSON)
+        view = View(kind, "whole", self._clock.now, order.caller.sees_owners)
+        return Response(200, view.many(metadata, gone), _JSON)
 
-    def _watch(self, kind: Kind, place: Place, request: Request) -> Watch:
-        asked = options.for_watch(request, kind, place.namespace)
+    def _watch(self, order: Order) -> Watch:
+        asked = options.for_watch(order.request, order.kind, order.place.namespace)
         seconds = float(asked.seconds) if asked.seconds > 0 else self.stamps.watch_seconds()
-        return Watch(self.store, self._view(kind, request), asked, seconds=seconds, opened=self._watches)
+        return Watch(self.store, self._view(order), asked, seconds=seconds, opened=self._watches)
 
     def _write(self, write: _Write, order: Order) -> Response:
         # First what form to answer in: what cannot be answered must not be done.
-        view = self._view(Kind(scaling.SCALES) if order.place.subresource == "scale" else order.kind, order.request)
+        view = self._view(order.about(scaling.KIND) if order.place.subresource == "scale" else order)
         written = write(order)
-        return Response(written.code, view.one(written.version), _JSON)
+        return Response(written.code, view.one(written.version), statuses.headers(written.warnings))
 
-    def _view(self, kind: Kind, request: Request) -> View:
-        return forms.asked_for(kind, request.accept, dict(request.query), self._clock.now)
+    def _view(self, order: Order) -> View:
+        return forms.asked_for(order, self._clock.now)
 
     def _refuse_future(self, asked: int) -> None:
         if asked > self.store.number:
             raise statuses.not_there_yet(asked, self.store.number)
 
-    def _make_namespace(self, name: str) -> None:
-        body = msgspec.json.encode({"metadata": {"name": name}})
-        self.handle(Request("POST", NAMESPACES.path(), body=body))
+    def _make(self, obj: Untyped) -> None:
+        """Make what is there from the start."""
+        group, _, version = obj["apiVersion"].rpartition("/")
+        found = (one.resource for one in self.registry.kinds() if one.resource.kind == obj["kind"])
+        resource = next((one for one in found if (one.group, one.version) == (group, version)), None)
+        if resource is not None:  # a registry may leave kinds out
+            path = resource.path(obj["metadata"].get("namespace"))
+            self.handle(Request("POST", path, body=msgspec.json.encode(obj)), _ITSELF)
+
+
+def _with_warning(response: Response, text: str) -> Response:
+    told = ", ".join(filter(None, (statuses.headers((text,))["warning"], response.headers.get("warning"))))
+    return Response(response.status, response.body, {**response.headers, "warning": told})
 
 
 def _plain(request: Request) -> Response:

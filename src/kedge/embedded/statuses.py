@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ PAGES_EXPIRED = (
     "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
     "modified, or deleted between the time the first chunk was returned and now may show up in the list."
 )
+_JSON: Mapping[str, str] = {"content-type": JSON}
 _MEDIA_TYPES = "the body of the request was in an unknown format - accepted media types include: "
 
 
@@ -42,6 +44,7 @@ class Refused(Exception):
         self._reason = reason
         self._details = details
         self._more = more  # a continue token that may be used instead
+        self.warnings: tuple[str, ...] = ()  # of what was wrong beside
 
     def body(self) -> bytes:
         """The Status, encoded."""
@@ -59,7 +62,25 @@ class Refused(Exception):
         return msgspec.json.encode(status | {"code": self.code})
 
     def response(self) -> Response:
-        return Response(self.code, self.body(), {"content-type": JSON})
+        return Response(self.code, self.body(), headers(self.warnings))
+
+
+@contextmanager
+def warned(warnings: tuple[str, ...]) -> Iterator[None]:
+    """Whoever is refused in here is told of this too."""
+    try:
+        yield
+    except Refused as refused:
+        refused.warnings = warnings
+        raise
+
+
+def headers(warnings: Sequence[str] = ()) -> Mapping[str, str]:
+    """The headers of a JSON answer, with what its reader should know (`Warning: 299 - "..."`)."""
+    if not warnings:
+        return _JSON
+    texts = (text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings)
+    return {**_JSON, "warning": ", ".join(f'299 - "{text}"' for text in texts)}
 
 
 def deleted(resource: Resource, name: str, uid: str) -> bytes:

@@ -24,7 +24,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from kedge.embedded.registry import Kind
+from kedge.embedded.kind import Kind
+from kedge.embedded.ownership.owners import NOBODY, Owners
 from kedge.kube.codec import ADDED, DELETED, MODIFIED
 
 Untyped: TypeAlias = dict[str, Any]
@@ -41,6 +42,7 @@ class Version(Struct, frozen=True, gc=False):
     body: bytes
     labels: Mapping[str, str]
     fields: Mapping[str, str]
+    owners: Owners  # of its fields; the body does not tell
 
     @property
     def namespace(self) -> str:
@@ -201,26 +203,26 @@ class Store:
             self._collections[place] = Collection(self._history)
         return self._collections[place]
 
-    def create(self, kind: Kind, key: str, obj: Untyped) -> Version:
+    def create(self, kind: Kind, key: str, obj: Untyped, owners: Owners = NOBODY) -> Version:
         """Keep a new object. Raises `Taken`."""
         collection = self.all(kind)
         if existing := collection.get(key):
             raise Taken(existing)
-        version = self._next(kind, key, obj)
+        version = self._next(kind, key, obj, owners)
         self._record(kind, collection, Change(ADDED, version))
         return version
 
-    def replace(self, kind: Kind, seen: Version, obj: Untyped) -> Version:
+    def replace(self, kind: Kind, seen: Version, obj: Untyped, owners: Owners | None = None) -> Version:
         """Keep a new state of the object that was seen. Raises `Moved`."""
         collection = self._unmoved(kind, seen)
-        version = self._next(kind, seen.key, obj)
+        version = self._next(kind, seen.key, obj, seen.owners if owners is None else owners)
         self._record(kind, collection, Change(MODIFIED, version, seen))
         return version
 
     def remove(self, kind: Kind, seen: Version) -> Version:
         """Forget the object that was seen. Raises `Moved`."""
         collection = self._unmoved(kind, seen)
-        version = self._next(kind, seen.key, seen.decode())
+        version = self._next(kind, seen.key, seen.decode(), seen.owners)
         self._record(kind, collection, Change(DELETED, version, seen))
         return version
 
@@ -235,10 +237,10 @@ class Store:
             raise Moved(seen.key)
         return collection
 
-    def _next(self, kind: Kind, key: str, obj: Untyped) -> Version:
+    def _next(self, kind: Kind, key: str, obj: Untyped, owners: Owners) -> Version:
         self.number += 1
         metadata = {**obj["metadata"], "resourceVersion": str(self.number)}
-        return version_of(kind, key, self.number, {**obj, "metadata": metadata})
+        return version_of(kind, key, self.number, {**obj, "metadata": metadata}, owners)
 
 
 def key_of(namespace: str, name: str) -> str:
@@ -252,11 +254,11 @@ def part(obj: Untyped, name: str) -> Untyped:
     return found if isinstance(found, dict) else {}
 
 
-def version_of(kind: Kind, key: str, number: int, obj: Untyped) -> Version:
+def version_of(kind: Kind, key: str, number: int, obj: Untyped, owners: Owners = NOBODY) -> Version:
     """An object as a version of its own: encoded, with what selectors ask about."""
     labels = obj["metadata"].get("labels") or _NONE
     fields = {path: _text_at(obj, path, default) for path, default in kind.fields.items()} or _NONE
-    return Version(key, number, encode(obj), labels, fields)
+    return Version(key, number, encode(obj), labels, fields, owners)
 
 
 def _text_at(obj: Untyped, path: str, default: str) -> str:

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from kedge.embedded.kind import Kind
 from kedge.embedded.naming import is_finalizer, key_problems, name_problems, value_problems
-from kedge.embedded.registry import Kind
 from kedge.embedded.statuses import invalid, not_permitted, required, wrong
 from kedge.embedded.store import Untyped
 from kedge.kube.errors import Cause
+
+_LARGEST = 262144  # bytes of annotations
 
 
 def check(kind: Kind, obj: Untyped) -> None:
@@ -22,10 +24,11 @@ def check(kind: Kind, obj: Untyped) -> None:
         raise invalid(kind.resource, obj["metadata"].get("name", ""), causes)
 
 
-def check_status(kind: Kind, obj: Untyped) -> None:
-    """Refuse what a write to /status made of an object, if its metadata breaks a rule."""
-    if causes := list(_problems(kind, obj["metadata"])):
-        raise invalid(kind.resource, obj["metadata"].get("name", ""), causes)
+def check_status(kind: Kind, old: Untyped, new: Untyped) -> None:
+    """Refuse what a write to /status made of an object, if its metadata or (of a custom kind) its status is wrong."""
+    own = kind.custom.status_problems(old, new) if kind.custom else ()
+    if causes := [*_problems(kind, new["metadata"]), *own]:
+        raise invalid(kind.resource, new["metadata"].get("name", ""), causes)
 
 
 def check_change(kind: Kind, old: Untyped, new: Untyped) -> None:
@@ -37,8 +40,16 @@ def check_change(kind: Kind, old: Untyped, new: Untyped) -> None:
 def check_result(kind: Kind, old: Untyped, new: Untyped) -> None:
     """Refuse what a change made of an object, if it breaks a rule or changes what its kind does not let change."""
     own = kind.rules.change_problems(old, new)
-    if causes := [*_problems(kind, new["metadata"]), *kind.rules.problems(new), *own]:
+    whole = () if kind.custom else kind.rules.problems(new)  # of a custom kind, only what was not so before counts
+    if causes := [*_problems(kind, new["metadata"]), *whole, *own]:
         raise invalid(kind.resource, old["metadata"]["name"], causes)
+
+
+def refuse_nulls(kind: Kind, obj: Untyped) -> None:
+    """Refuse an applied object of a custom kind with nulls its schema does not allow; elsewhere they are dropped."""
+    wrong_type = [cause for cause in kind.rules.problems(obj) if cause.reason == "FieldValueTypeInvalid"]
+    if nulls := [cause for cause in wrong_type if "null" in cause.message]:
+        raise invalid(kind.resource, obj["metadata"].get("name", ""), nulls)
 
 
 def _problems(kind: Kind, metadata: Untyped) -> Iterator[Cause]:
@@ -48,9 +59,14 @@ def _problems(kind: Kind, metadata: Untyped) -> Iterator[Cause]:
         yield from _wrong("metadata.labels", value, value_problems(value))
     for key in metadata.get("annotations", {}):
         yield from _wrong("metadata.annotations", key, key_problems(key.lower()))
+    if (
+        sum(len(key.encode()) + len(value.encode()) for key, value in metadata.get("annotations", {}).items())
+        > _LARGEST
+    ):
+        yield Cause("metadata.annotations", f"Too long: may not be more than {_LARGEST} bytes", "FieldValueTooLong")
     for index, finalizer in enumerate(metadata.get("finalizers", [])):
         yield from _wrong("metadata.finalizers", finalizer, key_problems(finalizer))
-        if not is_finalizer(finalizer):
+        if not kind.custom and not is_finalizer(finalizer):  # of custom kinds it is only warned of
             why = "name is neither a standard finalizer name nor is it fully qualified"
             yield from _wrong(f"metadata.finalizers[{index}]", finalizer, [why])
     for owner in metadata.get("ownerReferences", []):

@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from kedge.embedded import forms
 from kedge.embedded.forms import View
+from kedge.embedded.kind import Kind
 from kedge.embedded.options import ListOptions
 from kedge.embedded.options import number as parse_number
-from kedge.embedded.registry import Kind
 from kedge.embedded.selectors import Wanted
 from kedge.embedded.statuses import Refused, not_there_yet, too_old
 from kedge.embedded.store import Change, Forgotten, Lines, Store, Version, version_of
@@ -62,6 +62,7 @@ class Watch:
         self._opened = opened
         self._sink: Sink | None = None
         self._stop: Callable[[], None] = _nothing
+        self._last_bookmark = (-1, b"")
 
     def open(self, sink: Sink) -> Iterator[bytes]:
         """Tell the sink of changes from now on; gives the lines that come before them.
@@ -98,7 +99,11 @@ class Watch:
     def bookmark(self, *, initial_events_end: bool = False) -> bytes:
         """A line that says how far the server has got."""
         number = max(self._store.number, self._begin.after)  # never back, when it begins in the future
-        return forms.event(BOOKMARK, self._view.bookmark(number, initial_events_end=initial_events_end))
+        if initial_events_end:
+            return forms.event(BOOKMARK, self._view.bookmark(number, initial_events_end=True))
+        if self._last_bookmark[0] != number:
+            self._last_bookmark = (number, forms.event(BOOKMARK, self._view.bookmark(number)))
+        return self._last_bookmark[1]
 
     def _first_lines(self) -> Iterator[bytes]:
         """What there is, or what was missed. Lines are made as they are read: all at once they could be very many."""
@@ -157,7 +162,7 @@ def left(kind: Kind, change: Change) -> Version:
     assert change.previous is not None, "only what was there can leave"
     obj = change.previous.decode()
     obj["metadata"]["resourceVersion"] = str(change.version.number)
-    return version_of(kind, change.version.key, change.version.number, obj)
+    return version_of(kind, change.version.key, change.version.number, obj, change.previous.owners)
 
 
 def _begin(asked: ListOptions, newest: int) -> Begin:

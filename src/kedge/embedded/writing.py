@@ -6,21 +6,28 @@ written, and the resourceVersion stays. A dry run stops short of keeping.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
-from kedge.embedded import bodies, deletion, namespaces, objects, options, patching, statuses, validation
+from kedge.embedded import bodies, deletion, namespaces, objects, options, patched, statuses, validation
 from kedge.embedded.around import Around
-from kedge.embedded.callers import Caller
+from kedge.embedded.asking import Order
+from kedge.embedded.custom import establishing
+from kedge.embedded.custom.definition import DEFINITIONS
+from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.options import DeleteOptions, WriteOptions
-from kedge.embedded.patching import overlay
+from kedge.embedded.ownership.apply import Application
+from kedge.embedded.ownership.owners import NOBODY, Owners, after_create
+from kedge.embedded.ownership.tracking import manager_name
 from kedge.embedded.paths import Place
-from kedge.embedded.registry import NAMESPACES, Kind
+from kedge.embedded.schema import intake
+from kedge.embedded.schema.filling import filled
 from kedge.embedded.selectors import Wanted
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.statuses import Refused
-from kedge.embedded.store import Store, Taken, Untyped, Version, encode, key_of, version_of
+from kedge.embedded.store import Store, Taken, Untyped, Version, key_of, version_of
 from kedge.kube import patches
-from kedge.kube.transport import Request
 
 _NAME_ATTEMPTS = 8  # before two objects that were to be named by the server are called a conflict
 
@@ -33,13 +40,12 @@ class Written(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-class Order(Struct, frozen=True):
-    """One write, as it was asked for."""
+class Sent(Struct, frozen=True):
+    """What an object is to become, what to warn of, and who owns it then, where that is settled already."""
 
-    kind: Kind
-    place: Place
-    request: Request
-    caller: Caller
+    obj: Untyped
+    warnings: tuple[str, ...] = ()
+    owners: Owners | None = None
 
 
 class Writing:
@@ -52,34 +58,38 @@ class Writing:
 
     def create(self, order: Order) -> Written:
         asked = options.for_write(order.request, "CreateOptions")
-        return self._create(order, bodies.posted(order.request, order.kind.resource), asked)
+        return self._create(order, _taken_in(order, asked), asked)
 
     def put(self, order: Order) -> Written:
         kind, place = order.kind, order.place
         asked = options.for_write(order.request, "UpdateOptions")
-        new = bodies.posted(order.request, kind.resource)
+        sent = _taken_in(order, asked)
+        new = sent.obj
         refuse_misplaced(new, place)
         if kind.put_creates and not place.subresource and not self._is_there(kind, place):
             _refuse_other_uid(kind, "", new)
-            return self._create(order, _without_version(new), asked)
+            return self._create(order, Sent(_without_version(new), sent.warnings), asked)
         seen = self.seen(kind, place)
-        old = seen.decode()
+        old = _read(kind, seen)
         _refuse_other_uid(kind, old["metadata"]["uid"], new)
         if kind.put_needs_version and "resourceVersion" not in new["metadata"]:
             raise statuses.must_name_version(kind.resource, place.name)
-        return self.change(order, seen, old, new, asked)
+        return self.change(order, seen, old, sent, asked)
 
     def patch(self, order: Order) -> Written:
         """Change part of an object, in one of the ways the content type names."""
         if order.request.content_type.partition(";")[0].strip() == patches.APPLY:
             return self._apply(order)
-        patch = patching.asked_for(order.request)
         asked = options.for_write(order.request, "PatchOptions")
+        patch = patched.asked_for(order.request, order.kind, asked.validation)
         seen = self.seen(order.kind, order.place)
-        old = seen.decode()
-        new = _still_of_kind(order.kind, patch(old))
-        refuse_misplaced(new, order.place)
-        return self.change(order, seen, old, new, asked)
+        old = _read(order.kind, seen)
+        try:
+            made = patch.made_of(order.kind, _with_owners(old, seen) if patch.is_about_owners else old)
+        except Refused:
+            made = patch.made_of(order.kind, _with_owners(old, seen))  # the refusal quotes all of the object
+        refuse_misplaced(made.obj, order.place)
+        return self.change(order, seen, old, Sent(made.obj, made.warnings), asked)
 
     def delete(self, kind: Kind, place: Place, asked: DeleteOptions) -> Version | None:
         """Delete an object; gives it if it stays for now, marked."""
@@ -100,71 +110,105 @@ class Writing:
             raise statuses.not_found(kind.resource, place.name)
         return found
 
-    def change(self, order: Order, seen: Version, old: Untyped, new: Untyped, asked: WriteOptions) -> Written:
+    def change(self, order: Order, seen: Version, old: Untyped, sent: Sent, asked: WriteOptions) -> Written:
         """Keep the next state of an object, if it is one."""
-        kind = order.kind
-        _refuse_stale(kind, seen, new)
-        validation.check_change(kind, old, new)
-        result = self._next_state(order, old, new)
-        version = version_of(kind, seen.key, seen.number, result)
-        if asked.dry_run or version.body == seen.body:
-            return Written(200, version)
+        with statuses.warned(sent.warnings):
+            return self._change(order, seen, old, sent, asked)
+
+    def _change(self, order: Order, seen: Version, old: Untyped, sent: Sent, asked: WriteOptions) -> Written:
+        kind, part = order.kind, order.place.subresource
+        _refuse_stale(kind, seen, sent.obj)
+        validation.check_change(kind, old, sent.obj)
+        new = sent.obj if part == "finalize" else kind.rules.complete(sent.obj)
+        owners = sent.owners or self._owners_after(order, seen, old, _filled(kind, new), asked)
+        result = _kept(kind, self._next_state(order, old, new))
+        version = version_of(kind, seen.key, seen.number, result, owners)
+        warnings = (*sent.warnings, *_warnings(kind, result, old))
+        if asked.dry_run or (version.body == seen.body and owners.same_but_for_times(seen.owners)):
+            return Written(200, version, warnings)
         if deletion.may_go(kind, result):
             self._store.remove(kind, seen)
-            return Written(200, version)
-        return Written(200, self._store.replace(kind, seen, result))
+            return Written(200, version, warnings)
+        return Written(200, self._store.replace(kind, seen, result, owners), warnings)
+
+    def _owners_after(self, order: Order, seen: Version, old: Untyped, new: Untyped, asked: WriteOptions) -> Owners:
+        """Who owns what after a plain write."""
+        return seen.owners.after_update(
+            order.kind.terms,
+            old,
+            new,
+            manager=manager_name(asked.manager, order.caller.agent),
+            time=self._stamps.now(),
+            subresource=order.place.subresource,
+        )
 
     def _next_state(self, order: Order, old: Untyped, new: Untyped) -> Untyped:
         """What a write makes of an object; refused if it breaks a rule."""
         kind, part = order.kind, order.place.subresource
         if part:
-            result = objects.changed(kind, old, new, part)
-            validation.check_status(kind, result)
+            result = _filled(kind, objects.changed(kind, old, new, part))
+            validation.check_status(kind, old, result)
             return result
-        kept = kind.rules.carry(old, kind.rules.complete(new))
-        result = objects.changed(kind, old, kind.rules.renew(old, kept, self._around))
+        carried = kind.rules.carry(old, objects.with_status_of(kind, old, new))
+        result = _filled(kind, objects.changed(kind, old, kind.rules.renew(old, carried, self._around)))
         validation.check_result(kind, old, result)
         return result
 
-    def _create(self, order: Order, obj: Untyped, asked: WriteOptions) -> Written:
-        kind, namespace = order.kind, order.place.namespace
+    def _create(self, order: Order, sent: Sent, asked: WriteOptions) -> Written:
+        kind, namespace, obj = order.kind, order.place.namespace, sent.obj
         _refuse_other_namespace(obj, namespace)
         if obj["metadata"].get("resourceVersion"):
             raise statuses.internal("resourceVersion should not be set on objects to be created")
         if kind.resource.namespaced:
             namespaces.refuse_closed(self._store, kind, namespace, obj["metadata"].get("name", ""))
-        whole = kind.rules.complete(obj)
-        attempts = 1 if obj["metadata"].get("name") else _NAME_ATTEMPTS
+        labelled = namespaces.labelled(obj) if kind.resource == NAMESPACES and "name" in obj["metadata"] else obj
+        whole = Sent(kind.rules.complete(labelled), sent.warnings, sent.owners)
+        with statuses.warned(sent.warnings):
+            return self._keep_named(order, whole, asked)
+
+    def _keep_named(self, order: Order, sent: Sent, asked: WriteOptions) -> Written:
+        """Keep a new object, under another name if it is to have any and that is taken."""
+        attempts = 1 if sent.obj["metadata"].get("name") else _NAME_ATTEMPTS
         while True:
             attempts -= 1
             try:
-                return Written(201, self._keep_new(kind, objects.born(kind, whole, namespace, self._stamps), asked))
+                return self._keep_new(order, sent, asked)
             except Taken as error:
                 if not attempts:
-                    raise _already_there(kind, error.version) from None
+                    raise _already_there(order.kind, error.version) from None
 
-    def _keep_new(self, kind: Kind, born: Untyped, asked: WriteOptions) -> Version:
-        obj = kind.rules.begin(born, self._around) if "name" in born["metadata"] else born
+    def _keep_new(self, order: Order, sent: Sent, asked: WriteOptions) -> Written:
+        kind = order.kind
+        born = objects.born(kind, sent.obj, order.place.namespace, self._stamps)
+        obj = _filled(kind, kind.rules.begin(born, self._around)) if "name" in born["metadata"] else born
         validation.check(kind, obj)
+        obj = _kept(kind, obj)
         key = key_of(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+        manager = manager_name(asked.manager, order.caller.agent)
+        owners = sent.owners or after_create(kind.terms, sent.obj, manager=manager, time=self._stamps.now())
+        warnings = (*sent.warnings, *_warnings(kind, obj))
         if not asked.dry_run:
-            return self._store.create(kind, key, obj)
+            return Written(201, self._store.create(kind, key, obj, owners), warnings)
         if existing := self._store.all(kind).get(key):
             raise Taken(existing)
-        return version_of(kind, key, 0, obj)
+        return Written(201, version_of(kind, key, 0, obj, owners), warnings)
 
     def _apply(self, order: Order) -> Written:
-        """Create, or lay over what is there: see `patching.overlay` for what this is not yet."""
+        """Server-side apply: create, or merge into what is there, as one of its owners."""
         kind, place = order.kind, order.place
         asked = options.for_apply(order.request)
-        applied = bodies.applied(order.request, kind.resource)
-        applied["metadata"] = {"name": place.name, **applied["metadata"]}
-        refuse_misplaced(applied, place)
+        config = bodies.applied(order.request, kind.resource)
+        config = {**config, "metadata": {"name": place.name, **(config.get("metadata") or {})}}
+        refuse_misplaced(config, place)
+        application = Application(config, asked.manager, self._stamps.now(), asked.force, place.subresource)
         if not place.subresource and not self._is_there(kind, place):
-            return self._create(order, _fit_to_create(kind, applied), asked)
+            made = NOBODY.after_apply(kind.terms, None, application)
+            return self._create(order, _merged(kind, _fit_to_create(kind, made.object), made.owners, asked), asked)
         seen = self.seen(kind, place)
-        old = seen.decode()
-        return self.change(order, seen, old, overlay(old, applied), asked)
+        old = _read(kind, seen)
+        _refuse_other_uid(kind, old["metadata"]["uid"], config)
+        merged = seen.owners.after_apply(kind.terms, old, application)
+        return self.change(order, seen, old, _merged(kind, merged.object, merged.owners, asked), asked)
 
     def _delete(self, kind: Kind, seen: Version, asked: DeleteOptions) -> Version | None:
         obj = seen.decode()
@@ -172,28 +216,64 @@ class Writing:
         if kind.resource == NAMESPACES:
             namespaces.refuse_immortal(seen.name)
         marked = deletion.marked(kind, deletion.held(obj, asked), asked.grace_period_seconds, self._stamps)
+        if kind.resource == DEFINITIONS and not obj["metadata"].get("deletionTimestamp"):
+            marked = establishing.marked(marked, self._stamps.now())
         if deletion.may_go(kind, marked):
             if not asked.dry_run:
                 self._store.remove(kind, seen)
             return None
         if asked.dry_run or marked == obj:
-            return version_of(kind, seen.key, seen.number, marked)
+            return version_of(kind, seen.key, seen.number, marked, seen.owners)
         return self._store.replace(kind, seen, marked)
 
     def _is_there(self, kind: Kind, place: Place) -> bool:
         return self._store.all(kind).get(key_of(place.namespace, place.name)) is not None
 
 
-def _still_of_kind(kind: Kind, patched: object) -> Untyped:
-    """What a patch made of an object, unless it made it something else."""
-    resource = kind.resource
-    if not isinstance(patched, dict) or (patched.get("apiVersion"), patched.get("kind")) != (
-        resource.api_version,
-        resource.kind,
-    ):
-        cause = statuses.wrong("patch", encode(patched).decode(), f"it made the object no {resource.kind} any more")
-        raise statuses.invalid(resource, "", [cause])
-    return bodies.of_kind(patched, resource)
+def _warnings(kind: Kind, obj: Untyped, old: Untyped | None = None) -> Iterable[str]:
+    return kind.custom.warnings(obj, old) if kind.custom else kind.rules.warnings(obj)
+
+
+def _read(kind: Kind, seen: Version) -> Untyped:
+    """An object as the asked version of its kind has it."""
+    return kind.custom.to_served(seen.decode()) if kind.custom else seen.decode()
+
+
+def _kept(kind: Kind, obj: Untyped) -> Untyped:
+    """An object as it is stored."""
+    return kind.custom.to_stored(obj) if kind.custom else obj
+
+
+def _with_owners(obj: Untyped, seen: Version) -> Untyped:
+    """The object as clients see it, who may change who owns its fields."""
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": seen.owners.entries()}}
+
+
+def _taken_in(order: Order, asked: WriteOptions) -> Sent:
+    """The object that was sent whole."""
+    return _taken(order.kind, bodies.posted(order.request, order.kind.resource), bodies.json_text(order.request), asked)
+
+
+def _taken(kind: Kind, obj: Untyped, text: bytes, asked: WriteOptions) -> Sent:
+    schema, custom = kind.schema, kind.custom is not None
+    if schema is None:
+        return Sent(bodies.of_kind(obj, kind.resource))
+    found = intake.of_sent(schema, kind.resource, obj, text, asked.validation, custom=custom)
+    return Sent(bodies.shaped(found.obj, obj), found.warnings)
+
+
+def _merged(kind: Kind, obj: Untyped, owners: Owners, asked: WriteOptions) -> Sent:
+    """What an apply made, read as if it had been sent."""
+    if kind.custom:
+        validation.refuse_nulls(kind, obj)
+    sent = _taken(kind, obj, b"", asked)
+    return Sent(sent.obj, sent.warnings, owners)
+
+
+def _filled(kind: Kind, obj: Untyped) -> Untyped:
+    """The object with what kube-apiserver always writes."""
+    schema = kind.schema
+    return obj if schema is None or kind.custom else filled(schema, obj)
 
 
 def _fit_to_create(kind: Kind, applied: Untyped) -> Untyped:

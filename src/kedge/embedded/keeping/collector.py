@@ -19,7 +19,7 @@ from msgspec import Struct
 from kedge.embedded.callers import Caller
 from kedge.embedded.deletion import FOREGROUND, ORPHAN
 from kedge.embedded.keeping.errands import Errands
-from kedge.embedded.registry import Kind
+from kedge.embedded.kind import Kind
 from kedge.embedded.server import Server
 from kedge.embedded.store import Change, Untyped, Version
 from kedge.kube.codec import DELETED

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kedge.embedded.callers import Caller
 from kedge.embedded.keeping.errands import Errands
-from kedge.embedded.registry import NAMESPACES, Kind
+from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.server import Server
 from kedge.embedded.store import Change, Untyped
 from kedge.kube.codec import DELETED

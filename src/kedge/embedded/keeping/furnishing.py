@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 
 from kedge.api.resource import Resource
+from kedge.embedded.builtin.start import of_a_namespace
 from kedge.embedded.callers import Caller
 from kedge.embedded.keeping.errands import Errands
-from kedge.embedded.registry import NAMESPACES, Kind
+from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.server import Server
-from kedge.embedded.store import Change, Untyped
+from kedge.embedded.store import Change
 from kedge.kube.codec import DELETED
 from kedge.kube.transport import Request
 
 _ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 _MAPS = Resource("", "v1", "ConfigMap", "configmaps")
+_RESOURCES = {resource.kind: resource for resource in (_ACCOUNTS, _MAPS)}
+_NAMES = tuple(obj["metadata"]["name"] for obj in of_a_namespace("", ""))
 _CALLER = Caller("system:kube-controller-manager", agent="kube-controller-manager")
-_ABOUT = (
-    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
-    "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
-    "clusters."
-)
 
 
 class Furnishing:
@@ -30,10 +28,7 @@ class Furnishing:
 
     def __init__(self, server: Server, delay: Callable[[], float], authority: str) -> None:
         self._server = server
-        self._things: Mapping[str, tuple[Resource, Untyped]] = {
-            "default": (_ACCOUNTS, {"metadata": {"name": "default"}}),
-            "kube-root-ca.crt": (_MAPS, _root(authority)),
-        }
+        self._authority = authority
         self._errands = Errands(self._furnish, running=lambda: server.running, delay=delay)
         for version in server.store.all(Kind(NAMESPACES)).at(server.store.number).within(""):
             self._errands.add(version.name)
@@ -48,16 +43,12 @@ class Furnishing:
     def _follow(self, kind: Kind, change: Change) -> None:
         if kind.resource == NAMESPACES and change.type != DELETED:
             self._errands.add(change.version.name)
-        elif change.version.name in self._things and kind.resource in (_ACCOUNTS, _MAPS) and change.type == DELETED:
+        elif change.type == DELETED and kind.resource in (_ACCOUNTS, _MAPS) and change.version.name in _NAMES:
             self._errands.add(change.version.namespace)
 
     def _furnish(self, namespace: str) -> None:
-        for name, (resource, body) in self._things.items():
+        for obj in of_a_namespace(namespace, self._authority):
+            resource, name = _RESOURCES[obj["kind"]], obj["metadata"]["name"]
             if self._server.store.all(Kind(resource)).get(f"{namespace}/{name}") is None:
-                request = Request("POST", resource.path(namespace), body=msgspec.json.encode(body))
+                request = Request("POST", resource.path(namespace), body=msgspec.json.encode(obj))
                 self._server.handle(request, _CALLER)  # refused where the namespace is going or gone
-
-
-def _root(authority: str) -> Untyped:
-    about = {"kubernetes.io/description": _ABOUT}
-    return {"metadata": {"name": "kube-root-ca.crt", "annotations": about}, "data": {"ca.crt": authority}}

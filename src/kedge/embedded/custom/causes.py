@@ -1,0 +1,115 @@
+"""Causes: what is wrong with a custom object, worded as kube-apiserver words it.
+
+Values are shown as Go prints them, since clients and their tests compare the texts. Where a rule stands on the whole
+object there is no field to name: Kubernetes then says `<nil>`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from kedge.embedded.statuses import not_permitted, required, wrong
+from kedge.kube.errors import Cause
+
+NOWHERE = "<nil>"
+UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+_BLOCKING = frozenset(
+    f"FieldValue{reason}" for reason in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
+)
+_HTML = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
+_ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
+
+
+def invalid(field: str, value: Any, why: str) -> Cause:
+    return wrong(field or NOWHERE, shown(value), why)
+
+
+def broken(field: str, why: str) -> Cause:
+    """Something invalid whose value is too big to be shown."""
+    return Cause(field or NOWHERE, f"Invalid value: {why}", "FieldValueInvalid")
+
+
+def misfit(field: str, value: Any, why: str) -> Cause:
+    """A value of another type."""
+    return Cause(field or NOWHERE, f"Invalid value: {shown(value)}: {why}", "FieldValueTypeInvalid")
+
+
+def missing(field: str, why: str = "") -> Cause:
+    return required(field, why) if why else Cause(field, "Required value", "FieldValueRequired")
+
+
+def forbidden(field: str, why: str) -> Cause:
+    return not_permitted(field or NOWHERE, why)
+
+
+def not_one_of(field: str, value: Any, supported: list[str]) -> Cause:
+    known = ", ".join(quoted(one) for one in supported)
+    text = f"Unsupported value: {shown(value)}: supported values: {known}"
+    return Cause(field or NOWHERE, text, "FieldValueNotSupported")
+
+
+def too_long(field: str, most: int) -> Cause:
+    what = "byte" if most == 1 else "bytes"
+    return Cause(field or NOWHERE, f"Too long: may not be more than {most} {what}", "FieldValueTooLong")
+
+
+def too_many(field: str, size: int, most: int) -> Cause:
+    what = "item" if most == 1 else "items"
+    return Cause(field or NOWHERE, f"Too many: {size}: must have at most {most} {what}", "FieldValueTooMany")
+
+
+def duplicate(field: str, value: Any) -> Cause:
+    return Cause(field or NOWHERE, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
+
+
+def is_blocking(cause: Cause) -> bool:
+    """Whether an object with this wrong is too misshapen for its rules to be asked."""
+    return cause.reason in _BLOCKING
+
+
+def shown(value: Any) -> str:
+    """A value as Go prints it in an error."""
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, float):
+        return number(value)
+    return compact(value)
+
+
+class Record(dict[str, Any]):
+    """A value that is a struct in Go: its keys stay in their order."""
+
+
+def compact(value: Any) -> str:
+    """JSON as Go writes it: keys in order, unless they are a struct's, and nothing in it that HTML could mistake."""
+    in_order = isinstance(value, Record) or (isinstance(value, list) and any(isinstance(one, Record) for one in value))
+    text = msgspec.json.encode(value, order=None if in_order else "deterministic").decode()
+    return text.translate(_HTML)
+
+
+def quoted(text: str) -> str:
+    """A text in Go's quotes."""
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def number(value: float) -> str:
+    """A number as Go's `%v` prints it: no exponent before twenty-one digits."""
+    if isinstance(value, int):
+        return str(value)
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e21:
+        return str(int(value))
+    return repr(value)
+
+
+def _escaped(char: str) -> str:
+    if char in '"\\':
+        return "\\" + char
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    return char if char.isprintable() else f"\\x{ord(char):02x}" if ord(char) < 0x80 else f"\\u{ord(char):04x}"

@@ -1,0 +1,67 @@
+"""Defaults: an object with what its schema fills in.
+
+Promises what Kubernetes does: a null that may not be null is dropped if nothing stands for it, and otherwise replaced;
+a member that is missing gets its default, and what that default brings is completed in turn. Idempotent. Nothing is
+changed in place: what is untouched is shared, and a value that lacks nothing comes back as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from msgspec import UNSET
+
+from kedge.embedded.schema.model import Schema
+
+Complete: TypeAlias = Callable[[Any], Any]
+
+
+def completed(schema: Schema, value: Any) -> Any:
+    """The value, completed by its schema."""
+    return schema.once(_completer)(value)
+
+
+def _completer(schema: Schema) -> Complete:
+    """How values of one node are completed."""
+    fill = {name: one.default for name, one in schema.properties.items() if one.default not in (UNSET, None)}
+
+    def complete(value: Any) -> Any:
+        if type(value) is dict:
+            return _members(schema, fill, value)
+        if type(value) is list and schema.items is not None:
+            return _items(schema.items, value)
+        return value
+
+    return complete
+
+
+def _members(schema: Schema, fill: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    dropped: list[str] = []
+    for name, one in value.items():
+        below = schema.properties.get(name, schema.values)
+        if below is None or (one is not None and type(one) not in (dict, list)):
+            continue
+        made = _replaced(below, one)
+        if made is None and one is None and not below.nullable:
+            dropped.append(name)
+        elif made is not one:
+            changed[name] = made
+    missing = {name: completed(schema.properties[name], one) for name, one in fill.items() if name not in value}
+    if not changed and not dropped and not missing:
+        return value
+    kept = {name: one for name, one in value.items() if name not in dropped} if dropped else value
+    return {**kept, **changed, **missing}
+
+
+def _replaced(schema: Schema, one: Any) -> Any:
+    """A value, or what stands for a null that may not be one, completed."""
+    if one is None and not schema.nullable and schema.default is not UNSET:
+        one = schema.default
+    return schema.once(_completer)(one) if type(one) in (dict, list) else one
+
+
+def _items(schema: Schema, value: list[Any]) -> list[Any]:
+    made = [_replaced(schema, one) for one in value]
+    return value if all(new is old for new, old in zip(made, value, strict=True)) else made

@@ -1,0 +1,180 @@
+"""Kinds: what a server serves because of a CRD.
+
+    for kind in kinds_of(crd): registry.add(kind)       # `serving` does it
+
+Each version that is served is a `Kind` of its own; all of them show the same objects, which are kept in the one version
+that is stored. There is no conversion but of names: `to_stored` and `to_served` change the apiVersion and drop what the
+other version's schema does not know, as kube-apiserver does with strategy None. What is compiled from a schema is made
+once for all servers of the process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kedge.api.resource import Resource
+from kedge.embedded.custom.columns import Columns
+from kedge.embedded.custom.custom import Custom
+from kedge.embedded.kind import Called, Kind, Scale
+from kedge.embedded.rules import Rules, Untyped
+from kedge.embedded.schema.model import Raw, Schema
+from kedge.embedded.tables.columns import Column
+from kedge.kube.errors import Cause
+
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_COMPILED_FROM = ("schema", "subresources", "additionalPrinterColumns")
+_STABILITY = {"alpha": 0, "beta": 1, None: 2}
+
+
+class Served(Struct, frozen=True):
+    """How one version of a custom kind is served: what `Kind.custom` is."""
+
+    custom: Custom
+    printed: Columns
+    own: Resource
+    stored: Resource  # the version objects are kept in
+    stored_as: Custom
+    since: int = 0  # the resourceVersion of the definition: what was kept later was completed by it
+    warning: str = ""  # for the Warning header of every answer
+
+    @property
+    def schema(self) -> Schema:
+        return self.custom.schema
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return self.printed.definitions
+
+    def cells(self, obj: Untyped, now: datetime) -> list[Any]:
+        return self.printed.cells(obj, now)
+
+    def status_problems(self, old: Untyped, new: Untyped) -> list[Cause]:
+        return self.custom.status_problems(new, old)
+
+    def warnings(self, obj: Untyped, old: Untyped | None) -> Iterable[str]:
+        return self.custom.warnings(obj, old)
+
+    def to_stored(self, obj: Untyped) -> Untyped:
+        """An object of this version as it is kept."""
+        return _as_version(obj, self.own, self.stored, self.stored_as)
+
+    def to_served(self, obj: Untyped) -> Untyped:
+        """An object as it is kept, in whatever version, completed, as one of this version."""
+        kept = _as_version(obj, None, self.stored, self.stored_as)
+        return _as_version(self.stored_as.complete(kept), self.stored, self.own, self.custom)
+
+    def shown(self, body: bytes, number: int) -> bytes:
+        """An object as it is kept, under its resourceVersion, as one of this version: mostly just as it is."""
+        if number > self.since and self.stored.version == self.own.version:
+            return body
+        kept: Untyped = msgspec.json.decode(body)
+        made = self.to_served(kept)
+        return body if made is kept else msgspec.json.encode(made, order="deterministic")
+
+
+def kinds_of(crd: Untyped) -> list[Kind]:
+    """The kinds that are served because of a definition: one for each served version. It must be a good one."""
+    spec = crd["spec"]
+    stored = next(one for one in spec["versions"] if one["storage"])
+    since = int(crd["metadata"].get("resourceVersion", 0))
+    return [_kind(spec, one, _served(spec, one, stored, since)) for one in spec["versions"] if one["served"]]
+
+
+def served_by(kind: Kind) -> Served:
+    """How a kind made by `kinds_of` is served."""
+    assert isinstance(kind.custom, Served), f"{kind.resource} is not defined by a CRD"
+    return kind.custom
+
+
+def _served(spec: Raw, version: Raw, stored: Raw, since: int) -> Served:
+    custom, columns = _compiled(version)
+    return Served(
+        custom=custom,
+        printed=columns,
+        own=_resource(spec, version),
+        stored=_resource(spec, stored),
+        stored_as=custom if stored is version else _compiled(stored)[0],
+        since=since,
+        warning=_warning(spec, version),
+    )
+
+
+def _kind(spec: Raw, version: Raw, served: Served) -> Kind:
+    names, custom = spec["names"], served.custom
+    selectable = [one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or []]
+    return Kind(
+        served.own,
+        status="status" in (version.get("subresources") or {}),
+        generation=True,
+        put_needs_version=True,
+        fields=dict.fromkeys(selectable, ""),
+        scale=_scale(version),
+        called=Called(
+            singular=names.get("singular", names["kind"].lower()),
+            short=tuple(names.get("shortNames") or ()),
+            categories=tuple(names.get("categories") or ()),
+        ),
+        rules=Rules(
+            complete=custom.complete,
+            problems=custom.problems,
+            change_problems=lambda old, new: custom.problems(new, old),
+        ),
+        custom=served,
+    )
+
+
+def _resource(spec: Raw, version: Raw) -> Resource:
+    names, namespaced = spec["names"], spec["scope"] == "Namespaced"
+    return Resource(spec["group"], version["name"], names["kind"], names["plural"], namespaced=namespaced)
+
+
+def _scale(version: Raw) -> Scale | None:
+    scale = (version.get("subresources") or {}).get("scale")
+    if scale is None:
+        return None
+    wanted, there = scale["specReplicasPath"].removeprefix("."), scale["statusReplicasPath"].removeprefix(".")
+    return Scale(wanted, there, (scale.get("labelSelectorPath") or "").removeprefix("."))
+
+
+def _compiled(version: Raw) -> tuple[Custom, Columns]:
+    return _made(msgspec.json.encode({part: version.get(part) for part in _COMPILED_FROM}))
+
+
+@lru_cache(maxsize=1024)
+def _made(encoded: bytes) -> tuple[Custom, Columns]:
+    found: dict[str, Any] = msgspec.json.decode(encoded)
+    schema = Schema((found["schema"] or {}).get("openAPIV3Schema", {}))
+    return Custom(schema, scale=_scale(found)), Columns(found["additionalPrinterColumns"] or ())
+
+
+def _as_version(obj: Untyped, now: Resource | None, wanted: Resource, as_kept: Custom) -> Untyped:
+    if wanted.api_version == (now.api_version if now else obj["apiVersion"]):
+        return obj
+    return as_kept.pruned({**obj, "apiVersion": wanted.api_version})
+
+
+def _warning(spec: Raw, version: Raw) -> str:
+    if not version.get("deprecated"):
+        return ""
+    if version.get("deprecationWarning") is not None:
+        return str(version["deprecationWarning"])
+    group, kind = spec["group"], spec["names"]["kind"]
+    said = f"{group}/{version['name']} {kind} is deprecated"
+    newer = [one["name"] for one in spec["versions"] if one["served"] and not one.get("deprecated")]
+    better = max((name for name in newer if _rank(name) > _rank(version["name"])), key=_rank, default="")
+    return f"{said}; use {group}/{better} {kind}" if better else said
+
+
+def _rank(name: str) -> tuple[int, ...]:
+    """How new and stable a version is: v2, v1, v1beta2, v1beta1, v1alpha1; then all other names."""
+    found = _VERSION.fullmatch(name)
+    if found is None:
+        return (-1,)
+    return _STABILITY[found[2]], int(found[1]), int(found[3] or 0)

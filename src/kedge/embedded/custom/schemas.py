@@ -1,0 +1,316 @@
+"""Schemas: what is wrong with the schema of a CRD, beyond not being structural.
+
+Words that CRDs may not have, lists whose keys cannot tell items apart, defaults that do not fit, rules that do not
+compile. Gives the causes kube-apiserver gives, but for the cost of rules, which is not estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kedge.embedded.custom import causes, embedding, rules, structural
+from kedge.embedded.custom.correlation import identical
+from kedge.embedded.custom.paths import PathError, below
+from kedge.embedded.custom.validating import Shape
+from kedge.embedded.schema import pruning
+from kedge.embedded.schema.model import Raw, Schema
+from kedge.kube.errors import Cause
+
+_TYPES = ["array", "boolean", "integer", "number", "object", "string"]
+_REASONS = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"]
+_UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+_OF_OBJECTS = ("metadata", "kind", "apiVersion")
+_AT_ROOT = (
+    "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern "
+    "MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields "
+    "XValidations"
+)
+_RULES = "x-kubernetes-validations"
+
+
+class _Around(Struct, frozen=True):
+    """What holds for a node because of those above it."""
+
+    schema: Schema | None = None  # the node itself, where rules can be compiled
+    no_defaults: str = ""  # why it may have none
+    in_metadata: bool = False
+    uncorrelated: str = ""  # where old and new cannot be told apart any more
+
+    def down(self, schema: Schema | None) -> _Around:
+        return replace(self, schema=schema)
+
+
+def problems(schema: Raw, path: str, *, has_status: bool) -> list[Cause]:
+    """What is wrong with the whole schema of a version."""
+    found = [*_root_problems(schema, path, has_status=has_status)]
+    shape = structural.problems(schema, path)
+    fills = [] if shape else list(_default_problems(Schema(schema), path))
+    whole = None if shape or fills else Schema(schema)
+    words, compiling = _node(schema, path, _Around(schema=whole), is_root=True)
+    return [*found, *shape, *fills, *words, *compiling]
+
+
+def _root_problems(schema: Raw, path: str, *, has_status: bool) -> Iterator[Cause]:
+    if has_status and schema.get("type") != "object" and schema.get("type"):
+        why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+        yield causes.invalid(f"{path}.type", schema["type"], why)
+    elif has_status and any(
+        schema.get(word) not in (None, False, "", [], {}) and not _at_root(word) for word in schema
+    ):
+        why = f"only [{_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
+        yield causes.invalid(path, schema, why)
+    if schema.get("nullable"):
+        yield causes.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
+
+
+def _at_root(word: str) -> bool:
+    named = {"x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields", _RULES: "XValidations"}
+    return named.get(word, word[:1].upper() + word[1:]) in _AT_ROOT.split()
+
+
+# Defaults
+
+
+def _default_problems(schema: Schema, path: str) -> Iterator[Cause]:
+    if schema.raw.get("default") is not None:
+        yield from _default(schema, f"{path}.default")
+    if schema.items is not None:
+        yield from _default_problems(schema.items, f"{path}.items")
+    for name, one in schema.properties.items():
+        yield from _default_problems(one, f"{path}.properties[{name}]")
+
+
+def _default(schema: Schema, path: str) -> Iterator[Cause]:
+    value = schema.raw["default"]
+    if not identical(_pruned(schema, value), value):
+        yield causes.invalid(path, value, "must not have unknown fields")
+    embedded = [Cause(f"{path}.{one.field}", one.message, one.reason) for one in embedding.problems(schema, value)]
+    misfits = embedded or Shape(schema).problems(value, field=path)
+    if misfits or not schema.once(rules.has_rules):
+        yield from misfits
+        return
+    try:
+        broken = rules.problems(schema, value, value) or rules.problems(schema, value)
+    except rules.BadRule:
+        return  # said where the rule stands
+    yield from (replace(one, field=path if one.field == causes.NOWHERE else f"{path}.{one.field}") for one in broken)
+
+
+def _pruned(schema: Schema, value: object) -> object:
+    """A default as an object with it would be kept."""
+    around = Schema({"type": "object", "properties": {"x": schema.raw}})
+    return pruning.pruned(around, {"x": value}).obj["x"]
+
+
+# Words
+
+
+def _node(schema: Raw, path: str, around: _Around, *, is_root: bool = False) -> tuple[list[Cause], list[Cause]]:
+    """What is wrong with the words of a node and of those below, and with their rules."""
+    found, compiling = [*_own_words(schema, path, around)], list[Cause]()
+    for one, at, state in _below(schema, path, around, is_root=is_root):
+        words, late = _node(one, at, state)
+        found += words
+        compiling += late
+    found += [*_kubernetes_words(schema, path), *_rule_words(schema, path)]
+    if not found and around.schema is not None:
+        compiling += _compiling(around.schema, path, around, is_root=is_root)
+    return found, compiling
+
+
+def _own_words(schema: Raw, path: str, around: _Around) -> Iterator[Cause]:
+    kind = schema.get("type", "")
+    if kind and kind not in _TYPES:
+        yield causes.not_one_of(f"{path}.type", kind, _TYPES)
+    if around.no_defaults and schema.get("default") is not None:
+        yield causes.forbidden(f"{path}.default", f"must not be set {around.no_defaults}")
+    for word in _UNSUPPORTED:
+        if schema.get(word):
+            yield causes.forbidden(f"{path}.{word}", f"{word} is not supported")
+    if kind == "null":
+        yield causes.forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
+    if isinstance(schema.get("items"), list):
+        yield causes.forbidden(f"{path}.items", "items must be a schema object and not an array")
+    if around.in_metadata and schema.get("x-kubernetes-embedded-resource"):
+        yield causes.forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta")
+    if schema.get("uniqueItems"):
+        why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        yield causes.forbidden(f"{path}.uniqueItems", why)
+    if schema.get("properties") and schema.get("additionalProperties") not in (None, True):
+        why = "additionalProperties and properties are mutual exclusive"
+        yield causes.forbidden(f"{path}.additionalProperties", why)
+
+
+def _below(schema: Raw, path: str, around: _Around, *, is_root: bool) -> Iterator[tuple[Raw, str, _Around]]:
+    """The nodes below one, where they stand, and what holds there."""
+    own = around.schema
+    values = schema.get("additionalProperties")
+    if isinstance(values, dict):
+        why = "inside additionalProperties applying to object metadata"
+        state = replace(around, no_defaults=why) if around.in_metadata else around
+        yield values, f"{path}.additionalProperties", state.down(own and own.values)
+    is_object = is_root or bool(schema.get("x-kubernetes-embedded-resource"))
+    for name, one in schema.get("properties", {}).items():
+        state = around
+        if is_object and name in _OF_OBJECTS:
+            forbids = f"in top-level {name}" if is_root else around.no_defaults
+            state = replace(around, in_metadata=True, no_defaults=forbids)
+        yield one, f"{path}.properties[{name}]", state.down(own and own.properties[name])
+    if isinstance(schema.get("not"), dict):
+        yield schema["not"], f"{path}.not", around.down(None)
+    for word in ("allOf", "oneOf", "anyOf"):
+        for index, one in enumerate(schema.get(word, ())):
+            yield one, f"{path}.{word}[{index}]", around.down(None)
+    if isinstance(schema.get("items"), dict):
+        lost = around.uncorrelated or ("" if schema.get("x-kubernetes-list-type") == "map" else path)
+        yield schema["items"], f"{path}.items", replace(around, uncorrelated=lost).down(own and own.items)
+
+
+def _kubernetes_words(schema: Raw, path: str) -> Iterator[Cause]:
+    kind, word = schema.get("type", ""), "x-kubernetes-preserve-unknown-fields"
+    if schema.get(word) is False:
+        yield causes.invalid(f"{path}.{word}", False, "must be true or undefined")
+    yield from _container(schema, path, "x-kubernetes-map-type", "object", ["atomic", "granular"])
+    yield from _container(schema, path, "x-kubernetes-list-type", "array", ["atomic", "set", "map"])
+    of_list = schema.get("x-kubernetes-list-type")
+    if schema.get("x-kubernetes-list-map-keys") and of_list != "map":
+        at, why = f"{path}.x-kubernetes-list-type", "must be map if x-kubernetes-list-map-keys is non-empty"
+        yield causes.invalid(at, of_list, why) if of_list else causes.missing(at, why)
+    if of_list == "set" and kind == "array":
+        yield from _set_items(schema.get("items") or {}, f"{path}.items")
+    if of_list == "map":
+        yield from _keys(schema, path)
+    if of_list in ("set", "map") and isinstance(schema.get("items"), dict):
+        yield from _item_words(schema, str(of_list), path)
+
+
+def _container(schema: Raw, path: str, word: str, wanted: str, known: list[str]) -> Iterator[Cause]:
+    value, kind = schema.get(word), schema.get("type", "")
+    if value is None:
+        return
+    if kind != wanted:
+        why = f"must be {wanted} if {word} is specified"
+        yield causes.invalid(f"{path}.type", kind, why) if kind else causes.missing(f"{path}.type", why)
+    if value not in known:
+        yield causes.not_one_of(f"{path}.{word}", value, known)
+
+
+def _set_items(items: Raw, path: str) -> Iterator[Cause]:
+    why = "must be atomic as item of a list with x-kubernetes-list-type=set"
+    if items.get("type") == "array" and items.get("x-kubernetes-list-type", "atomic") != "atomic":
+        yield causes.invalid(f"{path}.x-kubernetes-list-type", items["x-kubernetes-list-type"], why)
+    if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
+        yield causes.invalid(f"{path}.x-kubernetes-map-type", items.get("x-kubernetes-list-type"), why)
+
+
+def _keys(schema: Raw, path: str) -> Iterator[Cause]:
+    keys, items = schema.get("x-kubernetes-list-map-keys", []), schema.get("items")
+    word = f"{path}.x-kubernetes-list-map-keys"
+    if not keys:
+        yield causes.missing(word, "must not be empty if x-kubernetes-list-type is map")
+    if not isinstance(items, dict):
+        yield causes.missing(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
+        return
+    if items.get("type", "") != "object":
+        why = "must be object if parent array's x-kubernetes-list-type is map"
+        yield causes.invalid(f"{path}.items.type", items.get("type", ""), why)
+        return
+    for index, key in enumerate(keys):
+        member = items.get("properties", {}).get(key)
+        if member is None:
+            yield causes.invalid(word, keys, "entries must all be names of item properties")
+        elif member.get("type") in ("array", "object"):
+            why = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+            yield causes.invalid(f"{path}.items.properties[{key}].type", items["type"], why)
+        if key in keys[:index]:
+            yield causes.invalid(word, keys, "must not contain duplicate entries")
+
+
+def _item_words(schema: Raw, of_list: str, path: str) -> Iterator[Cause]:
+    items = schema["items"]
+    if items.get("nullable"):
+        why = f"cannot be nullable when x-kubernetes-list-type is {of_list}"
+        yield causes.forbidden(f"{path}.items.nullable", why)
+    for key in schema.get("x-kubernetes-list-map-keys", []) if of_list == "map" else []:
+        member = items.get("properties", {}).get(key)
+        if member is None:
+            continue
+        at, about = f"{path}.items.properties[{key}]", "this property is in x-kubernetes-list-map-keys, so it"
+        if key not in items.get("required", []) and member.get("default") is None:
+            yield causes.missing(f"{at}.default", f"{about} must have a default or be a required property")
+        if member.get("nullable"):
+            yield causes.forbidden(f"{at}.nullable", f"{about} cannot be nullable")
+
+
+# Rules
+
+
+def _rule_words(schema: Raw, path: str) -> Iterator[Cause]:
+    for index, rule in enumerate(schema.get(_RULES, ())):
+        at = f"{path}.{_RULES}[{index}]"
+        yield from _rule_texts(rule, at)
+        if rule.get("reason") is not None and rule["reason"] not in _REASONS:
+            yield causes.not_one_of(f"{at}.reason", rule["reason"], _REASONS)
+        if points := str(rule.get("fieldPath", "")):
+            yield from _rule_path(schema, points, f"{at}.fieldPath")
+
+
+def _rule_texts(rule: Raw, at: str) -> Iterator[Cause]:
+    text, message = str(rule.get("rule", "")), str(rule.get("message", ""))
+    if not text.strip():
+        yield causes.missing(f"{at}.rule", "rule is not specified")
+    elif message and not message.strip():
+        yield causes.invalid(f"{at}.message", message, "must be non-empty if specified")
+    elif _has_lines(message.strip()):
+        yield causes.invalid(f"{at}.message", message, "must not contain line breaks")
+    elif _has_lines(text.strip()) and not message.strip():
+        yield causes.missing(f"{at}.message", "message must be specified if rule contains line breaks")
+    if rule.get("messageExpression") and not str(rule["messageExpression"]).strip():
+        yield causes.missing(f"{at}.messageExpression", "messageExpression must be non-empty if specified")
+
+
+def _rule_path(schema: Raw, points: str, at: str) -> Iterator[Cause]:
+    if not points.strip():
+        yield causes.invalid(at, points, "must be non-empty if specified")
+    if _has_lines(points):
+        yield causes.invalid(at, points, "must not contain line breaks")
+    try:
+        below(Schema(schema), points)
+    except PathError:
+        yield causes.invalid(at, points, "must be a valid path")
+
+
+def _has_lines(text: str) -> bool:
+    return "\n" in text or "\r" in text
+
+
+def _compiling(schema: Schema, path: str, around: _Around, *, is_root: bool) -> Iterator[Cause]:
+    """What the compiler says to the rules of a node."""
+    is_object = is_root or schema.is_object
+    for index, raw in enumerate(schema.rules):
+        at = f"{path}.{_RULES}[{index}]"
+        try:
+            rule = rules.Rule(schema, raw, is_root=is_object)
+        except rules.BadRule as error:
+            yield causes.invalid(f"{at}.{error.part}", _as_go_has_it(raw), str(error))
+            continue
+        if rule.uses_old and around.uncorrelated:
+            why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {around.uncorrelated}"
+            yield causes.invalid(f"{at}.rule", raw["rule"], why)
+        elif not rule.uses_old and raw.get("optionalOldSelf") is not None:
+            why = "may not be set if oldSelf is not used in rule"
+            yield causes.invalid(f"{at}.optionalOldSelf", raw["optionalOldSelf"], why)
+
+
+def _as_go_has_it(raw: Raw) -> causes.Record:
+    return causes.Record(
+        Rule=raw.get("rule", ""),
+        Message=raw.get("message", ""),
+        MessageExpression=raw.get("messageExpression", ""),
+        Reason=raw.get("reason"),
+        FieldPath=raw.get("fieldPath", ""),
+        OptionalOldSelf=raw.get("optionalOldSelf"),
+    )

@@ -1,0 +1,189 @@
+"""PodDisruptionBudgets: counts the pods they guard, and says how many may be taken away now.
+
+Decides in `budget_plan`. A share is of what the owners of the pods want: Deployments, ReplicaSets and StatefulSets are
+known; pods of an owner that cannot be scaled make the budget say so, and allow nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, ClassVar
+
+from msgspec import field
+
+from kedge.api.condition import FALSE, TRUE, Condition, set_condition
+from kedge.api.meta import ObjectMeta, OwnerReference, Value
+from kedge.api.policy import PodDisruptionBudgetSpec
+from kedge.api.resource import Resource
+from kedge.api.selector import selects
+from kedge.embedded.workloads import budget_plan, pods
+from kedge.embedded.workloads.budget_plan import Count
+from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet
+from kedge.embedded.workloads.kinds import Pod
+from kedge.embedded.workloads.owned import NAMESPACE, controller_of
+from kedge.embedded.workloads.sets import StatefulSet
+from kedge.embedded.workloads.view import View
+from kedge.kube.outcome import Outcome
+from kedge.kube.queue import Key
+from kedge.kube.source import Seen, Source
+
+COMPONENT = "controllermanager"
+ALLOWED = "DisruptionAllowed"
+
+
+class BudgetStatus(Value, frozen=True, gc=False):
+    """How many of the guarded pods may go now. Zeros are written too: None is a status that is not there yet."""
+
+    observed_generation: int = 0
+    disruptions_allowed: int | None = None
+    current_healthy: int | None = None
+    desired_healthy: int | None = None
+    expected_pods: int | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class Budget(Value, frozen=True, gc=False):
+    """A PodDisruptionBudget."""
+
+    resource: ClassVar[Resource] = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: BudgetStatus = BudgetStatus()
+
+
+class NoScale(Exception):
+    """The owner of a pod is none that wants so many of them."""
+
+
+class Budgets:
+    """The PodDisruptionBudgets of one cluster."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._budgets = view.of(Budget)
+        self._events = view.events(COMPONENT)
+
+    def sources(self) -> Iterable[Source]:
+        view = self._view
+        pods_wake = view.cluster.watch(view.pods, to=self._guarding)
+        scales = (Deployment, ReplicaSet, StatefulSet)
+        owners = [view.cluster.watch(view.of(kind), to=self._all_around) for kind in scales]
+        return [view.itself(Budget), pods_wake, *owners]
+
+    async def reconcile(self, key: Key) -> Outcome:
+        found = self._budgets.get(key.name, key.namespace)
+        if found is None:
+            return Outcome.done
+        guarded = self._guarded(found)
+        if not guarded:
+            self._events.normal(found, "NoPods", "No matching pods found")
+        try:
+            counted = self._count(found, guarded)
+        except NoScale as error:
+            text = f"Failed to calculate the number of expected pods: {error}"
+            self._events.warning(found, "CalculateExpectedPodCountFailed", text)
+            await self._view.write_status(found, failed(found, str(error), self._view.now()))
+            return Outcome.done
+        await self._view.write_status(found, status(found, counted, self._view.now()))
+        return Outcome.done
+
+    def _guarded(self, found: Budget) -> list[Pod]:
+        around = self._view.pods.by(NAMESPACE, found.metadata.namespace or "")
+        return [pod for pod in around if selects(found.spec.selector, pod.metadata.labels)]
+
+    def _count(self, found: Budget, guarded: list[Pod]) -> Count:
+        spec = found.spec
+        healthy = [pod for pod in guarded if pods.is_ready(pod) and pod.metadata.deletion_timestamp is None]
+        shares = budget_plan.needs_scale(spec.min_available, spec.max_unavailable)
+        return budget_plan.count(
+            spec.min_available,
+            spec.max_unavailable,
+            pods=len(guarded),
+            scale=self._scale(guarded) if shares else 0,
+            healthy=len(healthy),
+        )
+
+    def _scale(self, guarded: list[Pod]) -> int:
+        """How many pods the owners of these want, together."""
+        owners = {owner.uid: (pod, owner) for pod in guarded if (owner := controller_of(pod.metadata)) is not None}
+        wanted = [self._wanted(pod, owner) for pod, owner in owners.values()]
+        return sum(dict(wanted).values())
+
+    def _wanted(self, pod: Pod, owner: OwnerReference) -> tuple[str, int]:
+        """Whose scale it is, and how much: of a Deployment, whatever its ReplicaSets are at."""
+        namespace = pod.metadata.namespace
+        if owner.kind == "ReplicaSet":
+            found: Any = self._view.of(ReplicaSet).get(owner.name, namespace)
+            above = controller_of(found.metadata) if found is not None else None
+            if above is not None and above.kind == "Deployment":
+                found = self._view.of(Deployment).get(above.name, namespace) or found
+        elif owner.kind == "StatefulSet":
+            found = self._view.of(StatefulSet).get(owner.name, namespace)
+        else:
+            raise NoScale(f"{_plural(owner)} does not implement the scale subresource")
+        if found is None:
+            raise NoScale(f'found no controllers for pod "{pod.metadata.name}"')
+        return found.metadata.uid, 1 if found.spec.replicas is None else found.spec.replicas
+
+    def _guarding(self, seen: Seen[Pod]) -> Iterable[Key]:
+        return [
+            Key(seen.cluster, seen.meta.namespace, one.metadata.name)
+            for one in self._budgets.by(NAMESPACE, seen.meta.namespace or "")
+            if selects(one.spec.selector, seen.meta.labels)
+        ]
+
+    def _all_around(self, seen: Seen[Any]) -> Iterable[Key]:
+        """A budget may be a share of what this workload wants."""
+        return [
+            Key(seen.cluster, seen.meta.namespace, one.metadata.name)
+            for one in self._budgets.by(NAMESPACE, seen.meta.namespace or "")
+            if budget_plan.needs_scale(one.spec.min_available, one.spec.max_unavailable)
+        ]
+
+
+def status(found: Budget, counted: Count, now: datetime) -> BudgetStatus:
+    """What the budget says of its pods."""
+    enough = counted.allowed > 0
+    condition = Condition(
+        type=ALLOWED,
+        status=TRUE if enough else FALSE,
+        reason="SufficientPods" if enough else "InsufficientPods",
+        message="",
+        last_transition_time=now,
+        observed_generation=found.metadata.generation,
+    )
+    return BudgetStatus(
+        observed_generation=found.metadata.generation,
+        disruptions_allowed=counted.allowed,
+        current_healthy=counted.healthy,
+        desired_healthy=counted.desired_healthy,
+        expected_pods=counted.expected,
+        conditions=set_condition(found.status.conditions, condition),
+    )
+
+
+def failed(found: Budget, why: str, now: datetime) -> BudgetStatus:
+    """What a budget says that cannot be counted: nothing may go."""
+    before = found.status
+    condition = Condition(
+        type=ALLOWED,
+        status=FALSE,
+        reason="SyncFailed",
+        message=why,
+        last_transition_time=now,
+        observed_generation=before.observed_generation or None,
+    )
+    return BudgetStatus(
+        observed_generation=before.observed_generation,
+        disruptions_allowed=0,
+        current_healthy=before.current_healthy or 0,
+        desired_healthy=before.desired_healthy or 0,
+        expected_pods=before.expected_pods or 0,
+        conditions=set_condition(before.conditions, condition),
+    )
+
+
+def _plural(owner: OwnerReference) -> str:
+    group = owner.api_version.rpartition("/")[0]
+    return f"{owner.kind.lower()}s.{group}" if group else f"{owner.kind.lower()}s"

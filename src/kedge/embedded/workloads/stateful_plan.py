@@ -1,0 +1,173 @@
+"""The decisions of a StatefulSet: which pods to make and to delete now, and the counts it reports.
+
+Pure: same observation, same plan. As kube-controller-manager v1.36 decides with its gates as they come, so
+`maxUnavailable` counts for nothing (the server drops the field): an update takes down one pod at a time.
+
+Promises, for OrderedReady: pods are made from the lowest ordinal up, each when all below it are available; they go from
+the highest down, one at a time; whatever is not available holds up everything after it. With Parallel, scaling waits
+for nobody, but an update still goes one by one. A broken pod of an old revision is replaced with Parallel, once those
+above it are well; with OrderedReady it is not, since the set waits for it first: somebody has to delete it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+
+class Member(Struct, frozen=True):
+    """One pod of the set."""
+
+    ordinal: int
+    revision: str
+    ready: bool = False  # running and ready
+    available: bool = False  # ready for minReadySeconds
+    terminating: bool = False
+    ended: bool = False  # failed or succeeded
+    pending: bool = False
+
+    @property
+    def unavailable(self) -> bool:
+        return self.terminating or not self.available
+
+    @property
+    def is_well(self) -> bool:
+        return self.ready and not self.unavailable
+
+
+class Wanted(Struct, frozen=True):
+    """What the set should be."""
+
+    replicas: int
+    current: str  # the revision of pods below the partition
+    update: str
+    start: int = 0
+    partition: int = 0
+    parallel: bool = False
+    on_delete: bool = False
+
+    @property
+    def ordinals(self) -> range:
+        return range(self.start, self.start + self.replicas)
+
+    def revision_of(self, ordinal: int) -> str:
+        """The revision of a pod made now."""
+        kept = not self.on_delete and ordinal < self.start + self.partition
+        return self.current if kept else self.update
+
+
+class Plan(Struct, frozen=True):
+    """What to do now; `waits_for` says what stands in the way of more."""
+
+    create: tuple[Member, ...] = ()
+    delete: tuple[Member, ...] = ()
+    claims: tuple[int, ...] = ()  # ordinals of pending pods whose claims must be there
+    waits_for: str = ""
+
+
+class Counts(Struct, frozen=True):
+    """The numbers of the status."""
+
+    replicas: int = 0
+    ready: int = 0
+    available: int = 0
+    current: int = 0
+    updated: int = 0
+
+
+def plan(wanted: Wanted, members: Iterable[Member]) -> Plan:
+    """Which pods to make and to delete now."""
+    found = {member.ordinal: member for member in members}
+    made = [found.get(ordinal) or Member(ordinal, wanted.revision_of(ordinal)) for ordinal in wanted.ordinals]
+    missing = frozenset(wanted.ordinals) - found.keys()
+    surplus = sorted((one for one in found.values() if one.ordinal not in wanted.ordinals), key=_from_the_top)
+    if wanted.parallel:
+        return _all_at_once(wanted, made, missing, surplus)
+    return _one_by_one(wanted, made, missing, surplus)
+
+
+def counts(members: Iterable[Member], current: str, update: str) -> Counts:
+    """What the status says of these pods."""
+    there = tuple(members)
+    staying = [member for member in there if not member.terminating]
+    return Counts(
+        replicas=len(there),
+        ready=sum(member.ready for member in there),
+        available=sum(member.ready and member.available for member in there),
+        current=sum(member.revision == current for member in staying),
+        updated=sum(member.revision == update for member in staying),
+    )
+
+
+def is_complete(wanted: Wanted, counted: Counts) -> bool:
+    """Whether a rolling update has come to its end, so that the update revision becomes the current one."""
+    return not wanted.on_delete and counted.updated == counted.ready == counted.replicas == wanted.replicas
+
+
+def _one_by_one(wanted: Wanted, made: Sequence[Member], missing: frozenset[int], surplus: Sequence[Member]) -> Plan:
+    claims: tuple[int, ...] = ()
+    for member in made:
+        if member.ended:
+            return Plan(delete=_unless_terminating(member), claims=claims, waits_for=f"pod {member.ordinal} to be gone")
+        if member.ordinal in missing:
+            return Plan(create=(member,), claims=claims)
+        claims += (member.ordinal,) if member.pending else ()
+        if not member.is_well:
+            return Plan(claims=claims, waits_for=_what_of(member))
+    if surplus:
+        return _next_to_go(surplus)
+    return _step(wanted, made)
+
+
+def _next_to_go(surplus: Sequence[Member]) -> Plan:
+    """The highest, once it is well; also if it is broken, provided that it is the lowest that is.
+
+    Everything that stays is well by now, so the lowest broken pod of the set is one of the surplus.
+    """
+    top, broken = surplus[0], [member for member in surplus if member.unavailable]
+    if top.terminating or not (top.is_well or top in broken[-1:]):
+        return Plan(waits_for=_what_of(top))
+    return Plan(delete=(top,))
+
+
+def _all_at_once(wanted: Wanted, made: Sequence[Member], missing: frozenset[int], surplus: Sequence[Member]) -> Plan:
+    ended = tuple(member for member in made if member.ended and not member.terminating)
+    going = tuple(member for member in surplus if not member.terminating)
+    step = _step(wanted, made)
+    also = tuple(member for member in step.delete if member not in ended)
+    create = tuple(member for member in made if member.ordinal in missing)
+    delete = (*ended, *going, *also)
+    unwell = [member for member in (*made, *surplus) if not member.is_well]
+    idle_for = _what_of(unwell[0]) if unwell and not create and not delete else ""
+    return Plan(
+        create=create,
+        delete=delete,
+        claims=tuple(member.ordinal for member in made if member.pending),
+        waits_for=step.waits_for or idle_for,
+    )
+
+
+def _step(wanted: Wanted, made: Sequence[Member]) -> Plan:
+    """The next pod to take down for the update: from the top, and none while one above it is not available."""
+    if wanted.on_delete:
+        return Plan()
+    for member in reversed(made[wanted.partition :]):
+        if member.revision != wanted.update and not member.terminating:
+            return Plan(delete=(member,))
+        if member.unavailable:
+            return Plan(waits_for=_what_of(member))
+    return Plan()
+
+
+def _unless_terminating(member: Member) -> tuple[Member, ...]:
+    return () if member.terminating else (member,)
+
+
+def _what_of(member: Member) -> str:
+    what = "be gone" if member.terminating else "be available" if member.ready else "be ready"
+    return f"pod {member.ordinal} to {what}"
+
+
+def _from_the_top(member: Member) -> int:
+    return -member.ordinal

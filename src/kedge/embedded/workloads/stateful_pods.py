@@ -1,0 +1,98 @@
+"""The pods and claims of a StatefulSet: their names, and what they are made of. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from kedge.embedded.workloads import pods
+from kedge.embedded.workloads.kinds import Pod, Template
+from kedge.embedded.workloads.owned import reference_to
+from kedge.embedded.workloads.sets import StatefulSet
+from kedge.embedded.workloads.stateful_plan import Member, Wanted
+
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+REVISION = "controller-revision-hash"
+_NUMBERED = re.compile(r"(.*)-([0-9]+)")
+
+
+def ordinal_of(seen: StatefulSet, pod: Pod) -> int | None:
+    """Which pod of the set this is; None if its name says that it is none of it."""
+    found = _NUMBERED.fullmatch(pod.metadata.name)
+    return int(found[2]) if found and found[1] == seen.metadata.name else None
+
+
+def wanted(seen: StatefulSet, current: str, update: str) -> Wanted:
+    """What the set should be, with the names of its revisions."""
+    spec = seen.spec
+    rolling = spec.update_strategy.rolling_update
+    return Wanted(
+        replicas=1 if spec.replicas is None else spec.replicas,
+        current=current,
+        update=update,
+        start=spec.ordinals.start if spec.ordinals else 0,
+        partition=(rolling.partition or 0) if rolling else 0,
+        parallel=spec.pod_management_policy == "Parallel",
+        on_delete=spec.update_strategy.type == "OnDelete",
+    )
+
+
+def member(pod: Pod, ordinal: int, min_ready_seconds: int, now: datetime) -> Member:
+    """What the plan needs to know of a pod."""
+    phase = pod.status.phase
+    return Member(
+        ordinal=ordinal,
+        revision=pod.metadata.labels.get(REVISION, ""),
+        ready=phase == "Running" and pods.is_ready(pod),
+        available=pods.is_available(pod, min_ready_seconds, now),
+        terminating=pod.metadata.deletion_timestamp is not None,
+        ended=pods.is_finished(pod),
+        pending=phase in ("", "Pending"),
+    )
+
+
+def new_pod(seen: StatefulSet, template: Template, one: Member) -> dict[str, Any]:
+    """The pod to create."""
+    name = f"{seen.metadata.name}-{one.ordinal}"
+    made = pods.from_template(template, reference_to(seen), seen.metadata.namespace, name=name)
+    labels = {
+        **made["metadata"].get("labels", {}),
+        POD_INDEX: str(one.ordinal),
+        REVISION: one.revision,
+        POD_NAME: name,
+    }
+    spec = {**made["spec"], "hostname": name, **_volumes(seen, made["spec"], one.ordinal)}
+    if seen.spec.service_name:
+        spec["subdomain"] = seen.spec.service_name
+    return {**made, "metadata": {**made["metadata"], "labels": labels}, "spec": spec}
+
+
+def claims(seen: StatefulSet, ordinal: int) -> list[dict[str, Any]]:
+    """The claims a pod needs."""
+    return [_claim(seen, template, ordinal) for template in seen.spec.volume_claim_templates or ()]
+
+
+def _claim(seen: StatefulSet, template: Mapping[str, Any], ordinal: int) -> dict[str, Any]:
+    meta = template.get("metadata") or {}
+    selected = seen.spec.selector.match_labels if seen.spec.selector else {}
+    labels = {**(meta.get("labels") or {}), **selected}
+    kept = {"annotations": meta["annotations"]} if meta.get("annotations") else {}
+    named = {"name": _claim_name(seen, template, ordinal), "namespace": seen.metadata.namespace}
+    return {"metadata": {**named, **kept, "labels": labels}, "spec": template.get("spec") or {}}
+
+
+def _claim_name(seen: StatefulSet, template: Mapping[str, Any], ordinal: int) -> str:
+    return f"{template['metadata']['name']}-{seen.metadata.name}-{ordinal}"
+
+
+def _volumes(seen: StatefulSet, spec: Mapping[str, Any], ordinal: int) -> dict[str, Any]:
+    """A volume for each claim, in place of any of that name."""
+    templates = seen.spec.volume_claim_templates or ()
+    mine = {template["metadata"]["name"]: {"claimName": _claim_name(seen, template, ordinal)} for template in templates}
+    if not mine:
+        return {}
+    others = [volume for volume in spec.get("volumes") or () if volume.get("name") not in mine]
+    return {"volumes": [{"name": name, "persistentVolumeClaim": claim} for name, claim in mine.items()] + others}

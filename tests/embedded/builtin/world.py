@@ -1,0 +1,105 @@
+"""A server's surroundings, and its write path, as far as the rules of built-in kinds go: no storing, no metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kedge.api.resource import Resource
+from kedge.embedded.builtin.kinds import BUILT_IN
+from kedge.embedded.builtin.rules import RULES
+from kedge.embedded.kind import Kind
+from kedge.embedded.rules import PLAIN, Rules, Untyped
+from kedge.embedded.schema.builtin import schema_of
+from kedge.embedded.schema.filling import filled
+from kedge.embedded.schema.model import Schema
+from kedge.embedded.schema.reading import read
+from kedge.kube.errors import Cause
+
+HERE = Path(__file__).parent
+KINDS = {(kind.resource.api_version, kind.resource.kind): kind for kind in BUILT_IN}
+NOW = "2024-01-01T00:00:00Z"
+
+
+class Around:
+    """Other objects, by resource; names end in `xxxxx`."""
+
+    def __init__(self, *objects: Untyped) -> None:
+        self._objects = objects
+
+    def find(self, resource: Resource, namespace: str, name: str) -> Untyped | None:
+        found = (obj for obj in self.each(resource, namespace) if obj["metadata"]["name"] == name)
+        return next(found, None)
+
+    def each(self, resource: Resource, namespace: str = "") -> Iterator[Untyped]:
+        kind = (resource.api_version, resource.kind)
+        for obj in self._objects:
+            inside = not namespace or obj["metadata"].get("namespace") == namespace
+            if inside and (obj["apiVersion"], obj["kind"]) == kind:
+                yield obj
+
+    def name(self, start: str) -> str:
+        return f"{start}xxxxx"
+
+    def now(self) -> str:
+        return NOW
+
+
+def documents(file: str, **words: str) -> list[Any]:
+    """The documents of a file beside this one, with some words replaced."""
+    text = (HERE / file).read_text()
+    for word, instead in words.items():
+        text = text.replace(word, instead)
+    return list(yaml.safe_load_all(text))
+
+
+def kind_of(obj: Untyped) -> Kind:
+    return KINDS[obj["apiVersion"], obj["kind"]]
+
+
+def rules_of(obj: Untyped) -> Rules:
+    resource = kind_of(obj).resource
+    return RULES.get((resource.group, resource.kind), PLAIN)
+
+
+def made(obj: Untyped, around: Around) -> Untyped:
+    """What becomes of a manifest that is posted."""
+    rules = rules_of(obj)
+    named = {**obj, "metadata": {**obj["metadata"], "uid": "u"}}
+    begun = rules.begin(rules.complete(read_as_sent(named)), around)
+    return filled(_schema(obj), begun)
+
+
+def changed(old: Untyped, new: Untyped, around: Around) -> Untyped:
+    """What becomes of an object that is replaced."""
+    rules = rules_of(old)
+    kept = {**new, "status": old["status"]} if kind_of(old).status and "status" in old else new
+    renewed = rules.renew(old, rules.carry(old, rules.complete(read_as_sent(kept))), around)
+    return filled(_schema(new), renewed)
+
+
+def read_as_sent(obj: Untyped) -> Untyped:
+    """The object as it is read before any rule sees it."""
+    return read(_schema(obj), obj).obj
+
+
+def _schema(obj: Untyped) -> Schema:
+    resource = kind_of(obj).resource
+    return schema_of(resource.group, resource.version, resource.kind)
+
+
+def problems(obj: Untyped, old: Untyped | None = None) -> list[Cause]:
+    """What is wrong with an object, or with making it of the old one."""
+    rules = rules_of(obj)
+    return [*rules.problems(obj), *(rules.change_problems(old, obj) if old else ())]
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """The target after a merge patch."""
+    if not isinstance(patch, dict):
+        return patch
+    kept = {} if not isinstance(target, dict) else {k: v for k, v in target.items() if patch.get(k, v) is not None}
+    return {**kept, **{k: merged(kept.get(k), v) for k, v in patch.items() if v is not None}}

@@ -1,0 +1,37 @@
+"""Patterns mean here what they mean to RE2."""
+
+import pytest
+
+from kedge.embedded.custom.patterns import BadPattern, compiled
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fits"),
+    [
+        ("^a+$", "aaa", True),
+        ("^a+$", "aaa\n", False),
+        ("a", "xay", True),
+        (r"^\d$", "٣", False),
+        (r"^\w$", "é", False),
+        (r"^a\z", "a", True),
+        (r"^[[:alpha:]_]+$", "ab_", True),
+        (r"^[[:digit:]]$", "a", False),
+        (r"^[$]$", "$", True),
+        (r"^[]a]$", "]", True),
+        (r"^[^]a]$", "]", False),
+        (r"^\$$", "$", True),
+        (r"^\Qa.b\E$", "a.b", True),
+        (r"^\Qa.b\E$", "axb", False),
+        ("(?i)^abc$", "ABC", True),
+        (r"^[\]x]$", "]", True),
+        (r"^[a[b]$", "[", True),
+    ],
+)
+def test_a_pattern_fits_as_it_does_in_kubernetes(pattern: str, text: str, fits: bool) -> None:
+    assert bool(compiled(pattern).search(text)) is fits
+
+
+@pytest.mark.parametrize("pattern", ["(", "[", "a**", r"\pL{"])
+def test_what_cannot_be_carried_out_is_refused(pattern: str) -> None:
+    with pytest.raises(BadPattern):
+        compiled(pattern)

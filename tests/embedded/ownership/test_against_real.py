@@ -1,0 +1,274 @@
+"""The same random writes to a real server and to ours: the same objects, the same owners.
+
+What a plain write made of an object, defaults and all, is taken from the real server, so that only field ownership is
+compared. What an apply makes of it is ours, sent back as a dry run to have the defaults filled in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+
+from controlplane.cluster import Cluster
+from controlplane.pytest_plugin import run_apart
+from controlplane.rest import Response, Server
+from embedded.ownership import sequences, things
+from embedded.ownership.samples import SAMPLES, Sample
+from embedded.ownership.sequences import Dice
+from embedded.ownership.things import built_in
+from kedge.embedded.ownership import owners
+from kedge.embedded.ownership.apply import Application
+from kedge.embedded.ownership.owners import NOBODY, Applied, Owners
+from kedge.embedded.ownership.terms import Terms
+from kedge.embedded.statuses import Refused
+
+Json = dict[str, Any]
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
+FROM_THE_SERVER = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")  # given after ownership is settled
+WRITES = 8
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kind to write objects of."""
+
+    terms: Terms
+    content: Callable[[Dice, bool], Json]
+    status: Callable[[Dice], Json] | None = None
+
+
+SUBJECTS = {
+    "ConfigMap": Subject(things.MAP, sequences.config_map),
+    "Deployment": Subject(things.DEPLOYMENT, sequences.deployment, sequences.deployment_status),
+    "Service": Subject(things.SERVICE, sequences.service),
+    "Thing": Subject(things.THING, sequences.thing, sequences.thing_status),
+}
+
+
+@dataclass
+class Twins:
+    """One object on the real server, and who we think owns what of it."""
+
+    server: Server
+    subject: Subject
+    namespace: str
+    dice: Dice
+    live: Json | None = None
+    owners: Owners = NOBODY
+    done: list[str] = field(default_factory=list)
+
+    @property
+    def path(self) -> str:
+        return f"{self.subject.terms.resource.path(self.namespace)}/a"
+
+    def write(self) -> None:
+        """One more write of some kind."""
+        options = [self.apply, self.create]
+        if self.live is not None:
+            options = [self.apply, self.apply, self.apply, self.merge, self.put, self.relabel]
+            options += [self.apply_status, self.merge_status] if self.subject.status else []
+        self.dice.one(options)()
+
+    def apply(self) -> None:
+        self._apply(self._object(whole=self.live is None), "")
+
+    def apply_status(self) -> None:
+        assert self.subject.status
+        self._apply({**self._head(), **self.subject.status(self.dice)}, "status")
+
+    def create(self) -> None:
+        manager, obj = self._manager(), self._object(whole=True)
+        answer = self._ask("POST", self.path.removesuffix("/a"), obj, manager=manager)
+        if answer.status == 201:
+            sent = _without(_plain(answer.json()), *FROM_THE_SERVER)
+            self._compare(answer, owners.after_create(self.subject.terms, sent, manager=manager, time=things.NOW))
+
+    def merge(self) -> None:
+        patch = sequences.with_nulls(self.dice, self.live, _without_head(self._object(whole=False)))
+        self._update("PATCH", patch, MERGE)
+
+    def merge_status(self) -> None:
+        assert self.subject.status
+        self._update(
+            "PATCH", sequences.with_nulls(self.dice, self.live, self.subject.status(self.dice)), MERGE, "status"
+        )
+
+    def put(self) -> None:
+        assert self.live
+        obj = self._object(whole=True)
+        version = {"resourceVersion": self.live["metadata"]["resourceVersion"]}
+        given = {name: self.live["spec"][name] for name in FROM_THE_SERVER if name in self.live.get("spec", {})}
+        spec = {"spec": {**obj["spec"], **given}} if "spec" in obj else {}
+        self._update("PUT", {**obj, **spec, "metadata": {**obj["metadata"], **version}})
+
+    def relabel(self) -> None:
+        value = {"j": self.dice.one("12")}
+        self._update("PATCH", [{"op": "add", "path": "/metadata/labels", "value": value}], JSON_PATCH)
+
+    def _apply(self, config: Json, subresource: str) -> None:
+        manager, force = self.dice.one(["a", "b", "kubectl"]), self.dice.chance(0.4)
+        terms, asked = self.subject.terms, Application(config, manager, things.NOW, force, subresource)
+        forced = {"force": str(force).lower()}
+        answer = self._ask("PATCH", self.path, config, APPLY, manager=manager, subresource=subresource, query=forced)
+        if answer.status == 422:
+            return  # nobody's business here
+        applied = self._applied(terms, asked)
+        if isinstance(applied, Refused):
+            assert _said(json.loads(applied.body())) == _said(answer.json()), self.done
+            return
+        if self.live is not None:
+            self._compare_object(answer, applied.object, subresource)
+        self._compare(answer, applied.owners)
+
+    def _applied(self, terms: Terms, asked: Application) -> Applied | Refused:
+        try:
+            return self.owners.after_apply(terms, self.live, asked)
+        except Refused as refusal:
+            return refusal
+
+    def _update(self, method: str, body: object, kind: str = "application/json", subresource: str = "") -> None:
+        manager = self._manager()
+        answer = self._ask(method, self.path, body, kind, manager=manager, subresource=subresource)
+        if answer.status != 200:
+            return
+        assert self.live is not None
+        new, who = _plain(answer.json()), {"manager": manager, "time": things.NOW, "subresource": subresource}
+        self._compare(answer, self.owners.after_update(self.subject.terms, self.live, new, **who))
+
+    def _compare(self, answer: Response, ours: Owners) -> None:
+        theirs = answer.json()
+        assert answer.status < 300, (answer.text, self.done)
+        assert _timeless(Owners(*_parts(ours)).entries()) == _timeless(_entries(theirs)), self.done
+        self.live, self.owners = _plain(theirs), ours
+
+    def _compare_object(self, answer: Response, ours: Json, subresource: str) -> None:
+        """Have the defaults filled in, and see whether it is the same then."""
+        theirs = answer.json()
+        metadata = {name: ours["metadata"][name] for name in _WRITABLE if name in ours["metadata"]}
+        now = {"name": "a", "resourceVersion": theirs["metadata"]["resourceVersion"]}
+        sent = {**ours, "metadata": {**metadata, **now}}
+        filled = self._ask("PUT", self.path, sent, subresource=subresource, query={"dryRun": "All"})
+        assert filled.status == 200, (filled.text, self.done)
+        assert _content(filled.json()) == _content(theirs), self.done
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: object,
+        kind: str = "application/json",
+        *,
+        manager: str = "",
+        subresource: str = "",
+        query: Mapping[str, str] | None = None,
+    ) -> Response:
+        options = {**({"fieldManager": manager} if manager else {}), **(query or {})}
+        asked = "&".join(f"{name}={value}" for name, value in options.items())
+        self.done.append(f"{method} {subresource} {asked} {json.dumps(body)}")
+        place = f"{path}/{subresource}" if subresource else path
+        return self.server.ask(method, f"{place}?{asked}", body, content_type=kind)
+
+    def _manager(self) -> str:
+        return self.dice.one(["a", "u", "v"])
+
+    def _head(self) -> Json:
+        resource = self.subject.terms.resource
+        return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "a"}}
+
+    def _object(self, *, whole: bool) -> Json:
+        metadata = {"name": "a", **sequences.metadata(self.dice)}
+        return {**self._head(), "metadata": metadata, **self.subject.content(self.dice, whole)}
+
+
+@pytest.fixture(scope="module")
+def server(bare_cluster: Cluster) -> Server:
+    """A real one that serves the custom kind."""
+    found = Server(bare_cluster.url, bare_cluster.ca_file, bare_cluster.admin.keys)
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert found.ask("POST", path, things.crd()).status in (201, 409)
+    run_apart(bare_cluster.kubectl("wait", "--for=condition=Established", "crd/things.ownership.kedge.dev"))
+    return found
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_same_writes_leave_the_same_owners(server: Server, bare_cluster: Cluster, kind: str, seed: int) -> None:
+    namespace = run_apart(bare_cluster.fresh_namespace())
+    twins = Twins(server, SUBJECTS[kind], namespace, Dice(Random(seed)))
+    for _ in range(WRITES):
+        twins.write()
+    assert twins.live is not None
+    assert len(twins.done) >= WRITES
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.resource.kind)
+def test_whoever_makes_an_object_owns_the_same_of_it(server: Server, bare_cluster: Cluster, sample: Sample) -> None:
+    resource = sample.resource
+    namespace = run_apart(bare_cluster.fresh_namespace()) if resource.namespaced else ""
+    metadata = {"name": sample.name, "labels": {"a": "b"}}
+    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **sample.content}
+    answer = server.ask("POST", f"{resource.path(namespace)}?fieldManager=me", _placed(obj, namespace))
+    assert answer.status == 201, answer.text
+    found = answer.json()
+    server.ask("DELETE", f"{resource.path(namespace)}/{sample.name}")
+    ours = owners.after_create(built_in(resource, status=sample.status), _plain(found), manager="me", time=things.NOW)
+    theirs = [entry for entry in _entries(found) if entry["manager"] == "me"]
+    assert _timeless(ours.entries()) == _timeless(theirs)
+
+
+def _placed(obj: Json, namespace: str) -> Json:
+    """An Event says where what it is about is, and has to be there itself."""
+    if obj["kind"] != "Event":
+        return obj
+    return {**obj, "involvedObject": {**obj["involvedObject"], "namespace": namespace}}
+
+
+_WRITABLE = ("labels", "annotations", "finalizers")
+
+
+def _plain(obj: Json) -> Json:
+    """Without its owners."""
+    return {**obj, "metadata": {name: part for name, part in obj["metadata"].items() if name != "managedFields"}}
+
+
+def _content(obj: Json) -> Json:
+    return {**obj, "metadata": {name: obj["metadata"][name] for name in _WRITABLE if name in obj["metadata"]}}
+
+
+def _without(obj: Json, *names: str) -> Json:
+    if "spec" not in obj:
+        return obj
+    return {**obj, "spec": {name: part for name, part in obj["spec"].items() if name not in names}}
+
+
+def _without_head(obj: Json) -> Json:
+    metadata = {name: part for name, part in obj["metadata"].items() if name != "name"}
+    return {**{name: part for name, part in obj.items() if name not in ("apiVersion", "kind")}, "metadata": metadata}
+
+
+def _entries(obj: Json) -> list[Json]:
+    found: list[Json] = obj["metadata"].get("managedFields", [])
+    return found
+
+
+def _parts(ours: Owners) -> tuple[Any, ...]:
+    """What they consist of: asking a copy leaves the original unresolved, to be resolved later."""
+    return ours._settled, ours._pending
+
+
+def _timeless(entries: list[Json]) -> list[Json]:
+    """Whether it has a time matters, which one does not."""
+    shown = [{**entry, "time": "time" in entry} for entry in entries]
+    return sorted(shown, key=lambda entry: json.dumps(entry, sort_keys=True))
+
+
+def _said(status: Json) -> Any:
+    causes = status.get("details", {}).get("causes", [])  # of several managers in no order there
+    return status["code"], status["message"], sorted(causes, key=lambda cause: json.dumps(cause, sort_keys=True))
