@@ -1,0 +1,63 @@
+"""`python -m kedge.simulate MODULE:FUNCTION --seed N`: run a scenario, or see a failed one again."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+
+from kedge.simulate.faults import NAMED, Faults, read
+from kedge.simulate.run import Failed, Report, load, run
+from kedge.simulate.trace import Entry
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("scenario")
+@click.option("--seed", type=int, default=1, show_default=True, help="The first seed.")
+@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many, from that one on.")
+@click.option("--faults", default="none", show_default=True, help=f"{', '.join(NAMED)}, or NAME=SHARE,...")
+@click.option("--trace", is_flag=True, help="Print everything that passes between processes and servers.")
+@click.option("--figures", is_flag=True, help="Print what each run came to, and how fast.")
+def main(scenario: str, seed: int, seeds: int, faults: str, trace: bool, figures: bool) -> None:
+    """Run SCENARIO (module:function) in virtual time, from one seed or several; prints a digest for each."""
+    chosen = _faults(faults)
+    _check(scenario)
+    for number in range(seed, seed + seeds):
+        began = time.perf_counter()
+        try:
+            report = run(scenario, seed=number, faults=chosen, tell=_print if trace else None)
+        except Failed as failed:
+            click.echo(f"seed {number} failed: {failed}", err=True)
+            sys.exit(1)
+        click.echo(f"{number} {report.digest}")
+        if figures:
+            click.echo(_figures(report, time.perf_counter() - began))
+
+
+def _faults(text: str) -> Faults:
+    try:
+        return read(text)
+    except (ValueError, TypeError) as error:
+        raise click.BadParameter(str(error), param_hint="--faults") from None
+
+
+def _check(scenario: str) -> None:
+    try:
+        load(scenario)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="SCENARIO") from None
+
+
+def _print(entry: Entry) -> None:
+    click.echo(str(entry))
+
+
+def _figures(report: Report, took: float) -> str:
+    counts = {"requests": report.requests, "watch lines": report.lines, "turns": report.turns, "steps": report.steps}
+    rates = ", ".join(f"{count} {what} ({count / took:.0f}/s)" for what, count in counts.items())
+    return f"  {report.seconds:.0f} s of virtual time in {took:.2f} s: {rates}, {report.writes} writes"
+
+
+if __name__ == "__main__":
+    main()

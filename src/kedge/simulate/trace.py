@@ -1,0 +1,113 @@
+"""Trace: everything that passed between processes and servers, as one digest, and the last of it to read.
+
+Every request, answer and watch line goes into the digest whole, with its time and link: two runs with the same digest
+were the same run. Only the last entries are kept, so a trace takes the same room however long the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from hashlib import blake2b
+
+from msgspec import Struct
+
+from kedge.kube.transport import ConnectionFailed, Request, Response
+
+KEPT = 400
+
+
+class Entry(Struct, frozen=True, gc=False):
+    """One thing that happened."""
+
+    at: float
+    who: str
+    number: int  # of the request it belongs to; 0 for remarks
+    what: str
+    body: bytes = b""
+
+    def __str__(self) -> str:
+        number = f"#{self.number}" if self.number else ""
+        body = f"  [{blake2b(self.body, digest_size=4).hexdigest()}, {len(self.body)} bytes]" if self.body else ""
+        return f"{self.at:12.6f}  {self.who:<24} {number:>7}  {self.what}{body}"
+
+
+class Trace:
+    """What happened so far. `tell` is given each entry as it happens."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, kept: int = KEPT, tell: Callable[[Entry], object] | None = None
+    ) -> None:
+        self.requests = 0
+        self.lines = 0  # of watches
+        self._time = loop.time
+        self._last: deque[Entry] = deque(maxlen=kept)
+        self._digest = blake2b(digest_size=16)
+        self._tell = tell
+        self._stopped_at: float | None = None
+
+    @property
+    def now(self) -> float:
+        """The moment it has come to."""
+        return self._time() if self._stopped_at is None else self._stopped_at
+
+    def stop(self) -> None:
+        """Take nothing more: what follows is only how a run comes down."""
+        if self._stopped_at is None:
+            self._stopped_at = self._time()
+
+    @property
+    def digest(self) -> str:
+        return self._digest.hexdigest()
+
+    def last(self) -> list[Entry]:
+        """The latest entries, oldest first."""
+        return list(self._last)
+
+    def asked(self, link: str, request: Request) -> int:
+        """A request leaves; gives its number."""
+        self.requests += 1
+        self._add(link, self.requests, str(request), request.body)
+        return self.requests
+
+    def answered(self, link: str, number: int, response: Response) -> None:
+        after = response.headers.get("retry-after")
+        self._add(link, number, f"→ {response.status}{f' (Retry-After: {after})' if after else ''}", response.body)
+
+    def opened(self, link: str, number: int, status: int) -> None:
+        """A watch was answered."""
+        self._add(link, number, f"→ {status}, a stream")
+
+    def line(self, link: str, number: int, line: bytes) -> None:
+        """A line of a watch arrived."""
+        self.lines += 1
+        self._add(link, number, "· a line", line)
+
+    def ended(self, link: str, number: int) -> None:
+        """A watch ended in good order."""
+        self._add(link, number, "· the end")
+
+    def failed(self, link: str, number: int, error: ConnectionFailed) -> None:
+        self._add(link, number, f"→ no answer{', perhaps done' if error.sent else ''}: {error}")
+
+    def remark(self, who: str, what: str) -> None:
+        """Something else that happened, and is the same in every run of this seed."""
+        self._add(who, 0, what)
+
+    def aside(self, who: str, what: str) -> None:
+        """Something to read that is no part of the digest: what was logged may name things by their address."""
+        if self._stopped_at is None:
+            self._keep(Entry(self._time(), who, 0, what))
+
+    def _add(self, who: str, number: int, what: str, body: bytes = b"") -> None:
+        if self._stopped_at is not None:
+            return
+        at = self._time()
+        self._digest.update(f"{at!r} {who} {number} {what} {len(body)}\n".encode() + body)
+        self._keep(Entry(at, who, number, what, body))
+
+    def _keep(self, entry: Entry) -> None:
+        self._last.append(entry)
+        if self._tell is not None:
+            self._tell(entry)
