@@ -1,5 +1,7 @@
 """The `kedge` command. Each command imports what it needs when it runs, so that `--help` is quick."""
 
+from pathlib import Path
+
 import click
 
 from kedge import __version__
@@ -36,3 +38,33 @@ def demo(objects: int) -> None:
     from kedge.cli.demo import run
 
     run(objects)
+
+
+_FILE = click.option(
+    "--kubeconfig",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write, and to find the fleet by.  [default: ~/.kedge/kubeconfig]",
+)
+
+
+@main.command()
+@click.option("--members", type=click.IntRange(0, 1000), default=4, show_default=True, help="How many member clusters.")
+@click.option("--port", type=click.IntRange(0, 65000), default=0, help="The hub's port; members have the next ones.")
+@_FILE
+@click.option("--detach", is_flag=True, help="Return when it is ready, and leave it running.")
+def up(members: int, port: int, file: Path | None, detach: bool) -> None:
+    """Keep an embedded fleet up: a hub and members that kubectl can talk to; no Kubernetes needed."""
+    from kedge.cli import local_fleet as command
+
+    start = command.detach if detach else command.run
+    start(members, port, (file or command.default_file()).absolute())
+
+
+@main.command()
+@_FILE
+def down(file: Path | None) -> None:
+    """End the fleet that `kedge up` keeps up."""
+    from kedge.cli import local_fleet as command
+
+    command.down((file or command.default_file()).absolute())

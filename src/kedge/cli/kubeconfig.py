@@ -1,0 +1,37 @@
+"""The kubeconfig of a fleet: a file only its owner can read, with a context for each cluster."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def write(file: Path, servers: Mapping[str, str], *, authority: bytes, token: str) -> None:
+    """Write it whole or not at all. `servers` are URLs by the names of their contexts, the default one first."""
+    text = yaml.safe_dump(_config(servers, base64.b64encode(authority).decode(), token), sort_keys=False)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w") as out:
+        out.write(text)
+    beside.replace(file)
+
+
+def _config(servers: Mapping[str, str], authority: str, token: str) -> dict[str, Any]:
+    clusters = [
+        {"name": name, "cluster": {"server": url, "certificate-authority-data": authority}}
+        for name, url in servers.items()
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": next(iter(servers)),
+        "clusters": clusters,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": "kedge"}} for name in servers],
+        "users": [{"name": "kedge", "user": {"token": token}}],
+    }

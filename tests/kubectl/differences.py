@@ -1,0 +1,19 @@
+"""Known differences, beyond what may differ between any two servers. Each is told of in docs/embedded.md."""
+
+from __future__ import annotations
+
+import re
+
+DIFFERENCES = [
+    (
+        "there is no OpenAPI v2, so kubectl does not try it after v3",
+        r"warning: error calculating patch from openapi spec: .*\n",
+        "",
+    ),
+]
+
+
+def without_differences(text: str) -> str:
+    for _, pattern, instead in DIFFERENCES:
+        text = re.sub(pattern, instead, text)
+    return text

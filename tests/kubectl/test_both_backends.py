@@ -1,0 +1,103 @@
+"""A real kubectl shows the same against `kedge up` and against a real control plane."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from controlplane.binaries import Binaries
+from controlplane.cluster import Cluster
+from kubectl.differences import without_differences
+from kubectl.masking import masked
+from kubectl.script import STEPS, Step
+
+SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a step gave."""
+
+    code: int
+    output: str
+
+
+Kubectl = Callable[[list[str], str], Result]
+
+
+def _kubectl(binary: Path, kubeconfig: Path, context: str, cache: Path) -> Kubectl:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(cache), "KUBECTL_EXTERNAL_DIFF": "diff -u"}
+
+    def run(args: list[str], stdin: str) -> Result:
+        command = [str(binary), f"--kubeconfig={kubeconfig}", f"--context={context}", f"--cache-dir={cache}", *args]
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False
+        )
+        return Result(done.returncode, done.stdout + done.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def on_kedge(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    folder = tmp_path_factory.mktemp("kedge")
+    file = folder / "kubeconfig"
+    kedge = [sys.executable, "-m", "kedge"]
+    up = [*kedge, "up", "--members", "1", "--kubeconfig", str(file), "--detach"]
+    subprocess.run(up, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    try:
+        yield _kubectl(binaries["kubectl"], file, "cluster-1", folder)
+    finally:
+        subprocess.run([*kedge, "down", "--kubeconfig", str(file)], check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def on_kubernetes(binaries: Binaries, full_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    folder = tmp_path_factory.mktemp("kubernetes")
+    return _kubectl(binaries["kubectl"], full_cluster.kubeconfig, full_cluster.name, folder)
+
+
+@pytest.fixture(scope="module")
+def both(on_kedge: Kubectl, on_kubernetes: Kubectl) -> list[tuple[Result, Result]]:
+    """The script, run on both, step by step."""
+    return [(_take(on_kedge, step), _take(on_kubernetes, step)) for step in STEPS]
+
+
+def _take(kubectl: Kubectl, step: Step) -> Result:
+    args = step.args.split(" ") if "{" in step.args else shlex.split(step.args)
+    deadline = time.monotonic() + SECONDS
+    while True:
+        result = kubectl(args, step.stdin)
+        if not step.until or step.until in result.output or time.monotonic() > deadline:
+            return result
+        time.sleep(0.2)
+
+
+def _shown(step: Step, output: str) -> list[str]:
+    lines = without_differences(masked(output)).splitlines()
+    match step.shown:
+        case "last":
+            return lines[-1:]
+        case "sorted":
+            return sorted(lines)
+        case "none":
+            return []
+    return lines
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("number", range(len(STEPS)), ids=[step.args[:70] for step in STEPS])
+def test_kubectl_shows_the_same(both: list[tuple[Result, Result]], number: int) -> None:
+    ours, theirs = both[number]
+    step = STEPS[number]
+    assert (theirs.code != 0) == step.fails, theirs.output
+    assert _shown(step, ours.output) == _shown(step, theirs.output)
+    assert ours.code == theirs.code
