@@ -1,0 +1,96 @@
+"""`kedge up` and `kedge down`, as a user has them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+KEDGE = [sys.executable, "-m", "kedge"]
+SECONDS = 60
+
+
+def kedge(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*KEDGE, *args], capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Path]:
+    """A kubeconfig; whatever fleet wrote it is ended."""
+    path = tmp_path / "kubeconfig"
+    yield path
+    if path.exists():
+        kedge("down", "--kubeconfig", str(path))
+
+
+def up(file: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return kedge("up", "--kubeconfig", str(file), "--detach", *args)
+
+
+def test_a_fleet_comes_up_says_how_to_use_it_and_goes_down(file: Path) -> None:
+    done = up(file, "--members", "2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("ready: a hub and 2 members in ")
+    assert f"export KUBECONFIG={file}" in done.stdout
+    config = yaml.safe_load(file.read_text())
+    assert [context["name"] for context in config["contexts"]] == ["hub", "cluster-1", "cluster-2"]
+    assert config["current-context"] == "hub"
+    assert all(one["cluster"]["server"].startswith("https://127.0.0.1:") for one in config["clusters"])
+    down = kedge("down", "--kubeconfig", str(file))
+    assert (down.returncode, down.stdout) == (0, "the fleet is down\n")
+    assert [path.name for path in file.parent.iterdir()] == ["kubeconfig.log"]
+
+
+def test_the_kubeconfig_is_for_its_owner_alone(file: Path) -> None:
+    up(file, "--members", "0")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_second_fleet_is_refused_and_the_first_stays(file: Path) -> None:
+    up(file, "--members", "0")
+    before = file.read_text()
+    again = up(file, "--members", "0")
+    assert again.returncode == 1
+    assert "a fleet is up already (process " in again.stderr
+    assert file.read_text() == before
+
+
+def test_a_file_that_is_not_a_fleets_is_left_alone(file: Path) -> None:
+    file.write_text("mine")
+    refused = up(file)
+    assert refused.returncode == 1
+    assert "exists and is not a fleet's: name another file with --kubeconfig" in refused.stderr
+    assert file.read_text() == "mine"
+    file.unlink()
+
+
+def test_there_is_nothing_to_end_where_nothing_is_up(file: Path) -> None:
+    done = kedge("down", "--kubeconfig", str(file))
+    assert done.returncode == 1
+    assert "no fleet is up" in done.stderr
+
+
+def test_a_port_that_is_taken_is_named(file: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = up(file, "--members", "0", "--port", str(port))
+    assert done.returncode == 1
+    assert f"port {port} for hub cannot be had" in done.stderr
+    assert not file.exists()
+
+
+def test_a_fleet_whose_process_was_killed_does_not_stand_in_the_way(file: Path) -> None:
+    up(file, "--members", "0")
+    os.kill(int(file.with_name("kubeconfig.pid").read_text()), signal.SIGKILL)
+    done = up(file, "--members", "0")
+    assert done.returncode == 0, done.stderr

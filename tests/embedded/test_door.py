@@ -1,0 +1,114 @@
+"""The embedded server over HTTPS: who may come in, and what a client over a socket gets."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import aiohttp
+import pytest
+
+from kedge.api.core import ConfigMap
+from kedge.embedded.callers import Caller
+from kedge.embedded.certificates import Serving
+from kedge.embedded.door import LARGEST_BODY, Door
+from kedge.embedded.server import Server
+from kedge.kube.client import Client
+from kedge.kube.clock import SystemClock
+from kedge.kube.codec import Event
+from kedge.kube.connect.config import load
+from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.errors import Unreachable
+from kedge.kube.transport import ConnectionFailed, Request
+
+TOKEN = "a-secret"
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[tuple[Server, Door, Serving]]:
+    server = Server(clock=SystemClock(), rng=Random(1))
+    serving = await asyncio.to_thread(Serving, datetime.now(UTC))
+    door = Door(server, tokens={TOKEN: Caller()}, tls=serving.context)
+    await door.open()
+    try:
+        yield server, door, serving
+    finally:
+        await door.close()
+
+
+async def transport(tmp_path: Path, door: Door, serving: Serving, token: str = TOKEN) -> HttpsTransport:
+    from kedge.cli import kubeconfig
+
+    file = tmp_path / "kubeconfig"
+
+    def prepared() -> HttpsTransport:
+        kubeconfig.write(file, {"one": door.url}, authority=serving.authority, token=token)
+        return HttpsTransport(load([file]))
+
+    return await asyncio.to_thread(prepared)
+
+
+async def status(door: Door, path: str, *, token: str = "", body: io.BytesIO | None = None) -> tuple[int, str]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with aiohttp.ClientSession() as session:
+        method = "GET" if body is None else "POST"
+        async with session.request(method, door.url + path, headers=headers, data=body, ssl=False) as answer:
+            return answer.status, await answer.text()
+
+
+@pytest.mark.parametrize("token", ["", "wrong"])
+async def test_nobody_comes_in_without_a_token(token: str) -> None:
+    async with opened() as (_, door, _):
+        code, body = await status(door, MAPS, token=token)
+        assert (code, '"reason":"Unauthorized"' in body) == (401, True)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version"])
+async def test_anyone_may_ask_how_it_is(path: str) -> None:
+    async with opened() as (_, door, _):
+        assert (await status(door, path))[0] == 200
+
+
+async def test_it_listens_on_loopback_only() -> None:
+    async with opened() as (_, door, _):
+        assert door.url.startswith("https://127.0.0.1:")
+
+
+async def test_a_body_that_is_too_large_is_refused_in_kubernetes_words() -> None:
+    async with opened() as (_, door, _):
+        code, body = await status(door, MAPS, token=TOKEN, body=io.BytesIO(b" " * (LARGEST_BODY + 1)))
+        assert (code, "Request entity too large: limit is 3145728" in body) == (413, True)
+
+
+async def test_kedges_own_client_works_through_it(tmp_path: Path) -> None:
+    async with opened() as (_, door, serving):
+        client = Client(await transport(tmp_path, door, serving))
+        made = await client.create(ConfigMap, {"metadata": {"name": "a"}, "data": {"k": "v"}}, "default")
+        assert (await client.get(ConfigMap, "a", "default")).data == made.data
+        async with client.watch(ConfigMap, "default", resource_version=made.metadata.resource_version) as events:
+            await client.delete(ConfigMap, "a", "default")
+            event = await anext(events)
+            assert isinstance(event, Event)
+            assert event.type == "DELETED"
+        await client.close()
+
+
+async def test_a_server_that_stops_cuts_its_watches_and_answers_nobody(tmp_path: Path) -> None:
+    async with opened() as (server, door, serving):
+        way = await transport(tmp_path, door, serving)
+        client = Client(way)
+        with pytest.raises(Unreachable):
+            async with client.watch(ConfigMap, "default", resource_version="0") as events:
+                server.stop()
+                await anext(events)
+        with pytest.raises(ConnectionFailed):
+            await way.send(Request("GET", "/version"), timeout=5)
+        server.start()
+        assert (await way.send(Request("GET", "/version"), timeout=5)).status == 200
+        await client.close()
