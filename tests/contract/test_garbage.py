@@ -145,6 +145,19 @@ async def test_an_object_without_dependents_goes_by_every_policy(kept: Api, poli
     await gone(kept, "alone")
 
 
+async def test_a_volume_that_nobody_claims_goes(kept: Api) -> None:
+    path = f"/api/v1/persistentvolumes/{kept.namespace}"
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+    made = await kept.ask("POST", "/api/v1/persistentvolumes", {"metadata": {"name": kept.namespace}, "spec": spec})
+    assert made.metadata["finalizers"] == ["kubernetes.io/pv-protection"]
+    await kept.ask("DELETE", path)
+
+    async def is_gone() -> bool:
+        return not await kept.is_there(path)
+
+    await until_so(is_gone, within=40)
+
+
 async def test_a_namespace_goes_with_all_that_is_in_it(kept: Api) -> None:
     name = await kept.make_namespace("short")
     await kept.ask("POST", f"/api/v1/namespaces/{name}/configmaps", {"metadata": {"name": "a"}})

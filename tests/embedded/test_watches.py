@@ -13,6 +13,7 @@ from kedge.kube.codec import Bookmark, Event, metadata_of, untyped
 from kedge.kube.errors import ApiError, BadRequest, Gone, Invalid, NotFound
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request
+from support.virtual import VirtualLoop
 
 CM = "/api/v1/namespaces/default/configmaps"
 
@@ -286,6 +287,40 @@ async def test_bookmarks_come_each_minute_and_shortly_before_the_end() -> None:
                 await world.client.create(ConfigMap, {"metadata": {"name": "other"}}, "kube-public", dry_run=True)
     assert [at for at, _ in marks] == [60, 120, 148]
     assert loop.time() - start == pytest.approx(150, abs=0.1)
+
+
+@virtually
+async def test_the_watches_of_one_client_get_their_bookmarks_at_the_same_moments() -> None:
+    world = World()
+    loop = asyncio.get_running_loop()
+    begin = {"resource_version": str(world.server.store.number)}
+    async with world.events(**begin) as early:
+        await asyncio.sleep(20)
+        async with world.events(**begin) as late:
+            marks = [(await anext(events), loop.time()) for events in (early, late)]
+            assert [round(at) for _, at in marks] == [60, 60]
+        assert (await anext(early), round(loop.time())) == (marks[0][0], 120)
+
+
+@virtually
+async def test_a_bookmark_waits_for_what_is_under_way_before_it() -> None:
+    world = World(delay=(5.0, 5.0))
+    async with world.events(resource_version=str(world.server.store.number)) as events:
+        await asyncio.sleep(58)
+        await world.config_map("a")
+        assert await take(events, 2) == [("ADDED", "a"), ("BOOKMARK", str(world.server.store.number))]
+
+
+@virtually
+async def test_nothing_is_left_running_for_watches_that_were_left() -> None:
+    world = World()
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    before = loop.timers
+    async with world.events() as first, world.events() as second:
+        await asyncio.sleep(130)
+        assert len(await take(first, 2) + await take(second, 2)) == 4
+    assert loop.timers == before
 
 
 @virtually

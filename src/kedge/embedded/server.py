@@ -115,7 +115,7 @@ class Server:
         self.running = True
 
     def _answer(self, request: Request, caller: Caller) -> Response:
-        if request.path in _PLAIN:
+        if request.path.rstrip("/") in _PLAIN:
             return _plain(request)
         found = self._find(request.path)
         if found is None:
@@ -287,7 +287,7 @@ def _with_warning(response: Response, text: str) -> Response:
 def _plain(request: Request) -> Response:
     if request.method != "GET":
         raise statuses.not_allowed()
-    return _PLAIN[request.path]
+    return _PLAIN[request.path.rstrip("/")]
 
 
 def _is_place_of(kind: Kind, place: Place) -> bool:

@@ -6,7 +6,9 @@ from random import Random
 
 from kedge.embedded.keeping.collector import Collector
 from kedge.embedded.keeping.emptying import Emptying
+from kedge.embedded.keeping.forgetting import Forgetting
 from kedge.embedded.keeping.furnishing import Furnishing
+from kedge.embedded.keeping.volumes import Volumes
 from kedge.embedded.server import Server
 
 SOON = (0.001, 0.01)  # seconds between a write and what it is the cause of
@@ -23,6 +25,8 @@ class Keeper:
             Collector(server, soon),
             Emptying(server, soon),
             Furnishing(server, soon, authority),
+            Volumes(server, soon),
+            Forgetting(server),
         )
 
     def start(self) -> None:

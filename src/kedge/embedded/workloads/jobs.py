@@ -1,8 +1,8 @@
 """Jobs: starts their pods until enough have succeeded or too many failed, counts each once, and reports.
 
 Decides in `job_plan`; this is what is seen, and what is done about it. A finished Job is deleted after its
-`ttlSecondsAfterFinished`. Not here: indexed Jobs, policies for failures and for success; such a Job is left alone, and
-an event says so.
+`ttlSecondsAfterFinished`. Not here: indexed Jobs, which are left alone, and an event says so; and policies for failures
+and for success, which are not looked at.
 """
 
 from __future__ import annotations

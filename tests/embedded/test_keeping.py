@@ -1,0 +1,91 @@
+"""Housekeeping, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from random import Random
+from typing import Any
+
+from embedded.world import World, virtually
+from kedge.api.resource import Resource
+from kedge.embedded.keeping.errands import Errands
+from kedge.embedded.keeping.keeper import Keeper
+from kedge.kube.codec import untyped
+from kedge.kube.patches import MergePatch
+
+EVENTS = untyped(Resource("", "v1", "Event", "events"))
+
+
+def event(name: str) -> dict[str, Any]:
+    about = {"kind": "Pod", "name": "p", "namespace": "default"}
+    return {"metadata": {"name": name, "namespace": "default"}, "involvedObject": about, "reason": "R", "message": "m"}
+
+
+async def names(world: World) -> list[str]:
+    return [one["metadata"]["name"] for one in (await world.client.list(EVENTS)).items]
+
+
+@virtually
+async def test_an_event_is_gone_an_hour_after_it_was_last_written() -> None:
+    world = World()
+    keeper = Keeper(world.server, rng=Random(1))
+    keeper.start()
+    for name in ("once", "twice"):
+        await world.client.create(EVENTS, event(name))
+    await asyncio.sleep(1800)
+    await world.client.patch(EVENTS, "twice", MergePatch({"count": 2}), "default")
+    await asyncio.sleep(1799)
+    assert await names(world) == ["once", "twice"]
+    await asyncio.sleep(2)
+    assert await names(world) == ["twice"]
+    await asyncio.sleep(1800)
+    assert await names(world) == []
+    keeper.stop()
+
+
+@virtually
+async def test_an_errand_is_done_once_however_often_it_is_added() -> None:
+    done: list[str] = []
+    errands = Errands[str](done.append, running=lambda: True, delay=lambda: 0.01)
+    errands.add("before the start")
+    await asyncio.sleep(1)
+    assert done == []
+    errands.start()
+    for key in ("a", "b", "a"):
+        errands.add(key)
+    await asyncio.sleep(1)
+    assert done == ["before the start", "a", "b"]
+    errands.stop()
+    errands.add("after the end")
+    await asyncio.sleep(1)
+    assert len(done) == 3
+
+
+@virtually
+async def test_an_errand_that_asks_for_it_comes_back() -> None:
+    done: list[float] = []
+
+    def do(key: str) -> float | None:
+        done.append(asyncio.get_running_loop().time())
+        return 60.0 if len(done) < 3 else None
+
+    errands = Errands[str](do, running=lambda: True, delay=lambda: 0.0)
+    errands.start()
+    errands.add("a")
+    await asyncio.sleep(600)
+    assert [round(after - before) for before, after in itertools.pairwise(done)] == [60, 60]
+
+
+@virtually
+async def test_errands_wait_while_nothing_runs() -> None:
+    done: list[str] = []
+    up = [False]
+    errands = Errands[str](done.append, running=lambda: up[0], delay=lambda: 0.0)
+    errands.start()
+    errands.add("a")
+    await asyncio.sleep(10)
+    assert done == []
+    up[0] = True
+    await asyncio.sleep(1)
+    assert done == ["a"]
