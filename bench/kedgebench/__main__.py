@@ -10,34 +10,58 @@ from pathlib import Path
 from typing import Any
 
 from kedgebench import cores, goals, machine, profiling, report, server
+from kedgebench.embedded import whole as second_part
 from kedgebench.progress import Progress
 from kedgebench.rivals import RIVALS
 from kedgebench.run import Run
 from kedgebench.scale import FULL, QUICK, Scale
 
+EMBEDDED = "embedded"
+
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="kedgebench", description="Kedge's client, cache and queue beside others.")
+    parser = argparse.ArgumentParser(
+        prog="kedgebench",
+        description="Kedge's client, cache and queue beside others; its embedded server and simulator.",
+    )
     parser.add_argument("--quick", action="store_true", help="a smoke run, too short to believe")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
-    parser.add_argument("--only", nargs="+", choices=RIVALS, metavar="NAME", help=f"of {', '.join(RIVALS)}")
+    parser.add_argument(
+        "--only", nargs="+", choices=[*RIVALS, EMBEDDED], metavar="NAME", help=f"of {', '.join([*RIVALS, EMBEDDED])}"
+    )
     parser.add_argument(
         "--profile", nargs="+", choices=profiling.TASKS, help="instead, show where Kedge's CPU time goes in these"
     )
     return parser.parse_args()
 
 
-async def _measure(arguments: argparse.Namespace, scale: Scale, progress: Progress) -> dict[str, Any]:
+async def _measure(arguments: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """The parts that are wanted; gives what they found."""
+    wanted = arguments.only or [*RIVALS, EMBEDDED]
     about = machine.describe() | {"own_core": cores.leave_one()}
+    found: dict[str, Any] = {}
+    clients = [name for name in wanted if name != EMBEDDED]
+    if clients or arguments.profile:
+        found = await _measure_clients(arguments, clients, about, progress)
+    if EMBEDDED in wanted and not arguments.profile:
+        embedded = await second_part.measure(about, progress, quick=arguments.quick)
+        found = report.joined(found, embedded)
+    return found
+
+
+async def _measure_clients(
+    arguments: argparse.Namespace, names: list[str], about: dict[str, Any], progress: Progress
+) -> dict[str, Any]:
+    scale: Scale = QUICK if arguments.quick else FULL
     async with server.start() as target:
         progress.say(f"making {scale.objects} Deployments")
         await target.fill(scale.objects, scale.few, lambda made: progress.say(f"making Deployments: {made}"))
         if arguments.profile:
             await profiling.show(target, scale, arguments.profile)
             return {}
-        run = Run(target, scale, arguments.only or list(RIVALS), progress)
+        run = Run(target, scale, names, progress)
         await run.everything()
-        about |= {
+        about = about | {
             "load_before": about["load"],
             "load": machine.load(),
             "objects": scale.objects,
@@ -49,15 +73,14 @@ async def _measure(arguments: argparse.Namespace, scale: Scale, progress: Progre
     if arguments.quick:
         run.notes.append("a quick run: too short to believe any of it")
     verdicts = goals.judge(run.measures)
-    print(report.text(about, run.measures, verdicts, run.notes))
+    print(report.text(about, run.measures, verdicts, run.notes), flush=True)
     return report.data(about, run.measures, verdicts, run.notes)
 
 
 def main() -> None:
     arguments = _arguments()
-    scale = QUICK if arguments.quick else FULL
     try:
-        found = asyncio.run(_measure(arguments, scale, Progress()))
+        found = asyncio.run(_measure(arguments, Progress()))
     except server.Unavailable as error:
         sys.exit(f"no control plane to measure against: {error}")
     if arguments.json is not None:

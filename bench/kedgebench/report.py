@@ -50,6 +50,18 @@ def data(
     }
 
 
+def joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """The data of two parts as one; of the machine, what the first said, and how loaded it was after the second."""
+    if not first:
+        return dict(second)
+    return {
+        "machine": {**first["machine"], "load_after_second_part": second["machine"]["load"]},
+        "measures": {**first["measures"], **second["measures"]},
+        "goals": [*first["goals"], *second["goals"]],
+        "notes": [*first["notes"], *second["notes"]],
+    }
+
+
 def _measure(measure: Measure) -> dict[str, Any]:
     return {
         "title": measure.title,
@@ -88,7 +100,7 @@ def _table(measures: Mapping[str, Measure]) -> str:
         for name, entry in RIVALS.items()
         if any(measure.of(name) for measure in shown)
     ]
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 def _cell(measure: Measure, name: str) -> str:
@@ -114,7 +126,7 @@ def _queue(measure: Measure) -> str:
         ]
         for case, figure in measure
     ]
-    return _markdown(["queue", "µs per key", "keys per second", "ratio"], rows) if rows else ""
+    return markdown(["queue", "µs per key", "keys per second", "ratio"], rows) if rows else ""
 
 
 def _exact(measure: Measure) -> str:
@@ -124,7 +136,8 @@ def _exact(measure: Measure) -> str:
     )
 
 
-def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table."""
     table = [list(head), *(list(row) for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
     lines = [

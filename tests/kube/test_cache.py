@@ -38,7 +38,7 @@ def page(version: int, *items: dict[str, object], more: str = "") -> Answer:
     return answer(200, {"metadata": {"resourceVersion": str(version), "continue": more}, "items": items})
 
 
-def stream(*lines: bytes | Exception | None) -> ScriptedStream:
+def stream(*lines: bytes | float | Exception | None) -> ScriptedStream:
     return ScriptedStream(200, lines)
 
 
@@ -242,6 +242,17 @@ def test_a_server_that_closes_every_watch_at_once_is_not_stormed() -> None:
         assert len(transport.streamed) <= 11
 
     follow(lambda: cache_on(transport), check, seconds=30)
+
+
+def test_a_watch_that_lasted_and_ended_in_good_order_goes_on_without_a_gap() -> None:
+    ends = [stream(*FILLED, 20.0), *[stream(bookmark(11), 20.0) for _ in range(4)]]
+    transport = Scripted(streams=ends)
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        assert len(transport.streamed) == 6
+        assert cache.problem is None
+
+    follow(lambda: cache_on(transport), check, seconds=100.001)
 
 
 def test_retry_after_is_a_minimum() -> None:

@@ -111,6 +111,7 @@ class Step:
     shown: str = "all"  # all, last, sorted, none
     fails: bool = False
     until: str = ""  # ask again until the output has this
+    during: tuple[str, ...] = ()  # what is done while it runs
 
 
 STEPS = [
@@ -169,6 +170,19 @@ STEPS = [
     Step("""patch deployment web -n shop -p {"spec":{"replicas":"many"}}""", fails=True),
     Step("""patch deployment web -n shop --subresource=status --type=merge -p {"status":{"collisionCount":1}}"""),
     Step("rollout status deployment/web -n shop --timeout=60s", shown="last"),
+    Step("get configmap settings -n shop --watch --request-timeout=3s"),
+    Step(
+        "get configmaps -n shop -l app=web --watch --output-watch-events --request-timeout=6s",
+        during=(
+            "label configmap settings seen=once -n shop",
+            "label configmap settings app=other --overwrite -n shop",
+            "label configmap settings app=web --overwrite -n shop",
+        ),
+    ),
+    Step(
+        "get configmap settings -n shop --watch-only -o jsonpath={.data.colour} --request-timeout=6s",
+        during=("""patch configmap settings -n shop --type=merge -p {"data":{"colour":"red"}}""",),
+    ),
     Step("label configmap settings tier=front -n shop"),
     Step("annotate configmap settings note=hello -n shop"),
     Step("get configmaps -n shop --show-labels -l tier"),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,14 +72,30 @@ def both(on_kedge: Kubectl, on_kubernetes: Kubectl) -> list[tuple[Result, Result
     return [(_take(on_kedge, step), _take(on_kubernetes, step)) for step in STEPS]
 
 
+def _words(args: str) -> list[str]:
+    return args.split(" ") if "{" in args else shlex.split(args)
+
+
 def _take(kubectl: Kubectl, step: Step) -> Result:
-    args = step.args.split(" ") if "{" in step.args else shlex.split(step.args)
+    args = _words(step.args)
+    if step.during:
+        return _take_during(kubectl, step)
     deadline = time.monotonic() + SECONDS
     while True:
         result = kubectl(args, step.stdin)
         if not step.until or step.until in result.output or time.monotonic() > deadline:
             return result
         time.sleep(0.2)
+
+
+def _take_during(kubectl: Kubectl, step: Step) -> Result:
+    """Run it, and meanwhile the rest; with a while before each, so that a watch is told of one at a time."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        running = pool.submit(kubectl, _words(step.args), step.stdin)
+        for other in step.during:
+            time.sleep(1.0)
+            assert kubectl(_words(other), "").code == 0, other
+        return running.result()
 
 
 def _shown(step: Step, output: str) -> list[str]:

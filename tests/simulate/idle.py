@@ -33,9 +33,9 @@ async def day(simulation: Simulation) -> None:
     await at_rest(simulation, DAY)
 
 
-async def half_an_hour(simulation: Simulation) -> None:
+async def two_hours(simulation: Simulation) -> None:
     """The same, for those in a hurry."""
-    await at_rest(simulation, 1800.0)
+    await at_rest(simulation, 2 * 3600.0)
 
 
 async def at_rest(simulation: Simulation, seconds: float) -> None:

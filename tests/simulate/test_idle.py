@@ -12,9 +12,9 @@ from kedge.simulate.run import run
 pytestmark = pytest.mark.timeout(600)  # of a machine that has other things to do
 
 
-def test_a_fleet_at_rest_for_half_an_hour() -> None:
-    report = run("simulate.idle:half_an_hour", seed=2)
-    assert report.seconds > 1800
+def test_a_fleet_at_rest_for_two_hours() -> None:
+    report = run("simulate.idle:two_hours", seed=2)
+    assert report.seconds > 7200
     assert report.writes > 0, "it was set up"
 
 

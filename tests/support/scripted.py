@@ -12,9 +12,12 @@ Answer = Response | Exception
 
 
 class ScriptedStream:
-    """Lines, one after the other; an exception among them breaks the stream there, None keeps it open for ever."""
+    """Lines, one after the other; an exception among them breaks the stream there, None keeps it open for ever.
 
-    def __init__(self, status: int, lines: Sequence[bytes | Exception | None], body: bytes = b"") -> None:
+    A number is so many seconds in which nothing comes.
+    """
+
+    def __init__(self, status: int, lines: Sequence[bytes | float | Exception | None], body: bytes = b"") -> None:
         self.status = status
         self.headers: Mapping[str, str] = {}
         self._lines = lines
@@ -29,6 +32,8 @@ class ScriptedStream:
                 await asyncio.Event().wait()
             elif isinstance(line, Exception):
                 raise line
+            elif isinstance(line, float):
+                await asyncio.sleep(line)
             else:
                 yield line
 
