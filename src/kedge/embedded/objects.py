@@ -11,7 +11,7 @@ from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.store import Untyped, encode
 
-# Clients may send these, and it changes nothing. Field ownership is not kept yet, so nobody is told of any.
+# Clients may send these, and it changes nothing.
 _FROM_THE_SERVER = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "uid")
 _IDENTITY = ("name", "namespace", "resourceVersion")
 _NOT_FOR_CLIENTS = frozenset((*_FROM_THE_SERVER, "managedFields"))

@@ -6,8 +6,8 @@
 `handle` answers every request but watches, at once; `watch` opens those. Both only compute: no I/O, no threads, no time
 but the clock's, nothing random but from `rng`. So the same requests give the same answers, byte for byte.
 
-Serves create, get, list, watch, update, patch, delete and deletecollection of the kinds in its registry. Not yet:
-discovery, schemas, defaults, field ownership, tables, garbage collection, scale, eviction, admission, who is asking.
+Serves every verb on the kinds in its registry, built-in ones and those that CRDs define, and tells what it serves. What
+happens to objects afterwards (garbage collection, the end of namespaces) is `keeping`'s; who may do what is not asked.
 """
 
 from __future__ import annotations
