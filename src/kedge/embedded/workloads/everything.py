@@ -29,6 +29,7 @@ from kedge.embedded.workloads.statefulsets import StatefulSets
 from kedge.embedded.workloads.view import View
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
+from kedge.kube.errors import NotFound
 from kedge.kube.manager import Manager
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
@@ -104,7 +105,10 @@ class _Shared:
             self.controller.add_source(source)
 
     async def _reconcile(self, key: Key) -> Outcome:
-        return await self._by_cluster[key.cluster].reconcile(key)
+        try:
+            return await self._by_cluster[key.cluster].reconcile(key)
+        except NotFound:  # it, or one of its own, went while it was looked at: that is no error, and will be seen soon
+            return Outcome.again(after=1.0)
 
 
 def add_workloads(manager: Manager, cluster: Cluster, parts: Parts = EVERYTHING) -> Workloads:

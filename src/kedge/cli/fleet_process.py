@@ -1,0 +1,111 @@
+"""The process behind `kedge up`: a fleet with a door for each cluster, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import click
+
+from kedge import __version__
+from kedge.cli import kubeconfig
+from kedge.cli.local_fleet import READY
+from kedge.embedded.callers import Caller
+from kedge.embedded.certificates import Serving
+from kedge.embedded.door import Door
+from kedge.fleet import Fleet
+from kedge.kube.clock import SystemClock
+
+
+def keep_up(members: int, port: int, file: Path, ready: Callable[[], object]) -> None:
+    """Keep a fleet up; `ready` is called once its kubeconfig is written."""
+    for chatty in ("events", "sender"):  # what an API server warns its controllers of is not for who runs the fleet
+        logging.getLogger(f"kedge.kube.{chatty}").setLevel(logging.ERROR)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_keep_up(members, port, file, ready))
+
+
+async def _keep_up(members: int, port: int, file: Path, ready: Callable[[], object]) -> None:
+    started = time.monotonic()
+    click.echo(f"Kedge {__version__}: starting a hub and {members} member{'' if members == 1 else 's'} …")
+    told_to_stop = _stop_signal()
+    serving = Serving(datetime.now(UTC))
+    token = secrets.token_urlsafe(32)
+    async with AsyncExitStack() as stack:
+        fleet = await stack.enter_async_context(
+            Fleet(members=members, clock=SystemClock(), rng=Random(), authority=serving.authority.decode())
+        )
+        servers = await _open_doors(stack, fleet, serving, token, port)
+        await fleet.run_workloads(_Progress(members).says)
+        kubeconfig.write(file, servers, authority=serving.authority, token=token)
+        ready()
+        _explain(file, servers)
+        took = time.monotonic() - started
+        click.echo(f"{READY}a hub and {members} members in {took:.1f} s; Ctrl-C or `kedge down` ends it")
+        await told_to_stop.wait()
+        click.echo("\nstopping …")
+
+
+async def _open_doors(stack: AsyncExitStack, fleet: Fleet, serving: Serving, token: str, port: int) -> dict[str, str]:
+    """A door for each cluster: the hub's at the port, the members' at those after it; or wherever there is room."""
+    servers = {}
+    for number, cluster in enumerate(fleet.clusters):
+        door = Door(cluster.server, tokens={token: Caller()}, tls=serving.context)
+        wanted = port + number if port else 0
+        try:
+            await door.open(wanted)
+        except OSError as error:
+            why = f"port {wanted} for {cluster.name} cannot be had ({error.strerror}): choose another --port"
+            raise click.ClickException(why) from None
+        stack.push_async_callback(door.close)
+        servers[cluster.name] = door.url
+    return servers
+
+
+class _Progress:
+    """On a terminal a line that moves; elsewhere nothing until it is done."""
+
+    def __init__(self, members: int) -> None:
+        self._members = members
+        self._done = 0
+
+    def says(self, name: str) -> None:
+        self._done += 1
+        if sys.stdout.isatty():
+            last = self._done == self._members
+            click.echo(f"\r\033[K  {self._done} of {self._members}: {name}", nl=last)
+
+
+def _explain(file: Path, servers: dict[str, str]) -> None:
+    for name, url in list(servers.items())[:6]:
+        click.echo(f"  {name:<12} {url}")
+    if len(servers) > 6:
+        click.echo(f"  … and {len(servers) - 6} more; kubectl config get-contexts shows all")
+    click.echo(f"\n  export KUBECONFIG={file}")
+    click.echo("  kubectl --context cluster-1 create deployment web --image=web:1 --replicas=3")
+    click.echo("  kubectl --context cluster-1 rollout status deployment/web\n")
+
+
+def _stop_signal() -> asyncio.Event:
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    return told
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    with suppress(ImportError):
+        import uvloop
+
+        return uvloop.Loop
+    return None
