@@ -24,7 +24,7 @@ from msgspec import Struct
 from kedge.embedded.callers import WITHIN, Caller
 from kedge.embedded.feed import BOOKMARK_EVERY, Feed, Minutes
 from kedge.embedded.server import Server
-from kedge.kube.transport import JSON, ConnectionFailed, Request, Response, Stream
+from kedge.kube.transport import JSON, ConnectionFailed, Request, Response, Stream, Whole
 
 Between: TypeAlias = tuple[float, float]  # so many seconds and so many, evenly spread
 
@@ -74,7 +74,7 @@ class InProcessTransport:
         found = self.server.watch(request, self._caller)
         if isinstance(found, Response):
             await self._cross(trip)
-            yield _Whole(found)
+            yield Whole(found)
             return
         # Where bookmarks come in time there is no silence to listen for.
         heard_of = found.bookmarks and BOOKMARK_EVERY + self._delay[1] < silence
@@ -151,28 +151,6 @@ class _Trip(Struct):
 
     era: int
     seconds_left: float
-
-
-class _Whole:
-    """An answer that came in one piece."""
-
-    def __init__(self, response: Response) -> None:
-        self._response = response
-
-    @property
-    def status(self) -> int:
-        return self._response.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._response.headers
-
-    async def read(self) -> bytes:
-        return self._response.body
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        for line in self._response.body.splitlines():
-            yield line
 
 
 class _Lines:

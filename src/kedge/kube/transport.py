@@ -67,6 +67,28 @@ class Stream(Protocol):
         ...
 
 
+class Whole:
+    """A stream that is an answer in one piece."""
+
+    def __init__(self, response: Response) -> None:
+        self._response = response
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def read(self) -> bytes:
+        return self._response.body
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        for line in self._response.body.splitlines():
+            yield line
+
+
 class Transport(Protocol):
     """How requests reach one API server."""
 

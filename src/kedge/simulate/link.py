@@ -18,11 +18,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from random import Random
 
-from kedge.kube.transport import ConnectionFailed, Request, Response, Stream, Transport
+from kedge.kube.transport import ConnectionFailed, Request, Response, Stream, Transport, Whole
 from kedge.simulate import stale
 from kedge.simulate.faults import NONE, Faults, answer, writes
 from kedge.simulate.partitions import Partitions
-from kedge.simulate.streams import FaultyStream, Whole
+from kedge.simulate.streams import FaultyStream
 from kedge.simulate.tasks import context_of
 from kedge.simulate.trace import Trace
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from random import Random
 
-from kedge.kube.transport import ConnectionFailed, Response, Stream
+from kedge.kube.transport import ConnectionFailed, Stream
 from kedge.simulate.faults import Faults, gone
 
 
@@ -131,25 +131,3 @@ class FaultyStream:
     def _check(self) -> None:
         if self._lost:
             raise ConnectionFailed(self._lost, sent=True)
-
-
-class Whole:
-    """An answer that came in one piece."""
-
-    def __init__(self, response: Response) -> None:
-        self._response = response
-
-    @property
-    def status(self) -> int:
-        return self._response.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._response.headers
-
-    async def read(self) -> bytes:
-        return self._response.body
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        for line in self._response.body.splitlines():
-            yield line
