@@ -6,6 +6,11 @@ import re
 
 DIFFERENCES = [
     (
+        "on which node a pod runs is the scheduler's choice, and other pods sway it",
+        r"\bnode-\d\b",
+        "NODE",
+    ),
+    (
         "there is no OpenAPI v2, so kubectl does not try it after v3",
         r"warning: error calculating patch from openapi spec: .*\n",
         "",

@@ -160,6 +160,7 @@ SHORT = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<uid>"),
     (re.compile(r"[A-Z][a-z]{2}, \d+ [A-Z][a-z]{2} \d{4} [0-9:]{8} \+0000|\d{4}-\d\d-\d\dT[0-9:]{8}Z"), "<time>"),
     (re.compile(r"\b10\.\d+\.\d+\.\d+"), "<address>"),
+    (re.compile(r"\bnode-\d\b"), "<node>"),  # the scheduler's choice, which other pods of the shared cluster sway
     (re.compile(r"\b(\d+m)?\d+s( \(x(\d+) over (\d+m)?\d+s\))?"), r"<age> \3"),
     # Whether it is there depends on whether two changes of a pod fell into one second.
     (re.compile(r"endpoints.kubernetes.io/last-change-trigger-time: <time>"), "<none>"),
