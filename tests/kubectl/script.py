@@ -139,7 +139,7 @@ STEPS = [
     Step("get pods -n shop -o wide", shown="sorted"),
     Step("get deployment web -n shop -o yaml"),
     Step("get replicasets -n shop -o yaml"),
-    Step("describe deployment web -n shop"),
+    Step("describe deployment web -n shop", shown="sorted"),  # events of one second come in any order
     Step("describe replicaset -l app=web -n shop", shown="sorted"),
     Step("describe service web -n shop", shown="sorted"),
     Step("get endpointslices -n shop -l kubernetes.io/service-name=web", shown="sorted"),
@@ -200,7 +200,7 @@ STEPS = [
     Step("rollout status statefulset/db -n shop --timeout=60s", shown="last"),
     Step("get statefulset db -n shop -o wide"),
     Step("get pods -n shop -l app=db"),
-    Step("describe statefulset db -n shop"),
+    Step("describe statefulset db -n shop", shown="sorted"),
     Step("rollout restart statefulset/db -n shop"),
     Step("rollout status statefulset/db -n shop --timeout=60s", shown="last"),
     Step("apply -n shop -f -", JOB),
