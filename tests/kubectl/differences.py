@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import re
 
+_NOT_SERVED = (
+    *("bindings", "componentstatuses", "deviceclasses", "flowschemas", "ipaddresses", "mutatingadmissionpolicies"),
+    *("mutatingadmissionpolicybindings", "prioritylevelconfigurations", "resourceclaims", "resourceclaimtemplates"),
+    *("resourceslices", "servicecidrs", "volumeattributesclasses"),
+)
 DIFFERENCES = [
+    (
+        "kinds that are not served",
+        rf"(?m)^({'|'.join(_NOT_SERVED)}|events  ev  events\.k8s\.io/v1)  .*(\n|$)",
+        "",
+    ),
     (
         "on which node a pod runs is the scheduler's choice, and other pods sway it",
         r"\bnode-\d\b",

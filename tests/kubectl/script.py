@@ -115,6 +115,7 @@ class Step:
 
 
 STEPS = [
+    Step("api-resources", shown="sorted"),
     Step("apply -f -", NAMESPACE),
     Step("get namespace shop"),
     Step("wait --for=create serviceaccount/default -n shop --timeout=30s", shown="none"),

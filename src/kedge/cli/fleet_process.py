@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
@@ -38,7 +37,7 @@ async def _keep_up(members: int, port: int, file: Path, ready: Callable[[], obje
     started = time.monotonic()
     click.echo(f"Kedge {__version__}: starting a hub and {members} member{'' if members == 1 else 's'} …")
     told_to_stop = _stop_signal()
-    serving = Serving(datetime.now(UTC))
+    serving = Serving(SystemClock().now())
     token = secrets.token_urlsafe(32)
     async with AsyncExitStack() as stack:
         fleet = await stack.enter_async_context(

@@ -8,6 +8,7 @@ import pytest
 from embedded.schema.sending import deployment, odd
 from embedded.schema.test_pruning import SCHEMA, pod, widget
 from kedge.api.resource import Resource
+from kedge.embedded import statuses
 from kedge.embedded.schema import intake, strays
 from kedge.embedded.schema.builtin import schema_of
 from kedge.embedded.schema.gotext import go_text
@@ -163,7 +164,7 @@ def test_another_field_validation_is_refused() -> None:
 
 
 def test_a_warning_is_written_as_a_header() -> None:
-    assert intake.warning('unknown field "spec.foo"') == '299 - "unknown field \\"spec.foo\\""'
+    assert statuses.headers(('unknown field "spec.foo"',))["warning"] == '299 - "unknown field \\"spec.foo\\""'
 
 
 @pytest.mark.parametrize(

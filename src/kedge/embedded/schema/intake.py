@@ -102,9 +102,3 @@ def twice_in_patch(raw: bytes, decoded: Json, validation: FieldValidation) -> tu
 def _bad_patch(obj: Untyped, strategic: Untyped | None, why: str) -> Refused:
     text = go_text(strategic) if strategic is not None else msgspec.json.encode(obj, order="sorted").decode()
     return invalid(_NOBODY, "", [wrong("patch", msgspec.json.encode(text).decode(), why)])
-
-
-def warning(text: str) -> str:
-    """A warning as a header carries it."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'299 - "{escaped}"'
