@@ -1,7 +1,8 @@
 """The rows of the contract: generated CRDs, told in the words of kubefleet-fields.tsv.
 
 Its notation: `*` before a type means required; `[]` is an item of a list, `{}` a value of a map; a label selector is
-one row, not its parts; so is a condition in a list of conditions. A row of several versions stands for one in each.
+one row, not its parts; so is a condition in a list of conditions; `object*` is a whole object of any kind. A row of
+several versions stands for one in each.
 """
 
 from collections.abc import Iterator
@@ -112,7 +113,8 @@ def type_of(node: Node) -> str:
     """A node's type, as the contract calls it."""
     if set(node.get("properties", ())) == {"matchExpressions", "matchLabels"}:
         return "LabelSelector"
-    return str(node.get("type", "int-or-string"))
+    whole = "*" if node.get("x-kubernetes-embedded-resource") else ""
+    return str(node.get("type", "int-or-string")) + whole
 
 
 _WORDS = {

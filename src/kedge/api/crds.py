@@ -9,10 +9,18 @@ from typing import Any, Final, TextIO
 
 import yaml
 
+from kedge.api.binding import ClusterResourceBinding, ResourceBinding
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.crd import Crd, Defined, crd
 from kedge.api.dialect import Dialect
 from kedge.api.placement import ClusterResourcePlacement, ResourcePlacement
+from kedge.api.placement_mirror import ClusterResourcePlacementStatus
+from kedge.api.snapshot import (
+    ClusterResourceSnapshot,
+    ClusterSchedulingPolicySnapshot,
+    ResourceSnapshot,
+    SchedulingPolicySnapshot,
+)
 from kedge.api.staged import (
     ApprovalRequest,
     ClusterApprovalRequest,
@@ -21,6 +29,7 @@ from kedge.api.staged import (
     StagedUpdateRun,
     StagedUpdateStrategy,
 )
+from kedge.api.work import AppliedWork, Work
 
 _ONE_LINE: Final = 2**31 - 1  # as wide as libyaml goes
 
@@ -29,6 +38,15 @@ KINDS: Final[tuple[type[Defined], ...]] = (
     InternalMemberCluster,
     ClusterResourcePlacement,
     ResourcePlacement,
+    ClusterResourcePlacementStatus,
+    ClusterResourceSnapshot,
+    ResourceSnapshot,
+    ClusterSchedulingPolicySnapshot,
+    SchedulingPolicySnapshot,
+    ClusterResourceBinding,
+    ResourceBinding,
+    Work,
+    AppliedWork,
     ClusterStagedUpdateStrategy,
     ClusterStagedUpdateRun,
     ClusterApprovalRequest,

@@ -1,0 +1,1 @@
+"""The hub: members, snapshots, scheduling, rollouts, works, and the status of placements."""

@@ -1,0 +1,1 @@
+"""A member: joining the fleet, applying works, and reporting what becomes of them."""
