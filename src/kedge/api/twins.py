@@ -6,7 +6,7 @@ for twins in TWINS:
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -26,12 +26,16 @@ Binding: TypeAlias = ClusterResourceBinding | ResourceBinding
 
 
 class Twins(Struct, frozen=True):
-    """The kinds around one kind of placement."""
+    """The kinds around one kind of placement.
 
-    placement: type[Placement]
-    policy_snapshot: type[PolicySnapshot]
-    resource_snapshot: type[Snapshot]
-    binding: type[Binding]
+    Declared as the cluster-wide ones, which have the same attributes: of a union of two types a checker makes, where a
+    function is generic, what they have in common, and that is nothing.
+    """
+
+    placement: type[ClusterResourcePlacement]
+    policy_snapshot: type[ClusterSchedulingPolicySnapshot]
+    resource_snapshot: type[ClusterResourceSnapshot]
+    binding: type[ClusterResourceBinding]
 
     @property
     def prefix(self) -> str:
@@ -47,5 +51,10 @@ class Twins(Struct, frozen=True):
 CLUSTER: Final = Twins(
     ClusterResourcePlacement, ClusterSchedulingPolicySnapshot, ClusterResourceSnapshot, ClusterResourceBinding
 )
-NAMESPACED: Final = Twins(ResourcePlacement, SchedulingPolicySnapshot, ResourceSnapshot, ResourceBinding)
+NAMESPACED: Final = Twins(
+    cast("type[ClusterResourcePlacement]", ResourcePlacement),
+    cast("type[ClusterSchedulingPolicySnapshot]", SchedulingPolicySnapshot),
+    cast("type[ClusterResourceSnapshot]", ResourceSnapshot),
+    cast("type[ClusterResourceBinding]", ResourceBinding),
+)
 TWINS: Final = (CLUSTER, NAMESPACED)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from kedge import __version__
+from kedge.cli.verbs import VERBS
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -68,3 +69,7 @@ def down(file: Path | None) -> None:
     from kedge.cli import local_fleet as command
 
     command.down((file or command.default_file()).absolute())
+
+
+for verb in VERBS:
+    main.add_command(verb)

@@ -1,0 +1,154 @@
+"""The daily verbs: look at placements, explain them, hold them, let them go on, take them back.
+
+Every one that changes something is a patch of one annotation, so kubectl can do it too. What each needs is imported
+when it runs, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NOT_DONE = 3
+"""Exit code: the placement is there, and not (yet) available."""
+
+
+def asking(command: F) -> F:
+    """The options that say which hub is meant."""
+    for option in (
+        click.option("--context", help="The context of the hub.  [default: the current one]"),
+        click.option(
+            "--kubeconfig",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="The file to read.  [default: $KUBECONFIG, then ~/.kube/config]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def of_placement(command: F) -> F:
+    """Which placement is meant."""
+    command = click.option("-n", "--namespace", help="The namespace of a ResourcePlacement.")(command)
+    return click.argument("placement")(command)
+
+
+def output(*forms: str) -> Callable[[F], F]:
+    """How it is printed."""
+    return click.option("-o", "--output", "form", type=click.Choice(forms), default=forms[0], show_default=True)
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[PLACEMENT]...")
+@click.option("-n", "--namespace", help="Only the ResourcePlacements of this namespace.")
+@output("table", "json", "yaml")
+@asking
+def get(names: tuple[str, ...], namespace: str | None, form: str, kubeconfig: Path | None, context: str | None) -> None:
+    """List placements: what they roll out, and how far they have got."""
+    from kedge.cli.answering import run_get
+
+    run_get(kubeconfig, context, names, namespace, form)
+
+
+@click.command()
+@of_placement
+@click.option("-w", "--watch", is_flag=True, help="Follow it until it is available.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Seconds to follow it at most.")
+@output("tree", "json", "yaml")
+@asking
+def status(
+    placement: str,
+    namespace: str | None,
+    watch: bool,
+    timeout: float | None,
+    form: str,
+    kubeconfig: Path | None,
+    context: str | None,
+) -> None:
+    """Show a placement, its clusters, and what was placed on them.
+
+    Exits with 0 if it is available, 3 if not (yet), 1 if it cannot be read.
+    """
+    from kedge.cli.answering import run_status
+
+    if not run_status(kubeconfig, context, placement, namespace, watch=watch, timeout=timeout, form=form):
+        raise SystemExit(NOT_DONE)
+
+
+@click.command()
+@of_placement
+@click.argument("cluster", required=False)
+@output("text", "json", "yaml")
+@asking
+def explain(
+    placement: str, cluster: str | None, namespace: str | None, form: str, kubeconfig: Path | None, context: str | None
+) -> None:
+    """Say in words why a placement is where it is; with CLUSTER, there alone."""
+    from kedge.cli.answering import run_explain
+
+    run_explain(kubeconfig, context, placement, namespace, cluster, form)
+
+
+@click.command()
+@of_placement
+@output("table", "json", "yaml")
+@asking
+def history(placement: str, namespace: str | None, form: str, kubeconfig: Path | None, context: str | None) -> None:
+    """List the versions of a placement's resources, and which clusters have which."""
+    from kedge.cli.answering import run_history
+
+    run_history(kubeconfig, context, placement, namespace, form)
+
+
+@click.command()
+@of_placement
+@asking
+def pause(placement: str, namespace: str | None, kubeconfig: Path | None, context: str | None) -> None:
+    """Hold a rolling placement where it is."""
+    from kedge.cli.changing import run_pause
+
+    run_pause(kubeconfig, context, placement, namespace)
+
+
+@click.command()
+@of_placement
+@asking
+def resume(placement: str, namespace: str | None, kubeconfig: Path | None, context: str | None) -> None:
+    """Let a paused or rolled-back placement go on, to the newest resources."""
+    from kedge.cli.changing import run_resume
+
+    run_resume(kubeconfig, context, placement, namespace)
+
+
+@click.command()
+@of_placement
+@click.option("--to", "index", type=click.IntRange(min=0), help="The version to go back to.  [default: the one before]")
+@asking
+def rollback(
+    placement: str, namespace: str | None, index: int | None, kubeconfig: Path | None, context: str | None
+) -> None:
+    """Roll a placement back to earlier resources, under the same budget; `kedge resume` goes to the newest again."""
+    from kedge.cli.changing import run_rollback
+
+    run_rollback(kubeconfig, context, placement, namespace, index)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes a shell complete kedge's commands: source it."""
+    from click.shell_completion import get_completion_class
+
+    from kedge.cli import main
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(main, {}, "kedge", "_KEDGE_COMPLETE").source())
+
+
+VERBS = (get, status, explain, history, pause, resume, rollback, completion)

@@ -1,0 +1,184 @@
+"""Stories: where a placement stands, told from what its objects say."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kedge.api.binding import ClusterResourceBinding
+from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.wire import read_plain
+from kedge.api.work import Work
+from kedge.plan.telling.story import State, Story, tell
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+STEPS = ("Scheduled", "RolloutStarted", "Overridden", "WorkSynchronized", "Applied", "Available")
+
+
+def condition(type_: str, status: str = "True", reason: str = "Because", message: str = "") -> dict[str, Any]:
+    return {
+        "type": type_,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": "2030-01-01T00:00:00Z",
+        "observedGeneration": 1,
+    }
+
+
+def passed(*steps: str, prefix: str = "") -> list[dict[str, Any]]:
+    return [condition(prefix + step) for step in steps]
+
+
+def placement(
+    conditions: list[dict[str, Any]], clusters: list[dict[str, Any]], **meta: Any
+) -> ClusterResourcePlacement:
+    plain = {
+        "metadata": {"name": "crp", "generation": 1, **meta},
+        "spec": {"resourceSelectors": [{"group": "", "version": "v1", "kind": "Namespace", "name": "test-ns"}]},
+        "status": {"conditions": conditions, "placementStatuses": clusters, "observedResourceIndex": "1"},
+    }
+    return read_plain(plain, ClusterResourcePlacement)
+
+
+def binding(cluster: str, state: str = "Bound", **meta: Any) -> ClusterResourceBinding:
+    spec = {
+        "state": state,
+        "resourceSnapshotName": "crp-1-snapshot",
+        "schedulingPolicySnapshotName": "crp-0",
+        "targetCluster": cluster,
+        "clusterDecision": {"clusterName": cluster, "selected": True, "reason": "picked"},
+    }
+    return read_plain({"metadata": {"name": f"crp-{cluster}", **meta}, "spec": spec}, ClusterResourceBinding)
+
+
+def on(cluster: str, *conditions: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"clusterName": cluster, "conditions": list(conditions), "observedResourceIndex": "1", **more}
+
+
+PREFIX = "ClusterResourcePlacement"
+ALL_WELL = placement(
+    passed(*STEPS, prefix=PREFIX), [on("cluster-1", *passed(*STEPS)), on("cluster-2", *passed(*STEPS))]
+)
+WHY = "cluster-2 waits: 1 of 1 may be unavailable, and cluster-1 is not available"
+BROKEN = {
+    "kind": "Deployment",
+    "version": "v1",
+    "name": "web",
+    "condition": condition(
+        "Available", "False", "ManifestNotAvailableYet", "Deployment test-ns/web has 0 of 3 replicas"
+    ),
+}
+STUCK = placement(
+    [*passed("Scheduled", prefix=PREFIX), condition(f"{PREFIX}RolloutStarted", "False", "RolloutNotStartedYet", WHY)],
+    [
+        on(
+            "cluster-1",
+            *passed(*STEPS[:5]),
+            condition("Available", "False", "NotAllWorkAreAvailable"),
+            failedPlacements=[BROKEN],
+        ),
+        on("cluster-2", *passed("Scheduled"), condition("RolloutStarted", "False", "RolloutNotStartedYet", WHY)),
+    ],
+)
+
+
+def states(story: Story) -> dict[str, State]:
+    return {place.cluster: place.state for place in story.places}
+
+
+def test_when_every_condition_holds_it_is_available_everywhere() -> None:
+    story = tell(ALL_WELL)
+    assert (story.state, story.available, story.wanted, story.is_done) == (State.available, 2, 2, True)
+
+
+def test_a_rollout_that_stands_still_says_what_it_waits_for() -> None:
+    story = tell(STUCK)
+    assert (story.state, story.why) == (State.waiting, WHY)
+    assert states(story) == {"cluster-1": State.moving, "cluster-2": State.waiting}
+    assert [place.why for place in story.places] == ["Deployment test-ns/web has 0 of 3 replicas", WHY]
+
+
+def test_a_placement_nobody_has_looked_at_says_so() -> None:
+    assert tell(placement([], [])).why == "the hub has not looked at it yet"
+
+
+def test_a_status_of_an_older_generation_is_not_believed() -> None:
+    changed = placement(passed(*STEPS, prefix=PREFIX), [], generation=2)
+    assert (tell(changed).state, tell(changed).is_done) == (State.moving, False)
+
+
+def test_a_paused_rollout_is_paused_and_one_that_is_done_is_not() -> None:
+    paused = {"annotations": {"kedge.dev/paused": "true"}}
+    held = placement([condition(f"{PREFIX}RolloutStarted", "False", "RolloutNotStartedYet", "paused")], [], **paused)
+    assert tell(held).state is State.paused
+    assert tell(placement(passed(*STEPS, prefix=PREFIX), [], **paused)).state is State.available
+
+
+@pytest.mark.parametrize(
+    ("bad", "state"),
+    [
+        (condition("Applied", "False", "NotAllWorkHaveBeenApplied"), State.failed),
+        (condition("Applied", "False", "ApplyInProgress"), State.moving),
+        (condition("Available", "Unknown", "ResourceAvailableUnknown"), State.unknown),
+        (condition("WorkSynchronized", "False", "SyncWorkFailed"), State.failed),
+        (condition("RolloutStarted", "Unknown", "RolloutStartedUnknown"), State.moving),
+        (condition("Overridden", "False", "OverriddenFailed"), State.failed),
+    ],
+)
+def test_a_cluster_is_where_its_first_broken_step_puts_it(bad: dict[str, Any], state: State) -> None:
+    before = passed(*STEPS[: STEPS.index(bad["type"])])
+    assert states(tell(placement([], [on("cluster-1", *before, bad)]))) == {"cluster-1": state}
+
+
+def test_a_cluster_that_is_no_longer_picked_is_leaving_and_keeps_the_rollout_from_being_done() -> None:
+    story = tell(ALL_WELL, [binding("cluster-1"), binding("cluster-3", "Unscheduled")])
+    assert states(story)["cluster-3"] is State.leaving
+    assert (story.is_done, story.why) == (False, "1 clusters are still being cleared")
+
+
+def test_clusters_that_could_not_be_found_are_wanted_and_explained() -> None:
+    missing = {"conditions": [condition("Scheduled", "False", "ScheduleFailed", "no such cluster")]}
+    story = tell(placement([], [on("cluster-1", *passed(*STEPS)), missing]))
+    assert (story.unpicked, story.wanted) == (("no such cluster",), 2)
+
+
+def test_what_was_placed_is_told_object_by_object() -> None:
+    work = read_plain(
+        {
+            "metadata": {
+                "name": "crp-work",
+                "labels": {"kubernetes-fleet.io/parent-resource-binding": "crp-cluster-1"},
+            },
+            "status": {
+                "conditions": [],
+                "manifestConditions": [
+                    {
+                        "identifier": {"ordinal": 0, "kind": "Namespace", "name": "test-ns"},
+                        "conditions": [condition("Applied"), condition("Available")],
+                    },
+                    {
+                        "identifier": {"ordinal": 1, "kind": "Deployment", "name": "web", "namespace": "test-ns"},
+                        "conditions": [condition("Applied"), condition("Available", "False", message="0 of 3")],
+                    },
+                    {
+                        "identifier": {"ordinal": 2, "kind": "Queue", "name": "jobs"},
+                        "conditions": [condition("Applied"), condition("Available", reason="NotTrackable")],
+                    },
+                    {
+                        "identifier": {"ordinal": 3, "kind": "Job", "name": "seed"},
+                        "conditions": [condition("Applied", "False", message="quota exceeded")],
+                    },
+                ],
+            },
+        },
+        Work,
+    )
+    story = tell(ALL_WELL, [binding("cluster-1")], [work])
+    told = [(thing.what, thing.state, thing.why) for thing in story.places[0].things]
+    assert told == [
+        ("Namespace test-ns", State.available, ""),
+        ("Deployment test-ns/web", State.moving, "0 of 3"),
+        ("Queue jobs", State.available, "cannot be tracked"),
+        ("Job seed", State.failed, "quota exceeded"),
+    ]
