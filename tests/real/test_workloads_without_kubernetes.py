@@ -60,7 +60,9 @@ async def test_kubectl_rolls_a_deployment_out_undoes_it_and_scales_it_down(bare_
         await kubectl("apply", "-f", "-", given=deployment("web:1"))
         await kubectl("rollout", "status", "deployment/web", PATIENCE)
         nodes = (await kubectl("get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")).split()
-        assert sorted(nodes) == ["node-1", "node-1", "node-2", "node-2"]
+        # Which of them takes how many depends on what others have running on this cluster.
+        assert len(nodes) == 4
+        assert set(nodes) <= {"node-1", "node-2"}
 
         await kubectl("set", "image", "deployment/web", "web=web:bad")
         await kubectl("wait", "deployment/web", "--for=jsonpath={.status.unavailableReplicas}=2", PATIENCE)
