@@ -1,28 +1,53 @@
 """Fleet: a hub and members in one process, each with its own API, and workloads that come up on the members.
 
     async with Fleet(members=4, clock=SystemClock(), rng=Random(1)) as fleet:
+        await fleet.run_workloads()
+        await fleet.run_roles()                      # the hub's controllers and the members' agents; all have joined
         client = Client(fleet.hub.transport())
 
 Nothing here opens a socket. The members' workloads are simulated by controllers of ours (`embedded.workloads`), which
-reach each member as any client does. The hub runs none: what is placed from it does not run on it.
+reach each member as any client does. The hub runs none: what is placed from it does not run on it. The roles are those
+that run on real clusters, and reach hub and members the same way.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from random import Random
 from types import TracebackType
-from typing import Self
+from typing import Any, Final, Self
 
+from kedge.api import reasons
+from kedge.api.apiextensions import CustomResourceDefinition
+from kedge.api.cluster import Identity, MemberCluster, MemberClusterSpec
+from kedge.api.condition import is_true
+from kedge.api.core import Namespace
+from kedge.api.crd import Crd, crd
+from kedge.api.crds import crds
+from kedge.api.dialect import Dialect
+from kedge.api.fleet import SYSTEM_NAMESPACE
+from kedge.api.meta import ObjectMeta
+from kedge.api.work import AppliedWork
 from kedge.embedded.cluster import EmbeddedCluster, child
 from kedge.embedded.workloads.everything import Workloads
 from kedge.embedded.workloads.nodes import make_nodes
+from kedge.kube.cache import Cache
+from kedge.kube.client import Client
 from kedge.kube.clock import Clock
+from kedge.kube.codec import untyped
+from kedge.kube.errors import AlreadyExists
+from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
+from kedge.kube.store import Change
+from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
 
 NODES = 2  # of each member
+HEARTBEAT: Final = 15  # seconds
+_DEFINITIONS: Final = untyped(CustomResourceDefinition.resource)
+_SEED: Final = crds(Dialect.seed)  # reads our own sources, which must not happen while a loop runs
+_NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 class Fleet:
@@ -34,6 +59,8 @@ class Fleet:
         self.hub, self.members = clusters[0], tuple(clusters[1:])
         self._nodes = nodes
         self._manager = Manager(component="kube-controller-manager", clock=clock, rng=child(rng), grace=1.0)
+        self._hub_role = Manager(component="kedge-hub", clock=clock, rng=child(rng), grace=1.0)
+        self._agents = Manager(component="kedge-member", clock=clock, rng=child(rng), grace=1.0)
         self._stack = AsyncExitStack()
 
     @property
@@ -57,14 +84,90 @@ class Fleet:
         """Let workloads come up on the members; returns once every member has its nodes, saying which has."""
         manager = await self._stack.enter_async_context(self._manager)
         workloads = Workloads(manager)
-        running = asyncio.create_task(manager.run(signals=False), name="simulated workloads")
-        self._stack.push_async_callback(self._end, manager, running)
+        self._run(manager, "simulated workloads")
         for member in self.members:
             cluster = await manager.connect(member.name, member.transport())
             workloads.join(cluster)
             await make_nodes(cluster.client, self._nodes, manager.clock)
             progress(member.name)
 
+    async def run_roles(
+        self,
+        options: HubOptions | None = None,
+        *,
+        labels: Mapping[str, Mapping[str, str]] | None = None,
+        heartbeat: int = HEARTBEAT,
+    ) -> None:
+        """Make them one fleet: the hub's controllers, an agent for each member; returns once every member has joined.
+
+        `labels` are those of the MemberClusters, by name.
+        """
+        options = options or HubOptions()
+        await self._install(options.dialect)
+        hub_role = await self._stack.enter_async_context(self._hub_role)
+        hub = await hub_role.connect("hub", self.hub.transport(), limiter=_unlimited())
+        add_hub(hub_role, hub, options)
+        self._run(hub_role, "the hub's role")
+        await self._run_agents()
+        for member in self.members:
+            await _make(hub.client, MemberCluster, _joining(member.name, (labels or {}).get(member.name), heartbeat))
+        await _all_joined(hub.cache(MemberCluster), [member.name for member in self.members])
+
+    async def _install(self, dialect: Dialect) -> None:
+        """What `kedge install` would: the fleet's kinds, and a namespace of its own."""
+        definitions = _SEED if dialect is Dialect.seed else crds(dialect)
+        for cluster in self.clusters:
+            wanted: Iterable[Crd] = definitions if cluster is self.hub else [crd(AppliedWork, dialect)]
+            client = Client(cluster.transport(), limiter=_unlimited())
+            await _make(client, Namespace, {"metadata": {"name": SYSTEM_NAMESPACE}})
+            for definition in wanted:
+                await _make(client, _DEFINITIONS, definition)
+            await client.close()
+
+    async def _run_agents(self) -> None:
+        agents = await self._stack.enter_async_context(self._agents)
+        for member in self.members:
+            to_hub = await agents.connect(f"hub for {member.name}", self.hub.transport(), limiter=_unlimited())
+            to_member = await agents.connect(member.name, member.transport(), limiter=_unlimited())
+            add_member(agents, member.name, to_hub, to_member, MemberOptions())
+        self._run(agents, "the members' agents")
+
+    def _run(self, manager: Manager, name: str) -> None:
+        running = asyncio.create_task(manager.run(signals=False), name=name)
+        self._stack.push_async_callback(self._end, manager, running)
+
     async def _end(self, manager: Manager, running: asyncio.Task[None]) -> None:
         manager.stop()
         await running
+
+
+def _unlimited() -> Limiter:
+    return Limiter(rate=0)
+
+
+async def _make(client: Client, kind: Any, body: Any) -> None:
+    try:
+        await client.create(kind, body)
+    except AlreadyExists:
+        return
+
+
+def _joining(name: str, labels: Mapping[str, str] | None, heartbeat: int) -> MemberCluster:
+    identity = Identity(kind="ServiceAccount", name=f"fleet-member-agent-{name}", namespace=SYSTEM_NAMESPACE)
+    spec = MemberClusterSpec(identity=identity, heartbeat_period_seconds=heartbeat)
+    return MemberCluster(metadata=ObjectMeta(name=name, labels=labels or _NO_LABELS), spec=spec)
+
+
+async def _all_joined(members: Cache[MemberCluster], names: Iterable[str]) -> None:
+    missing = set(names)
+    joined = asyncio.Event()
+
+    def look(change: Change[MemberCluster]) -> None:
+        if change.new is not None and is_true(change.new.status.conditions, reasons.JOINED):
+            missing.discard(change.new.metadata.name)
+        if not missing:
+            joined.set()
+
+    members.on_change(look)
+    if missing:
+        await joined.wait()

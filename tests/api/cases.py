@@ -16,6 +16,7 @@ Object = dict[str, Any]
 
 MOMENT = "2025-03-12T06:15:21Z"
 NONSENSE = "Nonsense"
+NOTHING_SAID = object()
 MAP_KEY = "k"
 
 TEXTS: Mapping[str, tuple[str, str]] = {
@@ -33,6 +34,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
 """For each pattern in use: a text that fits, and one that does not."""
 
 FORMATS: Mapping[str, tuple[Any, Any]] = {
+    "byte": ("eA==", "not of base 64"),
     "date-time": (MOMENT, NONSENSE),
     "int32": (1, 2**31),
     "int64": (2**31, 2**63),
@@ -43,6 +45,9 @@ SIMPLEST: Mapping[str, Any] = {
     r"StageTasks\[\]\.type": "Approval",
 }
 """By the end of a path: the simplest value, where the schema alone does not tell."""
+
+WHOLE_OBJECT: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+UNKNOWN_FIELDS: Object = {"data": {"a": [1, {"b": "c"}]}, "unheard-of": True}
 
 BESIDE: Mapping[str, tuple[str, Object]] = {
     r"spec\.policy\.clusterNames.*": ("spec.policy", {"placementType": "PickFixed"}),
@@ -75,7 +80,7 @@ class Case(NamedTuple):
     word: str
     accepted: Object
     refused: Object | None
-    """None for a default: there is nothing to refuse."""
+    """None where nothing is refused: a default, fields of any name, and what stands for an object in a status."""
     rule: str = ""
     """The rule that refuses the accepted object nevertheless."""
 
@@ -88,9 +93,12 @@ def cases(root: Node) -> Iterator[Case]:
         for word in node:
             if word == "default":
                 yield _default(root, path, node)
+            elif word == "x-kubernetes-preserve-unknown-fields":
+                yield Case(path, word, placed(root, path, sample(path, node) | UNKNOWN_FIELDS), None)
             elif (pair := inside_and_outside(path, node, word)) is not None:
                 inside, outside = (placed(root, path, value) for value in pair)
-                yield Case(path, word, inside, outside, _matching(NEVER_ACCEPTED, path) or "")
+                refused = None if _is_unchecked(path, word) else outside
+                yield Case(path, word, inside, refused, _matching(NEVER_ACCEPTED, path) or "")
 
 
 def walk(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
@@ -132,6 +140,8 @@ def inside_and_outside(path: str, node: Node, word: str) -> tuple[Any, Any] | No
             return [sample(f"{path}[]", node["items"])] * limit, [sample(f"{path}[]", node["items"])] * (limit + 1)
         case "x-kubernetes-list-map-keys":
             return [sample(f"{path}[]", node["items"])], [sample(f"{path}[]", node["items"])] * 2
+        case "x-kubernetes-embedded-resource":
+            return WHOLE_OBJECT, {key: value for key, value in WHOLE_OBJECT.items() if key != "apiVersion"}
         case "pattern":
             return TEXTS[limit]
         case "format":
@@ -139,6 +149,11 @@ def inside_and_outside(path: str, node: Node, word: str) -> tuple[Any, Any] | No
         case "enum":
             return sample(path, node), NONSENSE
     return None
+
+
+def _is_unchecked(path: str, word: str) -> bool:
+    """Servers look into objects inside objects only when the whole is written, not its status."""
+    return word == "x-kubernetes-embedded-resource" and path.startswith("status.")
 
 
 def _required(root: Node, path: str, node: Node) -> Case:
@@ -155,6 +170,8 @@ def sample(path: str, node: Node) -> Any:
     """The simplest valid value of a node."""
     if (simplest := _matching(SIMPLEST, path)) is not None:
         return copy.deepcopy(simplest)
+    if "x-kubernetes-embedded-resource" in node:
+        return copy.deepcopy(WHOLE_OBJECT)
     if "enum" in node:
         return node["enum"][0]
     if "pattern" in node:
@@ -219,6 +236,15 @@ def found_at(whole: Any, path: str) -> Any:
         key: Any = {"[]": 0, "{}": MAP_KEY}.get(step, step)
         whole = whole[key] if step == "[]" else whole.get(key)
     return whole
+
+
+def comes_back(root: Node, case: Case) -> Any:
+    """What an accepted object is to have at the place of a case; NOTHING_SAID where the case is not about that."""
+    if case.word == "default":
+        return next(node["default"] for place, node in walk(root) if place == case.path)
+    if case.word == "x-kubernetes-preserve-unknown-fields":
+        return found_at(case.accepted, case.path)
+    return NOTHING_SAID
 
 
 def removed(whole: Object, path: str) -> Object:

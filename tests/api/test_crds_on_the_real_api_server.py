@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from api.apiserver import Answer, ApiServer
-from api.cases import Case, Node, Object, cases, found_at, server_path, walk
+from api.cases import NOTHING_SAID, Case, Node, Object, cases, comes_back, found_at, server_path, walk
 from api.editions import CRDS, EDITIONS, PATIENCE, Edition, kept, offered, reported, updated
 from api.rule_cases import Move, completed, rule_case
 from kedge.api.dialect import Dialect
@@ -59,7 +59,7 @@ def try_case(server: ApiServer, edition: Edition, case: Case) -> Iterator[str]:
             yield f"{what}: not refused by its rule alone: {first.said}"
     elif not first.accepted:
         yield f"{what}: refused {case.accepted}: {first.said}"
-    elif case.word == "default" and found_at(first.body, case.path) != default_at(edition.root, case.path):
+    elif comes_back(edition.root, case) not in (NOTHING_SAID, found_at(first.body, case.path)):
         yield f"{what}: came back as {found_at(first.body, case.path)!r}"
     if case.refused is not None:
         second = sent(server, edition, case.path, case.refused)
@@ -86,10 +86,6 @@ def is_about(case: Case, field: str, message: str) -> bool:
 def rule_of(message: str) -> str:
     """A rule's own message; the server puts what it is about before it, and for scalars the value too."""
     return message.removeprefix("Invalid value: ")
-
-
-def default_at(root: Node, path: str) -> Any:
-    return next(node["default"] for place, node in walk(root) if place == path)
 
 
 @every_edition

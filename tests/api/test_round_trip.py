@@ -18,11 +18,17 @@ from kedge.api.crds import KINDS
 from kedge.api.schema import unwrap
 
 TEXT = st.text(max_size=8)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | TEXT,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=4,
+)
 SIMPLE: Mapping[Any, st.SearchStrategy[Any]] = {
     str: TEXT,
     int: st.integers(-(2**63), 2**63 - 1),
     bool: st.booleans(),
     datetime: MOMENTS,
+    Any: ANYTHING,
     frozenset((int, str)): st.integers(0, 100) | TEXT,
 }
 

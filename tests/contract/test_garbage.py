@@ -121,6 +121,18 @@ async def test_an_owner_in_another_namespace_is_no_owner(kept: Api) -> None:
     assert await kept.is_there(f"{other}/owner")
 
 
+async def test_in_the_foreground_the_owner_no_longer_waits_for_a_dependent_that_stops_blocking_it(kept: Api) -> None:
+    owner = await kept.make("owner")
+    await kept.make("child", ownerReferences=owned_by(owner, blocks=True), finalizers=HELD)
+    await delete(kept, "owner", "Foreground")
+    assert await kept.is_there(f"{kept.maps}/owner")
+    released = {"metadata": {"ownerReferences": owned_by(owner)}}
+    await kept.merge(f"{kept.maps}/child", released)
+    await gone(kept, "owner")
+    assert await kept.is_there(f"{kept.maps}/child")
+    await kept.merge(f"{kept.maps}/child", {"metadata": {"finalizers": None}})
+
+
 async def test_in_the_foreground_the_owner_does_not_wait_for_others(kept: Api) -> None:
     owner = await kept.make("owner")
     await kept.make("child", ownerReferences=owned_by(owner), finalizers=HELD)

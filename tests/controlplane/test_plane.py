@@ -171,3 +171,13 @@ asyncio.run(main())
         parent.kill()
     for pid in pids:
         wait_until_gone(pid)
+
+
+async def test_with_only_some_controllers_the_others_do_nothing(own_plane: ControlPlane) -> None:
+    cluster = await own_plane.start("hub", only=("serviceaccount-controller", "namespace-controller"))
+    namespace = await cluster.fresh_namespace()
+    await cluster.kubectl("create", "deployment", "web", "--image=web:1", "-n", namespace)
+    await cluster.kubectl("wait", "--for=create", "serviceaccount/default", "-n", namespace, "--timeout=30s")
+    assert await cluster.kubectl("get", "replicasets", "-n", namespace, "-o", "name") == ""
+    await cluster.kubectl("delete", "namespace", namespace, "--timeout=60s")
+    assert "kube-scheduler" not in cluster.pids

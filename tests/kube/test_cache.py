@@ -327,6 +327,56 @@ def test_a_transform_keeps_only_what_is_needed() -> None:
     follow(lambda: cache_on(Scripted(streams=[stream(*lines, None)]), transform=without_data), check)
 
 
+def counts(found: ConfigMap) -> bool:
+    return "x" in found.data
+
+
+def test_objects_that_do_not_count_are_as_good_as_not_there() -> None:
+    lines = [
+        line("ADDED", config_map("a", 4)),
+        line("ADDED", config_map("b", 5, x="1")),
+        bookmark(6, end=True),
+        line("MODIFIED", config_map("a", 7, x="1")),
+        line("MODIFIED", config_map("b", 8)),
+        line("DELETED", config_map("b", 9)),
+        line("ADDED", config_map("c", 10)),
+    ]
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        assert names(cache) == ["a"]
+        assert heard == [("new at first", "b"), ("new", "a"), ("gone", "b")]
+
+    follow(lambda: cache_on(Scripted(streams=[stream(*lines, None)]), only=counts), check)
+
+
+def test_pages_too_show_only_what_counts() -> None:
+    transport = Scripted(
+        [page(9, config_map("a", 4), config_map("b", 5, x="1"))], [refusal(422, "Invalid"), stream(None)]
+    )
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        assert names(cache) == ["b"]
+
+    follow(lambda: cache_on(transport, only=counts), check)
+
+
+def test_an_object_that_no_longer_counts_is_settled_by_asking_and_not_shown() -> None:
+    transport = Scripted(
+        [answer(200, config_map("b", 20))],
+        [stream(line("ADDED", config_map("b", 5, x="1")), bookmark(6, end=True), None)],
+    )
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        cache.wrote(written("b", 20))
+        await cache.catch_up("b", "shop")
+        assert cache.caught_up("b", "shop")
+        assert names(cache) == []
+        cache._take("MODIFIED", msgspec.convert(config_map("b", 15, x="older"), ConfigMap))
+        assert names(cache) == []
+
+    follow(lambda: cache_on(transport, only=counts), check)
+
+
 def test_indexes_follow_the_objects() -> None:
     lines = [
         line("ADDED", config_map("a", 5, team="x")),

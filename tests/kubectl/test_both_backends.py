@@ -52,7 +52,8 @@ def on_kedge(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> It
     folder = tmp_path_factory.mktemp("kedge")
     file = folder / "kubeconfig"
     kedge = [sys.executable, "-m", "kedge"]
-    up = [*kedge, "up", "--members", "1", "--kubeconfig", str(file), "--detach"]
+    # Bare: what a member of a fleet has beside that, Kubernetes has not.
+    up = [*kedge, "up", "--bare", "--members", "1", "--kubeconfig", str(file), "--detach"]
     subprocess.run(up, check=True, timeout=60, stdout=subprocess.DEVNULL)
     try:
         yield _kubectl(binaries["kubectl"], file, "cluster-1", folder)

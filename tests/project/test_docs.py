@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from kedge.api.crds import KINDS
 from kedge.cli import tutorial
+from kedge.plan.availability.kinds import KINDS as TRACKED
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -27,3 +29,13 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def test_every_page_is_in_the_menu() -> None:
     menu = (ROOT / "mkdocs.yml").read_text()
     assert [page.name for page in PAGES if page.name not in menu] == []
+
+
+@pytest.mark.parametrize("kind", [kind.resource.kind for kind in KINDS])
+def test_every_kind_is_in_the_table_of_kinds(kind: str) -> None:
+    assert re.search(rf"^\|.*\b{kind}\b.*\|$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", [kind for _, kind in TRACKED])
+def test_every_kind_that_can_be_available_is_on_the_page_of_availability(kind: str) -> None:
+    assert re.search(rf"^\|.*\b{kind}\b.*\|$", (ROOT / "docs" / "availability.md").read_text(), re.MULTILINE)

@@ -56,6 +56,7 @@ class Options:
     """What a cluster consists of besides its API server."""
 
     controllers: bool = False
+    only: tuple[str, ...] = ()
     nodes: int = 0
     tokens: Mapping[str, Identity] = field(default_factory=dict)
     apiserver_flags: tuple[str, ...] = ()
@@ -207,9 +208,11 @@ class Cluster:
         manager = self.user("system:kube-controller-manager").kubeconfig
         scheduler = self.user("system:kube-scheduler").kubeconfig
         controllers = self._run_beside(
-            "kube-controller-manager", components.kube_controller_manager(self._binaries, self._files, manager)
+            "kube-controller-manager",
+            components.kube_controller_manager(self._binaries, self._files, manager, self._options.only),
         )
-        self._run_beside("kube-scheduler", components.kube_scheduler(self._binaries, scheduler))
+        if not self._options.only:
+            self._run_beside("kube-scheduler", components.kube_scheduler(self._binaries, scheduler))
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         await wait_until(lambda: self._server.answers(account), by=controllers, what="the default service account")
 

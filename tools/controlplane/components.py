@@ -62,7 +62,8 @@ def kube_apiserver(
     ]
 
 
-def kube_controller_manager(binaries: Binaries, files: Files, kubeconfig: Path) -> Command:
+def kube_controller_manager(binaries: Binaries, files: Files, kubeconfig: Path, only: Sequence[str] = ()) -> Command:
+    """With `only`, no other controllers than these."""
     return [
         binaries["kube-controller-manager"],
         f"--kubeconfig={kubeconfig}",
@@ -73,6 +74,7 @@ def kube_controller_manager(binaries: Binaries, files: Files, kubeconfig: Path) 
         "--secure-port=0",
         _CALLS_A_SECOND,
         _CALLS_AT_ONCE,
+        *([f"--controllers={','.join(only)}"] if only else []),
     ]
 
 

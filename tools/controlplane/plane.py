@@ -81,13 +81,17 @@ class ControlPlane:
         name: str,
         *,
         controllers: bool = False,
+        only: Sequence[str] = (),
         nodes: int = 0,
         tokens: Mapping[str, Identity] | None = None,
         apiserver_flags: Sequence[str] = (),
     ) -> Cluster:
-        """Start a cluster: a bare API server, unless controllers (with the scheduler) and nodes are asked for."""
+        """Start a cluster: a bare API server, unless controllers (with the scheduler) and nodes are asked for.
+
+        `only` names the controllers there are to be, instead of all of them and the scheduler.
+        """
         self._check_name(name)
-        options = Options(controllers, nodes, dict(tokens or {}), tuple(apiserver_flags))
+        options = Options(controllers or bool(only), tuple(only), nodes, dict(tokens or {}), tuple(apiserver_flags))
         cluster = Cluster(
             name,
             options,

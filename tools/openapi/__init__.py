@@ -1,4 +1,4 @@
-"""Writes `src/kedge/embedded/builtin/definitions.json`: the schemas of built-in kinds, as a real server publishes them.
+"""Writes `src/kedge/api/openapi/definitions.json`: the schemas of built-in kinds, as a real server publishes them.
 
     python -m openapi          # PYTHONPATH=tools; needs what `make kube` makes, and Go
 

@@ -16,7 +16,7 @@ from controlplane.cluster import Cluster
 from kedge.embedded.builtin.kinds import BUILT_IN
 from openapi.gotypes import Fact
 
-PATH = Path(__file__).parents[2] / "src/kedge/embedded/builtin/definitions.json"
+PATH = Path(__file__).parents[2] / "src/kedge/api/openapi/definitions.json"
 
 # Kinds that are sent or answered without being kept.
 _BESIDE = """

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from kedge.embedded.schema.builtin import schema_of
+from kedge.api.openapi.builtin import schema_of
 from openapi.writing import wanted
 from wiretypes.protos import SCALARS, Field, Messages
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TextIO
 
 import yaml
@@ -62,8 +63,13 @@ def crds(dialect: Dialect = Dialect.seed) -> tuple[Crd, ...]:
 
 
 def print_crds(dialect: Dialect, stream: TextIO) -> None:
-    """Every CustomResourceDefinition as YAML, one document each. A sentence or a rule stays on one line."""
-    yaml.dump_all(crds(dialect), stream, _Plain, explicit_start=True, sort_keys=False, width=_ONE_LINE)
+    """Every CustomResourceDefinition as YAML."""
+    print_yaml(crds(dialect), stream)
+
+
+def print_yaml(objects: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
+    """Objects as YAML, one document each. A sentence or a rule stays on one line."""
+    yaml.dump_all(objects, stream, _Plain, explicit_start=True, sort_keys=False, width=_ONE_LINE)
 
 
 class _Plain(yaml.CSafeDumper):

@@ -52,6 +52,9 @@ AVAILABLE_WHEN: Final = "kedge.dev/available-when"
 THROTTLE_FIRST: Final = "kedge.dev/throttle-first-placement"
 """Annotation of a placement: `true` if newly picked clusters, too, wait for those before them."""
 
+ON_DELETE: Final = "kedge.dev/on-delete"
+"""Annotation of a Work: `Abandon` if what it placed stays on the member when the Work goes."""
+
 # Names
 SYSTEM_NAMESPACE: Final = "fleet-system"
 MEMBER_AGENT: Final = "MemberAgent"

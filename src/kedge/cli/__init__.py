@@ -5,6 +5,9 @@ from pathlib import Path
 import click
 
 from kedge import __version__
+from kedge.cli.install import install
+from kedge.cli.join import join
+from kedge.cli.roles import hub, member
 from kedge.cli.verbs import VERBS
 
 
@@ -53,13 +56,14 @@ _FILE = click.option(
 @click.option("--members", type=click.IntRange(0, 1000), default=4, show_default=True, help="How many member clusters.")
 @click.option("--port", type=click.IntRange(0, 65000), default=0, help="The hub's port; members have the next ones.")
 @_FILE
+@click.option("--bare", is_flag=True, help="The clusters alone: no hub controllers, no members' agents.")
 @click.option("--detach", is_flag=True, help="Return when it is ready, and leave it running.")
-def up(members: int, port: int, file: Path | None, detach: bool) -> None:
+def up(members: int, port: int, file: Path | None, bare: bool, detach: bool) -> None:
     """Keep an embedded fleet up: a hub and members that kubectl can talk to; no Kubernetes needed."""
     from kedge.cli import local_fleet as command
 
     start = command.detach if detach else command.run
-    start(members, port, (file or command.default_file()).absolute())
+    start(members, port, (file or command.default_file()).absolute(), bare=bare)
 
 
 @main.command()
@@ -71,5 +75,5 @@ def down(file: Path | None) -> None:
     command.down((file or command.default_file()).absolute())
 
 
-for verb in VERBS:
+for verb in (hub, member, install, join, *VERBS):
     main.add_command(verb)

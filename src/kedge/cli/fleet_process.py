@@ -25,15 +25,15 @@ from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
 
 
-def keep_up(members: int, port: int, file: Path, ready: Callable[[], object]) -> None:
-    """Keep a fleet up; `ready` is called once its kubeconfig is written."""
+def keep_up(members: int, port: int, file: Path, *, bare: bool, ready: Callable[[], object]) -> None:
+    """Keep a fleet up; `ready` is called once its kubeconfig is written. A `bare` one is clusters and nothing else."""
     for chatty in ("events", "sender"):  # what an API server warns its controllers of is not for who runs the fleet
         logging.getLogger(f"kedge.kube.{chatty}").setLevel(logging.ERROR)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_keep_up(members, port, file, ready))
+        runner.run(_keep_up(members, port, file, bare, ready))
 
 
-async def _keep_up(members: int, port: int, file: Path, ready: Callable[[], object]) -> None:
+async def _keep_up(members: int, port: int, file: Path, bare: bool, ready: Callable[[], object]) -> None:
     started = time.monotonic()
     click.echo(f"Kedge {__version__}: starting a hub and {members} member{'' if members == 1 else 's'} …")
     told_to_stop = _stop_signal()
@@ -45,6 +45,8 @@ async def _keep_up(members: int, port: int, file: Path, ready: Callable[[], obje
         )
         servers = await _open_doors(stack, fleet, serving, token, port)
         await fleet.run_workloads(_Progress(members).says)
+        if not bare:
+            await fleet.run_roles()
         kubeconfig.write(file, servers, authority=serving.authority, token=token)
         ready()
         _explain(file, servers)
@@ -90,6 +92,7 @@ def _explain(file: Path, servers: dict[str, str]) -> None:
     if len(servers) > 6:
         click.echo(f"  … and {len(servers) - 6} more; kubectl config get-contexts shows all")
     click.echo(f"\n  export KUBECONFIG={file}")
+    click.echo("  kubectl get memberclusters")
     click.echo("  kubectl --context cluster-1 create deployment web --image=web:1 --replicas=3")
     click.echo("  kubectl --context cluster-1 rollout status deployment/web\n")
 

@@ -25,18 +25,18 @@ def default_file() -> Path:
     return Path.home() / ".kedge" / "kubeconfig"
 
 
-def run(members: int, port: int, file: Path) -> None:
+def run(members: int, port: int, file: Path, *, bare: bool = False) -> None:
     """Keep a fleet up until told to stop."""
     _refuse_second(file)
     from kedge.cli.fleet_process import keep_up  # with the whole of Kedge behind it: `kedge down` needs none of that
 
     try:
-        keep_up(members, port, file, ready=lambda: _note(file).write_text(f"{os.getpid()}\n"))
+        keep_up(members, port, file, bare=bare, ready=lambda: _note(file).write_text(f"{os.getpid()}\n"))
     finally:
         _remove(file)
 
 
-def detach(members: int, port: int, file: Path) -> None:
+def detach(members: int, port: int, file: Path, *, bare: bool = False) -> None:
     """Start a fleet that outlives this command; returns when it is ready."""
     _refuse_second(file)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def detach(members: int, port: int, file: Path) -> None:
     command = [sys.executable, "-m", "kedge", "up", "--members", str(members), "--port", str(port)]
     with log.open("wb") as errors:
         process = subprocess.Popen(  # noqa: S603  # ourselves
-            [*command, "--kubeconfig", str(file)],
+            [*command, "--kubeconfig", str(file), *(["--bare"] if bare else [])],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -13,11 +13,11 @@ import msgspec
 import yaml
 from msgspec import Struct
 
+from kedge.api.openapi.builtin import schema_of
 from kedge.api.resource import Resource
 from kedge.embedded.protobuf import decoding
 from kedge.embedded.protobuf.decoding import Malformed
 from kedge.embedded.schema import reading
-from kedge.embedded.schema.builtin import schema_of
 from kedge.embedded.statuses import Refused, bad_request, unsupported_type
 from kedge.embedded.store import Untyped
 from kedge.kube.transport import JSON, Request

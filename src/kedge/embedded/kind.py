@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
+from kedge.api.openapi.builtin import schema_of
+from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
 from kedge.embedded.naming import Names
 from kedge.embedded.ownership.terms import Terms
 from kedge.embedded.rules import PLAIN, Rules, Untyped
-from kedge.embedded.schema.builtin import schema_of
-from kedge.embedded.schema.model import Schema
 from kedge.kube.errors import Cause
 
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

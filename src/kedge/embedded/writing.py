@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from kedge.embedded import bodies, deletion, namespaces, objects, options, patched, statuses, validation
+from kedge.embedded import bodies, deletion, namespaces, objects, options, patched, quotas, statuses, validation
 from kedge.embedded.around import Around
 from kedge.embedded.asking import Order
 from kedge.embedded.custom import establishing
@@ -182,6 +182,8 @@ class Writing:
         born = objects.born(kind, sent.obj, order.place.namespace, self._stamps)
         obj = _filled(kind, kind.rules.begin(born, self._around)) if "name" in born["metadata"] else born
         validation.check(kind, obj)
+        if kind.resource.namespaced:
+            quotas.refuse_one_more(self._store, kind, order.place.namespace, obj["metadata"]["name"])
         obj = _kept(kind, obj)
         key = key_of(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         manager = manager_name(asked.manager, order.caller.agent)

@@ -52,12 +52,16 @@ class Cache(Generic[T]):
         *,
         labels: Selector = None,
         fields: Selector = None,
+        only: Callable[[T], bool] | None = None,
         transform: Callable[[T], T] | None = None,
         indexes: Mapping[str, Index[T]] | None = None,
         rng: random.Random | None = None,
         silence: float = 75.0,
     ) -> None:
-        """`transform` keeps only what is needed of an object; `silence`: how long a dead connection may look alive."""
+        """`only` says which objects count: others are as good as not there, where no selector can say so.
+
+        `transform` keeps only what is needed of an object; `silence`: how long a dead connection may look alive.
+        """
         self.codec = codec(kind)
         self.problem: str | None = "not connected yet"
         self.unreadable: dict[Key, Unreadable] = {}
@@ -65,6 +69,7 @@ class Cache(Generic[T]):
         self._namespace = namespace
         self._labels = labels
         self._fields = fields
+        self._only = only
         self._transform = transform
         self._rng = rng or random.Random()
         self._silence = silence
@@ -139,7 +144,10 @@ class Cache(Generic[T]):
 
     def _keep_ahead(self, key: Key, found: T) -> None:
         """Keep an object read directly, unless the selectors may not want it."""
-        if (self._labels is None and self._fields is None) or self._store.get(key) is not None:
+        if not self._counts(found):
+            self._ledger.ahead(key, self.codec.meta(found).resource_version)
+            self._forget(key)
+        elif (self._labels is None and self._fields is None) or self._store.get(key) is not None:
             self._ledger.ahead(key, self.codec.meta(found).resource_version)
             self._keep(key, self._trim(found))
 
@@ -239,7 +247,7 @@ class Cache(Generic[T]):
                             return True
                     elif isinstance(event.object, Unreadable):
                         unreadable[key_of(event.object.metadata)] = event.object
-                    else:
+                    elif self._counts(event.object):
                         found[key_of(self.codec.meta(event.object))] = self._trim(event.object)
         return False
 
@@ -250,11 +258,15 @@ class Cache(Generic[T]):
         pages = self._client.pages(self.codec, self._namespace, labels=self._labels, fields=self._fields)
         with bulk_load() as load:
             async for page in pages:
-                found.update((key_of(self.codec.meta(item)), self._trim(item)) for item in page.items)
+                counting = filter(self._counts, page.items)
+                found.update((key_of(self.codec.meta(item)), self._trim(item)) for item in counting)
                 unreadable.update((key_of(item.metadata), item) for item in page.unreadable)
                 version = page.resource_version
                 load.size = len(found)
         self._replace(found, unreadable, version)
+
+    def _counts(self, found: T) -> bool:
+        return self._only is None or self._only(found)
 
     def _trim(self, found: T, before: T | None = None) -> T:
         """What is kept of an object."""
@@ -298,6 +310,8 @@ class Cache(Generic[T]):
             self.unreadable.pop(key, None)
         if happened == DELETED:
             self._forget(key, found)
+        elif not self._counts(found):
+            self._forget(key)
         else:
             self._keep(key, self._trim(found, self._store.get(key)))
         self._saw(meta.resource_version)

@@ -25,7 +25,7 @@ from kedge.kube.errors import Conflict, Invalid, NotUnderstood, ServerError, Sta
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.patches import APPLY, Patch
 from kedge.kube.sender import Sender
-from kedge.kube.transport import Request, Stream, Transport
+from kedge.kube.transport import JSON, Request, Stream, Transport
 
 T = TypeVar("T")
 Kind: TypeAlias = type[T] | Codec[T]
@@ -177,6 +177,10 @@ class Client:
         request = Request("GET", form.path(namespace), query, accept=form.accept)
         async with self._sender.stream(request, silence) as stream:
             yield _events(form, request, stream)
+
+    async def document(self, path: str, *, accept: str = JSON) -> bytes:
+        """What the server says at this path, where that is no object: discovery, say."""
+        return (await self._sender.send(Request("GET", path, accept=accept))).body
 
     # Writing
 

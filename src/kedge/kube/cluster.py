@@ -50,6 +50,8 @@ class Cluster:
         self._rng = rng
         self._reach = Reach(name, client.transport, clock=clock, rng=_branch(rng), probe=probe)
         self._caches: dict[object, Cache[Any]] = {}
+        self._following: dict[Cache[Any], asyncio.Task[None]] = {}
+        self._optional: set[Cache[Any]] = set()
         self._tasks: asyncio.TaskGroup | None = None
 
     # How it is
@@ -65,7 +67,8 @@ class Cluster:
     def problems(self) -> list[str]:
         """What is wrong, a line each: with the connection, and with each cache that cannot follow."""
         found = [] if self.state.phase == "connected" else [str(self.state)]
-        return found + [f"{cache.codec.resource}: {cache.problem}" for cache in self._caches.values() if cache.problem]
+        needed = [cache for cache in self._caches.values() if cache not in self._optional]
+        return found + [f"{cache.codec.resource}: {cache.problem}" for cache in needed if cache.problem]
 
     async def run(self) -> None:
         """Connect, and keep every cache true, until cancelled."""
@@ -89,13 +92,18 @@ class Cluster:
         *,
         labels: Selector = None,
         fields: Selector = None,
+        only: Callable[[T], bool] | None = None,
         transform: Callable[[T], T] | None = None,
         indexes: Mapping[str, Index[T]] | None = None,
+        optional: bool = False,
     ) -> Cache[T]:
-        """The cache of these objects: the same one for everyone who asks for the same, functions included."""
+        """The cache of these objects: the same one for everyone who asks for the same, functions included.
+
+        Trouble with an `optional` one is no trouble of the cluster's: whoever reads it sees to that.
+        """
         form = codec(kind)
         named = tuple(sorted((indexes or {}).items()))
-        key = (form, namespace, selector(labels), selector(fields), transform, named)
+        key = (form, namespace, selector(labels), selector(fields), only, transform, named)
         cache = self._caches.get(key)
         if cache is None:
             cache = Cache(
@@ -104,23 +112,34 @@ class Cluster:
                 namespace,
                 labels=labels,
                 fields=fields,
+                only=only,
                 transform=transform,
                 indexes=indexes,
                 rng=_branch(self._rng),
             )
             self._caches[key] = cache
+            if optional:
+                self._optional.add(cache)
             self._writes.expect_in(cache, namespace)
             cache.on_problem(lambda _: self._reach.doubt())
             if self._tasks is not None:
                 self._follow(self._tasks, cache)
         return cache
 
+    def drop(self, cache: Cache[T]) -> None:
+        """No longer follow this: who asks for the same gets a new one. For a cache that nobody else uses."""
+        self._caches = {key: kept for key, kept in self._caches.items() if kept is not cache}
+        self._optional.discard(cache)
+        self._writes.forget(cache)
+        if task := self._following.pop(cache, None):
+            task.cancel()
+
     def watch(self, cache: Cache[T], *, to: Mapper[T] = own_key, when: Predicate[T] | None = None) -> Watch[T]:
         """A source for a controller: `to` says whom an object wakes, `when` which changes count."""
         return Watch(self.name, cache, to=to, when=when)
 
     def _follow(self, tasks: asyncio.TaskGroup, cache: Cache[Any]) -> None:
-        tasks.create_task(cache.run(), name=f"{self.name}: {cache.codec.resource}")
+        self._following[cache] = tasks.create_task(cache.run(), name=f"{self.name}: {cache.codec.resource}")
 
 
 def _branch(rng: random.Random) -> random.Random:

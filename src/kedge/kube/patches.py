@@ -56,3 +56,13 @@ class JsonPatch(Struct, frozen=True):
         wanted = preconditions(uid, resource_version).items()
         added = [{"op": "add", "path": f"/metadata/{name}", "value": value} for name, value in wanted]
         return msgspec.json.encode([*self.operations, *added])
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes new of old. Lists are replaced whole."""
+    changed = {name: _change(old.get(name), value) for name, value in new.items() if old.get(name) != value}
+    return changed | {name: None for name in old if name not in new}
+
+
+def _change(old: Any, new: Any) -> Any:
+    return difference(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new

@@ -91,11 +91,17 @@ class ClusterWrites:
     """What the caches of one cluster owe us: the witness of its client."""
 
     def __init__(self) -> None:
-        self._owed: list[tuple[Codec[Any], str | None, OwnWrites[Any]]] = []
+        self._owed: list[tuple[Cache[Any], str | None, OwnWrites[Any]]] = []
 
     def expect_in(self, cache: Cache[Any], namespace: str | None) -> None:
         """From now on this cache, of one namespace or all, owes us what we write. To be called when it is made."""
-        self._owed.append((cache.codec, namespace, OwnWrites(cache)))
+        self._owed.append((cache, namespace, OwnWrites(cache)))
+
+    def forget(self, cache: Cache[Any]) -> None:
+        """This cache is no longer followed: nobody is to wait for it."""
+        for _, _, owed in [entry for entry in self._owed if entry[0] is cache]:
+            owed.give_up()
+        self._owed = [entry for entry in self._owed if entry[0] is not cache]
 
     def wrote(self, form: Codec[Any], meta: ObjectMeta) -> None:
         for owed in self._by(form, meta.namespace):
@@ -119,8 +125,8 @@ class ClusterWrites:
         wanted = (form.resource.group, form.resource.plural)
         return [
             owed
-            for shown, place, owed in self._owed
-            if (shown.resource.group, shown.resource.plural) == wanted and place in (None, namespace)
+            for cache, place, owed in self._owed
+            if (cache.codec.resource.group, cache.codec.resource.plural) == wanted and place in (None, namespace)
         ]
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 
 import click
+import msgspec
 
 from kedge.simulate.faults import NAMED, Faults, read
 from kedge.simulate.run import Failed, Report, load, run
+from kedge.simulate.tally import Counts, table
 from kedge.simulate.trace import Entry
 
 
@@ -19,20 +22,44 @@ from kedge.simulate.trace import Entry
 @click.option("--faults", default="none", show_default=True, help=f"{', '.join(NAMED)}, or NAME=SHARE,...")
 @click.option("--trace", is_flag=True, help="Print everything that passes between processes and servers.")
 @click.option("--figures", is_flag=True, help="Print what each run came to, and how fast.")
-def main(scenario: str, seed: int, seeds: int, faults: str, trace: bool, figures: bool) -> None:
+@click.option("--counts", is_flag=True, help="Print what was counted in all runs, as a last line of JSON.")
+@click.option("--table", "tells", is_flag=True, help="Print which faults hit which writes, in all runs.")
+@click.option("--go-on", is_flag=True, help="Go on after a seed that fails.")
+def main(
+    scenario: str,
+    seed: int,
+    seeds: int,
+    faults: str,
+    trace: bool,
+    figures: bool,
+    counts: bool,
+    tells: bool,
+    go_on: bool,
+) -> None:
     """Run SCENARIO (module:function) in virtual time, from one seed or several; prints a digest for each."""
     chosen = _faults(faults)
     _check(scenario)
+    counted: Counts = Counter()
+    failures = 0
     for number in range(seed, seed + seeds):
         began = time.perf_counter()
         try:
             report = run(scenario, seed=number, faults=chosen, tell=_print if trace else None)
         except Failed as failed:
             click.echo(f"seed {number} failed: {failed}", err=True)
-            sys.exit(1)
+            failures += 1
+            if go_on:
+                continue
+            break
+        counted.update(dict(report.counts))
         click.echo(f"{number} {report.digest}")
         if figures:
             click.echo(_figures(report, time.perf_counter() - began))
+    if tells:
+        click.echo(table(counted))
+    if counts:
+        click.echo(msgspec.json.encode(sorted(counted.items())).decode())
+    sys.exit(1 if failures else 0)
 
 
 def _faults(text: str) -> Faults:

@@ -39,8 +39,12 @@ class Link:
         faults: Faults = NONE,
         trace: Trace | None = None,
         newest: Callable[[], int] | None = None,
+        hit: Callable[[str, str, Request], object] | None = None,
     ) -> None:
-        """`newest` gives the server's newest resourceVersion, without which no read is stale."""
+        """`newest` gives the server's newest resourceVersion, without which no read is stale.
+
+        `hit` is told of every fault: the link's name, the fault's, and the request.
+        """
         self.name = name
         self.faults = faults
         self._inner = inner
@@ -49,6 +53,7 @@ class Link:
         self._time = loop.time
         self._trace = trace or Trace(loop, kept=0)
         self._newest = newest
+        self._hit = hit or _nobody
         self._partitions = Partitions(faults, Random(rng.getrandbits(64)), self._time())
         self._streams: dict[FaultyStream, None] = {}
         self._under_way: dict[asyncio.Task[None], None] = {}
@@ -109,20 +114,27 @@ class Link:
         """Take a request there and its answer back, as well as that goes."""
         self._check(self._cuts, sent=False)
         if self.faults is NONE:
-            return await self._deliver(request, timeout)
-        fault = self.faults.for_request(request, self._rng)
+            return await self._deliver(number, request, timeout)
+        fault = self._fault(request)
         if fault in ("refused", "lost_request", "late", "slow"):
             timeout = await self._go_wrong(fault, number, request, timeout)
-        timeout = await self._pass_partition(timeout)
+        timeout = await self._pass_partition(request, timeout)
         if (refusal := answer(fault, request)) is not None:
             await asyncio.sleep(0)
             if fault == "server_error" and self._rng.random() < 0.5:
-                await self._deliver(request, timeout)
+                await self._deliver(number, request, timeout)
             return refusal
-        response = await self._deliver(request, timeout)
+        response = await self._deliver(number, request, timeout)
         if fault == "lost_response":
             raise ConnectionFailed("connection reset before the answer came", sent=True)
         return response
+
+    def _fault(self, request: Request) -> str:
+        """What goes wrong with this request; empty if nothing does."""
+        fault = self.faults.for_request(request, self._rng)
+        if fault:
+            self._hit(self.name, fault, request)
+        return fault
 
     async def _go_wrong(self, fault: str, number: int, request: Request, timeout: float) -> float:
         """The faults that come before a request arrives; gives the time left if it does."""
@@ -137,9 +149,12 @@ class Link:
         await asyncio.sleep(self._rng.uniform(0.0, timeout))
         raise ConnectionFailed("connection reset", sent=True)
 
-    async def _pass_partition(self, timeout: float) -> float:
+    async def _pass_partition(self, request: Request, timeout: float) -> float:
         seconds = self._partitions.left(self._time())
-        return timeout if seconds <= 0 else await self._spend(seconds, timeout)
+        if seconds <= 0:
+            return timeout
+        self._hit(self.name, "partitions", request)
+        return await self._spend(seconds, timeout)
 
     async def _spend(self, seconds: float, timeout: float) -> float:
         """Wait so long; gives the time left, if there is."""
@@ -150,13 +165,14 @@ class Link:
             raise ConnectionFailed("no answer in time", sent=True)
         return timeout - seconds
 
-    async def _deliver(self, request: Request, timeout: float) -> Response:
+    async def _deliver(self, number: int, request: Request, timeout: float) -> Response:
         cuts = self._cuts
         self._check(cuts, sent=False)
         old = self._stale(request)
         response = None if old is None else await self._at(old, request, timeout)
         if response is None:
-            response = await self._inner.send(request, timeout=timeout)
+            with self._trace.carrying(self.name, number):
+                response = await self._inner.send(request, timeout=timeout)
         self._check(cuts, sent=True)
         return response
 
@@ -167,7 +183,8 @@ class Link:
         async def arrive() -> None:
             await asyncio.sleep(after)
             self._trace.remark(self.name, f"#{number} arrives only now: {request}")
-            with suppress(ConnectionFailed):  # nobody waits for the answer
+            # Nobody waits for the answer.
+            with suppress(ConnectionFailed), self._trace.carrying(self.name, number):
                 await self._inner.send(request, timeout=timeout)
 
         task = asyncio.get_running_loop().create_task(arrive(), name="a late request", context=context_of(None))
@@ -184,7 +201,10 @@ class Link:
         if self._newest is None or self.faults.stale <= 0 or "resourceVersion" not in dict(request.query):
             return None
         old = stale.chosen(request, self._newest(), self.faults.stale_versions, self._rng)
-        return old if old is not None and self._rng.random() < self.faults.stale else None
+        if old is None or self._rng.random() >= self.faults.stale:
+            return None
+        self._hit(self.name, "stale", request)
+        return old
 
     async def _at(self, old: stale.Old, request: Request, timeout: float) -> Response | None:
         """The answer as of then; None if the server does not remember, or had no such object."""
@@ -198,10 +218,10 @@ class Link:
     @asynccontextmanager
     async def _opened(self, number: int, request: Request, timeout: float, silence: float) -> AsyncIterator[Stream]:
         self._check(self._cuts, sent=False)
-        fault = self.faults.for_request(request, self._rng)
+        fault = self._fault(request)
         if fault in ("refused", "lost_request", "late", "lost_response", "slow"):
             timeout = await self._go_wrong(_of_watch(fault), number, request, timeout)
-        timeout = await self._pass_partition(timeout)
+        timeout = await self._pass_partition(request, timeout)
         if (refusal := answer(fault, request)) is not None:
             await asyncio.sleep(0)
             yield Whole(refusal)
@@ -247,9 +267,14 @@ class Link:
             rng=Random(self._rng.getrandbits(64)),
             held=lambda: self._partitions.left(self._time()),
             hear=hear,
+            hit=lambda fault: self._hit(self.name, fault, request),
         )
 
 
 def _of_watch(fault: str) -> str:
     """To open a watch changes nothing, so it is all the same where it was lost."""
     return fault if fault in ("refused", "slow") else "lost_request"
+
+
+def _nobody(_link: str, _fault: str, _request: Request) -> None:
+    return None

@@ -156,15 +156,20 @@ class Process:
         for link in self._links.values():
             link.calm()
 
-    def wrote(self, who: Group, what: str) -> None:
-        """A write of it was carried out just now; told within that write, so its answer has not set out yet."""
+    def wrote(self, who: Group, what: str) -> bool:
+        """A write of it was carried out just now; told within that write, so its answer has not set out yet.
+
+        Whether it crashed of that.
+        """
         if who is not self._group:
-            return  # a life that is over
+            return False  # a life that is over
         self.writes += 1
-        if self.writes == self._crash_at:
-            self.crash(f"crashes after {what}")
-            # Not within its own task: what it starts would be taken for a part of that.
-            self._around.loop.call_soon(self._then, context=context_of(None))
+        if self.writes != self._crash_at:
+            return False
+        self.crash(f"crashes after {what}")
+        # Not within its own task: what it starts would be taken for a part of that.
+        self._around.loop.call_soon(self._then, context=context_of(None))
+        return True
 
     # Inside
 

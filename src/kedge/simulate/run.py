@@ -43,6 +43,7 @@ class Report(Struct, frozen=True):
     writes: int
     turns: int
     steps: int
+    counts: tuple[tuple[tuple[str, ...], int], ...] = ()  # what was worth counting, by name
 
 
 class Failed(Exception):
@@ -80,6 +81,7 @@ def run(scenario: str, *, seed: int, faults: Faults = NONE, tell: Callable[[Entr
         writes=simulation.writes,
         turns=loop.turns,
         steps=loop.steps,
+        counts=tuple(sorted(simulation.counts.items())),
     )
 
 

@@ -15,7 +15,10 @@ from kedge.simulate.faults import Faults, gone
 
 
 class FaultyStream:
-    """One watch. `held` says how many seconds nothing gets through from now on; `hear` is told of every line."""
+    """One watch. `held` says how many seconds nothing gets through from now on.
+
+    `hear` is told of every line, and `hit` of every fault.
+    """
 
     def __init__(
         self,
@@ -28,6 +31,7 @@ class FaultyStream:
         rng: Random,
         held: Callable[[], float],
         hear: Callable[[bytes | None], None],
+        hit: Callable[[str], object],
     ) -> None:
         """`first` comes before what the stream brings; `resumes`: it goes on from a version, which may be forgotten."""
         self._loop = asyncio.get_running_loop()
@@ -38,6 +42,7 @@ class FaultyStream:
         self._rng = rng
         self._held = held
         self._hear = hear
+        self._hit = hit
         self._fate = faults.for_watch(rng)
         if self._fate == "gone" and not resumes:
             self._fate = ""
@@ -59,6 +64,7 @@ class FaultyStream:
 
     async def lines(self) -> AsyncIterator[bytes]:
         if self._fate == "gone":
+            self._hit("gone")
             self._hear(gone())
             yield gone()
             return
@@ -102,6 +108,7 @@ class FaultyStream:
     async def _trouble(self) -> None:
         """The time for it has come, or the connection was cut. Returns if that is an end in good order."""
         self._check()
+        self._hit(self._fate)
         if self._fate == "ended":
             return
         if self._fate == "silent":
@@ -115,6 +122,7 @@ class FaultyStream:
         seconds = max(self._rng.uniform(*self._faults.lag_seconds) if lags else 0.0, self._held())
         if seconds <= 0:
             return
+        self._hit("lagging" if lags else "partitions")
         await self._wait(min(seconds, self._silence))
         if seconds >= self._silence:
             raise ConnectionFailed(f"nothing came for {self._silence:g} s", sent=True)

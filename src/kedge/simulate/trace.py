@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 
 from msgspec import Struct
@@ -44,7 +45,8 @@ class Trace:
         self._time = loop.time
         self._last: deque[Entry] = deque(maxlen=kept)
         self._digest = blake2b(digest_size=16)
-        self._tell = tell
+        self._followers = [tell] if tell is not None else []
+        self._carried: dict[object, tuple[str, int]] = {}  # by task
         self._stopped_at: float | None = None
 
     @property
@@ -64,6 +66,24 @@ class Trace:
     def last(self) -> list[Entry]:
         """The latest entries, oldest first."""
         return list(self._last)
+
+    def follow(self, follower: Callable[[Entry], object]) -> None:
+        """Give each entry to this one, too, as it happens."""
+        self._followers.append(follower)
+
+    @contextmanager
+    def carrying(self, link: str, number: int) -> Iterator[None]:
+        """While inside, what the current task has a server do is done for this request."""
+        task = asyncio.current_task()
+        self._carried[task] = (link, number)
+        try:
+            yield
+        finally:
+            del self._carried[task]
+
+    def carried(self) -> tuple[str, int] | None:
+        """The link and the number of the request that is being carried out; None if a server acts by itself."""
+        return self._carried.get(asyncio.current_task())
 
     def asked(self, link: str, request: Request) -> int:
         """A request leaves; gives its number."""
@@ -109,5 +129,5 @@ class Trace:
 
     def _keep(self, entry: Entry) -> None:
         self._last.append(entry)
-        if self._tell is not None:
-            self._tell(entry)
+        for follower in self._followers:
+            follower(entry)

@@ -16,6 +16,7 @@ scenario is over. The first that does not hold ends the run.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from random import Random
@@ -28,6 +29,7 @@ from kedge.embedded.server import Server
 from kedge.embedded.store import Change
 from kedge.kube.client import Client
 from kedge.kube.limits import Limiter
+from kedge.kube.transport import Request
 from kedge.simulate.chance import Chance
 from kedge.simulate.clock import START, JumpingClock, Jumps, LoopClock
 from kedge.simulate.faults import NONE, Faults
@@ -35,6 +37,7 @@ from kedge.simulate.link import Link
 from kedge.simulate.loop import Loop
 from kedge.simulate.process import Main, Process
 from kedge.simulate.tasks import Task
+from kedge.simulate.tally import what_of
 from kedge.simulate.trace import Trace
 
 Always: TypeAlias = Callable[[str, Kind, Change], str]
@@ -62,6 +65,7 @@ class Simulation:
         self.clock = LoopClock(loop, start)
         self.failure: Broken | None = None
         self.writes = 0  # to all servers
+        self.counts: Counter[tuple[str, ...]] = Counter()  # whatever is worth counting, by name
         self.processes: dict[str, Process] = {}
         self._chance = Chance(seed)
         self._servers: dict[str, Server] = {}
@@ -119,7 +123,18 @@ class Simulation:
     def _link(self, name: str, server: str, faults: Faults, rng: Random) -> Link:
         there = self._servers[server]
         inner = InProcessTransport(there, rng=Random(rng.getrandbits(64)))
-        return Link(name, inner, rng=rng, faults=faults, trace=self.trace, newest=lambda: there.store.number)
+        return Link(
+            name,
+            inner,
+            rng=rng,
+            faults=faults,
+            trace=self.trace,
+            newest=lambda: there.store.number,
+            hit=self._hit,
+        )
+
+    def _hit(self, link: str, fault: str, request: Request) -> None:
+        self.counts["fault", link, fault, what_of(request)] += 1
 
     def new_clock(self, *names: str | int) -> JumpingClock:
         jumps = Jumps(self.faults.clock_jumps, self.faults.clock_seconds)
@@ -183,7 +198,12 @@ class Simulation:
         task = asyncio.current_task(self.loop)
         if isinstance(task, Task) and task.group is not None and task.group.name in self.processes:
             what = f"{change.type} {kind.resource.plural} {change.version.key}"
-            self.processes[task.group.name].wrote(task.group, what)
+            if self.processes[task.group.name].wrote(task.group, what):
+                self._crashed_after(task.group.name, kind, change)
+
+    def _crashed_after(self, process: str, kind: Kind, change: Change) -> None:
+        link, _ = self.trace.carried() or (process, 0)
+        self.counts["fault", link, "crash", f"{change.type} {kind.resource.plural}"] += 1
 
     def _ask_all(self, server: str, kind: Kind, change: Change) -> None:
         for sentence, check in self._always:

@@ -8,14 +8,14 @@ from typing import Any
 
 import yaml
 
+from kedge.api.openapi.builtin import schema_of
+from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
 from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.embedded.builtin.rules import RULES
 from kedge.embedded.kind import Kind
 from kedge.embedded.rules import PLAIN, Rules, Untyped
-from kedge.embedded.schema.builtin import schema_of
 from kedge.embedded.schema.filling import filled
-from kedge.embedded.schema.model import Schema
 from kedge.embedded.schema.reading import read
 from kedge.kube.errors import Cause
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.custom.everything import GOOD, SCHEMA, whole
+from kedge.api.openapi.model import Schema
 from kedge.embedded.custom.defaults import completed
-from kedge.embedded.schema.model import Schema
 
 TEXT = {"type": "string", "default": "x"}
 SCHEMAS: dict[str, dict[str, Any]] = {

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from api.cases import Case, Node, Object, cases, found_at, server_path, walk
+from api.cases import NOTHING_SAID, Case, Node, Object, cases, comes_back, found_at, server_path, walk
 from api.editions import EDITIONS, Edition
 from api.rule_cases import Move, completed, rule_case
 from kedge.embedded.custom import definition
@@ -75,7 +75,7 @@ def try_case(edition: Edition, case: Case) -> Iterator[str]:
             yield f"{what}: not refused by its rule alone: {first.causes}"
     elif first.causes:
         yield f"{what}: refused {case.accepted}: {first.causes}"
-    elif case.word == "default" and found_at(first.obj, case.path) != default_at(edition.root, case.path):
+    elif comes_back(edition.root, case) not in (NOTHING_SAID, found_at(first.obj, case.path)):
         yield f"{what}: came back as {found_at(first.obj, case.path)!r}"
     if case.refused is not None:
         second = offered(edition, case.path, case.refused).causes
@@ -88,10 +88,6 @@ def is_about(case: Case, cause: Cause) -> bool:
     if UNCHECKED in cause.message or cause.message == f"Invalid value: {case.rule}":
         return True
     return cause.field.startswith(place) or cause.message.endswith(f" in {place.removeprefix('status.')}")
-
-
-def default_at(root: Node, path: str) -> Any:
-    return next(node["default"] for place, node in walk(root) if place == path)
 
 
 @every_edition

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.ownership.things import DEPLOYMENT, LATER, MAP, NOW, THING, config_map, leaves, thing
+from kedge.api.openapi.model import Schema
 from kedge.embedded.ownership import fields
 from kedge.embedded.ownership.apply import Application, Outcome, apply
 from kedge.embedded.ownership.compare import applied, compare
@@ -15,7 +16,6 @@ from kedge.embedded.ownership.entries import Entries, Entry
 from kedge.embedded.ownership.lastapplied import ANNOTATION
 from kedge.embedded.ownership.terms import Terms
 from kedge.embedded.ownership.tracking import step, tracked
-from kedge.embedded.schema.model import Schema
 from kedge.embedded.statuses import Refused
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kedge.api.openapi.builtin import schema_of
+from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
 from kedge.embedded.ownership.terms import Terms
-from kedge.embedded.schema.builtin import schema_of
-from kedge.embedded.schema.model import Schema
 
 NOW = "2030-01-01T00:00:00Z"
 LATER = "2030-01-01T00:00:01Z"

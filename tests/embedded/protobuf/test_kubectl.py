@@ -15,12 +15,12 @@ import pytest
 from controlplane.binaries import Binaries
 from embedded.protobuf.sending import PROTOBUF
 from embedded.world import deployment
+from kedge.api.openapi.builtin import schema_of
 from kedge.cli import kubeconfig
 from kedge.embedded.callers import WITHIN, Caller
 from kedge.embedded.certificates import Serving
 from kedge.embedded.door import Door
 from kedge.embedded.protobuf.decoding import decoded
-from kedge.embedded.schema.builtin import schema_of
 from kedge.embedded.schema.reading import read
 from kedge.embedded.server import Server
 from kedge.embedded.watching import Watch

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from controlplane.gotool import go_environment
+from kedge.api.openapi.builtin import DEFINITIONS, named, schema_of
 from kedge.embedded.protobuf.decoding import decoded
 from kedge.embedded.protobuf.messages import MESSAGES
-from kedge.embedded.schema.builtin import DEFINITIONS, named, schema_of
 from kedge.embedded.schema.reading import read
 from openapi import gotypes
 from openapi.writing import wanted

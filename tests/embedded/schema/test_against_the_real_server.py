@@ -15,9 +15,9 @@ import pytest
 from controlplane.cluster import Cluster
 from embedded.schema import merging
 from embedded.schema.sending import at, odd
-from kedge.embedded.schema.builtin import schema_of
+from kedge.api.openapi.builtin import schema_of
+from kedge.api.openapi.model import Schema
 from kedge.embedded.schema.filling import filled
-from kedge.embedded.schema.model import Schema
 from kedge.embedded.schema.reading import read
 from kedge.embedded.server import Server
 from kedge.kube.clock import SystemClock

@@ -7,9 +7,9 @@ import pytest
 
 from controlplane.cluster import Cluster
 from controlplane.gotool import go_environment
+from kedge.api.openapi.builtin import DEFINITIONS, schema_of
 from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.embedded.kind import Kind
-from kedge.embedded.schema.builtin import DEFINITIONS, schema_of
 from openapi import gotypes, writing
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from embedded.schema.sending import deployment
-from kedge.embedded.schema.builtin import schema_of
+from kedge.api.openapi.builtin import schema_of
+from kedge.api.openapi.model import Schema
 from kedge.embedded.schema.filling import filled
-from kedge.embedded.schema.model import Schema
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 
 from embedded.schema.sending import deployment, odd
 from embedded.schema.test_pruning import SCHEMA, pod, widget
+from kedge.api.openapi.builtin import schema_of
 from kedge.api.resource import Resource
 from kedge.embedded import statuses
 from kedge.embedded.schema import intake, strays
-from kedge.embedded.schema.builtin import schema_of
 from kedge.embedded.schema.gotext import go_text
 from kedge.embedded.statuses import Refused
 

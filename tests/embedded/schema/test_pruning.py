@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kedge.api.openapi.model import Schema
 from kedge.embedded.schema.misfits import Misfit
-from kedge.embedded.schema.model import Schema
 from kedge.embedded.schema.pruning import pruned
 
 THING = {"type": "object", "properties": {"k": {"type": "string"}}}

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.schema.sending import MISFITS, ROUND_TRIPS, UNREADABLE, at, deployment, odd
+from kedge.api.openapi.builtin import schema_of
 from kedge.embedded.builtin.kinds import BUILT_IN
-from kedge.embedded.schema.builtin import schema_of
 from kedge.embedded.schema.misfits import Misfit
 from kedge.embedded.schema.reading import read
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from embedded.schema.merging import REFUSALS, ROWS, Row, deployment, looked_up
-from kedge.embedded.schema.builtin import schema_of
+from kedge.api.openapi.builtin import schema_of
 from kedge.embedded.schema.reading import read
 from kedge.embedded.schema.strategic import strategic_merge
 from kedge.embedded.statuses import Refused

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from kedge.api.openapi.model import Raw
 from kedge.embedded.custom.causes import compact, number
 from kedge.embedded.custom.jsonpath import BadPath, path
 from kedge.embedded.rules import Untyped
-from kedge.embedded.schema.model import Raw
 from kedge.embedded.tables.columns import Column
 from kedge.embedded.tables.words import age
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kedge.embedded.schema.model import Schema
+from kedge.api.openapi.model import Schema
 
 
 class _Nothing:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kedge.api.openapi.model import Schema
 from kedge.embedded.custom import causes, defaults, embedding, lists, rules
 from kedge.embedded.custom.correlation import NOTHING
 from kedge.embedded.custom.validating import Shape
@@ -21,7 +22,6 @@ from kedge.embedded.kind import Scale
 from kedge.embedded.naming import is_finalizer
 from kedge.embedded.rules import Untyped
 from kedge.embedded.schema import pruning
-from kedge.embedded.schema.model import Schema
 from kedge.kube.errors import Cause
 
 _MOST_REPLICAS = 2**31 - 1

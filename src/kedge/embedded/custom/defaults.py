@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
-from kedge.embedded.schema.model import Schema
+from kedge.api.openapi.model import Schema
 
 Complete: TypeAlias = Callable[[Any], Any]
 

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from kedge.api.openapi.model import Raw
 from kedge.api.resource import Resource
 from kedge.embedded.custom import causes, formats, versioning
 from kedge.embedded.custom.embedding import label_problems
 from kedge.embedded.naming import name_problems
 from kedge.embedded.rules import Rules, Untyped
-from kedge.embedded.schema.model import Raw
 from kedge.kube.errors import Cause
 
 DEFINITIONS = Resource(

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from kedge.api.openapi.model import Schema
 from kedge.embedded.custom import causes
 from kedge.embedded.naming import is_finalizer, key_problems, name_problems, value_problems
-from kedge.embedded.schema.model import Schema
 from kedge.kube.errors import Cause
 
 KIND_RULE = (

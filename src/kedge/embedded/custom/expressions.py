@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from kedge.api.patterns import BadPattern, compiled
 from kedge.embedded.custom import formats, wire
-from kedge.embedded.custom.patterns import BadPattern, compiled
 from kedge.embedded.custom.types import DYN, CelType
 from kedge.embedded.custom.wire import Message
 

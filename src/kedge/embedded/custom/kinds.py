@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from kedge.api.openapi.model import Raw, Schema
 from kedge.api.resource import Resource
 from kedge.embedded.custom.columns import Columns
 from kedge.embedded.custom.custom import Custom
 from kedge.embedded.kind import Called, Kind, Scale
 from kedge.embedded.rules import Rules, Untyped
-from kedge.embedded.schema.model import Raw, Schema
 from kedge.embedded.tables.columns import Column
 from kedge.kube.errors import Cause
 

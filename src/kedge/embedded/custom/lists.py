@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kedge.api.openapi.model import Schema
 from kedge.embedded.custom import causes
-from kedge.embedded.schema.model import Schema
 from kedge.kube.errors import Cause
 
 

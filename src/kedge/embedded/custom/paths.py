@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from kedge.embedded.schema.model import Schema
+from kedge.api.openapi.model import Schema
 
 _STEP = re.compile(r"\.(?P<name>[^.\[\]']+)|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]")
 _ESCAPE = re.compile(r"\\(.)")

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from kedge.api.openapi.model import Raw, Schema
 from kedge.embedded.custom import causes, types
 from kedge.embedded.custom.cel import BadExpression, Failed, Program, compiled
 from kedge.embedded.custom.correlation import NOTHING, item, member, unchanged
 from kedge.embedded.custom.paths import PathError, below
-from kedge.embedded.schema.model import Raw, Schema
 from kedge.kube.errors import Cause
 
 Kept: TypeAlias = Callable[[], bool]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kedge.api.openapi.model import Raw, Schema
+from kedge.api.patterns import compiled
 from kedge.embedded.custom import causes, formats
 from kedge.embedded.custom.correlation import identical
 from kedge.embedded.custom.findings import FINE, Check, Finding, misfit, of_all, wrong
-from kedge.embedded.custom.patterns import compiled
-from kedge.embedded.schema.model import Raw, Schema
 
 SMALLEST, BIGGEST = -(2**63), 2**63 - 1
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (SMALLEST, BIGGEST), "": (SMALLEST, BIGGEST)}

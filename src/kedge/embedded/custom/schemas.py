@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kedge.api.openapi.model import Raw, Schema
 from kedge.embedded.custom import causes, embedding, rules, structural
 from kedge.embedded.custom.correlation import identical
 from kedge.embedded.custom.paths import PathError, below
 from kedge.embedded.custom.validating import Shape
 from kedge.embedded.schema import pruning
-from kedge.embedded.schema.model import Raw, Schema
 from kedge.kube.errors import Cause
 
 _TYPES = ["array", "boolean", "integer", "number", "object", "string"]

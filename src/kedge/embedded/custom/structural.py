@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kedge.api.openapi.model import Raw
+from kedge.api.patterns import BadPattern, compiled
 from kedge.embedded.custom import causes
-from kedge.embedded.custom.patterns import BadPattern, compiled
-from kedge.embedded.schema.model import Raw
 from kedge.kube.errors import Cause
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from kedge.api.openapi.model import Schema
 from kedge.embedded.custom.causes import compact
 from kedge.embedded.custom.correlation import NOTHING, item, member
-from kedge.embedded.schema.model import Schema
 
 Convert: TypeAlias = Callable[[Any], Any]
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kedge.api.openapi.model import Raw, Schema
 from kedge.embedded.custom import alternatives, causes, formats, scalars
 from kedge.embedded.custom.correlation import NOTHING, item, member, unchanged
 from kedge.embedded.custom.findings import FINE, Check, Finding, located, under, wrong
 from kedge.embedded.custom.scalars import BIGGEST, SMALLEST
-from kedge.embedded.schema.model import Raw, Schema
 from kedge.kube.errors import Cause
 
 _PYTHON: Mapping[str, tuple[type, ...]] = {

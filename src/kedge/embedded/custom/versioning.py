@@ -11,10 +11,10 @@ from functools import lru_cache
 
 import msgspec
 
+from kedge.api.openapi.model import Raw, Schema
 from kedge.embedded.custom import causes, schemas
 from kedge.embedded.custom.embedding import label_problems
 from kedge.embedded.custom.paths import PathError, below
-from kedge.embedded.schema.model import Raw, Schema
 from kedge.kube.errors import Cause
 
 _COLUMN_TYPES = ["boolean", "date", "integer", "number", "string"]

@@ -30,8 +30,9 @@ _CALLER = Caller("system:serviceaccount:kube-system:generic-garbage-collector", 
 Where: TypeAlias = tuple[str, str, str]  # group, plural, key
 
 
-class _Owner(Struct):
+class _Owner(Struct, rename="camel"):
     uid: str
+    block_owner_deletion: bool = False
 
 
 class _Metadata(Struct, rename="camel"):
@@ -54,6 +55,7 @@ class _Known(Struct, frozen=True):
     kind: Kind
     uid: str
     owners: tuple[str, ...]
+    held: tuple[str, ...] = ()  # of its owners, those that wait for it when they are to go
 
 
 class Collector:
@@ -84,18 +86,24 @@ class Collector:
         known = self._forget(where)
         for dependent in self._dependents.get(known.uid, ()):
             self._errands.add(dependent)
-        for owner in known.owners:  # it may have waited for this one
+        self._let_go(known.owners)
+
+    def _let_go(self, owners: Iterable[str]) -> None:
+        """Look at owners that may have waited for an object."""
+        for owner in owners:
             if place := self._places.get(owner):
                 self._errands.add(place)
 
     def _learn(self, kind: Kind, version: Version) -> None:
         where, metadata = _where(kind, version.key), _glance(version.body).metadata
         owners = tuple(owner.uid for owner in metadata.owner_references)
+        held = tuple(owner.uid for owner in metadata.owner_references if owner.block_owner_deletion)
         before = self._known.get(where)
-        if before is None or before.owners != owners:
+        if before is None or (before.owners, before.held) != (owners, held):
             if before is not None:
                 self._forget(where)
-            self._remember(where, _Known(kind, metadata.uid, owners))
+                self._let_go(before.held)
+            self._remember(where, _Known(kind, metadata.uid, owners, held))
             if owners:
                 self._errands.add(where)
         if metadata.deletion_timestamp and {FOREGROUND, ORPHAN}.intersection(metadata.finalizers):

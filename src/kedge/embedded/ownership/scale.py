@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kedge.api.openapi.builtin import schema_of
 from kedge.api.resource import Resource
 from kedge.embedded.ownership import entries as lists
 from kedge.embedded.ownership import fields
@@ -17,7 +18,6 @@ from kedge.embedded.ownership.fields import Fields, difference, intersection
 from kedge.embedded.ownership.owners import Applied, Owners
 from kedge.embedded.ownership.terms import Terms, Untyped
 from kedge.embedded.ownership.tracking import step, tracked
-from kedge.embedded.schema.builtin import schema_of
 
 REPLICAS = ("f:spec", "f:replicas")  # where most kinds say how many
 SCALE = Terms(Resource("autoscaling", "v1", "Scale", "scales"), schema_of("autoscaling", "v1", "Scale"), status=False)

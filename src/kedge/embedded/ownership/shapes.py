@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from kedge.api.openapi.model import Schema
 from kedge.embedded.ownership import fields
 from kedge.embedded.ownership.fields import Fields
-from kedge.embedded.schema.model import Schema
 
 Json: TypeAlias = Any
 Form: TypeAlias = Literal["map", "list", "scalar"]

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
 from kedge.embedded.ownership import fields, shapes
 from kedge.embedded.ownership.compare import Comparison, compare
@@ -19,7 +20,6 @@ from kedge.embedded.ownership.merge import merged
 from kedge.embedded.ownership.resets import resets
 from kedge.embedded.ownership.shapes import Shape
 from kedge.embedded.patching import merge_patch
-from kedge.embedded.schema.model import Schema
 
 Untyped: TypeAlias = dict[str, Any]
 

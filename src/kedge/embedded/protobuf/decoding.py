@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from kedge.api.openapi.builtin import schema_of
 from kedge.embedded.protobuf.messages import ENVELOPE, MESSAGES, read_message
 from kedge.embedded.protobuf.wire import Malformed
-from kedge.embedded.schema.builtin import schema_of
 
 __all__ = ["Envelope", "Malformed", "content", "decoded", "delete_options", "opened"]
 

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from kedge.api.openapi.builtin import named
 from kedge.embedded.protobuf.wire import Malformed
-from kedge.embedded.schema.builtin import named
 from kedge.embedded.schema.reading import read
 
 Json: TypeAlias = Any

@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from kedge.api.openapi.builtin import DEFINITIONS
 from kedge.embedded.kind import Kind
-from kedge.embedded.schema.builtin import DEFINITIONS
 from kedge.embedded.schema.operations import Served, paths_of
 from kedge.kube.transport import JSON, Response
 

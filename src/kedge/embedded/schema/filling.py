@@ -13,8 +13,8 @@ from functools import cache
 from operator import is_
 from typing import Any, TypeAlias
 
-from kedge.embedded.schema.builtin import named
-from kedge.embedded.schema.model import Schema
+from kedge.api.openapi.builtin import named
+from kedge.api.openapi.model import Schema
 from kedge.embedded.schema.reading import MICRO_TIME, QUANTITY, TIME
 
 Json: TypeAlias = Any

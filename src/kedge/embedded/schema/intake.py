@@ -16,11 +16,11 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 from msgspec import Struct
 
+from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
 from kedge.embedded.schema import pruning, reading, strays
 from kedge.embedded.schema.gotext import go_text
 from kedge.embedded.schema.misfits import Misfit
-from kedge.embedded.schema.model import Schema
 from kedge.embedded.statuses import Refused, bad_request, invalid, invalid_options, unsupported, wrong
 
 Json: TypeAlias = Any

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kedge.embedded.schema.model import Schema
+from kedge.api.openapi.model import Schema
 
 _IN_JSON = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
 IN_GO = {str: "string", bool: "bool", int: "int64", float: "float64", dict: "map", list: "slice"}

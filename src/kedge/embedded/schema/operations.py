@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
 from kedge.embedded.kind import Kind
-from kedge.embedded.schema.model import Schema
 
 Node: TypeAlias = dict[str, Any]
 

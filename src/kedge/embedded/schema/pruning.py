@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from kedge.api.openapi.builtin import named
+from kedge.api.openapi.model import Schema
 from kedge.embedded.schema import reading
-from kedge.embedded.schema.builtin import named
 from kedge.embedded.schema.misfits import Misfit
-from kedge.embedded.schema.model import Schema
 from kedge.embedded.schema.reading import Reading
 
 Json: TypeAlias = Any

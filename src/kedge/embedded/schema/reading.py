@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from kedge.api.openapi.model import Schema
 from kedge.embedded.schema import scalars
 from kedge.embedded.schema.misfits import IN_GO, Misfit, go_type_of, misfit_of
-from kedge.embedded.schema.model import Schema
 
 __all__ = ["MICRO_TIME", "QUANTITY", "TIME", "Misfit", "Reading", "read"]
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from operator import is_
 from typing import Any, TypeAlias
 
+from kedge.api.openapi.model import ANY, Schema
+from kedge.api.openapi.ordering import in_both_orders, place
 from kedge.embedded.schema.gotext import go_text
-from kedge.embedded.schema.model import ANY, Schema
-from kedge.embedded.schema.ordering import in_both_orders, place
 from kedge.embedded.statuses import Refused, bad_request, internal
 
 Json: TypeAlias = Any

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from kedge.embedded.schema.model import Schema
+from kedge.api.openapi.model import Schema
 from kedge.embedded.schema.pruning import OBJECT_META, embedded
 
 Json: TypeAlias = Any

@@ -12,10 +12,10 @@ from kedge.embedded.workloads import deployment_revisions, deployment_status, ow
 from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet
 from kedge.embedded.workloads.deployment_step import Observed, Step, step
 from kedge.embedded.workloads.kinds import Pod
-from kedge.embedded.workloads.view import MANAGER, View, difference
+from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Status
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
+from kedge.kube.patches import MergePatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change

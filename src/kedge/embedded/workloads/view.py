@@ -22,7 +22,7 @@ from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.events import Recorder
-from kedge.kube.patches import MergePatch
+from kedge.kube.patches import MergePatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source, owner_of
 from kedge.kube.store import Index
@@ -133,16 +133,6 @@ class View:
             manager=MANAGER,
         )
         return True
-
-
-def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes new of old. Lists are replaced whole."""
-    changed = {name: _change(old.get(name), value) for name, value in new.items() if old.get(name) != value}
-    return changed | {name: None for name in old if name not in new}
-
-
-def _change(old: Any, new: Any) -> Any:
-    return difference(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new
 
 
 def _by_node(pod: Pod) -> Iterable[str]:

@@ -1,55 +1,41 @@
 """Story: where a placement stands, cluster by cluster and object by object, each with the reason.
 
-    story = tell(placement, bindings, works)
+    story = tell(placement, bindings, works, snapshots)
 
-Everything is read from what the fleet's objects say of themselves; nothing is judged anew here.
+Everything is read from what the fleet's objects say of themselves; nothing is judged anew here. From the placement
+alone the same is told, but for what its clusters still have of an earlier revision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 
 from msgspec import Struct
 
 from kedge.api.binding import BindingState
-from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, find_condition
-from kedge.api.fleet import PARENT_BINDING, PAUSED, PINNED
+from kedge.api.condition import FALSE, TRUE, Condition, find_condition
+from kedge.api.fleet import PAUSED, PINNED
+from kedge.api.meta import ObjectMeta
 from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import (
     APPLIED,
     AVAILABLE,
     DIFF_REPORTED,
-    MANIFEST_NOT_TRACKABLE,
     OVERRIDDEN,
     ROLLOUT_STARTED,
     SCHEDULED,
     WORK_SYNCHRONIZED,
 )
+from kedge.api.rollout import RolloutStrategyType
 from kedge.api.twins import Binding, Placement
-from kedge.api.work import ManifestCondition, Work
+from kedge.api.work import Work
+from kedge.plan.revisions import newest_resources, resource_index
+from kedge.plan.rolling.readiness import current
+from kedge.plan.telling.state import State, state_of
+from kedge.plan.telling.things import Thing, things_by_binding
+from kedge.plan.telling.words import counted, natural
 
 _STEPS = (ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE)
-
-
-class State(StrEnum):
-    """Where something stands."""
-
-    available = "available"
-    moving = "moving"
-    waiting = "waiting"
-    failed = "failed"
-    unknown = "unknown"
-    leaving = "leaving"
-    paused = "paused"
-
-
-class Thing(Struct, frozen=True):
-    """One placed object on one cluster."""
-
-    what: str
-    state: State
-    why: str = ""
 
 
 class Place(Struct, frozen=True):
@@ -58,7 +44,9 @@ class Place(Struct, frozen=True):
     cluster: str
     state: State
     index: str = ""
-    """The number of the resources it has, or is getting."""
+    """The revision it has, or is getting; empty if that is none, or not known."""
+    is_up: bool = False
+    """Whether what it has is available, whichever revision that is."""
     why: str = ""
     things: tuple[Thing, ...] = ()
 
@@ -72,19 +60,37 @@ class Story(Struct, frozen=True):
     state: State
     why: str
     index: str
-    """The number of the resources its status speaks of."""
+    """The revision that is rolled out."""
     places: tuple[Place, ...] = ()
     unpicked: tuple[str, ...] = ()
     """Why further clusters were not picked."""
     pinned: str = ""
+    """The revision it is held at, if it was rolled back."""
+    is_paused: bool = False
 
     @property
-    def available(self) -> int:
+    def done(self) -> int:
+        """How many clusters have the revision that is rolled out, and have it available."""
         return sum(place.state is State.available for place in self.places)
 
     @property
+    def updated(self) -> int:
+        """How many clusters have that revision, or are getting it."""
+        return sum(bool(self.index) and place.index == self.index for place in self._wanted)
+
+    @property
+    def up(self) -> int:
+        """How many clusters have something available, whichever revision."""
+        return sum(place.is_up for place in self._wanted)
+
+    @property
     def wanted(self) -> int:
-        return sum(place.state is not State.leaving for place in self.places) + len(self.unpicked)
+        """How many clusters are to have it."""
+        return len(self._wanted) + len(self.unpicked)
+
+    @property
+    def _wanted(self) -> list[Place]:
+        return [place for place in self.places if place.state is not State.leaving]
 
     @property
     def is_done(self) -> bool:
@@ -92,19 +98,21 @@ class Story(Struct, frozen=True):
         return self.state is State.available
 
 
-def tell(placement: Placement, bindings: Sequence[Binding] = (), works: Iterable[Work] = ()) -> Story:
-    """The story of a placement, from its status, its bindings and its Works."""
-    statuses = [status for status in placement.status.placement_statuses if status.cluster_name]
-    things = _things_by_binding(works)
+def tell(
+    placement: Placement,
+    bindings: Sequence[Binding] = (),
+    works: Iterable[Work] = (),
+    snapshots: Sequence[ObjectMeta] = (),
+) -> Story:
+    """The story of a placement, from its status, its bindings, its Works and the metadata of its snapshots."""
+    indexes = {meta.name: str(resource_index(meta)) for meta in snapshots}
+    things = things_by_binding(works)
     by_cluster = {binding.spec.target_cluster: binding for binding in bindings if _is_wanted(binding)}
-    places = [_place(status, things, by_cluster.get(status.cluster_name)) for status in statuses]
-    leaving = [_leaving(binding) for binding in bindings if not _is_wanted(binding)]
-    unpicked = [
-        find_message(status.conditions, SCHEDULED)
-        for status in placement.status.placement_statuses
-        if not status.cluster_name
-    ]
-    state, why = _whole(placement, places, leaving)
+    statuses = placement.status.placement_statuses
+    named = [status for status in statuses if status.cluster_name]
+    places = [_place(status, by_cluster.get(status.cluster_name), things, indexes) for status in named]
+    leaving = [_leaving(binding, indexes) for binding in bindings if not _is_wanted(binding)]
+    state, why = _whole(placement, places, leaving, _wanted_index(placement, snapshots))
     return Story(
         kind=placement.resource.kind,
         namespace=placement.metadata.namespace,
@@ -112,9 +120,10 @@ def tell(placement: Placement, bindings: Sequence[Binding] = (), works: Iterable
         state=state,
         why=why,
         index=placement.status.observed_resource_index or "",
-        places=tuple(sorted((*places, *leaving), key=lambda place: place.cluster)),
-        unpicked=tuple(unpicked),
+        places=tuple(sorted((*places, *leaving), key=lambda place: natural(place.cluster))),
+        unpicked=tuple(find_message(status.conditions, SCHEDULED) for status in statuses if not status.cluster_name),
         pinned=placement.metadata.annotations.get(PINNED, ""),
+        is_paused=placement.metadata.annotations.get(PAUSED) == "true",
     )
 
 
@@ -122,84 +131,102 @@ def _is_wanted(binding: Binding) -> bool:
     return binding.metadata.deletion_timestamp is None and binding.spec.state != BindingState.unscheduled
 
 
-def _whole(placement: Placement, places: Sequence[Place], leaving: Sequence[Place]) -> tuple[State, str]:
-    prefix, generation = placement.resource.kind, placement.metadata.generation
-    conditions = placement.status.conditions
+def _wanted_index(placement: Placement, snapshots: Sequence[ObjectMeta]) -> str | None:
+    """The revision that is to be rolled out; None if that cannot be known, or staged runs decide it."""
+    strategy = placement.spec.strategy
+    if strategy is not None and strategy.type is RolloutStrategyType.external:
+        return None
+    newest = newest_resources(snapshots)
+    return placement.metadata.annotations.get(PINNED) or (str(resource_index(newest)) if newest is not None else None)
+
+
+# The whole
+
+
+def _whole(
+    placement: Placement, places: Sequence[Place], leaving: Sequence[Place], wanted: str | None
+) -> tuple[State, str]:
+    prefix, conditions = placement.resource.kind, placement.status.conditions
     if placement.metadata.deletion_timestamp is not None:
-        return State.leaving, f"being deleted; {len(places) + len(leaving)} clusters still have resources"
+        return State.leaving, f"it is being deleted: {_still(len(places) + len(leaving), 'has resources')}"
     if not conditions:
         return State.moving, "the hub has not looked at it yet"
-    stale = next((one for one in conditions if one.observed_generation != generation), None)
     stopped = next((one for one in conditions if one.status != TRUE), None)
-    if placement.metadata.annotations.get(PAUSED) == "true" and (stopped or stale):
-        return State.paused, "paused: `kedge resume` lets it go on"
-    if stale is not None:
-        return State.moving, "it was changed, and the hub has not caught up yet"
+    behind = _behind(placement, wanted)
+    if placement.metadata.annotations.get(PAUSED) == "true" and (stopped or behind):
+        return State.paused, "it is paused: `kedge resume` lets it go on"
+    if behind and (stopped is None or not stopped.type.endswith((SCHEDULED, ROLLOUT_STARTED))):
+        return State.moving, behind
     if stopped is not None:
-        return _state_of(stopped, prefix), stopped.message
+        return state_of(stopped, prefix), stopped.message
     if leaving:
-        return State.moving, f"{len(leaving)} clusters are still being cleared"
+        return State.moving, _still(len(leaving), "has to be cleared")
     return State.available, find_message(conditions, f"{prefix}{AVAILABLE}")
 
 
-def _state_of(stopped: Condition, prefix: str = "") -> State:
-    """Where something stands whose first condition that does not hold is this one."""
-    step = stopped.type.removeprefix(prefix)
-    if stopped.status == UNKNOWN:
-        return State.unknown if step == AVAILABLE else State.moving
-    if step in (SCHEDULED, ROLLOUT_STARTED):
-        return State.waiting
-    if step == AVAILABLE or stopped.reason.endswith(("InProgress", "Pending", "NotSynchronizedYet")):
-        return State.moving
-    return State.failed
+def _behind(placement: Placement, wanted: str | None) -> str:
+    """What its status does not speak of yet; empty if it speaks of what is."""
+    generation, status = placement.metadata.generation, placement.status
+    if any(one.observed_generation != generation for one in status.conditions):
+        return "it was changed, and the hub has not caught up yet"
+    if wanted is not None and status.observed_resource_index != wanted:
+        return f"revision {wanted} is next, and the hub has not caught up yet"
+    return ""
 
 
-def _place(status: ClusterPlacementStatus, things: Mapping[str, tuple[Thing, ...]], binding: Binding | None) -> Place:
-    stopped = next((one for one in status.conditions if one.type in _STEPS and one.status != TRUE), None)
-    last = find_condition(status.conditions, AVAILABLE) or find_condition(status.conditions, DIFF_REPORTED)
-    if stopped is not None:
-        state, why = _state_of(stopped), stopped.message
-    elif last is not None:
-        state, why = State.available, last.message if last.status == TRUE else ""
-    else:
-        state, why = State.moving, "nothing has been reported yet"
+def _still(clusters: int, does: str) -> str:
+    words = does if clusters == 1 else does.replace("has", "have", 1)
+    return f"{counted(clusters, 'cluster')} still {words}"
+
+
+# One cluster
+
+
+def _place(
+    status: ClusterPlacementStatus,
+    binding: Binding | None,
+    things: Mapping[str, tuple[Thing, ...]],
+    indexes: Mapping[str, str],
+) -> Place:
+    state, why = _where(status)
     if status.failed_placements and state is not State.waiting:
         why = status.failed_placements[0].condition.message or why
+    if binding is None:
+        index = "" if state is State.waiting else status.observed_resource_index or ""
+        return Place(status.cluster_name, state, index, is_up=state is State.available, why=why)
     return Place(
         cluster=status.cluster_name,
         state=state,
-        index=status.observed_resource_index or "",
+        index=indexes.get(binding.spec.resource_snapshot_name, ""),
+        is_up=state is not State.unknown and _is_available(binding),
         why=why,
-        things=things.get(binding.metadata.name, ()) if binding is not None else (),
+        things=things.get(binding.metadata.name, ()),
     )
 
 
-def _leaving(binding: Binding) -> Place:
-    waits = find_condition(binding.status.conditions, ROLLOUT_STARTED)
+def _where(status: ClusterPlacementStatus) -> tuple[State, str]:
+    stopped = next((one for one in status.conditions if one.type in _STEPS and one.status != TRUE), None)
+    if stopped is not None:
+        return state_of(stopped), stopped.message.removeprefix(f"{status.cluster_name} waits: ")
+    last = find_condition(status.conditions, AVAILABLE) or find_condition(status.conditions, DIFF_REPORTED)
+    if last is None:
+        return State.moving, "nothing has been reported yet"
+    return State.available, last.message if last.status == TRUE else ""
+
+
+def _is_available(binding: Binding) -> bool:
+    return any(one.type in (AVAILABLE, DIFF_REPORTED) and one.status == TRUE for one in current(binding))
+
+
+def _leaving(binding: Binding, indexes: Mapping[str, str]) -> Place:
+    cluster, waits = binding.spec.target_cluster, find_condition(binding.status.conditions, ROLLOUT_STARTED)
     if binding.metadata.deletion_timestamp is not None:
         why = "what was placed is being removed"
     else:
-        why = waits.message if waits is not None and waits.status == FALSE else "is no longer picked"
-    return Place(cluster=binding.spec.target_cluster, state=State.leaving, why=why)
-
-
-def _things_by_binding(works: Iterable[Work]) -> dict[str, tuple[Thing, ...]]:
-    found: dict[str, tuple[Thing, ...]] = {}
-    for work in sorted(works, key=lambda one: one.metadata.name):
-        binding = work.metadata.labels.get(PARENT_BINDING, "")
-        found[binding] = (*found.get(binding, ()), *map(_thing, work.status.manifest_conditions))
-    return found
-
-
-def _thing(one: ManifestCondition) -> Thing:
-    applied, available = find_condition(one.conditions, APPLIED), find_condition(one.conditions, AVAILABLE)
-    about = one.identifier
-    what = f"{about.kind} {about.namespace}/{about.name}" if about.namespace else f"{about.kind} {about.name}"
-    if applied is None or applied.status != TRUE:
-        return Thing(what, State.failed if applied else State.moving, applied.message if applied else "")
-    if available is None or available.status != TRUE:
-        return Thing(what, State.moving, available.message if available else "")
-    return Thing(what, State.available, "cannot be tracked" if available.reason == MANIFEST_NOT_TRACKABLE else "")
+        said = waits.message if waits is not None and waits.status == FALSE else "it is no longer picked"
+        why = said.removeprefix(f"{cluster} waits to be removed: ")
+    index = indexes.get(binding.spec.resource_snapshot_name, "")
+    return Place(cluster=cluster, state=State.leaving, index=index, is_up=_is_available(binding), why=why)
 
 
 def find_message(conditions: Iterable[Condition], type_: str) -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from kedge.embedded.schema.model import Raw, Schema
+from kedge.api.openapi.model import Raw, Schema
 
-_FILE = Path(__file__).parents[1] / "builtin" / "definitions.json"
+_FILE = Path(__file__).with_name("definitions.json")
 _ELSEWHERE = {
     "apiextensions.k8s.io": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
     "apiregistration.k8s.io": "io.k8s.kube-aggregator.pkg.apis.apiregistration",

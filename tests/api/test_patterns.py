@@ -2,7 +2,7 @@
 
 import pytest
 
-from kedge.embedded.custom.patterns import BadPattern, compiled
+from kedge.api.patterns import BadPattern, compiled
 
 
 @pytest.mark.parametrize(

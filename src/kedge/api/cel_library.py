@@ -14,9 +14,10 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
+
+from kedge.api.patterns import compiled
 from kedge.api.quantity import Quantity
-from kedge.embedded.custom.causes import compact
-from kedge.embedded.custom.patterns import compiled
 
 _NO_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 Row = tuple[str, bool, Sequence[str], str, Callable[..., Any]]  # name, is a method, parameters, result, what it does
@@ -68,9 +69,9 @@ def _flatten(values: Sequence[Any]) -> list[Any]:
 
 
 def _distinct(values: Sequence[Any]) -> list[Any]:
-    seen: dict[str, Any] = {}
+    seen: dict[bytes, Any] = {}
     for one in values:
-        seen.setdefault(compact(one), one)
+        seen.setdefault(msgspec.json.encode(one, order="deterministic"), one)
     return list(seen.values())
 
 

@@ -1,0 +1,60 @@
+"""Release: what is placed, as users write it: a namespace, a Deployment in it, and the placement of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Body = dict[str, Any]
+
+SHOP = "shop"
+WEB = "web"
+REPLICAS = 2
+
+
+def namespace(name: str = SHOP) -> Body:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def image(number: int) -> str:
+    return f"registry.example/shop/web:{number}"
+
+
+def deployment(number: int, *, ready_after: str | None = None, where: str = SHOP) -> Body:
+    """All its pods are replaced at once, so that a rollout takes as long as one pod needs to become ready."""
+    selected = {"app": WEB}
+    annotations = {} if ready_after is None else {"kedge.dev/ready-after": ready_after}
+    pod = {"containers": [{"name": WEB, "image": image(number)}], "terminationGracePeriodSeconds": 0}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": WEB, "namespace": where},
+        "spec": {
+            "replicas": REPLICAS,
+            "selector": {"matchLabels": selected},
+            "strategy": {"rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}},
+            "template": {"metadata": {"labels": selected, "annotations": annotations}, "spec": pod},
+        },
+    }
+
+
+def placement(name: str, where: str = SHOP, *, max_unavailable: str = "20%") -> Body:
+    """On every cluster there is."""
+    return {
+        "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+        "kind": "ClusterResourcePlacement",
+        "metadata": {"name": name},
+        "spec": {
+            "resourceSelectors": [{"group": "", "version": "v1", "kind": "Namespace", "name": where}],
+            "policy": {"placementType": "PickAll"},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": max_unavailable}},
+        },
+    }
+
+
+def runs(found: Body, number: int) -> bool:
+    """Whether a member's Deployment runs this image everywhere, and nothing else."""
+    status, spec = found.get("status", {}), found["spec"]
+    counts = [status.get(field) for field in ("replicas", "updatedReplicas", "availableReplicas")]
+    is_observed = status.get("observedGeneration") == found["metadata"]["generation"]
+    has_image = spec["template"]["spec"]["containers"][0]["image"] == image(number)
+    return has_image and is_observed and counts == [spec["replicas"]] * 3

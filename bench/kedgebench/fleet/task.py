@@ -1,0 +1,33 @@
+"""Task: the process in which one thing of the third part is measured.
+
+    python -m kedgebench.fleet.task NAME '{"argument": 1}'
+
+Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import uvloop
+
+from kedgebench.fleet import placing
+
+TASKS: dict[str, Callable[..., Any]] = {
+    "placing": placing.whole,
+    "shares": placing.by_role,
+}
+
+
+def main() -> None:
+    name, arguments = sys.argv[1], json.loads(sys.argv[2])
+    found = TASKS[name](**arguments)
+    print(json.dumps(uvloop.run(found) if inspect.iscoroutine(found) else found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""`kedge install`: prints what a role needs in its cluster, for kubectl apply -f -: no more, and no less."""
+
+from __future__ import annotations
+
+import click
+
+from kedge import __version__
+
+_IMAGE = click.option("--image", default=f"kedge:{__version__}", show_default=True, help="The image to run.")
+_REPLICAS = click.option("--replicas", type=click.IntRange(1, 9), default=2, show_default=True,
+                         help="How many processes; one of them acts.")  # fmt: skip
+_DIALECT = click.option("--dialect", type=click.Choice(["seed", "kubefleet"]), default="seed", show_default=True,
+                        help="As for `kedge hub`: the CRDs differ, too.")  # fmt: skip
+
+
+@click.group()
+def install() -> None:
+    """Print the manifests of a role, for kubectl apply -f -."""
+
+
+@install.command()
+@_DIALECT
+@_IMAGE
+@_REPLICAS
+def hub(dialect: str, image: str, replicas: int) -> None:
+    """Print what makes a cluster a hub: CRDs, RBAC, and a Deployment that runs `kedge hub`."""
+    import sys
+
+    from kedge.api.crds import print_yaml
+    from kedge.api.dialect import Dialect
+    from kedge.cli import manifests
+
+    print_yaml(manifests.hub(Dialect(dialect), image, replicas), sys.stdout)
+
+
+@install.command()
+@click.argument("name")
+@_IMAGE
+@click.option("--grant-any", is_flag=True,
+              help="Let it place Roles that allow more than it may do itself (escalate, bind).")  # fmt: skip
+def member(name: str, image: str, grant_any: bool) -> None:
+    """Print what makes a cluster the member NAME: a CRD, RBAC, and a Deployment that runs `kedge member`.
+
+    It finds the hub by a kubeconfig in the Secret kedge-hub: `kedge join NAME` says how to make one.
+    """
+    import sys
+
+    from kedge.api.crds import print_yaml
+    from kedge.cli import manifests
+
+    print_yaml(manifests.member(name, image, grant_any=grant_any), sys.stdout)

@@ -1,0 +1,131 @@
+"""Manifests: what a role needs in its cluster, as plain data.
+
+Pods run as nobody in particular, with nothing writable and no capabilities; rights are `kedge.rights`, bound to a
+service account of the role's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+from msgspec import to_builtins
+
+from kedge import rights
+from kedge.api.crd import crd
+from kedge.api.crds import crds
+from kedge.api.dialect import Dialect
+from kedge.api.fleet import SYSTEM_NAMESPACE
+from kedge.api.rbac import GROUP as RBAC
+from kedge.api.rbac import PolicyRule
+from kedge.api.work import AppliedWork
+
+Manifest: TypeAlias = dict[str, Any]
+
+HUB: Final = "kedge-hub"
+MEMBER: Final = "kedge-member"
+HUB_SECRET: Final = "kedge-hub"  # noqa: S105  # its name
+_PORT: Final = 8081
+_HUB_FILE: Final = "/etc/kedge/hub"
+
+
+def hub(dialect: Dialect, image: str, replicas: int) -> list[Manifest]:
+    """What makes a cluster a hub."""
+    command = ["hub", f"--dialect={dialect.value}", f"--health=:{_PORT}"]
+    own = [definition for definition in crds(dialect) if definition["metadata"]["name"] != str(AppliedWork.resource)]
+    return [
+        _namespace(),
+        *own,
+        _account(HUB),
+        *_may_everywhere(HUB, (*rights.HUB, *rights.REPORT_BACK)),
+        *_may_at_home(HUB, rights.LEADING),
+        _deployment(HUB, image, command, replicas),
+    ]
+
+
+def member(name: str, image: str, *, grant_any: bool = False) -> list[Manifest]:
+    """What makes a cluster the member of this name."""
+    command = ["member", f"--hub-kubeconfig={_HUB_FILE}/kubeconfig", f"--member={name}", f"--health=:{_PORT}"]
+    allowed = (*rights.MEMBER, *rights.GRANT_ANY) if grant_any else rights.MEMBER
+    return [
+        _namespace(),
+        crd(AppliedWork),
+        _account(MEMBER),
+        *_may_everywhere(MEMBER, allowed),
+        _deployment(MEMBER, image, command, 1, secret=HUB_SECRET),
+    ]
+
+
+def _namespace() -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
+
+
+def _account(name: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _at_home(name)}
+
+
+def _may_everywhere(name: str, rules: Sequence[PolicyRule]) -> tuple[Manifest, Manifest]:
+    meta = {"name": name}
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": to_builtins(rules)}
+    return role, _bound("ClusterRole", name, meta)
+
+
+def _may_at_home(name: str, rules: Sequence[PolicyRule]) -> tuple[Manifest, Manifest]:
+    meta = _at_home(name)
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": meta, "rules": to_builtins(rules)}
+    return role, _bound("Role", name, meta)
+
+
+def _bound(kind: str, name: str, meta: Manifest) -> Manifest:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": meta,
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": SYSTEM_NAMESPACE}],
+    }
+
+
+def _at_home(name: str) -> Manifest:
+    return {"name": name, "namespace": SYSTEM_NAMESPACE}
+
+
+def _deployment(name: str, image: str, command: list[str], replicas: int, *, secret: str = "") -> Manifest:
+    labels = {"app.kubernetes.io/name": name}
+    pod: Manifest = {
+        "serviceAccountName": name,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [_container(image, command, bool(secret))],
+    }
+    if secret:
+        pod["volumes"] = [{"name": "hub", "secret": {"secretName": secret}}]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {**_at_home(name), "labels": labels},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            # Two agents of one member at once would do no harm, but twice the work.
+            **({"strategy": {"type": "Recreate"}} if secret else {}),
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def _container(image: str, command: list[str], mounts_hub: bool) -> Manifest:
+    return {
+        "name": "kedge",
+        "image": image,
+        "args": command,
+        "ports": [{"name": "health", "containerPort": _PORT}],
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}},
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        **({"volumeMounts": [{"name": "hub", "mountPath": _HUB_FILE, "readOnly": True}]} if mounts_hub else {}),
+    }

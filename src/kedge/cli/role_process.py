@@ -1,0 +1,165 @@
+"""The processes behind `kedge hub` and `kedge member`: connections, the lease, health, and an end in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import sys
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Any, cast
+
+import click
+from msgspec import Struct
+
+from kedge import __version__
+from kedge.api.dialect import Dialect
+from kedge.kube import logs
+from kedge.kube.client import Client
+from kedge.kube.clock import SystemClock
+from kedge.kube.connect.config import ConfigError, Connection, load
+from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.crash import Crashed
+from kedge.kube.fence import DeadMansSwitch, Fenced
+from kedge.kube.health import Address
+from kedge.kube.lease import Election
+from kedge.kube.limits import Limiter
+from kedge.kube.manager import Manager
+from kedge.kube.metrics import Metrics
+from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
+
+LEASE = "kedge-hub"
+log = logging.getLogger("kedge")
+
+
+class Told(Struct, frozen=True):
+    """What every role is told."""
+
+    health: tuple[str, int] | None
+    qps: float
+    log_level: str
+    log_format: str | None
+
+    @property
+    def address(self) -> Address | None:
+        return Address(*self.health) if self.health else None
+
+    def limiter(self) -> Limiter:
+        return Limiter(self.qps, burst=max(1, round(2 * self.qps)))
+
+
+def run_hub(
+    kubeconfig: Path | None,
+    context: str | None,
+    dialect: str,
+    collect: float,
+    interval: float,
+    force_delete_after: float,
+    lease_namespace: str,
+    no_lease: bool,
+    **told: Any,
+) -> None:
+    """Run a hub until told to stop."""
+    connection = _connection(kubeconfig, context)
+    options = HubOptions(
+        dialect=Dialect(dialect), collect=collect, interval=interval, force_delete_after=force_delete_after
+    )
+    _run(_hub(connection, options, "" if no_lease else lease_namespace, Told(**told)), Told(**told))
+
+
+def run_members(
+    hub_kubeconfig: Path | None,
+    hub_context: str | None,
+    kubeconfig: Path | None,
+    members: Sequence[tuple[str, str | None]],
+    **told: Any,
+) -> None:
+    """Run the agents of these members until told to stop."""
+    _refuse_doubles(members)
+    if hub_kubeconfig is None and hub_context is None and kubeconfig is None:
+        raise click.UsageError(
+            "the hub and the member would be the same cluster: say --hub-kubeconfig or --hub-context"
+        )
+    hub = _connection(hub_kubeconfig, hub_context)
+    connections = {name: _connection(kubeconfig, context) for name, context in members}
+    _run(_members(hub, connections, Told(**told)), Told(**told))
+
+
+def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
+    """Each member is one cluster, and each cluster one member."""
+    if len(members) > 1 and any(context is None for _, context in members):
+        raise click.UsageError("of several members each needs its context: write --member NAME=CONTEXT")
+    for what, given in (("member", [name for name, _ in members]), ("context", [context for _, context in members])):
+        for name, count in Counter(given).items():
+            if count > 1:
+                raise click.UsageError(f"{what} {name} is given {count} times: each member is one cluster")
+
+
+def _connection(file: Path | None, context: str | None) -> Connection:
+    try:
+        return load([file] if file is not None else None, context)
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _hub(connection: Connection, options: HubOptions, lease_namespace: str, told: Told) -> None:
+    rng, metrics = random.Random(), Metrics(process=True)
+    async with AsyncExitStack() as stack:
+        election = _election(stack, connection, lease_namespace, rng) if lease_namespace else None
+        manager = await stack.enter_async_context(
+            Manager(component="kedge-hub", rng=rng, metrics=metrics, leader=election, health=told.address)
+        )
+        transport = HttpsTransport(connection, before_send=election.guard if election else None)
+        acting = Fenced(transport, election) if election else transport
+        hub = await manager.connect("hub", acting, limiter=told.limiter())
+        add_hub(manager, hub, options)
+        log.info("Kedge %s: a hub, in the dialect %s", __version__, options.dialect.value)
+        await manager.run()
+
+
+def _election(stack: AsyncExitStack, connection: Connection, namespace: str, rng: random.Random) -> Election:
+    """Over a connection of its own: renewing the lease never waits for anything else."""
+    client = Client(HttpsTransport(connection))
+    stack.push_async_callback(client.close)
+    return Election(client, LEASE, namespace, clock=SystemClock(), rng=rng, switch=DeadMansSwitch())
+
+
+async def _members(hub: Connection, members: dict[str, Connection], told: Told) -> None:
+    metrics = Metrics(process=True)
+    async with Manager(component="kedge-member", metrics=metrics, health=told.address) as manager:
+        # One member that cannot be reached must not make the whole process unready.
+        alone = len(members) == 1
+        for name, connection in members.items():
+            to_hub = await manager.connect(
+                f"hub for {name}", HttpsTransport(hub), limiter=told.limiter(), essential=alone
+            )
+            member = await manager.connect(name, HttpsTransport(connection), limiter=told.limiter(), essential=alone)
+            add_member(manager, name, to_hub, member, MemberOptions())
+        log.info("Kedge %s: the agent of %s", __version__, ", ".join(members))
+        await manager.run()
+
+
+def _run(work: Coroutine[Any, Any, None], told: Told) -> None:
+    form = told.log_format or ("text" if sys.stderr.isatty() else "json")
+    logs.configure(told.log_level, cast("logs.Format", form))
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(work)
+    except Crashed as error:
+        log.critical("%s", error, exc_info=error)
+        raise SystemExit(1) from None
+    except OSError as error:
+        raise click.ClickException(f"it cannot listen there: {error}") from error
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    with suppress(ImportError):
+        import uvloop
+
+        return uvloop.Loop
+    return None

@@ -1,0 +1,106 @@
+"""`kedge hub` and `kedge member`: the roles, on real clusters. What they need is imported when they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def address(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, int] | None:
+    """`HOST:PORT`, or `:PORT` for every network."""
+    if value is None:
+        return None
+    host, colon, port = value.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise click.BadParameter(f"{value!r} is no address: write HOST:PORT, such as 127.0.0.1:8081, or :8081")
+    return host.strip("[]") or "::", int(port)
+
+
+def names_and_contexts(
+    _: click.Context, __: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, str | None], ...]:
+    """`NAME`, or `NAME=CONTEXT`, each."""
+    return tuple(_name_and_context(value) for value in values)
+
+
+def _name_and_context(value: str) -> tuple[str, str | None]:
+    name, equals, context = value.partition("=")
+    if not name or (equals and not context):
+        raise click.BadParameter(f"{value!r} names no member: write NAME, or NAME=CONTEXT")
+    return name, context or None
+
+
+def file_option(name: str, of: str) -> Callable[[F], F]:
+    """A kubeconfig."""
+    return click.option(
+        name,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help=f"The kubeconfig of {of}.  [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]",
+    )
+
+
+def process_options(command: F) -> F:
+    """What every process that runs for long can be told."""
+    for option in (
+        click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info"),
+        click.option("--log-format", type=click.Choice(["json", "text"]), help="  [default: text on a terminal]"),
+        click.option("--qps", type=click.FloatRange(min=0), default=500, show_default=True,
+                     help="Requests a second to each API server; 0 is no limit."),
+        click.option("--health", callback=address, metavar="HOST:PORT",
+                     help="Where to serve /healthz, /readyz and /metrics."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command()
+@file_option("--kubeconfig", "the hub")
+@click.option("--context", help="The context of the hub.")
+@click.option(
+    "--dialect",
+    type=click.Choice(["seed", "kubefleet"]),
+    default="seed",
+    show_default=True,
+    help="Where Kedge's own reading and KubeFleet's agents of today differ: whose holds.",
+)
+@click.option("--collect", type=click.FloatRange(min=0), default=0.5, show_default=True,
+              help="Seconds in which changes of selected resources become one revision.")  # fmt: skip
+@click.option("--interval", type=click.FloatRange(min=0), default=0.0, show_default=True,
+              help="Seconds between two revisions at least.")  # fmt: skip
+@click.option("--force-delete-after", type=click.FloatRange(min=1), default=900.0, show_default=True,
+              help="Seconds a leaving member's agent has to answer.")  # fmt: skip
+@click.option("--lease-namespace", default="fleet-system", show_default=True,
+              help="Where the hub's processes agree on which one acts.")  # fmt: skip
+@click.option("--no-lease", is_flag=True, help="Act at once: there is no other process.")
+@process_options
+def hub(**told: Any) -> None:
+    """Run the hub: select, schedule, roll out, and say how it goes."""
+    from kedge.cli.role_process import run_hub
+
+    run_hub(**told)
+
+
+@click.command()
+@file_option("--hub-kubeconfig", "the hub, as the member's agent")
+@click.option("--hub-context", help="The context of the hub.")
+@file_option("--kubeconfig", "the members")
+@click.option(
+    "--member",
+    "members",
+    metavar="NAME[=CONTEXT]",
+    callback=names_and_contexts,
+    multiple=True,
+    required=True,
+    help="A member by its name in the fleet, and its context if it is not the current one; repeatable.",
+)
+@process_options
+def member(**told: Any) -> None:
+    """Run the agent of one member, or of several."""
+    from kedge.cli.role_process import run_members
+
+    run_members(**told)

@@ -1,0 +1,72 @@
+"""Contents: the objects of a placement's revisions, read when a Work needs them, and the last few kept.
+
+Snapshots never change, and are known by their uid: another one under the same name, after its placement was deleted
+and made again, is another one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct, convert
+
+from kedge.api.meta import ObjectMeta
+from kedge.api.twins import Twins
+from kedge.kube.client import Client
+from kedge.kube.codec import untyped
+from kedge.kube.errors import NotFound
+from kedge.plan.revisions import resource_index
+from kedge.plan.working.parts import Part, Resources, further_parts, part
+
+KEPT: Final = 32 * 1024 * 1024  # bytes of objects
+
+
+class Missing(Struct, frozen=True):
+    """Why the objects of a revision cannot be had."""
+
+    problem: str
+
+
+class Contents:
+    """Reads the snapshots of one kind of placement."""
+
+    def __init__(self, client: Client, twins: Twins, known: Callable[[str, str | None], ObjectMeta | None]) -> None:
+        """`known` is what a cache shows of a snapshot, or None."""
+        self._client = client
+        self._form = untyped(twins.resource_snapshot.resource)
+        self._known = known
+        self._kept: OrderedDict[str, tuple[ObjectMeta, Part]] = OrderedDict()
+        self._size = 0
+
+    async def read(self, name: str, namespace: str | None) -> Resources | Missing:
+        """The objects of the revision whose first snapshot has this name."""
+        try:
+            master, first = await self._part(name, namespace)
+            rest = [await self._part(further, namespace) for further in further_parts(master)]
+        except NotFound as error:
+            return Missing(f"{self._form.resource.kind} {error.request.path.rpartition('/')[2]} does not exist")
+        except ValueError as error:
+            return Missing(str(error))
+        return Resources(name, str(resource_index(master)), (first, *(found for _, found in rest)))
+
+    async def _part(self, name: str, namespace: str | None) -> tuple[ObjectMeta, Part]:
+        known = self._known(name, namespace)
+        if known is not None and known.uid in self._kept:
+            self._kept.move_to_end(known.uid)
+            return self._kept[known.uid]
+        found: dict[str, Any] = await self._client.get(self._form, name, namespace)
+        meta = convert(found["metadata"], ObjectMeta)
+        held = (meta, part(found.get("spec", {}).get("selectedResources") or ()))
+        self._keep(meta.uid, held)
+        return held
+
+    def _keep(self, uid: str, held: tuple[ObjectMeta, Part]) -> None:
+        if uid in self._kept:
+            return
+        self._kept[uid] = held
+        self._size += held[1].size
+        while self._size > KEPT and len(self._kept) > 1:
+            _, (_, oldest) = self._kept.popitem(last=False)
+            self._size -= oldest.size

@@ -1,0 +1,74 @@
+"""Reachability: says of a member that has been silent for too long that it cannot be reached, and since when.
+
+The condition is `Healthy`=False with reason MemberClusterUnreachable and the last heartbeat in its message; it is taken
+away when the member is heard again. Placements read it: of a cluster that cannot be reached, nobody knows how it is.
+While a member is heard, nothing is written: one timer per member is all it costs.
+Assumes that the clocks of hub and members differ by less than the patience (three heartbeats, half a minute at least).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import to_builtins
+
+from kedge.api.cluster import InternalMemberCluster, MemberCluster
+from kedge.api.fleet import member_namespace, member_of
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.controller import Controller
+from kedge.kube.outcome import Outcome
+from kedge.kube.patches import MergePatch
+from kedge.kube.queue import Key
+from kedge.kube.source import Seen, Source
+from kedge.plan import membership
+
+MANAGER = "kedge-reachability"
+
+
+class Reachability:
+    """Listens for the members of one hub."""
+
+    def __init__(self, hub: Cluster, *, clock: Clock) -> None:
+        self._client = hub.client
+        self._events = hub.events.signed("membercluster-controller")
+        self._clock = clock
+        self._members = hub.cache(MemberCluster)
+        self._internals = hub.cache(InternalMemberCluster)
+        # A hub that comes back has not shown yet what agents said meanwhile: theirs is the newest word.
+        sources: list[Source] = [hub.watch(self._members), hub.watch(self._internals, to=_whose)]
+        self.controller = Controller("reachability", self.reconcile, sources)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        member = self._members.get(key.name)
+        if member is None or member.metadata.deletion_timestamp is not None:
+            return Outcome.done
+        now = self._clock.now()
+        heard = membership.hearing(member, self._internals.get(key.name, member_namespace(key.name)), now)
+        conditions = membership.with_silence(member, heard, now)
+        if conditions != member.status.conditions:
+            await self._write(member, heard, conditions)
+        if heard.last is None or heard.is_silent:
+            return Outcome.done
+        return Outcome.again(after=heard.in_time)
+
+    async def _write(self, member: MemberCluster, heard: membership.Hearing, conditions: tuple[object, ...]) -> None:
+        meta = member.metadata
+        await self._client.patch(
+            MemberCluster,
+            meta.name,
+            MergePatch({"status": {"conditions": to_builtins(conditions)}}),
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            subresource="status",
+            manager=MANAGER,
+        )
+        if heard.is_silent:
+            self._events.warning(member, "MemberClusterUnreachable", f"no heartbeat since {heard.last}")
+        else:
+            self._events.normal(member, "MemberClusterReachable", "its heartbeats come again")
+
+
+def _whose(seen: Seen[InternalMemberCluster]) -> Iterable[Key]:
+    member = member_of(seen.meta.namespace or "")
+    return (Key(seen.cluster, None, member),) if member else ()

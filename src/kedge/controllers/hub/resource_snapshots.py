@@ -1,0 +1,131 @@
+"""Resource snapshots: writes what a placement selects down under a new number.
+
+The first part of a revision is its master, and is written last: a revision whose master is there is whole. What a crash
+left behind of one that was not finished is cleared away before that number is used again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kedge.api.fleet import (
+    IS_LATEST,
+    NUMBER_OF_ENVELOPED,
+    NUMBER_OF_SNAPSHOTS,
+    PARENT_PLACEMENT,
+    RESOURCE_HASH,
+    RESOURCE_INDEX,
+    SUBINDEX,
+    resource_snapshot_name,
+    resource_snapshot_part,
+)
+from kedge.api.meta import ObjectMeta
+from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.twins import Twins
+from kedge.controllers.hub.revision_writes import RevisionWrites, owned_by
+from kedge.kube.client import Client
+from kedge.kube.codec import untyped
+from kedge.kube.errors import NotFound
+from kedge.plan.revisions import is_master, parent, resource_index
+from kedge.plan.selecting.choosing import manifests_digest
+from kedge.plan.selecting.contents import envelopes, parts, resource_hash
+from kedge.plan.selecting.revising import Revision, Step, revisions, step
+from kedge.plan.selecting.sanitising import Manifest
+
+
+class ResourceSnapshots:
+    """The resource snapshots of one kind of placement."""
+
+    def __init__(self, client: Client, twins: Twins) -> None:
+        self._client = client
+        self._form = untyped(twins.resource_snapshot.resource)
+        self._writes = RevisionWrites(client, twins.resource_snapshot.resource)
+
+    async def take(
+        self, placement: ClusterResourcePlacement, manifests: Sequence[Manifest], known: Sequence[ObjectMeta]
+    ) -> ObjectMeta | None:
+        """Have the newest hold these manifests. Gives the new master, or None if that is what the newest holds."""
+        wanted = resource_hash(manifests)
+        todo = step(masters(known), wanted)
+        if todo.make is None:
+            await self.confirm(todo)
+            return None
+        await self._clear(known, todo.make)
+        first, *rest = parts(manifests)
+        for number, part in enumerate(rest):
+            name = resource_snapshot_part(placement.metadata.name, todo.make, number)
+            await self._make(placement, name, todo.make, part, {SUBINDEX: str(number)})
+        for revision in todo.unlabel:
+            await self._writes.mark(revision.meta, labels={IS_LATEST: "false"})
+        counts = {NUMBER_OF_SNAPSHOTS: str(1 + len(rest)), NUMBER_OF_ENVELOPED: str(envelopes(manifests))}
+        name = resource_snapshot_name(placement.metadata.name, todo.make)
+        return await self._make(placement, name, todo.make, first, {RESOURCE_HASH: wanted, **counts})
+
+    async def confirm(self, todo: Step) -> None:
+        """Have exactly the newest carry the label that says so."""
+        for revision in todo.unlabel:
+            await self._writes.mark(revision.meta, labels={IS_LATEST: "false"})
+        if todo.label is not None:
+            await self._writes.mark(todo.label.meta, labels={IS_LATEST: "true"})
+
+    async def remove(self, known: Iterable[ObjectMeta]) -> None:
+        """Delete these, the last part first: what is left is then never a master without its parts."""
+        for meta in sorted(known, key=is_master):
+            await self._writes.remove(meta)
+
+    async def held(self, master: ObjectMeta) -> str:
+        """The digest of the selection that a revision was made of; empty if it is not whole."""
+        rest = [
+            resource_snapshot_part(parent(master), resource_index(master) or 0, part) for part in range(more(master))
+        ]
+        manifests: list[Manifest] = []
+        try:
+            for name in (master.name, *rest):
+                found = await self._client.get(self._form, name, master.namespace)
+                manifests += (found.get("spec") or {}).get("selectedResources") or []
+        except NotFound:
+            return ""
+        return manifests_digest(manifests)
+
+    async def _clear(self, known: Iterable[ObjectMeta], index: int) -> None:
+        for meta in known:
+            if resource_index(meta) == index:
+                await self._writes.remove(meta)
+
+    async def _make(
+        self,
+        placement: ClusterResourcePlacement,
+        name: str,
+        index: int,
+        part: Sequence[Manifest],
+        annotations: Mapping[str, str],
+    ) -> ObjectMeta:
+        latest = {IS_LATEST: "true"} if RESOURCE_HASH in annotations else {}
+        body: Mapping[str, Any] = {
+            "metadata": {
+                "name": name,
+                "labels": {PARENT_PLACEMENT: placement.metadata.name, RESOURCE_INDEX: str(index), **latest},
+                "annotations": annotations,
+                "ownerReferences": [owned_by(placement)],
+            },
+            "spec": {"selectedResources": part},
+        }
+        return await self._writes.make(body, placement.metadata.namespace)
+
+
+def masters(known: Sequence[ObjectMeta]) -> tuple[Revision, ...]:
+    """The revisions there are, by their masters. One that lost a part holds nothing that anybody could want."""
+    parts_of = Counter(resource_index(meta) for meta in known if not is_master(meta))
+
+    def hash_of(master: ObjectMeta) -> str:
+        return master.annotations[RESOURCE_HASH] if parts_of[resource_index(master)] >= more(master) else ""
+
+    return revisions((meta for meta in known if is_master(meta)), resource_index, hash_of)
+
+
+def more(master: ObjectMeta) -> int:
+    """How many parts a revision has beside its master."""
+    count = master.annotations.get(NUMBER_OF_SNAPSHOTS, "")
+    return int(count) - 1 if count.isascii() and count.isdecimal() and int(count) else 0

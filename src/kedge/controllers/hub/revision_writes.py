@@ -1,0 +1,67 @@
+"""Revision writes: the few things that are ever done to a snapshot. Its content never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from kedge.api.meta import ObjectMeta, OwnerReference
+from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.resource import Resource
+from kedge.kube.client import Client
+from kedge.kube.codec import metadata_of
+from kedge.kube.errors import NotFound
+from kedge.kube.patches import MergePatch
+
+MANAGER: Final = "kedge-snapshots"
+
+
+class RevisionWrites:
+    """Writes snapshots of one kind, each only as the one that was looked at."""
+
+    def __init__(self, client: Client, resource: Resource) -> None:
+        self._client = client
+        self._form = metadata_of(resource)
+
+    async def make(self, body: Mapping[str, Any], namespace: str | None) -> ObjectMeta:
+        return (await self._client.create(self._form, body, namespace, manager=MANAGER)).metadata
+
+    async def mark(
+        self,
+        meta: ObjectMeta,
+        *,
+        labels: Mapping[str, str | None] | None = None,
+        annotations: Mapping[str, str | None] | None = None,
+    ) -> None:
+        """Set these labels and annotations; None takes one away."""
+        given = {"labels": labels, "annotations": annotations}
+        patch = MergePatch({"metadata": {key: value for key, value in given.items() if value}})
+        await self._client.patch(
+            self._form,
+            meta.name,
+            patch,
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            manager=MANAGER,
+        )
+
+    async def remove(self, meta: ObjectMeta) -> None:
+        """Delete it, if it is still there."""
+        if meta.deletion_timestamp is None:
+            with suppress(NotFound):
+                await self._client.delete(self._form, meta.name, meta.namespace, uid=meta.uid)
+
+
+def owned_by(placement: ClusterResourcePlacement) -> OwnerReference:
+    """The placement as owner of what is made for it."""
+    kind = placement.resource
+    return OwnerReference(
+        api_version=kind.api_version,
+        kind=kind.kind,
+        name=placement.metadata.name,
+        uid=placement.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )

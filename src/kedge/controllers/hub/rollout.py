@@ -1,0 +1,257 @@
+"""Rollout: moves the bindings of a placement to its resources, as many at once as its strategy allows.
+
+A binding that moves is written twice: where it points, then, at the generation that made, that its rollout has
+started. Works are made after the second; should it be lost, the next look finds it missing. Nothing is written that
+does not change, so a look at a thousand clusters that wait costs no writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from msgspec import to_builtins
+
+from kedge.api.binding import BindingState
+from kedge.api.cluster import MemberCluster
+from kedge.api.condition import FALSE, Condition, find_condition
+from kedge.api.dialect import Dialect
+from kedge.api.reasons import HEALTHY, ROLLOUT_STARTED
+from kedge.api.rollout import ApplyStrategy
+from kedge.api.twins import Binding, Placement, Twins
+from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
+from kedge.controllers.hub.pace import Pace
+from kedge.controllers.hub.placements import asks_for_more, wanted_placements
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.codec import metadata_of
+from kedge.kube.controller import Controller
+from kedge.kube.errors import Conflict, NotFound
+from kedge.kube.outcome import Outcome
+from kedge.kube.patches import MergePatch
+from kedge.kube.queue import Key
+from kedge.kube.source import Seen, Source
+from kedge.kube.store import Change
+from kedge.plan.revisions import parent
+from kedge.plan.rolling.plan import Plan, is_paused, is_rolling, plan
+from kedge.plan.rolling.plan import Seen as Picture
+from kedge.plan.rolling.standing import Conditions, is_wording, standing
+from kedge.plan.rolling.wanted import wanted
+
+MANAGER: Final = "kedge-rollout"
+AT_ONCE: Final = 16  # writes of one placement
+Write: TypeAlias = Callable[[], Awaitable[object]]
+
+
+class Rollout:
+    """The rolling placements of one hub, of one of the twins."""
+
+    def __init__(self, hub: Cluster, twins: Twins, *, clock: Clock, dialect: Dialect = Dialect.seed) -> None:
+        self._client = hub.client
+        self._twins = twins
+        self._clock = clock
+        self._dialect = dialect
+        self._pace = Pace()
+        self._placements = wanted_placements(hub, twins)
+        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
+        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._members = hub.cache(MemberCluster)
+        sources: list[Source] = [
+            hub.watch(self._placements, when=asks_for_more),
+            hub.watch(self._bindings, to=_placement_of, when=_matters),
+            hub.watch(self._snapshots, to=_placement_of),
+            hub.watch(self._members, to=self._placed_on, when=_comes_or_goes),
+        ]
+        self.controller = Controller(f"rollout of {twins.name}", self.reconcile, sources)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        placement = self._placements.get(key.name, key.namespace)
+        if placement is None or not is_rolling(placement):
+            self._pace.forget(key)
+            return Outcome.done
+        picture = self._observe(placement)
+        if (rest := self._pace.rest(key, len(picture.bindings))) > 0:
+            return Outcome.again(after=rest)
+        if not is_paused(placement) and (strayed := _applied_otherwise(picture)):
+            await _all(partial(self._apply_as, binding, _apply_strategy(placement)) for binding in strayed)
+            return Outcome.done  # their new generations wake us again
+        planned = plan(picture, self._clock.now())
+        await self._move(planned)
+        return await self._tell(key, picture, planned)
+
+    # Observing
+
+    def _observe(self, placement: Placement) -> Picture:
+        meta = placement.metadata
+        whose = named(meta.namespace, meta.name)
+        bindings = self._bindings.by(PLACEMENT, whose)
+        members = {one.spec.target_cluster: self._members.get(one.spec.target_cluster) for one in bindings}
+        return Picture(
+            placement=placement,
+            bindings=bindings,
+            wanted=wanted(meta, [found.metadata for found in self._snapshots.by(PLACEMENT, whose)]),
+            unreachable={name: said.message for name, one in members.items() if (said := _silence(one))},
+            gone={name for name, one in members.items() if one is None},
+            parting={name for name, one in members.items() if one and one.metadata.deletion_timestamp},
+            dialect=self._dialect,
+        )
+
+    def _placed_on(self, seen: Seen[MemberCluster]) -> Iterable[Key]:
+        """The placements that have a binding on a member."""
+        for binding in self._bindings.by(CLUSTER, seen.meta.name):
+            meta = binding.metadata
+            yield Key(seen.cluster, meta.namespace, parent(meta))
+
+    # Acting
+
+    async def _move(self, planned: Plan) -> None:
+        pointed = (partial(self._point, binding, planned.resources) for binding in (*planned.bind, *planned.repoint))
+        await _all([*pointed, *(partial(self._remove, binding) for binding in planned.remove)])
+
+    async def _point(self, binding: Binding, resources: str) -> None:
+        pointed = await self._patch(binding, {"state": BindingState.bound.value, "resourceSnapshotName": resources})
+        await self._say(pointed, standing(pointed, None, self._clock.now()))
+
+    async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:
+        await self._patch(binding, {"applyStrategy": _spelled_out(strategy)})
+
+    async def _patch(self, binding: Binding, spec: dict[str, Any]) -> Binding:
+        meta = binding.metadata
+        return await self._client.patch(
+            self._twins.binding,
+            meta.name,
+            MergePatch({"spec": spec}),
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            manager=MANAGER,
+        )
+
+    async def _remove(self, binding: Binding) -> None:
+        meta = binding.metadata
+        try:
+            await self._client.delete(
+                self._twins.binding, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
+            )
+        except NotFound:
+            return
+
+    # Telling
+
+    async def _tell(self, key: Key, picture: Picture, planned: Plan) -> Outcome:
+        """Have every binding that stays say how it stands; wait with new words alone until they stand, if many."""
+        news = self._news(picture, planned)
+        wordy = [name for name, (binding, said) in news.items() if is_wording(binding.status.conditions, said)]
+        said = tuple(planned.why[name] for name in wordy if name in planned.why)
+        unsettled = self._pace.unsettled(key, said, len(wordy))
+        if unsettled > 0:
+            news = {name: one for name, one in news.items() if name not in set(wordy)}
+        await _all(partial(self._say, binding, conditions) for binding, conditions in news.values())
+        waits = [after for after in (planned.look_again, unsettled) if after]
+        return Outcome.again(after=min(waits)) if waits else Outcome.done
+
+    def _news(self, picture: Picture, planned: Plan) -> dict[str, tuple[Binding, Conditions]]:
+        """The bindings whose conditions change, and to what."""
+        if not picture.wanted.name and not picture.wanted.problem:
+            return {}
+        now = self._clock.now()
+        moved = {one.metadata.name for one in (*planned.bind, *planned.repoint, *planned.remove)}
+        stayed = [one for one in picture.bindings if one.metadata.name not in moved]
+        told = ((one, standing(one, planned.why.get(one.metadata.name), now)) for one in stayed)
+        return {one.metadata.name: (one, said) for one, said in told if said != one.status.conditions}
+
+    async def _say(self, binding: Binding, conditions: Conditions) -> None:
+        if conditions == binding.status.conditions:
+            return
+        meta = binding.metadata
+        await self._client.patch(
+            self._twins.binding,
+            meta.name,
+            MergePatch({"status": {"conditions": to_builtins(conditions)}}),
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            subresource="status",
+            manager=MANAGER,
+        )
+
+
+async def _all(writes: Iterable[Write]) -> None:
+    """Make all writes, some at once. One that fails does not keep the others back; then it is raised."""
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def one(write: Write) -> None:
+        async with turn:
+            await write()
+
+    results = await asyncio.gather(*map(one, writes), return_exceptions=True)
+    errors = [result for result in results if isinstance(result, BaseException)]
+    # That someone else was faster only means to look again; anything else is to be known.
+    errors.sort(key=lambda error: isinstance(error, Conflict))
+    if errors:
+        raise errors[0]
+
+
+# How objects are applied: not a matter of a rollout, so all bindings have it at once (kubefleet.md §3.1)
+
+
+def _apply_strategy(placement: Placement) -> ApplyStrategy:
+    strategy = placement.spec.strategy
+    return (strategy.apply_strategy if strategy is not None else None) or ApplyStrategy()
+
+
+def _applied_otherwise(picture: Picture) -> list[Binding]:
+    strategy = _apply_strategy(picture.placement)
+    live = (one for one in picture.bindings if one.metadata.deletion_timestamp is None)
+    return [binding for binding in live if binding.spec.apply_strategy != strategy]
+
+
+def _spelled_out(strategy: ApplyStrategy) -> dict[str, Any]:
+    """All of it, so that a merge leaves nothing of another one."""
+    config = strategy.server_side_apply_config
+    return {
+        "type": strategy.type.value,
+        "comparisonOption": strategy.comparison_option.value,
+        "whenToApply": strategy.when_to_apply.value,
+        "whenToTakeOver": strategy.when_to_take_over.value,
+        "allowCoOwnership": strategy.allow_co_ownership or None,
+        "serverSideApplyConfig": None if config is None else {"force": config.force},
+    }
+
+
+# What wakes
+
+
+def _matters(change: Change[Any]) -> bool:
+    """Whether a plan may be another one: not if only what we said ourselves changed."""
+    return change.old is None or change.new is None or _gist(change.old) != _gist(change.new)
+
+
+def _gist(binding: Binding) -> tuple[object, ...]:
+    meta, status = binding.metadata, binding.status
+    ours = find_condition(status.conditions, ROLLOUT_STARTED)
+    is_ours_true = ours is not None and ours.observed_generation == meta.generation
+    others = tuple(one for one in status.conditions if one.type != ROLLOUT_STARTED)
+    return (meta.generation, meta.deletion_timestamp, is_ours_true, others, status.failed_placements[:1])
+
+
+def _comes_or_goes(change: Change[MemberCluster]) -> bool:
+    """Whether a member was met or lost, or began to leave."""
+    return _presence(change.old) != _presence(change.new)
+
+
+def _presence(member: MemberCluster | None) -> tuple[object, ...]:
+    return () if member is None else (member.metadata.deletion_timestamp, _silence(member))
+
+
+def _silence(member: MemberCluster | None) -> Condition | None:
+    """What says that a member cannot be reached; None if it can."""
+    found = find_condition(member.status.conditions, HEALTHY) if member is not None else None
+    return found if found is not None and found.status == FALSE else None
+
+
+def _placement_of(seen: Seen[Any]) -> Iterable[Key]:
+    owner = parent(seen.meta)
+    return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()

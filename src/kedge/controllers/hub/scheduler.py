@@ -1,0 +1,309 @@
+"""Scheduler: gives every placement a binding for each cluster that its policy picks, and takes them back.
+
+What is picked is decided in `plan.placing`; here it is carried out, in an order that may end at any point: first what
+is new, then what is given up (so that a rollout never sees something go before it sees what comes instead), then what
+is said of it, and last the bindings that are on their way out, of which the scheduler lets go.
+
+A placement on its way out takes its bindings with it, and so does one that is gone already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from random import Random
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct, to_builtins
+from prometheus_client import CollectorRegistry
+
+from kedge.api.binding import BindingSpec, BindingState
+from kedge.api.cluster import MemberCluster
+from kedge.api.fleet import (
+    BINDING_CLEANUP,
+    NUMBER_OF_CLUSTERS,
+    PARENT_PLACEMENT,
+    PREVIOUS_STATE,
+    SCHEDULER_CLEANUP,
+    binding_name,
+)
+from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
+from kedge.api.snapshot import ClusterDecision
+from kedge.api.twins import Binding, Placement, PolicySnapshot, Twins
+from kedge.controllers.hub import scheduler_wakes as wakes
+from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
+from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
+from kedge.kube.cache import Cache
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.controller import Controller
+from kedge.kube.errors import NotFound
+from kedge.kube.outcome import Outcome
+from kedge.kube.patches import MergePatch
+from kedge.kube.queue import Key
+from kedge.plan.placing.schedule import Repick, Schedule, schedule
+from kedge.plan.placing.status import has_told, status
+from kedge.plan.revisions import newest_policy
+
+MANAGER: Final = "kedge-scheduler"
+AT_ONCE: Final = 16
+"""How many bindings of one placement are written at the same time."""
+_A_MOMENT: Final = 1.0
+
+T = TypeVar("T")
+P = TypeVar("P", bound=Placement | PolicySnapshot | Binding)
+
+
+class Seen(Struct, frozen=True):
+    """A placement that wants clusters, and the policy by which to pick them."""
+
+    placement: Placement
+    snapshot: PolicySnapshot
+    bindings: tuple[Binding, ...]
+
+
+class Scheduler:
+    """Schedules the placements of one kind."""
+
+    def __init__(
+        self, hub: Cluster, twins: Twins, *, clock: Clock, rng: Random, metrics: SchedulingMetrics | None = None
+    ) -> None:
+        """`rng` gives the ends of bindings' names; `metrics` are shared by the schedulers of both kinds."""
+        self._client = hub.client
+        self._twins = twins
+        self._clock = clock
+        self._rng = rng
+        self._metrics = metrics or SchedulingMetrics(CollectorRegistry())
+        # Each is of one of the two twins; a cache of either is no type that Python knows.
+        self._placements: Cache[Any] = hub.cache(twins.placement)
+        self._snapshots: Cache[Any] = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._bindings: Cache[Any] = hub.cache(twins.binding, indexes=BINDINGS)
+        self._members = hub.cache(MemberCluster)
+        affected = wakes.Affected(hub.name, self._snapshots, self._bindings)
+        self.controller = Controller(
+            f"scheduler of {twins.name}",
+            self.reconcile,
+            [
+                hub.watch(self._placements, when=wakes.placement_matters),
+                hub.watch(self._snapshots, to=wakes.parent_of, when=wakes.policy_matters),
+                hub.watch(self._bindings, to=wakes.parent_of, when=wakes.binding_matters),
+                hub.watch(self._members, to=affected.by_leaving, when=wakes.leaves),
+                hub.watch(self._members, to=affected.by_change, when=wakes.changes(clock)),
+                hub.watch(self._members, to=affected.by_properties, when=wakes.changes_properties),
+            ],
+        )
+
+    async def reconcile(self, key: Key) -> Outcome:
+        placement: Placement | None = self._placements.get(key.name, key.namespace)
+        bindings: tuple[Binding, ...] = self._bindings.by(PLACEMENT, named(key.namespace, key.name))
+        if placement is None:
+            await self._clear_after(key, bindings)
+            return Outcome.done
+        if placement.metadata.deletion_timestamp is not None:
+            await self._clean_up(placement, bindings)
+            return Outcome.done
+        snapshot = self._newest_policy(key)
+        if snapshot is None:
+            return Outcome.done  # the snapshot will come, and wake this
+        with self._metrics.cycle():
+            return await self._schedule(Seen(placement, snapshot, bindings))
+
+    # Observing
+
+    def _newest_policy(self, key: Key) -> PolicySnapshot | None:
+        found: tuple[PolicySnapshot, ...] = self._snapshots.by(PLACEMENT, named(key.namespace, key.name))
+        newest = newest_policy(snapshot.metadata for snapshot in found)
+        return next((snapshot for snapshot in found if snapshot.metadata is newest), None)
+
+    def _unread(self, seen: Seen) -> str | None:
+        """What is wrong with a binding of this placement that cannot be read. It may hold any cluster."""
+        meta = seen.placement.metadata
+        for (namespace, name), found in self._bindings.unreadable.items():
+            mine = found.metadata.labels.get(PARENT_PLACEMENT) == meta.name and namespace == (meta.namespace or "")
+            if mine:
+                return f"binding {name} cannot be read, so that nobody knows which cluster it holds: {found.problem}"
+        return None
+
+    # Scheduling
+
+    async def _schedule(self, seen: Seen) -> Outcome:
+        await self._hold(seen.placement)
+        made = self._made(seen)
+        await self._each(lambda decision: self._create(seen, decision), made.create)
+        await self._each(lambda repick: self._repick(seen, repick), made.repick)
+        await self._each(self._unschedule, made.unschedule)
+        await self._say(seen.snapshot, made)
+        await self._each(self._release, made.release)
+        if made.look_again is None:
+            return Outcome.done
+        wait = (made.look_again - self._clock.now()).total_seconds()
+        return Outcome.again(after=max(0.0, wait) + _A_MOMENT)
+
+    def _made(self, seen: Seen) -> Schedule:
+        return schedule(
+            seen.snapshot.spec.policy,
+            _number(seen.snapshot),
+            seen.snapshot.metadata.name,
+            self._members.all(),
+            seen.bindings,
+            namespace=seen.placement.metadata.namespace,
+            now=self._clock.now(),
+            unreadable=frozenset(name for _, name in self._members.unreadable),
+            replace_silent=not _moved_by_runs(seen.placement),
+            problem=self._unread(seen),
+            told=has_told(seen.snapshot.metadata, seen.snapshot.status),
+        )
+
+    async def _hold(self, placement: Placement) -> None:
+        """Not before the placement's bindings are cleaned up may it go."""
+        if SCHEDULER_CLEANUP not in placement.metadata.finalizers:
+            await self._finalize(placement, (*placement.metadata.finalizers, SCHEDULER_CLEANUP))
+
+    async def _create(self, seen: Seen, decision: ClusterDecision) -> None:
+        meta = seen.placement.metadata
+        suffix = f"{self._rng.getrandbits(32):08x}"
+        spec = BindingSpec(
+            state=BindingState.scheduled,
+            resource_snapshot_name="",
+            scheduling_policy_snapshot_name=seen.snapshot.metadata.name,
+            target_cluster=decision.cluster_name,
+            cluster_decision=decision,
+        )
+        metadata: dict[str, Any] = {
+            "name": binding_name(meta.name, decision.cluster_name, suffix),
+            "labels": {PARENT_PLACEMENT: meta.name},
+            "finalizers": [BINDING_CLEANUP],
+        }
+        body = to_builtins(spec) | {"applyStrategy": _apply_strategy(seen.placement)}
+        await self._client.create(
+            self._twins.binding, {"metadata": metadata, "spec": body}, meta.namespace, manager=MANAGER
+        )
+
+    async def _repick(self, seen: Seen, repick: Repick) -> None:
+        spec = {
+            "state": repick.state,
+            "schedulingPolicySnapshotName": seen.snapshot.metadata.name,
+            "clusterDecision": {"clusterScore": None} | to_builtins(repick.decision),
+        }
+        body: dict[str, Any] = {"spec": spec}
+        if PREVIOUS_STATE in repick.binding.metadata.annotations:
+            body["metadata"] = {"annotations": {PREVIOUS_STATE: None}}
+        await self._change(repick.binding, body)
+
+    async def _unschedule(self, binding: Binding) -> None:
+        annotations = {PREVIOUS_STATE: binding.spec.state}
+        await self._change(binding, {"spec": {"state": "Unscheduled"}, "metadata": {"annotations": annotations}})
+
+    async def _say(self, snapshot: PolicySnapshot, made: Schedule) -> None:
+        """Write what came of it, if that is news."""
+        said = status(snapshot.metadata, snapshot.status, made, self._clock.now())
+        if said != snapshot.status:
+            body = {"targetClusters": None} | to_builtins(said)
+            await self._change(snapshot, {"status": body}, subresource="status")
+
+    # Letting go
+
+    async def _clean_up(self, placement: Placement, bindings: Sequence[Binding]) -> None:
+        """Take every binding away, and only then let go of the placement."""
+        await self._each(self._remove, bindings)
+        if SCHEDULER_CLEANUP in placement.metadata.finalizers:
+            with suppress(NotFound):  # let go of before, and the cache does not know yet that it is gone
+                await self._finalize(placement, _without(placement, SCHEDULER_CLEANUP))
+
+    async def _clear_after(self, key: Key, bindings: Sequence[Binding]) -> None:
+        """Take away what a placement that is gone left behind: a write may arrive after the process that made it died.
+
+        Asks first: a placement that cannot be read is not in the cache either.
+        """
+        if not bindings:
+            return
+        try:
+            await self._client.get(self._twins.placement, key.name, key.namespace)
+        except NotFound:
+            await self._each(self._remove, bindings)
+
+    async def _remove(self, binding: Binding) -> None:
+        """Let go of a binding, and delete it."""
+        with suppress(NotFound):
+            meta = (await self._let_go(binding)).metadata
+            if meta.deletion_timestamp is None:
+                await self._client.delete(
+                    self._twins.binding,
+                    meta.name,
+                    meta.namespace,
+                    uid=meta.uid,
+                    resource_version=meta.resource_version,
+                )
+
+    async def _release(self, binding: Binding) -> None:
+        """Let go of a binding that is on its way out."""
+        with suppress(NotFound):
+            await self._let_go(binding)
+
+    async def _let_go(self, binding: Binding) -> Binding:
+        if BINDING_CLEANUP not in binding.metadata.finalizers:
+            return binding
+        return await self._finalize(binding, _without(binding, BINDING_CLEANUP))
+
+    # Writing
+
+    async def _finalize(self, found: P, finalizers: Sequence[str]) -> P:
+        return await self._change(found, {"metadata": {"finalizers": list(finalizers)}})
+
+    async def _change(self, found: P, body: Mapping[str, Any], subresource: str | None = None) -> P:
+        """Change this very object, if it is still as it was seen."""
+        meta = found.metadata
+        return await self._client.patch(
+            type(found),
+            meta.name,
+            MergePatch(body),
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            manager=MANAGER,
+            subresource=subresource,
+        )
+
+    async def _each(self, write: Callable[[T], Awaitable[None]], things: Iterable[T]) -> None:
+        """Write them all, several at a time. What fails does not keep the others; it is raised in the end."""
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def one(thing: T) -> None:
+            async with turns:
+                await write(thing)
+
+        for result in await asyncio.gather(*(one(thing) for thing in things), return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+
+def _without(found: Placement | Binding, finalizer: str) -> tuple[str, ...]:
+    return tuple(each for each in found.metadata.finalizers if each != finalizer)
+
+
+def _number(snapshot: PolicySnapshot) -> int | None:
+    """How many clusters are wanted: as the annotation says, which alone changes when only the number does."""
+    text = snapshot.metadata.annotations.get(NUMBER_OF_CLUSTERS, "")
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    return snapshot.spec.policy.number_of_clusters if snapshot.spec.policy else None
+
+
+def _moved_by_runs(placement: Placement) -> bool:
+    """Whether staged runs move the placement: they count on the clusters they began with."""
+    strategy = placement.spec.strategy
+    return strategy is not None and strategy.type is RolloutStrategyType.external
+
+
+def _apply_strategy(placement: Placement) -> dict[str, Any]:
+    """How objects are to be written, every default spelled out."""
+    strategy = (placement.spec.strategy and placement.spec.strategy.apply_strategy) or ApplyStrategy()
+    spelled_out: dict[str, Any] = {
+        "type": strategy.type,
+        "comparisonOption": strategy.comparison_option,
+        "whenToApply": strategy.when_to_apply,
+        "whenToTakeOver": strategy.when_to_take_over,
+    }
+    spelled_out.update(to_builtins(strategy))
+    return spelled_out

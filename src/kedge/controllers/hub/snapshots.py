@@ -1,0 +1,270 @@
+"""Snapshots: keeps what each placement selects, and its policy, written down under running numbers.
+
+    resources = Resources(hub)
+    Snapshots(hub, twins, resources, clock=clock, collect=0.5).controller
+
+Changes of resources are collected for a moment, so that one `kubectl apply` of many files is one revision: `collect`
+seconds from the first change that was seen, and at least `interval` seconds after the revision before. What is back as
+it was by then is no revision. Nobody waits for the first revision, nor after the selectors themselves changed.
+
+What cannot be seen in full is not written down: the revision before stays the newest, and `Resources` says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from kedge.api.dialect import Dialect
+from kedge.api.fleet import PINNED, PLACEMENT_CLEANUP
+from kedge.api.meta import ObjectMeta
+from kedge.api.placement import ClusterResourcePlacement, ResourceSelector
+from kedge.api.rollout import RolloutStrategyType
+from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
+from kedge.api.twins import Twins
+from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
+from kedge.controllers.hub.placements import asks_for_more, wanted_placements
+from kedge.controllers.hub.policy_snapshots import PolicySnapshots
+from kedge.controllers.hub.reading import manifests
+from kedge.controllers.hub.resource_snapshots import ResourceSnapshots, masters
+from kedge.controllers.hub.resources import Resources
+from kedge.controllers.hub.revision_writes import MANAGER
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.codec import PartialObject, metadata_of
+from kedge.kube.controller import Controller
+from kedge.kube.errors import ApiError, BadRequest, Invalid, NotFound
+from kedge.kube.outcome import Outcome
+from kedge.kube.patches import MergePatch
+from kedge.kube.queue import Key
+from kedge.kube.source import Seen, Source
+from kedge.kube.store import Change
+from kedge.plan.revisions import parent, resource_index
+from kedge.plan.selecting.choosing import Selection
+from kedge.plan.selecting.revising import Revision, newest, step, surplus
+from kedge.plan.selecting.selectors import name_problem
+
+Typed = TypeVar("Typed", ClusterSchedulingPolicySnapshot, PartialObject)
+
+COLLECT: Final = 0.5
+_TOO_LARGE: Final = 413
+
+
+class _Noticed:
+    """What was noticed of one placement: since when its resources differ, and its selectors when they did not."""
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+        self.selectors: tuple[ResourceSelector, ...] | None = None
+        self.holds: tuple[str, str] = ("", "")  # uid of the newest master, and the digest of what it holds
+
+
+class Snapshots:
+    """The snapshots of one kind of placement."""
+
+    def __init__(
+        self,
+        hub: Cluster,
+        twins: Twins,
+        resources: Resources,
+        *,
+        clock: Clock,
+        dialect: Dialect = Dialect.seed,
+        collect: float = COLLECT,
+        interval: float = 0.0,
+    ) -> None:
+        self._hub = hub
+        self._twins = twins
+        self._resources = resources
+        self._clock = clock
+        self._dialect = dialect
+        self._collect = collect
+        self._interval = interval
+        self._placements = wanted_placements(hub, twins)
+        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
+        self._policies = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._policy_snapshots = PolicySnapshots(hub.client, twins)
+        self._resource_snapshots = ResourceSnapshots(hub.client, twins)
+        self._noticed: dict[Key, _Noticed] = {}
+        sources: list[Source] = [
+            hub.watch(self._placements, when=asks_for_more),
+            hub.watch(self._policies, to=_placement, when=_is_marked_otherwise),
+            hub.watch(self._snapshots, to=_placement, when=_is_marked_otherwise),
+            hub.watch(self._bindings, when=lambda _: False),  # only so that nothing is done before they are known
+            resources.source(twins),
+        ]
+        self.controller = Controller(f"snapshots of {twins.name}", self.reconcile, sources)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        placement = self._placements.get(key.name, key.namespace)
+        if placement is None or placement.metadata.deletion_timestamp is not None:
+            self._noticed.pop(key, None)
+            return Outcome.done if placement is None else await self._clean_up(placement)
+        if name_problem(placement):
+            return Outcome.done
+        placement = await self._held(placement)
+        policies = await self._policy_snapshots.keep(placement, self._policies.by(PLACEMENT, _named(placement)))
+        outcome = await self._keep_resources(key, placement)
+        await self._forget_history(placement, policies)
+        return outcome
+
+    # The resources of a placement
+
+    async def _keep_resources(self, key: Key, placement: ClusterResourcePlacement) -> Outcome:
+        if self._dialect == Dialect.kubefleet and _is_external(placement):
+            return Outcome.done  # a staged run takes them when it needs them (kubefleet.md §4.3)
+        selection = self._resources.selected(placement)
+        if not selection.is_known:
+            return Outcome.done
+        known = self._known(placement)
+        noticed = self._noticed.setdefault(key, _Noticed())
+        current = newest(masters(known))
+        if current is not None and await self._holds(noticed, current) == selection.digest:
+            return await self._settle(placement, noticed, known)
+        wait = self._wait(placement, noticed, current)
+        return Outcome.again(after=wait) if wait > 0 else await self._take(placement, selection, noticed, known)
+
+    async def _settle(
+        self, placement: ClusterResourcePlacement, noticed: _Noticed, known: tuple[ObjectMeta, ...]
+    ) -> Outcome:
+        """The newest revision is what is wanted."""
+        noticed.since = None
+        noticed.selectors = placement.spec.resource_selectors
+        revisions = masters(known)
+        current = newest(revisions)
+        await self._resource_snapshots.confirm(step(revisions, current.hash if current else ""))
+        return Outcome.done
+
+    async def _holds(self, noticed: _Noticed, current: Revision) -> str:
+        """The digest of what the newest revision holds. It never changes, so that it is read once."""
+        if not current.hash:
+            return ""
+        uid, digest = noticed.holds
+        if uid != current.meta.uid:
+            digest = await self._resource_snapshots.held(current.meta)
+            noticed.holds = (current.meta.uid, digest)
+        return digest
+
+    def _wait(self, placement: ClusterResourcePlacement, noticed: _Noticed, current: Revision | None) -> float:
+        """How many seconds to collect changes before the next revision; 0 if there is nothing to wait for."""
+        now = asyncio.get_running_loop().time()
+        if noticed.since is None:
+            noticed.since = now
+        if current is None or not current.hash:
+            return 0.0
+        same_selectors = noticed.selectors in (None, placement.spec.resource_selectors)
+        collected = noticed.since + (self._collect if same_selectors else 0.0) - now
+        made = current.meta.creation_timestamp
+        age = max(0.0, (self._clock.now() - made).total_seconds()) if made else self._interval
+        return max(0.0, collected, self._interval - age)
+
+    async def _take(
+        self,
+        placement: ClusterResourcePlacement,
+        selection: Selection,
+        noticed: _Noticed,
+        known: tuple[ObjectMeta, ...],
+    ) -> Outcome:
+        found = await manifests(self._hub.client, selection)
+        if found is None:
+            return Outcome.not_yet
+        try:
+            made = await self._resource_snapshots.take(placement, found, known)
+        except ApiError as error:
+            if not isinstance(error, BadRequest | Invalid) and error.code != _TOO_LARGE:
+                raise
+            self._resources.refuse(placement, selection, f"the hub does not keep what is selected: {error.answer}")
+            return Outcome.done
+        if made is not None:
+            noticed.holds = (made.uid, selection.digest)
+        elif (current := newest(masters(known))) is not None:
+            noticed.holds = (current.meta.uid, selection.digest)
+        noticed.since, noticed.selectors = None, placement.spec.resource_selectors
+        return Outcome.done
+
+    # What is no longer needed
+
+    async def _forget_history(self, placement: ClusterResourcePlacement, policies: tuple[Revision, ...]) -> None:
+        """Delete the oldest revisions beyond the limit, but none that a cluster still has or is to have."""
+        limit = placement.spec.revision_history_limit
+        known = self._known(placement)
+        revisions = masters(known)
+        if max(len(policies), len(revisions)) <= limit:
+            return
+        bindings = self._bindings.by(PLACEMENT, _named(placement))
+        held = {binding.spec.resource_snapshot_name for binding in bindings}
+        needed = {each.index for each in revisions if each.meta.name in held} | _pinned(placement)
+        old = {each.index for each in surplus(revisions, limit, needed)}
+        await self._resource_snapshots.remove(meta for meta in known if resource_index(meta) in old)
+        used = {binding.spec.scheduling_policy_snapshot_name for binding in bindings}
+        for policy in surplus(policies, limit, {each.index for each in policies if each.meta.name in used}):
+            await self._policy_snapshots.remove(policy)
+
+    async def _clean_up(self, placement: ClusterResourcePlacement) -> Outcome:
+        """The placement goes: so do its snapshots, and then our hold on it. Its bindings are the scheduler's."""
+        meta = placement.metadata
+        if PLACEMENT_CLEANUP not in meta.finalizers:
+            return Outcome.done
+        await self._resource_snapshots.remove(self._known(placement))
+        for found in self._policies.by(PLACEMENT, _named(placement)):
+            await self._policy_snapshots.remove(Revision(found.metadata, 0, ""))
+        try:
+            await self._write_finalizers(meta, [each for each in meta.finalizers if each != PLACEMENT_CLEANUP])
+        except NotFound:
+            return Outcome.done
+        self._hub.events.normal(placement, "PlacementCleanupFinalizerRemoved", "its snapshots are deleted")
+        return Outcome.done
+
+    # Observing
+
+    def _known(self, placement: ClusterResourcePlacement) -> tuple[ObjectMeta, ...]:
+        """All parts of all revisions that are not on their way out."""
+        found = self._snapshots.by(PLACEMENT, _named(placement))
+        return tuple(each.metadata for each in found if each.metadata.deletion_timestamp is None)
+
+    # Acting
+
+    async def _held(self, placement: ClusterResourcePlacement) -> ClusterResourcePlacement:
+        """The placement with our finalizer: there is something to clean up from here on."""
+        meta = placement.metadata
+        if PLACEMENT_CLEANUP in meta.finalizers:
+            return placement
+        return await self._write_finalizers(meta, [*meta.finalizers, PLACEMENT_CLEANUP])
+
+    async def _write_finalizers(self, meta: ObjectMeta, finalizers: list[str]) -> ClusterResourcePlacement:
+        return await self._hub.client.patch(
+            self._twins.placement,
+            meta.name,
+            MergePatch({"metadata": {"finalizers": finalizers}}),
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            manager=MANAGER,
+        )
+
+
+def _is_marked_otherwise(change: Change[Typed]) -> bool:
+    """Whether a snapshot came, went, or carries other labels or annotations: not what became of it."""
+    old, new = (each and (each.metadata.labels, each.metadata.annotations) for each in (change.old, change.new))
+    return old != new
+
+
+def _placement(seen: Seen[Typed]) -> Iterable[Key]:
+    owner = parent(seen.meta)
+    return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()
+
+
+def _named(placement: ClusterResourcePlacement) -> str:
+    return named(placement.metadata.namespace, placement.metadata.name)
+
+
+def _is_external(placement: ClusterResourcePlacement) -> bool:
+    strategy = placement.spec.strategy
+    return strategy is not None and strategy.type == RolloutStrategyType.external
+
+
+def _pinned(placement: ClusterResourcePlacement) -> set[int]:
+    text = placement.metadata.annotations.get(PINNED, "")
+    return {int(text)} if text.isascii() and text.isdecimal() else set()

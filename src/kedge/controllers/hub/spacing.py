@@ -1,0 +1,49 @@
+"""Spacing: how close after one another the statuses of a placement are written.
+
+A placement on many clusters changes with each of them. Its status is large, and nobody reads it a hundred times a
+second; so after a write there is a rest that grows with the clusters. The last change is always written. What is
+remembered here may be lost at any time: then a status is written sooner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from kedge.kube.queue import Key
+
+REST: Final = 0.1  # seconds after a write
+PER_CLUSTER: Final = 0.001
+PATIENCE: Final = 1.0  # seconds in which what is only not known yet is not worth telling
+
+
+class Spacing:
+    """Of the placements of one controller."""
+
+    def __init__(self) -> None:
+        self._next: dict[Key, float] = {}
+        self._unknown: dict[Key, tuple[int, float]] = {}
+
+    def rest(self, key: Key) -> float:
+        """In how many seconds the next write may be; 0 if now."""
+        return max(0.0, self._next.get(key, 0.0) - asyncio.get_running_loop().time())
+
+    def wrote(self, key: Key, clusters: int) -> None:
+        self._next[key] = asyncio.get_running_loop().time() + REST + PER_CLUSTER * clusters
+
+    def patience(self, key: Key, generation: int) -> float:
+        """How many seconds longer to wait for what is not known yet of this generation; 0 if long enough."""
+        now = asyncio.get_running_loop().time()
+        of, since = self._unknown.get(key, (generation, now))
+        if of != generation:
+            since = now
+        self._unknown[key] = (generation, since)
+        return max(0.0, since + PATIENCE - now)
+
+    def known(self, key: Key) -> None:
+        """Nothing is waited for any more."""
+        self._unknown.pop(key, None)
+
+    def forget(self, key: Key) -> None:
+        self._next.pop(key, None)
+        self._unknown.pop(key, None)

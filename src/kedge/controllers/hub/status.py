@@ -1,0 +1,226 @@
+"""Placement statuses: tells on each placement what became of it, cluster by cluster and as a whole.
+
+    PlacementStatuses(hub, twins, clock=clock, selections=resources).controller
+
+Everything is said anew from what is seen at each look; nothing is written that does not change, and of many changes in
+a row only some moments, but always the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from msgspec.structs import replace
+
+from kedge.api.cluster import MemberCluster
+from kedge.api.condition import FALSE, UNKNOWN, find_condition, is_true
+from kedge.api.dialect import Dialect
+from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.placement_status import PlacementStatus
+from kedge.api.reasons import HEALTHY, SCHEDULED
+from kedge.api.twins import Binding, Placement, Twins
+from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
+from kedge.controllers.hub.namespace_statuses import NamespaceStatuses
+from kedge.controllers.hub.placement_metrics import PlacementMetrics
+from kedge.controllers.hub.selected import Selected
+from kedge.controllers.hub.spacing import Spacing
+from kedge.controllers.hub.status_patch import status_patch
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.codec import metadata_of
+from kedge.kube.controller import Controller
+from kedge.kube.outcome import Outcome
+from kedge.kube.patches import MergePatch
+from kedge.kube.queue import Key
+from kedge.kube.source import Seen, Source
+from kedge.kube.store import Change
+from kedge.plan.reporting.fitting import fitting
+from kedge.plan.reporting.report import Seen as Picture
+from kedge.plan.reporting.report import is_complete, report, revision
+from kedge.plan.reporting.steps import STEPS
+from kedge.plan.revisions import parent
+
+MANAGER: Final = "kedge-status"
+TRY_AGAIN: Final = 30.0  # seconds until a copy that was refused is tried again
+
+
+class Selection(Protocol):
+    """What a placement selects."""
+
+    @property
+    def problem(self) -> str: ...
+
+
+class Selections(Protocol):
+    """Knows what placements select."""
+
+    def selected(self, placement: ClusterResourcePlacement) -> Selection: ...
+
+    def source(self, twins: Twins) -> Source: ...
+
+
+class PlacementStatuses:
+    """The statuses of one kind of placement."""
+
+    def __init__(
+        self,
+        hub: Cluster,
+        twins: Twins,
+        *,
+        clock: Clock,
+        selections: Selections,
+        dialect: Dialect = Dialect.seed,
+        metrics: PlacementMetrics | None = None,
+    ) -> None:
+        """`metrics` are shared between the twins: a process shows each name once."""
+        self._client = hub.client
+        self._events = hub.events.signed("placement-controller")
+        self._twins = twins
+        self._clock = clock
+        self._selections = selections
+        self._dialect = dialect
+        self._metrics = metrics
+        self._spacing = Spacing()
+        self._selected = Selected(hub.client, twins)
+        self._placements = hub.cache(twins.placement)
+        self._policies = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
+        self._members = hub.cache(MemberCluster)
+        self._copies = None if twins.placement.resource.namespaced else NamespaceStatuses(hub, clock=clock)
+        sources: list[Source] = [
+            hub.watch(self._placements),
+            hub.watch(self._policies, to=_placement_of),
+            hub.watch(self._snapshots, to=_placement_of),
+            hub.watch(self._bindings, to=_placement_of),
+            hub.watch(self._members, to=self._placed_on, when=_falls_silent_or_speaks),
+            selections.source(twins),
+        ]
+        if self._copies is not None:
+            sources.append(self._copies.source)
+        self.controller = Controller(f"statuses of {twins.name}", self.reconcile, sources)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        placement = self._placements.get(key.name, key.namespace)
+        if placement is None or placement.metadata.deletion_timestamp is not None:
+            self._forget(key)
+            return Outcome.done
+        if (rest := self._spacing.rest(key)) > 0:
+            return Outcome.again(after=rest)
+        status = await self._status(placement)
+        if (rest := self._patience(key, placement, status)) > 0:
+            return Outcome.again(after=rest)
+        status, outcome = await self._copied(placement, status)
+        if status != placement.status:
+            await self._write(placement, status)
+            self._spacing.wrote(key, len(status.placement_statuses))
+            self._tell(placement, status)
+        if self._metrics is not None:
+            self._metrics.stands(key, placement.metadata.generation, status, self._clock.now().timestamp())
+        return outcome
+
+    def _forget(self, key: Key) -> None:
+        self._spacing.forget(key)
+        if self._metrics is not None:
+            self._metrics.forget(key)
+
+    # Observing
+
+    async def _status(self, placement: ClusterResourcePlacement) -> PlacementStatus:
+        picture = self._observe(placement)
+        status = report(picture, self._clock.now())
+        parts = revision(picture.snapshots, status.observed_resource_index)
+        return fitting(replace(status, selected_resources=await self._selected.of(parts)))
+
+    def _observe(self, placement: ClusterResourcePlacement) -> Picture:
+        whose = named(placement.metadata.namespace, placement.metadata.name)
+        bindings = self._bindings.by(PLACEMENT, whose)
+        return Picture(
+            placement=placement,
+            prefix=self._twins.prefix,
+            policies=self._policies.by(PLACEMENT, whose),
+            snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
+            bindings=bindings,
+            unreachable=self._unreachable(bindings),
+            problem=self._selections.selected(placement).problem,
+            dialect=self._dialect,
+        )
+
+    def _unreachable(self, bindings: Iterable[Binding]) -> Mapping[str, str]:
+        silences = {one.spec.target_cluster: _silence(self._members.get(one.spec.target_cluster)) for one in bindings}
+        return {cluster: silence for cluster, silence in silences.items() if silence}
+
+    def _patience(self, key: Key, placement: Placement, status: PlacementStatus) -> float:
+        """How long to go on showing what was said of the generation before, while clusters are being picked."""
+        found = find_condition(status.conditions, f"{self._twins.prefix}{SCHEDULED}")
+        if not placement.status.placement_statuses or found is None or found.status != UNKNOWN:
+            self._spacing.known(key)
+            return 0.0
+        return self._spacing.patience(key, placement.metadata.generation)
+
+    # Acting
+
+    async def _copied(
+        self, placement: ClusterResourcePlacement, status: PlacementStatus
+    ) -> tuple[PlacementStatus, Outcome]:
+        """The status with what is to be said of its copy, if it has one."""
+        said = await self._copies.keep(placement, status) if self._copies is not None else None
+        if said is None:
+            return status, Outcome.done
+        said = replace(said, type=f"{self._twins.prefix}{said.type}")
+        old = find_condition(placement.status.conditions, said.type)
+        condition = said.condition(old, placement.metadata.generation, self._clock.now())
+        outcome = Outcome.again(after=TRY_AGAIN) if said.status == FALSE else Outcome.done
+        return replace(status, conditions=(*status.conditions, condition)), outcome
+
+    async def _write(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> None:
+        meta = placement.metadata
+        await self._client.patch(
+            self._twins.placement,
+            meta.name,
+            MergePatch({"status": status_patch(placement.status, status)}),
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            manager=MANAGER,
+            subresource="status",
+        )
+
+    def _tell(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> None:
+        """Events of the steps that are taken now, and were not before."""
+        generation, before = placement.metadata.generation, placement.status
+        for step in STEPS:
+            kind = f"{self._twins.prefix}{step.type}"
+            if is_true(status.conditions, kind) and not is_true(before.conditions, kind, generation=generation):
+                found = find_condition(status.conditions, kind)
+                self._events.normal(placement, step.event, found.message if found is not None else "")
+        if is_complete(status) and not (is_complete(before) and _speaks_of(before, generation)):
+            resources = status.observed_resource_index
+            self._events.normal(placement, "PlacementRolloutCompleted", f"Every cluster has resources {resources}")
+
+    # Waking
+
+    def _placed_on(self, seen: Seen[MemberCluster]) -> Iterable[Key]:
+        """The placements that have a binding on a member."""
+        for binding in self._bindings.by(CLUSTER, seen.meta.name):
+            yield Key(seen.cluster, binding.metadata.namespace, parent(binding.metadata))
+
+
+def _placement_of(seen: Seen[Any]) -> Iterable[Key]:
+    owner = parent(seen.meta)
+    return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()
+
+
+def _speaks_of(status: PlacementStatus, generation: int) -> bool:
+    return all(one.observed_generation == generation for one in status.conditions)
+
+
+def _silence(member: MemberCluster | None) -> str:
+    """What is said of a member that cannot be reached; empty if it can."""
+    found = find_condition(member.status.conditions, HEALTHY) if member is not None else None
+    return found.message if found is not None and found.status == FALSE else ""
+
+
+def _falls_silent_or_speaks(change: Change[MemberCluster]) -> bool:
+    return _silence(change.old) != _silence(change.new)

@@ -1,0 +1,103 @@
+"""Writes of Works: makes, changes and removes them, and says in words what a server refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from kedge.api.fleet import ON_DELETE, member_of
+from kedge.api.rollout import PropagationPolicy
+from kedge.api.work import Work
+from kedge.kube.client import Client
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, Status, TooManyRequests
+from kedge.kube.patches import MergePatch
+from kedge.plan.working.kept import kept
+from kedge.plan.working.wanted import Changes, Wanted
+
+MANAGER: Final = "kedge-works"
+
+
+class Refused(Struct, frozen=True):
+    """Why Works are not as they should be."""
+
+    problem: str
+
+
+class WorkWrites:
+    """The writes of Works on one hub."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def make(self, changes: Changes) -> list[Work] | Refused:
+        """Make the Works what they should be; gives all of them as they are then.
+
+        What is no longer wanted goes last: until then its objects are where they were.
+        """
+        try:
+            made = [await self._create(wanted) for wanted in changes.create]
+            changed = [await self._change(work, body) for work, body in changes.patch]
+        except _Refusal as refusal:
+            return Refused(str(refusal))
+        for work in changes.delete:
+            await self.remove(work, False)
+        return [*changes.same, *made, *changed]
+
+    async def remove(self, work: Work, stays: bool | None) -> None:
+        """Delete a Work. `stays`: whether its objects stay on the member; None leaves that to what the Work says."""
+        meta = work.metadata
+        try:
+            if stays is not None and stays != (ON_DELETE in meta.annotations):
+                mark = PropagationPolicy.abandon.value if stays else None
+                work = await self._patch(work, {"metadata": {"annotations": {ON_DELETE: mark}}})
+            await self._client.delete(Work, meta.name, meta.namespace, uid=meta.uid)
+        except NotFound:
+            return
+
+    async def _create(self, wanted: Wanted) -> Work:
+        try:
+            return kept(await self._client.create(Work, wanted.body(), wanted.namespace, manager=MANAGER))
+        except AlreadyExists as error:
+            # Made a moment ago, by us or by somebody: the cache will show whose it is.
+            raise Conflict(error.request, Status(409, "Conflict", error.message)) from error
+        except NotFound as error:
+            cluster = member_of(wanted.namespace)
+            raise _Refusal(
+                f"There is no namespace {wanted.namespace} on the hub: {cluster} is not, or no longer, in the fleet"
+            ) from error
+        except ApiError as error:
+            raise _refusal(error, wanted.namespace, wanted.name) from error
+
+    async def _change(self, work: Work, body: Mapping[str, object]) -> Work:
+        try:
+            return kept(await self._patch(work, body))
+        except NotFound as error:
+            raise Conflict(error.request, Status(409, "Conflict", error.message)) from error
+        except ApiError as error:
+            raise _refusal(error, work.metadata.namespace or "", work.metadata.name) from error
+
+    async def _patch(self, work: Work, body: Mapping[str, object]) -> Work:
+        meta = work.metadata
+        return await self._client.patch(
+            Work,
+            meta.name,
+            MergePatch(body),
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            manager=MANAGER,
+        )
+
+
+class _Refusal(Exception):
+    """The server said no, and will say so again."""
+
+
+def _refusal(error: ApiError, namespace: str, name: str) -> Exception:
+    """The error to raise for an answer: its own if looking again helps, or what the server said."""
+    is_too_large = "too large" in error.message
+    if isinstance(error, Conflict | TooManyRequests) or (isinstance(error, ServerError) and not is_too_large):
+        return error
+    return _Refusal(f"The hub refused Work {namespace}/{name}: {error.message}")

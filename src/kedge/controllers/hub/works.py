@@ -1,0 +1,302 @@
+"""Works: gives each member the objects that bindings say it should have, and tells the bindings what came of it.
+
+A binding's Works live in the member's own namespace on the hub. They follow the binding once a rollout has spoken of
+the binding as it is now; those of a binding that is to go are left as they are. When a binding is deleted its Works go
+first, and the binding stays until they are really gone (kubefleet.md §14 #5).
+
+Crash-safe at every write: the finalizer comes before the first Work, and where a wait counts from the moment a cluster
+became available, that moment is taken back before its Works change, not after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from kedge.api.binding import BindingState, BindingStatus
+from kedge.api.cluster import MemberCluster
+from kedge.api.condition import FALSE, TRUE, find_condition
+from kedge.api.core import Namespace
+from kedge.api.fleet import (
+    IS_FLEET_RESOURCE,
+    ON_DELETE,
+    PARENT_SNAPSHOT_NAME,
+    WORK_CLEANUP,
+    member_namespace,
+)
+from kedge.api.meta import ObjectMeta
+from kedge.api.reasons import ROLLOUT_STARTED
+from kedge.api.twins import Binding, Placement, Twins
+from kedge.api.work import Work
+from kedge.controllers.hub import indexes
+from kedge.controllers.hub.contents import Contents, Missing
+from kedge.controllers.hub.placements import wanted_placements
+from kedge.controllers.hub.work_wakes import WorkWakes, is_new, opens_or_closes, says_otherwise
+from kedge.controllers.hub.work_writes import Refused, WorkWrites
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.codec import metadata_of
+from kedge.kube.controller import Controller
+from kedge.kube.errors import NotFound
+from kedge.kube.outcome import Outcome
+from kedge.kube.patches import MergePatch
+from kedge.kube.queue import Key
+from kedge.kube.source import Source
+from kedge.plan.revisions import parent
+from kedge.plan.working import folding
+from kedge.plan.working.folding import Told
+from kedge.plan.working.kept import kept
+from kedge.plan.working.parts import Resources
+from kedge.plan.working.wanted import Changes, abandons, compare, is_leaving, report_back, wanted_works
+
+MANAGER: Final = "kedge-works"
+TRY_AGAIN: Final = 30.0  # seconds until what a server refused is tried again: what it takes to be let in is not seen
+
+
+class Works:
+    """The Works of one kind of placement."""
+
+    def __init__(self, hub: Cluster, twins: Twins, *, clock: Clock, workers: int = 16) -> None:
+        self._client = hub.client
+        self._twins = twins
+        self._clock = clock
+        self._bindings = hub.cache(twins.binding, indexes=indexes.BINDINGS)
+        self._works = hub.cache(Work, transform=kept, indexes=indexes.WORKS)
+        self._placements = wanted_placements(hub, twins)
+        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=indexes.SNAPSHOTS)
+        self._rooms = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
+        self._contents = Contents(hub.client, twins, self._snapshot)
+        self._writes = WorkWrites(hub.client)
+        wakes = WorkWakes(hub, twins)
+        sources: list[Source] = [
+            hub.watch(self._bindings),
+            hub.watch(self._works, to=wakes.by_work),
+            hub.watch(self._placements, to=wakes.by_placement, when=says_otherwise),
+            hub.watch(self._snapshots, to=wakes.by_snapshot, when=is_new),
+            hub.watch(self._rooms, to=wakes.by_room, when=opens_or_closes),
+        ]
+        self.controller = Controller(f"works of {twins.name}", self.reconcile, sources, workers=workers)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        binding = self._bindings.get(key.name, key.namespace)
+        if binding is None:
+            return await self._clear_away(key)
+        if binding.metadata.deletion_timestamp is not None:
+            return await self._leave(binding)
+        if binding.spec.state == BindingState.unscheduled:
+            return await self._stay(binding)
+        if binding.spec.state == BindingState.bound and _is_spoken_of(binding):
+            return await self._follow(binding)
+        return Outcome.done
+
+    # A binding that has resources
+
+    async def _follow(self, binding: Binding) -> Outcome:
+        placement = self._placement(binding)
+        if placement is None:
+            return Outcome.done  # nothing is known of what stays behind; the binding will go, or the placement come
+        resources = await self._resources(binding)
+        if isinstance(resources, Missing):
+            return await self._do_without(binding, resources)
+        binding = await self._held(binding)
+        changes = self._changes(binding, placement, resources)
+        if changes.blocked:
+            return await self._tell(binding, folding.not_synchronized(changes.blocked))
+        if changes.moves and folding.is_untracked(binding):
+            binding = await self._write(binding, folding.moving())
+        done = await self._make(binding, changes)
+        if isinstance(done, Refused):
+            await self._tell(binding, folding.not_synchronized(done.problem))
+            return Outcome.again(after=TRY_AGAIN)
+        return await self._tell(binding, folding.folded(done, _up_to_date(done, resources.name)))
+
+    async def _resources(self, binding: Binding) -> Resources | Missing:
+        if binding.spec.resource_override_snapshots or binding.spec.cluster_resource_override_snapshots:
+            return Missing("The binding names overrides, which cannot be applied yet: remove them from its spec")
+        return await self._contents.read(binding.spec.resource_snapshot_name, binding.metadata.namespace)
+
+    async def _do_without(self, binding: Binding, missing: Missing) -> Outcome:
+        """Without its snapshot a binding goes on if its Works are made of it already (kubefleet.md §16)."""
+        works, name = self._own(binding), binding.spec.resource_snapshot_name
+        if works and all(_is_made_of(name, work) for work in works):
+            return await self._tell(binding, folding.folded(works, _up_to_date(works, name)))
+        return await self._tell(binding, folding.not_overridden(missing.problem))
+
+    def _changes(self, binding: Binding, placement: Placement, resources: Resources) -> Changes:
+        wanted = wanted_works(binding, resources, abandons=abandons(placement), report_back=report_back(placement))
+        there = {one.name: self._works.get(one.name, one.namespace) for one in wanted}
+        named = {name: work for name, work in there.items() if work is not None}
+        return compare(binding, wanted, self._own(binding), named, self._rivals(binding))
+
+    async def _make(self, binding: Binding, changes: Changes) -> list[Work] | Refused:
+        room = self._rooms.get(member_namespace(binding.spec.target_cluster))
+        if changes.create and room is not None and room.metadata.deletion_timestamp is not None:
+            cluster = binding.spec.target_cluster
+            return Refused(f"{cluster} is leaving the fleet: its namespace {room.metadata.name} is being deleted")
+        return await self._writes.make(changes)
+
+    # A binding that is to go
+
+    async def _stay(self, binding: Binding) -> Outcome:
+        works = self._own(binding)
+        if not works:
+            return await self._tell(binding, folding.not_synchronized("There is no Work for this cluster any more"))
+        return await self._tell(binding, folding.folded(works, "The Works stay as they are until they are removed"))
+
+    # A binding that goes
+
+    async def _leave(self, binding: Binding) -> Outcome:
+        if WORK_CLEANUP not in binding.metadata.finalizers:
+            return Outcome.done
+        works = self._own(binding)
+        if works:
+            if await self._member_leaves(binding):
+                return Outcome.done  # they go with its namespace, once its agent has let go of what they placed
+            stays = await self._stays(binding, works)
+            for work in works:
+                if not is_leaving(work):
+                    await self._writes.remove(work, stays)
+            return Outcome.done  # their going wakes us
+        rest = [name for name in binding.metadata.finalizers if name != WORK_CLEANUP]
+        with suppress(NotFound):
+            await self._set_finalizers(binding, rest)
+        return Outcome.done
+
+    async def _member_leaves(self, binding: Binding) -> bool:
+        """Whether the cluster itself is leaving the fleet, with what was placed on it.
+
+        Its agent may not know yet, and would remove what a Work placed that is deleted. So the server is asked.
+        """
+        try:
+            member = await self._client.get(metadata_of(MemberCluster.resource), binding.spec.target_cluster)
+        except NotFound:
+            return False
+        return member.metadata.deletion_timestamp is not None
+
+    async def _stays(self, binding: Binding, works: Iterable[Work]) -> bool | None:
+        """Whether what was placed stays; None if the Works themselves have to say.
+
+        It does only when the placement itself is deleted. The cache may not show that yet, and what is taken from a
+        member does not come back: so if it matters, the server is asked.
+        """
+        placement = self._placement(binding)
+        if placement is None or not any(ON_DELETE in work.metadata.annotations for work in works):
+            return None if placement is None or not _is_deleted(placement) else abandons(placement)
+        try:
+            meta = binding.metadata
+            placement = await self._client.get(self._twins.placement, parent(meta), meta.namespace)
+        except NotFound:
+            return None
+        return _is_deleted(placement) and abandons(placement)
+
+    async def _clear_away(self, key: Key) -> Outcome:
+        """Works of a binding that went without us: it may only seem so, so the server is asked."""
+        works = self._works.by(indexes.BINDING, indexes.named(key.namespace, key.name))
+        if not works:
+            return Outcome.done
+        try:
+            await self._client.get(self._twins.binding, key.name, key.namespace)
+        except NotFound:
+            for work in works:
+                if not is_leaving(work):
+                    await self._writes.remove(work, None)
+            return Outcome.done
+        return Outcome.not_yet
+
+    # Reading
+
+    def _own(self, binding: Binding) -> tuple[Work, ...]:
+        meta = binding.metadata
+        return self._works.by(indexes.BINDING, indexes.named(meta.namespace, meta.name))
+
+    def _rivals(self, binding: Binding) -> frozenset[str]:
+        meta = binding.metadata
+        others = self._bindings.by(indexes.CLUSTER, binding.spec.target_cluster)
+        return frozenset(
+            other.metadata.name
+            for other in others
+            if parent(other.metadata) == parent(meta)
+            and other.metadata.namespace == meta.namespace
+            and other.metadata.name != meta.name
+        )
+
+    def _placement(self, binding: Binding) -> Placement | None:
+        return self._placements.get(parent(binding.metadata), binding.metadata.namespace)
+
+    def _snapshot(self, name: str, namespace: str | None) -> ObjectMeta | None:
+        found = self._snapshots.get(name, namespace)
+        return found.metadata if found is not None else None
+
+    # Writing
+
+    async def _held(self, binding: Binding) -> Binding:
+        """The binding, which cannot go without us from now on."""
+        if WORK_CLEANUP in binding.metadata.finalizers:
+            return binding
+        return await self._set_finalizers(binding, [*binding.metadata.finalizers, WORK_CLEANUP])
+
+    async def _set_finalizers(self, binding: Binding, finalizers: list[str]) -> Binding:
+        meta = binding.metadata
+        patch = MergePatch({"metadata": {"finalizers": finalizers}})
+        return await self._client.patch(
+            self._twins.binding,
+            meta.name,
+            patch,
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            manager=MANAGER,
+        )
+
+    async def _tell(self, binding: Binding, told: Told) -> Outcome:
+        await self._write(binding, told)
+        return Outcome.done
+
+    async def _write(self, binding: Binding, told: Told) -> Binding:
+        """Make this the binding's status, unless it is."""
+        status = folding.spoken(binding, told, self._clock.now())
+        if status == binding.status:
+            return binding
+        meta = binding.metadata
+        return await self._client.patch(
+            self._twins.binding,
+            meta.name,
+            MergePatch({"status": _as_patch(status)}),
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            manager=MANAGER,
+            subresource="status",
+        )
+
+
+def _is_spoken_of(binding: Binding) -> bool:
+    """Whether a rollout has said that the binding as it is now is on its way, or stays where it was."""
+    found = find_condition(binding.status.conditions, ROLLOUT_STARTED)
+    return (
+        found is not None and found.observed_generation == binding.metadata.generation and found.status in (TRUE, FALSE)
+    )
+
+
+def _is_made_of(snapshot: str, work: Work) -> bool:
+    return work.metadata.annotations.get(PARENT_SNAPSHOT_NAME) == snapshot and not is_leaving(work)
+
+
+def _is_deleted(placement: Placement) -> bool:
+    return placement.metadata.deletion_timestamp is not None
+
+
+def _up_to_date(works: Iterable[Work], snapshot: str) -> str:
+    names = ", ".join(sorted(work.metadata.name for work in works))
+    return f"Work {names} is made of {snapshot}"
+
+
+def _as_patch(status: BindingStatus) -> dict[str, object]:
+    """With nothing left of what was there before."""
+    lists = {
+        "failedPlacements": status.failed_placements,
+        "driftedPlacements": status.drifted_placements,
+        "diffedPlacements": status.diffed_placements,
+    }
+    return {"conditions": status.conditions, **{name: found or None for name, found in lists.items()}}

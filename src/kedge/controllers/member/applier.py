@@ -1,0 +1,339 @@
+"""Applier: brings the Works of one member to its cluster, keeps them there, and says what came of them.
+
+    applier = Applier(hub, member, "cluster-1", clock=clock)
+    manager.add_controller(applier.controller)
+    applier.join()
+
+Wakes at a change of a Work, and of anything it placed: what others change is put back, what they delete is made again,
+and what becomes available is reported then. On the hub it touches nothing but the Works of the member's own namespace.
+
+Everything that is placed belongs to an AppliedWork of the Work's name on the member, which also lists it. An object is
+written down there before it is first written, and crossed out after it is gone, so that a crash in between leaves
+nothing that nobody knows of. When the Work is deleted, so is the AppliedWork, and with it all it owns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from msgspec import to_builtins
+
+from kedge.api import reasons
+from kedge.api.condition import FALSE, find_condition
+from kedge.api.fleet import ON_DELETE, WORK_CLEANUP, member_namespace
+from kedge.api.meta import ObjectMeta
+from kedge.api.rollout import PropagationPolicy
+from kedge.api.work import AppliedResource, AppliedWork, Work, WorkStatus
+from kedge.controllers.member.applied import AppliedWorks, Book, owner_of
+from kedge.controllers.member.apply_metrics import ApplyMetrics
+from kedge.controllers.member.attempt import Attempt, Memory, not_applied
+from kedge.controllers.member.following import Following
+from kedge.controllers.member.kinds import Kinds
+from kedge.controllers.member.releasing import Releaser
+from kedge.controllers.member.repairs import Repairs
+from kedge.controllers.member.together import together
+from kedge.controllers.member.writing import MANAGER
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.codec import metadata_of
+from kedge.kube.controller import Controller
+from kedge.kube.errors import NotFound
+from kedge.kube.outcome import Outcome
+from kedge.kube.patches import MergePatch
+from kedge.kube.queue import Key
+from kedge.kube.source import Seen, Signal, Source, Watch
+from kedge.kube.writes import recording
+from kedge.plan.applying.manifests import Identity, Misread, Placed, identity_of, understand
+from kedge.plan.applying.owning import Refusal, unsupported
+from kedge.plan.applying.reporting import Result, wait_before_retry, work_status
+
+UNBLOCK_AFTER: Final = 300.0
+"""Seconds an AppliedWork may take to go before its objects no longer hold it."""
+SERVED_WITHIN: Final = 10.0
+"""Seconds in which a definition that came with a Work should be served: until then its objects are on their way."""
+_LOOK_AGAIN: Final = 0.2
+_SHOWN_WITHIN: Final = 2.0
+_REMOVE_AGAIN: Final = 5.0
+
+
+class Applier:
+    """The Works of one member."""
+
+    def __init__(
+        self,
+        hub: Cluster,
+        member: Cluster,
+        name: str,
+        *,
+        clock: Clock,
+        metrics: ApplyMetrics | None = None,
+        unblock_after: float = UNBLOCK_AFTER,
+        workers: int = 5,
+    ) -> None:
+        """Does nothing before `join`."""
+        self.active = False
+        self._hub = hub.client
+        self._member = member.client
+        self._name = name
+        self._namespace = member_namespace(name)
+        self._clock = clock
+        self._metrics = metrics or ApplyMetrics()
+        self._unblock_after = unblock_after
+        self._works = hub.cache(Work, self._namespace)
+        self._applied = AppliedWorks(member)
+        self._signal = Signal(name)
+        self._following = Following(member, self._wake)
+        self._kinds = Kinds(member.client)
+        self._repairs = Repairs()
+        self._memories: dict[str, Memory] = {}
+        self._in_work = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        sources: list[Source] = [
+            Watch(name, self._works),
+            Watch(name, self._applied.cache, to=self._work_of),
+            self._signal,
+        ]
+        self.controller = Controller(
+            f"applier of {name}", self.reconcile, sources, workers=workers, per_cluster=workers, timeout=300.0
+        )
+
+    # Joining and leaving
+
+    def join(self) -> None:
+        """Apply from now on."""
+        if not self.active:
+            self.active = True
+            for work in self._works.all():
+                self._wake(work.metadata.name)
+
+    async def leave(self) -> None:
+        """Apply nothing more, and let go of all that was applied without removing it."""
+        self.active = False
+        await self._idle.wait()
+        works = await self._hub.list(metadata_of(Work.resource), self._namespace)
+        with recording() as footprint:
+            await together(self._let_go(work.metadata) for work in works.items)
+        await footprint.settle(_SHOWN_WITHIN)  # who joins again must not take what is gone for an owner
+        self._memories.clear()
+        self._following.keep_only(set())
+
+    async def _let_go(self, work: ObjectMeta) -> None:
+        if WORK_CLEANUP not in work.finalizers:
+            return
+        try:
+            applied = await self._member.get(AppliedWork, work.name)
+        except NotFound:
+            pass
+        else:
+            if applied.spec.work_namespace == self._namespace:
+                await self._abandon(applied)
+        await self._remove_finalizer(work)
+
+    # Reconciling
+
+    async def reconcile(self, key: Key) -> Outcome:
+        if not self.active:
+            return Outcome.done
+        work = self._works.get(key.name, key.namespace)
+        if work is None:
+            self._forget(key.name)
+            return Outcome.done
+        with self._working():
+            return await (self._bring(work) if work.metadata.deletion_timestamp is None else self._withdraw(work))
+
+    async def _bring(self, work: Work) -> Outcome:
+        work = await self._with_finalizer(work)
+        applied = await self._applied.of(work)
+        memory = await self._memory_of(work, applied)
+        if why := _not_to_be_used(work, applied):
+            return await self._report(work, [not_applied(one, why, retry=False) for one in memory.read])
+        book, began = Book(self._applied, applied), asyncio.get_running_loop().time()
+        left_over = await self._remove_left_over(memory, book)
+        attempt = Attempt(work, memory, self._member, self._following, self._repairs)
+        results = await attempt.results(book.add, book.entries.keys(), _refused_before(work.status), self._clock.now())
+        await book.close(results, left_over)
+        self._metrics.passed(results, asyncio.get_running_loop().time() - began)
+        if wait := _until_served(memory, results):
+            return Outcome.again(after=wait)
+        return await self._report(work, results, left_over.values())
+
+    async def _memory_of(self, work: Work, applied: AppliedWork) -> Memory:
+        memory = self._memories.get(work.metadata.name)
+        if memory is None or not memory.is_of(work, applied):
+            memory = self._memories[work.metadata.name] = Memory.of(work, owner_of(applied), memory)
+            self._learn(work, memory)
+        if memory.unknown:
+            await self._kinds.ask()
+            self._learn(work, memory)
+        return memory
+
+    def _learn(self, work: Work, memory: Memory) -> None:
+        memory.learn(understand(work.spec.workload.manifests, self._kinds.lookup))
+        self._follow_what_is_needed()
+
+    async def _remove_left_over(self, memory: Memory, book: Book) -> dict[AppliedResource, str]:
+        """Remove what the Work no longer asks for; gives what could not be, and why."""
+        if any(_could_be_anything(one) for one in memory.read) or unsupported(memory.strategy):
+            return {}
+        wanted = {one.identity for one in memory.read}
+        left_over = [entry for identity, entry in book.entries.items() if identity not in wanted]
+        releaser = Releaser(self._member, memory.owner)
+        problems = await together(releaser.remove(one) for one in left_over)
+        return {one: problem for one, problem in zip(left_over, problems, strict=True) if problem}
+
+    async def _report(self, work: Work, results: Sequence[Result], left_over: Iterable[str] = ()) -> Outcome:
+        now, meta = self._clock.now(), work.metadata
+        behind = "; ".join(left_over)
+        status = work_status(results, work.status, meta.generation, now, left_behind=behind)
+        if status != work.status:
+            await self._hub.patch(
+                Work,
+                meta.name,
+                MergePatch({"status": _written(status)}),
+                meta.namespace,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                subresource="status",
+                manager=MANAGER,
+            )
+        waits = [wait for wait in (wait_before_retry(results, status, now), behind and _REMOVE_AGAIN) if wait]
+        return Outcome.again(after=min(waits)) if waits else Outcome.done
+
+    # Deleting
+
+    async def _withdraw(self, work: Work) -> Outcome:
+        """The Work is deleted: its finalizer goes when the AppliedWork, and with it all it owned, is gone."""
+        self._forget(work.metadata.name)
+        if WORK_CLEANUP not in work.metadata.finalizers:
+            return Outcome.done
+        applied = self._applied.cache.get(work.metadata.name)
+        if applied is None or applied.spec.work_namespace != self._namespace:
+            await self._remove_finalizer(work.metadata)
+        elif applied.metadata.deletion_timestamp is not None:
+            return await self._hurry(applied)
+        elif work.metadata.annotations.get(ON_DELETE) == PropagationPolicy.abandon:
+            await self._abandon(applied)
+        else:
+            await self._applied.delete(applied, "Foreground")
+        return Outcome.done  # the AppliedWork wakes us when it goes
+
+    async def _hurry(self, applied: AppliedWork) -> Outcome:
+        """Wait until an AppliedWork is gone; if something holds it for too long, let it go before its objects."""
+        since = applied.metadata.deletion_timestamp
+        assert since is not None
+        left = self._unblock_after - (self._clock.now() - since).total_seconds()
+        if left > 0:
+            return Outcome.again(after=left)
+        await Releaser(self._member, owner_of(applied)).unblock_all(applied.status.applied_resources)
+        return Outcome.again(after=self._unblock_after)
+
+    async def _abandon(self, applied: AppliedWork) -> None:
+        """Remove the AppliedWork, and leave what it owned."""
+        await Releaser(self._member, owner_of(applied)).leave_all(applied.status.applied_resources)
+        await self._applied.delete(applied, "Background")
+
+    # Finalizers
+
+    async def _with_finalizer(self, work: Work) -> Work:
+        if WORK_CLEANUP in work.metadata.finalizers:
+            return work
+        return await self._set_finalizers(work.metadata, [*work.metadata.finalizers, WORK_CLEANUP])
+
+    async def _remove_finalizer(self, work: ObjectMeta) -> None:
+        try:
+            await self._set_finalizers(work, [one for one in work.finalizers if one != WORK_CLEANUP])
+        except NotFound:
+            return
+
+    async def _set_finalizers(self, work: ObjectMeta, finalizers: list[str]) -> Work:
+        return await self._hub.patch(
+            Work,
+            work.name,
+            MergePatch({"metadata": {"finalizers": finalizers or None}}),
+            work.namespace,
+            uid=work.uid,
+            resource_version=work.resource_version,
+            manager=MANAGER,
+        )
+
+    # Waking
+
+    def _wake(self, name: str) -> None:
+        self._signal.wake(Key(self._name, self._namespace, name))
+
+    def _work_of(self, seen: Seen[AppliedWork]) -> Iterable[Key]:
+        return (Key(self._name, self._namespace, seen.meta.name),)
+
+    def _forget(self, name: str) -> None:
+        if self._memories.pop(name, None) is not None:
+            self._follow_what_is_needed()
+
+    def _follow_what_is_needed(self) -> None:
+        self._following.keep_only({one for memory in self._memories.values() for one in memory.resources})
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        self._in_work += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._in_work -= 1
+            if not self._in_work:
+                self._idle.set()
+
+
+def _written(status: WorkStatus) -> dict[str, Any]:
+    """As it is patched: a list that is empty has to be said to be."""
+    return {"manifestConditions": None, **to_builtins(status)}
+
+
+def _not_to_be_used(work: Work, applied: AppliedWork) -> Refusal | None:
+    """Why the AppliedWork there is cannot own what this Work places."""
+    meta = applied.metadata
+    if applied.spec.work_namespace != work.metadata.namespace:
+        message = f"AppliedWork {meta.name} on the member is that of another hub's {applied.spec.work_namespace}"
+        return Refusal(reasons.MANIFEST_APPLY_FAILED, message)
+    if meta.deletion_timestamp is not None:
+        message = f"AppliedWork {meta.name} is being deleted on the member with all it owns: it starts anew after that"
+        return Refusal(reasons.MANIFEST_APPLY_FAILED, message)
+    return None
+
+
+def _could_be_anything(one: Placed | Misread) -> bool:
+    """Whether it cannot be told which object is meant: it may be any of those that seem to be left over."""
+    return isinstance(one, Misread) and not (one.identifier.kind and one.identifier.name)
+
+
+def _refused_before(status: WorkStatus) -> set[Identity]:
+    return {
+        identity_of(one.identifier)
+        for one in status.manifest_conditions
+        if (applied := find_condition(one.conditions, reasons.APPLIED)) is not None and applied.status == FALSE
+    }
+
+
+def _until_served(memory: Memory, results: Sequence[Result]) -> float | None:
+    """Seconds to wait for definitions that came with this Work; None if there is nothing to wait for.
+
+    Until then nothing is said: an object that waits for its definition has not failed.
+    """
+    unknown = {(one.identifier.group, one.identifier.kind) for one in memory.unknown}
+    defining = {one.identifier.ordinal for one in memory.placed if _defines(one) in unknown}
+    left = memory.begun + SERVED_WITHIN - asyncio.get_running_loop().time()
+    waiting = [one.verdict for one in results if one.identifier.ordinal in defining and one.verdict is not None]
+    if not waiting or left <= 0:
+        return None
+    return min(left, _LOOK_AGAIN) if all(verdict.available for verdict in waiting) else left
+
+
+def _defines(one: Placed) -> tuple[str, str] | None:
+    """The group and kind that a definition defines."""
+    if one.resource.plural != "customresourcedefinitions":
+        return None
+    spec = one.manifest.get("spec") or {}
+    return spec.get("group", ""), (spec.get("names") or {}).get("kind", "")

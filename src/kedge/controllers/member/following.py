@@ -1,0 +1,163 @@
+"""Following: what a member shows of the objects that Works placed on it, as it changes.
+
+One cache for each kind that some Work placed. Of the objects that an AppliedWork owns it keeps who they are, what they
+look like (a digest), and whether they work; the others are not kept at all, however many there are. A change wakes the
+Works that own the object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from kedge.api.meta import ObjectMeta
+from kedge.api.resource import Resource
+from kedge.kube.cache import Cache
+from kedge.kube.cluster import Cluster
+from kedge.kube.codec import Codec, Untyped
+from kedge.kube.store import Change
+from kedge.plan.applying.owning import is_applied_work
+from kedge.plan.availability import Verdict, judge
+
+PATIENCE: Final = 5.0  # how long to wait for a kind to be shown before asking for each object of it
+_TOLD: Final = ("labels", "annotations", "ownerReferences", "finalizers")
+_ENCODER: Final = msgspec.json.Encoder(order="sorted")
+
+
+class Followed(Struct, frozen=True):
+    """What is kept of an object."""
+
+    metadata: ObjectMeta
+    content: bytes
+    """What somebody may have changed: everything but the status and what the server counts."""
+    status: bytes
+    """What it says of itself."""
+    verdict: Verdict
+
+
+Shown: TypeAlias = Any
+"""`Untyped` as the server sends it, `Followed` as it is kept."""
+
+
+def content_of(obj: Untyped) -> bytes:
+    """Tells whether an object was changed: its status and versions do not count."""
+    metadata = obj.get("metadata") or {}
+    rest = {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+    return _digest([rest, *(metadata.get(name) for name in _TOLD)])
+
+
+def status_of(obj: Untyped) -> bytes:
+    """Tells whether an object says something else of itself."""
+    return _digest([obj.get("status"), (obj.get("metadata") or {}).get("generation")])
+
+
+def reduced(obj: Untyped) -> Followed:
+    """What is kept of an object."""
+    return Followed(_meta(obj), content_of(obj), status_of(obj), judge(obj))
+
+
+def is_placed(obj: Untyped) -> bool:
+    """Whether an AppliedWork owns it."""
+    return any(map(is_applied_work, (obj.get("metadata") or {}).get("ownerReferences") or ()))
+
+
+class Following:
+    """The kinds that are followed on one member."""
+
+    def __init__(self, member: Cluster, wake: Callable[[str], None]) -> None:
+        """`wake` is told the name of each AppliedWork of which an object changed."""
+        self._member = member
+        self._wake = wake
+        self._caches: dict[Resource, Cache[Shown]] = {}
+        self._since: dict[Resource, float] = {}
+
+    def follow(self, resources: Iterable[Resource]) -> None:
+        """Follow these kinds too, from now on."""
+        for resource in resources:
+            if resource not in self._caches:
+                kept = self._member.cache(_codec(resource), only=is_placed, transform=reduced, optional=True)
+                kept.on_change(self._changed)
+                self._caches[resource] = kept
+                self._since[resource] = asyncio.get_running_loop().time()
+
+    def keep_only(self, resources: set[Resource]) -> None:
+        """Follow no others any more."""
+        for resource in [one for one in self._caches if one not in resources]:
+            self._member.drop(self._caches.pop(resource))
+            del self._since[resource]
+
+    async def shows(self, resource: Resource) -> bool:
+        """Whether it shows what there is of a kind; waits a little for a kind that is new."""
+        found = self._caches[resource]
+        if found.is_synced:
+            return True
+        try:
+            async with asyncio.timeout_at(self._since[resource] + PATIENCE):
+                await found.synced()
+        except TimeoutError:
+            return False
+        return True
+
+    def get(self, resource: Resource, name: str, namespace: str | None) -> Followed | None:
+        """An object that a Work placed; None if there is none, or none that a Work placed."""
+        found: Followed | None = self._caches[resource].get(name, namespace)
+        return found
+
+    def follows(self) -> tuple[Resource, ...]:
+        """The kinds that are followed."""
+        return tuple(self._caches)
+
+    def _changed(self, change: Change[Shown]) -> None:
+        if isinstance(change.old, Followed) and isinstance(change.new, Followed) and _alike(change.old, change.new):
+            return
+        for name in dict.fromkeys((*_placed_by(change.old), *_placed_by(change.new))):
+            self._wake(name)
+
+
+def _alike(old: Followed, new: Followed) -> bool:
+    """Whether only versions differ."""
+    return (old.content, old.status, old.metadata.uid, old.metadata.deletion_timestamp) == (
+        new.content,
+        new.status,
+        new.metadata.uid,
+        new.metadata.deletion_timestamp,
+    )
+
+
+def _placed_by(shown: Shown | None) -> list[str]:
+    """The AppliedWorks that own an object."""
+    if shown is None:
+        return []
+    if isinstance(shown, Followed):
+        return [owner.name for owner in shown.metadata.owner_references]
+    owners: Iterable[Mapping[str, Any]] = (shown.get("metadata") or {}).get("ownerReferences") or ()
+    return [str(owner.get("name")) for owner in owners if is_applied_work(owner)]
+
+
+@cache
+def _codec(resource: Resource) -> Codec[Shown]:
+    return Codec(resource, Untyped, _shown_meta)
+
+
+def _shown_meta(shown: Shown) -> ObjectMeta:
+    return shown.metadata if isinstance(shown, Followed) else _meta(shown)
+
+
+def _meta(obj: Untyped) -> ObjectMeta:
+    told = obj.get("metadata") or {}
+    owners = [owner for owner in told.get("ownerReferences") or () if is_applied_work(owner)]
+    kept = {name: told[name] for name in _KEPT if name in told}
+    return msgspec.convert({**kept, "ownerReferences": owners}, ObjectMeta)
+
+
+_KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "generation", "deletionTimestamp")
+
+
+def _digest(value: Any) -> bytes:
+    return hashlib.blake2b(_ENCODER.encode(value), digest_size=16).digest()

@@ -1,0 +1,252 @@
+"""Joining: a member's agent joins the fleet, reports with every heartbeat, and leaves when it is told to.
+
+It talks to the hub through the InternalMemberCluster in its own namespace there, and needs to see nothing else of it.
+A heartbeat says that the agent lives, whether the member's API server is ready, and, where it changed, what the member
+has. Until the hub has made that object, and while the hub cannot be reached, the agent waits; what it applied stays.
+Told to leave, it lets go of all it applied, without removing any of it, and only then says that it has left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+from random import Random
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from kedge.api import reasons
+from kedge.api.cluster import (
+    AgentStatus,
+    InternalMemberCluster,
+    InternalMemberClusterStatus,
+    PropertyValue,
+    ResourceUsage,
+)
+from kedge.api.condition import FALSE, TRUE, Condition, set_condition
+from kedge.api.fleet import MEMBER_AGENT, member_namespace
+from kedge.controllers.member.properties import Properties
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.controller import Controller
+from kedge.kube.errors import KubeError
+from kedge.kube.limits import Steps
+from kedge.kube.outcome import Outcome
+from kedge.kube.patches import MergePatch, difference
+from kedge.kube.queue import NORMAL, Key
+from kedge.kube.source import Source, Wake, generation_changed
+from kedge.plan import membership
+
+MANAGER = "kedge-member-agent"
+PROBE: Final = 5.0  # seconds the member's API server has to say that it is ready
+FIRST_COUNT: Final = 5.0  # seconds the first report waits for the member's nodes and pods to be counted
+JITTER: Final = 0.05
+
+
+class Applies(Protocol):
+    """Who applies Works to the member."""
+
+    def join(self) -> None:
+        """Apply from now on."""
+        ...
+
+    async def leave(self) -> None:
+        """Apply nothing more, and let go of all that was applied without removing it."""
+        ...
+
+
+class Health(Struct, frozen=True):
+    """Whether the member's API server is ready, and which version it is of."""
+
+    problem: str = ""
+    version: str = ""
+
+
+class Joining:
+    """The agent of one member."""
+
+    def __init__(
+        self, hub: Cluster, member: Cluster, name: str, *, clock: Clock, rng: Random, applier: Applies
+    ) -> None:
+        self._hub = hub.client
+        self._member = member.client.without_retry()
+        self._clock = clock
+        self._rng = rng
+        self._applier = applier
+        self._properties = Properties(member)
+        self._internals = hub.cache(InternalMemberCluster, member_namespace(name))
+        self._key = Key(hub.name, member_namespace(name), name)
+        self._started: float | None = None
+        sources: list[Source] = [
+            hub.watch(self._internals, when=generation_changed),
+            Counted(member.name, self._properties, self._key),
+        ]
+        wait = Steps(first=0.1, longest=10.0)  # when the hub is back, it should not be long until it hears of us
+        self.controller = Controller(f"joining of {name}", self.reconcile, sources, workers=1, wait=wait)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        asked = self._internals.get(key.name, key.namespace)
+        if key != self._key or asked is None:
+            return Outcome.done  # the hub has not made our place yet, or has taken it away
+        if asked.spec.state == membership.LEAVE:
+            return await self._leave(asked)
+        self._applier.join()
+        wait = self._wait_for_counts(asked)
+        if wait > 0:
+            return Outcome.again(after=wait)
+        await self._report(asked)
+        return Outcome.again(after=asked.spec.heartbeat_period_seconds * self._rng.uniform(1 - JITTER, 1 + JITTER))
+
+    def _wait_for_counts(self, asked: InternalMemberCluster) -> float:
+        """Seconds to wait before the first report: one without numbers would have placements pick by chance."""
+        now = asyncio.get_running_loop().time()
+        self._started = now if self._started is None else self._started
+        if self._properties.are_known or membership.agent_of(asked.status.agent_status) is not None:
+            return 0.0
+        return self._started + FIRST_COUNT - now
+
+    # Reporting
+
+    async def _report(self, asked: InternalMemberCluster) -> None:
+        health = await self._health()
+        now = self._clock.now().replace(microsecond=0)
+        status = replace(
+            asked.status,
+            agent_status=with_agent(asked, (_health(asked, health, now), _joined(asked, now)), heartbeat=now),
+        )
+        if self._properties.are_known:
+            status = _with_counts(
+                status, self._properties.facts(health.version, now), self._properties.usage(now), bool(health.problem)
+            )
+        await self._write(asked, status)
+
+    async def _health(self) -> Health:
+        """What the member's API server says of itself."""
+        try:
+            async with asyncio.timeout(PROBE):
+                await self._member.document("/readyz")
+                version = _version(await self._member.document("/version"))
+        except KubeError as error:
+            return Health(problem=f"its API server is not ready: {error.answer}")
+        except TimeoutError:
+            return Health(problem=f"its API server is not ready: no answer within {PROBE:g} s")
+        return Health(version=version)
+
+    # Leaving
+
+    async def _leave(self, asked: InternalMemberCluster) -> Outcome:
+        await self._applier.leave()
+        now = self._clock.now().replace(microsecond=0)
+        await self._write(asked, replace(asked.status, agent_status=with_agent(asked, (_left(asked, now),))))
+        return Outcome.done
+
+    async def _write(self, asked: InternalMemberCluster, status: InternalMemberClusterStatus) -> None:
+        """Write what differs, if the object still is what was seen: other agents write to it too."""
+        change = difference(to_builtins(asked.status), to_builtins(status))
+        if not change:
+            return
+        meta = asked.metadata
+        await self._hub.patch(
+            InternalMemberCluster,
+            meta.name,
+            MergePatch({"status": change}),
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            subresource="status",
+            manager=MANAGER,
+        )
+
+
+class Counted:
+    """Wakes the agent once, when the member's nodes and pods have first been counted."""
+
+    def __init__(self, cluster: str, properties: Properties, key: Key) -> None:
+        self.cluster = cluster
+        self._properties = properties
+        self._key = key
+
+    async def ready(self) -> None:
+        await self._properties.known()
+
+    def subscribe(self, wake: Wake) -> None:
+        wake(self._key, NORMAL)
+
+
+def with_agent(
+    asked: InternalMemberCluster, said: Iterable[Condition], *, heartbeat: datetime | None = None
+) -> tuple[AgentStatus, ...]:
+    """What the agents say of themselves, with these words of ours among them."""
+    before = asked.status.agent_status
+    ours = membership.agent_of(before) or AgentStatus(type=MEMBER_AGENT)
+    conditions = ours.conditions
+    for condition in said:
+        conditions = set_condition(conditions, condition)
+    new = replace(ours, conditions=conditions, last_received_heartbeat=heartbeat or ours.last_received_heartbeat)
+    if membership.agent_of(before) is None:
+        return (*before, new)
+    return tuple(new if agent.type == MEMBER_AGENT else agent for agent in before)
+
+
+def _with_counts(
+    status: InternalMemberClusterStatus, facts: dict[str, PropertyValue], usage: ResourceUsage, is_old: bool
+) -> InternalMemberClusterStatus:
+    """With what the member has, each part as it was seen when it last changed; nothing new while it cannot be seen."""
+    if is_old and status.resource_usage is not None:
+        return status
+    known = status.properties
+    kept = {name: known[name] if _same(known.get(name), fact) else fact for name, fact in facts.items()}
+    before = status.resource_usage
+    same = before is not None and replace(before, observation_time=None) == replace(usage, observation_time=None)
+    return replace(status, properties=kept, resource_usage=before if same else usage)
+
+
+def _same(before: PropertyValue | None, now: PropertyValue) -> bool:
+    return before is not None and before.value == now.value
+
+
+def _health(asked: InternalMemberCluster, health: Health, now: datetime) -> Condition:
+    if health.problem:
+        return _said(asked, reasons.HEALTHY, FALSE, reasons.AGENT_UNHEALTHY, health.problem, now)
+    return _said(asked, reasons.HEALTHY, TRUE, reasons.AGENT_HEALTHY, "its API server is ready", now)
+
+
+def _joined(asked: InternalMemberCluster, now: datetime) -> Condition:
+    return _said(asked, reasons.JOINED, TRUE, reasons.AGENT_JOINED, "its agent applies what it is told to", now)
+
+
+def _left(asked: InternalMemberCluster, now: datetime) -> Condition:
+    message = "its agent has let go of what was placed, and left it where it is"
+    return _said(asked, reasons.JOINED, FALSE, reasons.AGENT_LEFT, message, now)
+
+
+def _said(
+    asked: InternalMemberCluster,
+    type: str,  # noqa: A002  # the field's own name
+    status: str,
+    reason: str,
+    message: str,
+    now: datetime,
+) -> Condition:
+    return Condition(
+        type=type,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=now,
+        observed_generation=asked.metadata.generation,
+    )
+
+
+class _Version(Struct, rename="camel"):
+    git_version: str = ""
+
+
+def _version(body: bytes) -> str:
+    try:
+        return msgspec.json.decode(body, type=_Version).git_version
+    except msgspec.DecodeError:
+        return ""

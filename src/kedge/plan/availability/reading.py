@@ -1,0 +1,98 @@
+"""Reading: looks into objects of any kind, which may lack anything and have anything anywhere.
+
+What is missing or of another type reads as nothing: an object that cannot be made out is one that proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+Object: TypeAlias = Mapping[str, Any]
+LONGEST = 500
+"""Of what somebody else said, so much is repeated."""
+
+
+def at(obj: Any, *path: str) -> Any:
+    """What is at a path of members; None if nothing is."""
+    for name in path:
+        if not isinstance(obj, Mapping):
+            return None
+        obj = obj.get(name)
+    return obj
+
+
+def whole(obj: Object, *path: str) -> int | None:
+    """The whole number at a path."""
+    found = at(obj, *path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def count(obj: Object, *path: str) -> int:
+    """The number at a path. Kubernetes leaves out most that are 0."""
+    return whole(obj, *path) or 0
+
+
+def text(obj: Any, *path: str) -> str:
+    """The text at a path; empty if there is none."""
+    found = at(obj, *path)
+    return found if isinstance(found, str) else ""
+
+
+def first(obj: Object, *path: str) -> Any:
+    """The first item of the list at a path."""
+    found = at(obj, *path)
+    return found[0] if isinstance(found, list) and found else None
+
+
+def condition(obj: Object, *types: str) -> Object | None:
+    """The condition of a type, or of the first of several names of it that is there."""
+    found = at(obj, "status", "conditions")
+    known = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return next((one for name in types for one in known if one.get("type") == name), None)
+
+
+def says(obj: Object, type: str, status: str) -> bool:  # noqa: A002  # the field's own name
+    """Whether a condition is there with this status."""
+    return text(condition(obj, type), "status") == status
+
+
+def generation(obj: Object) -> int | None:
+    return whole(obj, "metadata", "generation")
+
+
+def is_seen(obj: Object) -> bool:
+    """Whether its status speaks of it as it is now, and not as it was before a change."""
+    seen = whole(obj, "status", "observedGeneration")
+    return seen is not None and seen == generation(obj)
+
+
+def unseen(obj: Object) -> str:
+    """The sentence for a status that is behind, or not there."""
+    if at(obj, "status", "observedGeneration") is None:
+        return f"{name_of(obj)} has no status yet"
+    seen, now = at(obj, "status", "observedGeneration"), generation(obj)
+    return f"{name_of(obj)} has a status that is behind: it is of generation {seen}, not of {now}"
+
+
+def group_of(obj: Object) -> str:
+    """The group of its API; empty for the core one."""
+    before, slash, _ = text(obj, "apiVersion").partition("/")
+    return before if slash else ""
+
+
+def name_of(obj: Object) -> str:
+    """How it is called in a sentence: `Deployment shop/web`."""
+    kind, namespace, name = text(obj, "kind"), text(obj, "metadata", "namespace"), text(obj, "metadata", "name")
+    return f"{kind or 'an object'} {namespace}/{name}" if namespace else f"{kind or 'an object'} {name}"
+
+
+def because(found: str) -> str:
+    """A reason at the end of a sentence, if there is one; of a long one the beginning."""
+    shown = found if len(found) <= LONGEST else f"{found[:LONGEST]}…"
+    return f": {shown}" if shown else ""
+
+
+def many(number: int, word: str) -> str:
+    """So many of something: `1 replica`, `2 replicas`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

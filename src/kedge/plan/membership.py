@@ -1,0 +1,264 @@
+"""Membership: what a member is given on the hub, what its agent's words come to, and when it counts as silent.
+
+A member has a namespace of its own on the hub, a Role and a RoleBinding that let its agent in there and nowhere else,
+and an InternalMemberCluster through which the two talk. Names, rules and reasons are KubeFleet's (kubefleet.md §7), so
+an agent of either project can serve a hub of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kedge.api import reasons
+from kedge.api.cluster import (
+    AgentStatus,
+    Identity,
+    InternalMemberCluster,
+    InternalMemberClusterSpec,
+    MemberCluster,
+    MemberClusterStatus,
+)
+from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, find_condition, set_condition
+from kedge.api.core import Namespace
+from kedge.api.fleet import IS_FLEET_RESOURCE, MEMBER_AGENT, MEMBER_FINALIZER, MEMBER_NAME, member_namespace
+from kedge.api.meta import ObjectMeta, OwnerReference
+from kedge.api.rbac import GROUP as RBAC
+from kedge.api.rbac import PolicyRule, Role, RoleBinding, RoleRef, Subject
+
+JOIN: Final = "Join"
+LEAVE: Final = "Leave"
+SHORTEST_PATIENCE: Final = 30.0
+
+_EVENTS = ("get", "list", "update", "patch", "watch", "create")
+AGENT_RULES: Final = (
+    PolicyRule(api_groups=("cluster.kubernetes-fleet.io",), resources=("*",), verbs=("*",)),
+    PolicyRule(api_groups=("placement.kubernetes-fleet.io",), resources=("*",), verbs=("*",)),
+    PolicyRule(api_groups=("networking.fleet.azure.com",), resources=("*",), verbs=("*",)),
+    PolicyRule(api_groups=("",), resources=("events",), verbs=_EVENTS),
+)
+"""What an agent may do in its own namespace on the hub. The networking kinds are for agents of KubeFleet."""
+
+
+# What a member is given
+
+
+def owner(member: MemberCluster) -> OwnerReference:
+    """What all that belongs to a member says of whose it is."""
+    kind = MemberCluster.resource
+    meta = member.metadata
+    return OwnerReference(api_version=kind.api_version, kind=kind.kind, name=meta.name, uid=meta.uid, controller=True)
+
+
+def marks(member: MemberCluster) -> Mapping[str, str]:
+    """The label every member carries."""
+    return {MEMBER_NAME: member.metadata.name}
+
+
+def is_marked(member: MemberCluster) -> bool:
+    """Whether it has its label, and cannot go without having left."""
+    meta = member.metadata
+    return MEMBER_FINALIZER in meta.finalizers and meta.labels.get(MEMBER_NAME) == meta.name
+
+
+def namespace(member: MemberCluster) -> Namespace:
+    """The member's own namespace."""
+    name = member_namespace(member.metadata.name)
+    labels = {IS_FLEET_RESOURCE: "true"}
+    return Namespace(metadata=ObjectMeta(name=name, labels=labels, owner_references=(owner(member),)))
+
+
+def role(member: MemberCluster) -> Role:
+    """What the member's agent may do there."""
+    return Role(metadata=_inside(member, f"fleet-role-{member.metadata.name}"), rules=AGENT_RULES)
+
+
+def role_binding(member: MemberCluster) -> RoleBinding:
+    """Who the member's agent is there."""
+    name = member.metadata.name
+    return RoleBinding(
+        metadata=_inside(member, f"fleet-rolebinding-{name}"),
+        role_ref=RoleRef(api_group=RBAC, kind="Role", name=f"fleet-role-{name}"),
+        subjects=(subject(member.spec.identity),),
+    )
+
+
+def subject(identity: Identity) -> Subject:
+    """An identity as RBAC names it: users and groups are in its own API group, also if nobody says so."""
+    group = identity.api_group or (RBAC if identity.kind in ("User", "Group") else None)
+    return Subject(kind=identity.kind, name=identity.name, api_group=group, namespace=identity.namespace or None)
+
+
+def internal(member: MemberCluster, state: str) -> InternalMemberCluster:
+    """What the hub tells the member's agent."""
+    spec = InternalMemberClusterSpec(state=state, heartbeat_period_seconds=member.spec.heartbeat_period_seconds)
+    return InternalMemberCluster(metadata=_inside(member, member.metadata.name), spec=spec)
+
+
+def _inside(member: MemberCluster, name: str) -> ObjectMeta:
+    inside = member_namespace(member.metadata.name)
+    return ObjectMeta(name=name, namespace=inside, owner_references=(owner(member),))
+
+
+def owned(there: Iterable[OwnerReference], mine: OwnerReference) -> tuple[OwnerReference, ...]:
+    """The owners with ours among them: in place of one of that name that is no more, or at the end."""
+    others = tuple(one for one in there if (one.kind, one.name) != (mine.kind, mine.name))
+    return tuple(there) if any(one.uid == mine.uid for one in there) else (*others, mine)
+
+
+# What its agent's words come to
+
+
+def agent_of(statuses: Iterable[AgentStatus]) -> AgentStatus | None:
+    """What the member's agent says of itself."""
+    return next((one for one in statuses if one.type == MEMBER_AGENT), None)
+
+
+def report(
+    member: MemberCluster, said: InternalMemberCluster | None, now: datetime, problem: str = ""
+) -> MemberClusterStatus:
+    """The status a member should have: what its agent said last, whether it may join, and whether it has.
+
+    As long as no agent has said anything, what is there already stays. `problem` is what keeps it from joining.
+    """
+    status = _heard(member, said) if said is not None and said.status.agent_status else member.status
+    conditions = member.status.conditions
+    if member.metadata.deletion_timestamp is None:
+        conditions = set_condition(conditions, _ready(member, problem, now))
+    for condition in said.status.conditions if said is not None else ():
+        conditions = set_condition(conditions, _observed(condition, member))
+    conditions = set_condition(conditions, _joined(member, status.agent_status, now))
+    return replace(status, conditions=conditions)
+
+
+def _heard(member: MemberCluster, said: InternalMemberCluster) -> MemberClusterStatus:
+    """The agent's words, which on the member speak of the member's own generation."""
+    agents = tuple(
+        replace(agent, conditions=tuple(_observed(condition, member) for condition in agent.conditions))
+        for agent in said.status.agent_status
+    )
+    return MemberClusterStatus(
+        agent_status=agents,
+        properties=said.status.properties,
+        resource_usage=said.status.resource_usage,
+        namespaces=said.status.namespaces,
+    )
+
+
+def _observed(condition: Condition, member: MemberCluster) -> Condition:
+    return replace(condition, observed_generation=member.metadata.generation)
+
+
+def _ready(member: MemberCluster, problem: str, now: datetime) -> Condition:
+    name = member.metadata.name
+    if problem:
+        return _said(member, reasons.READY_TO_JOIN, FALSE, reasons.MEMBER_NOT_READY_TO_JOIN, problem, now)
+    message = f"{name} may join: its agent has its place on the hub, {member_namespace(name)}"
+    return _said(member, reasons.READY_TO_JOIN, TRUE, reasons.MEMBER_READY_TO_JOIN, message, now)
+
+
+def _joined(member: MemberCluster, agents: Iterable[AgentStatus], now: datetime) -> Condition:
+    name, agent = member.metadata.name, agent_of(agents)
+    said = find_condition(agent.conditions, reasons.JOINED) if agent is not None else None
+    if said is not None and said.status == TRUE:
+        return _said(member, reasons.JOINED, TRUE, reasons.MEMBER_JOINED, f"{name} has joined the fleet", now)
+    if said is not None and said.status == FALSE:
+        return _said(member, reasons.JOINED, FALSE, reasons.MEMBER_LEFT, f"{name} has left the fleet", now)
+    message = f"the agent of {name} has not said whether it joined" + (f": {said.message}" if said else " yet")
+    return _said(member, reasons.JOINED, UNKNOWN, reasons.MEMBER_UNKNOWN, message, now)
+
+
+def _said(
+    member: MemberCluster,
+    type: str,  # noqa: A002  # the field's own name
+    status: str,
+    reason: str,
+    message: str,
+    now: datetime,
+) -> Condition:
+    return Condition(
+        type=type,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=now,
+        observed_generation=member.metadata.generation,
+    )
+
+
+# Leaving
+
+
+def has_left(said: InternalMemberCluster) -> bool:
+    """Whether the agent has answered that it left."""
+    agent = agent_of(said.status.agent_status)
+    joined = find_condition(agent.conditions, reasons.JOINED) if agent is not None else None
+    asked = said.spec.state == LEAVE
+    return asked and joined is not None and joined.status == FALSE
+
+
+def never_came(said: InternalMemberCluster) -> bool:
+    """Whether no agent has ever said anything."""
+    return agent_of(said.status.agent_status) is None
+
+
+def left_to_wait(member: MemberCluster, force_after: float, now: datetime) -> float:
+    """How many seconds a leaving member's agent still has to answer."""
+    since = member.metadata.deletion_timestamp or now
+    return force_after - (now - since).total_seconds()
+
+
+# Silence
+
+
+class Hearing(Struct, frozen=True):
+    """Whether a member is heard: `last` is when, `in_time` how many seconds until it counts as silent."""
+
+    last: datetime | None
+    in_time: float
+
+    @property
+    def is_silent(self) -> bool:
+        return self.last is not None and self.in_time <= 0
+
+
+def patience(member: MemberCluster) -> float:
+    """How many seconds a member may say nothing: three of its heartbeats, and half a minute at least."""
+    return max(3.0 * member.spec.heartbeat_period_seconds, SHORTEST_PATIENCE)
+
+
+def hearing(member: MemberCluster, said: InternalMemberCluster | None, now: datetime) -> Hearing:
+    """How long ago the member was heard. A member that has not joined, or has left, is not listened for."""
+    agents = [agent_of(member.status.agent_status), agent_of(said.status.agent_status) if said is not None else None]
+    joined = [agent for agent in agents if agent is not None and _has_joined(agent)]
+    last = max((agent.last_received_heartbeat for agent in joined if agent.last_received_heartbeat), default=None)
+    if last is None:
+        return Hearing(None, patience(member))
+    return Hearing(last, (last + timedelta(seconds=patience(member)) - now).total_seconds())
+
+
+def _has_joined(agent: AgentStatus) -> bool:
+    said = find_condition(agent.conditions, reasons.JOINED)
+    return said is not None and said.status == TRUE
+
+
+def with_silence(member: MemberCluster, heard: Hearing, now: datetime) -> tuple[Condition, ...]:
+    """The member's conditions, with the one that it cannot be reached if, and only if, it cannot."""
+    conditions = member.status.conditions
+    if heard.is_silent and heard.last is not None:
+        return set_condition(conditions, _unreachable(member, heard.last, now))
+    return tuple(one for one in conditions if (one.type, one.reason) != (reasons.HEALTHY, reasons.MEMBER_UNREACHABLE))
+
+
+def _unreachable(member: MemberCluster, last: datetime, now: datetime) -> Condition:
+    at = f"{last:%Y-%m-%dT%H:%M:%SZ}"
+    every = member.spec.heartbeat_period_seconds
+    message = (
+        f"{member.metadata.name} cannot be reached: its last heartbeat was at {at}, "
+        f"it should come every {every} s, and {patience(member):g} s have passed without one"
+    )
+    return _said(member, reasons.HEALTHY, FALSE, reasons.MEMBER_UNREACHABLE, message, now)

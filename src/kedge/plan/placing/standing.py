@@ -1,0 +1,89 @@
+"""Standing: what each binding of a placement counts as, now (kubefleet.md §2.3).
+
+Every list is in the order of names. Of several bindings that hold one cluster only one counts; the others are surplus
+and have to go: such pairs come of a write whose answer was lost together with the process that waited for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from kedge.api.binding import BindingState
+from kedge.api.fleet import PREVIOUS_STATE
+from kedge.api.twins import Binding
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class Standing(Struct, frozen=True):
+    """The bindings of one placement, by what they count as."""
+
+    deleting: tuple[Binding, ...] = ()
+    """On their way out."""
+    unscheduled: tuple[Binding, ...] = ()
+    """Given up, and to be removed by a rollout."""
+    dangling: tuple[Binding, ...] = ()
+    """On a cluster that is no member any more."""
+    surplus: tuple[Binding, ...] = ()
+    """On a cluster that another one counts for."""
+    obsolete: tuple[Binding, ...] = ()
+    """Picked by an earlier policy."""
+    present: tuple[Binding, ...] = ()
+    """Picked by this policy."""
+
+    @property
+    def scheduled(self) -> tuple[Binding, ...]:
+        """Picked by this policy, with nothing placed yet."""
+        return tuple(each for each in self.present if each.spec.state != BindingState.bound)
+
+    @property
+    def bound(self) -> tuple[Binding, ...]:
+        """Picked by this policy, with resources placed."""
+        return tuple(each for each in self.present if each.spec.state == BindingState.bound)
+
+
+def standing(bindings: Iterable[Binding], policy: str, members: Collection[str]) -> Standing:
+    """What each binding counts as under the policy of this name, with these members there and not leaving."""
+    ordered = sorted(bindings, key=lambda each: each.metadata.name)
+    going = [each for each in ordered if each.metadata.deletion_timestamp is not None]
+    alive = [each for each in ordered if each.metadata.deletion_timestamp is None]
+    given_up = [each for each in alive if each.spec.state == BindingState.unscheduled]
+    held = [each for each in alive if each.spec.state != BindingState.unscheduled]
+    placed = [each for each in held if each.spec.target_cluster in members]
+    counting = {each.metadata.name for each in _one_per_cluster(placed, policy).values()}
+    picked = [each for each in placed if each.metadata.name in counting]
+    return Standing(
+        deleting=tuple(going),
+        unscheduled=tuple(given_up),
+        dangling=tuple(each for each in held if each.spec.target_cluster not in members),
+        surplus=tuple(each for each in placed if each.metadata.name not in counting),
+        obsolete=tuple(each for each in picked if each.spec.scheduling_policy_snapshot_name != policy),
+        present=tuple(each for each in picked if each.spec.scheduling_policy_snapshot_name == policy),
+    )
+
+
+def by_cluster(bindings: Iterable[Binding]) -> Mapping[str, Binding]:
+    """A binding for each cluster: the last one of several."""
+    return {each.spec.target_cluster: each for each in bindings}
+
+
+def state_before(binding: Binding) -> BindingState:
+    """What a binding was before it was given up: with resources it was bound."""
+    said = binding.metadata.annotations.get(PREVIOUS_STATE)
+    if said in (BindingState.scheduled, BindingState.bound):
+        return BindingState(said)
+    return BindingState.bound if binding.spec.resource_snapshot_name else BindingState.scheduled
+
+
+def _one_per_cluster(bindings: Sequence[Binding], policy: str) -> Mapping[str, Binding]:
+    """The binding that counts for each cluster: one with resources before one without, then the older."""
+
+    def weight(each: Binding) -> tuple[bool, bool, datetime, str]:
+        bound = each.spec.state == BindingState.bound
+        current = each.spec.scheduling_policy_snapshot_name == policy
+        return not bound, not current, each.metadata.creation_timestamp or _LONG_AGO, each.metadata.name
+
+    return by_cluster(sorted(bindings, key=weight, reverse=True))

@@ -1,0 +1,24 @@
+"""Picking: which bindings speak for the clusters that are picked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from kedge.api.binding import BindingState
+from kedge.api.twins import Binding
+
+B = TypeVar("B", bound=Binding)
+
+
+def live(bindings: Iterable[B]) -> list[B]:
+    """Those that stay. Of two for one cluster the one that has resources comes last."""
+    return sorted(
+        (one for one in bindings if not goes(one)),
+        key=lambda one: (one.spec.state == BindingState.bound, one.metadata.name),
+    )
+
+
+def goes(binding: Binding) -> bool:
+    """Whether its cluster is no longer picked, and still holds what was placed."""
+    return binding.metadata.deletion_timestamp is not None or binding.spec.state == BindingState.unscheduled

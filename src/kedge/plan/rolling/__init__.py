@@ -1,0 +1,1 @@
+"""Rolling: which clusters of a placement may move now, and what the others wait for (seed 000)."""

@@ -1,0 +1,95 @@
+"""Budget: how many clusters a rolling update may take down, and how many more than wanted may hold resources.
+
+Percentages are of the number of clusters wanted, and rounded up. A budget of nothing counts as one, so that something
+can move, and says so; in the kubefleet dialect nothing stays nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from kedge.api.binding import BindingState
+from kedge.api.dialect import Dialect
+from kedge.api.numbers import IntOrPercent, resolve
+from kedge.api.placement import PlacementSpec
+from kedge.api.rollout import RollingUpdate
+from kedge.api.scheduling import PlacementPolicy, PlacementType
+from kedge.api.twins import Binding
+
+_SEED_DEFAULT: Final = RollingUpdate(unavailable_period_seconds=10)  # seed 002, where no strategy is given at all
+_FIELDS: Final = "spec.strategy.rollingUpdate"
+
+
+class BadStrategy(ValueError):
+    """A strategy that cannot be followed; says which field, and what it takes."""
+
+
+class Budget(Struct, frozen=True):
+    """What a rolling update may spend at once."""
+
+    target: int
+    """How many clusters are wanted."""
+    max_unavailable: int
+    max_surge: int
+    period: timedelta = timedelta(0)
+    """How long to wait where it cannot be seen whether resources work."""
+    remark: str = ""
+    """What a user may not expect of these numbers; empty if nothing."""
+
+    @property
+    def must_stay_available(self) -> int:
+        return max(0, self.target - self.max_unavailable)
+
+    @property
+    def most(self) -> int:
+        """How many clusters may hold resources at once."""
+        return self.target + self.max_surge
+
+    def may_disturb(self, others: int) -> bool:
+        """Whether a cluster may be disturbed while so many others stay available."""
+        return others >= self.must_stay_available
+
+
+def budget_of(spec: PlacementSpec, target: int, dialect: Dialect) -> Budget:
+    """What a placement's strategy allows. Raises `BadStrategy`."""
+    rolling = _rolling(spec, dialect)
+    unavailable = _count("maxUnavailable", rolling.max_unavailable, target)
+    surge = _count("maxSurge", rolling.max_surge, target)
+    least = 0 if dialect is Dialect.kubefleet else 1
+    given = {"maxUnavailable": unavailable, "maxSurge": surge}
+    return Budget(
+        target=target,
+        max_unavailable=max(least, unavailable),
+        max_surge=max(least, surge),
+        period=timedelta(seconds=rolling.unavailable_period_seconds),
+        remark="; ".join(f"{name} is 0, which counts as 1" for name, number in given.items() if target and not number)
+        if least
+        else "",
+    )
+
+
+def target_of(policy: PlacementPolicy | None, bindings: Iterable[Binding]) -> int:
+    """How many clusters a placement wants: those picked, the number asked for, or those named."""
+    if policy is not None and policy.placement_type is PlacementType.pick_fixed:
+        return len(policy.cluster_names)
+    number = policy.number_of_clusters if policy is not None else None
+    if policy is not None and policy.placement_type is PlacementType.pick_n and number is not None:
+        return number
+    return len({one.spec.target_cluster for one in bindings if one.spec.state != BindingState.unscheduled})
+
+
+def _rolling(spec: PlacementSpec, dialect: Dialect) -> RollingUpdate:
+    if spec.strategy is None:
+        return RollingUpdate() if dialect is Dialect.kubefleet else _SEED_DEFAULT
+    return spec.strategy.rolling_update or RollingUpdate()
+
+
+def _count(field: str, value: IntOrPercent, target: int) -> int:
+    try:
+        return resolve(value, target, round_up=True)
+    except ValueError as error:
+        raise BadStrategy(f"{_FIELDS}.{field}: {error}") from error

@@ -1,0 +1,226 @@
+"""Plan: which clusters of a placement move now, and what every other one waits for.
+
+Promises (seed 000):
+
+* a cluster is added only while fewer clusters than wanted + maxSurge hold resources;
+* a cluster that is available, or may be, is changed or removed only if wanted - maxUnavailable others are available and
+  stay so; one whose own status says that it does not work may be changed or removed at any time, so that a fix reaches
+  it at once;
+* removals come before changes, names in ascending order, and no cluster that is available is removed before those
+  being added have been sent their resources;
+* whoever waits, waits with a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct, field
+
+from kedge.api.binding import BindingState
+from kedge.api.dialect import Dialect
+from kedge.api.fleet import PAUSED, THROTTLE_FIRST
+from kedge.api.rollout import RolloutStrategyType
+from kedge.api.twins import Binding, Placement
+from kedge.plan.rolling import why
+from kedge.plan.rolling.budget import BadStrategy, Budget, budget_of, target_of
+from kedge.plan.rolling.readiness import Around, Unit, heads, judge
+from kedge.plan.rolling.wanted import Wanted
+
+_ON: Final = "true"
+
+
+class Seen(Struct, frozen=True):
+    """Everything a plan depends on but the time."""
+
+    placement: Placement
+    bindings: tuple[Binding, ...]
+    wanted: Wanted
+    """The resources to roll out."""
+    unreachable: Mapping[str, str] = {}
+    """Clusters that are not heard of, and what is known of since when, in words."""
+    gone: Set[str] = frozenset()
+    """Clusters that are no members any more."""
+    parting: Set[str] = frozenset()
+    """Members that are leaving: what was placed there is to stay, so nothing is touched until they are gone."""
+    dialect: Dialect = Dialect.seed
+
+
+class Plan(Struct, frozen=True):
+    """The bindings that move now, and why the others do not."""
+
+    resources: str = ""
+    """What those that are bound or re-pointed get, by the name of its first snapshot; empty if there is nothing."""
+    bind: tuple[Binding, ...] = ()
+    repoint: tuple[Binding, ...] = ()
+    remove: tuple[Binding, ...] = ()
+    why: Mapping[str, str] = field(default_factory=dict)
+    """What each binding waits for, by its name."""
+    look_again: float | None = None
+    """In how many seconds waiting alone will have proven something; None if never."""
+
+
+def is_rolling(placement: Placement) -> bool:
+    """Whether a placement is rolled out from here: not if it goes away, nor if staged runs move it."""
+    strategy = placement.spec.strategy
+    outside = strategy is not None and strategy.type is RolloutStrategyType.external
+    return placement.metadata.deletion_timestamp is None and not outside
+
+
+def is_paused(placement: Placement) -> bool:
+    """Whether a user has stopped it for now (`kedge pause`)."""
+    return placement.metadata.annotations.get(PAUSED) == _ON
+
+
+def plan(seen: Seen, now: datetime) -> Plan:
+    """Which clusters may move now. Pure: same observation, same plan."""
+    if not is_rolling(seen.placement):
+        return Plan()
+    if not seen.wanted.name and not seen.wanted.problem:
+        return Plan()  # nothing was selected yet; the placement itself says so
+    try:
+        budget = _budget(seen)
+    except BadStrategy as error:
+        return _standing_still(seen, str(error))
+    held_up = seen.wanted.problem or (why.PAUSED if is_paused(seen.placement) else "")
+    if held_up:
+        return _standing_still(seen, held_up)
+    return _moving(seen, budget, now)
+
+
+def _budget(seen: Seen) -> Budget:
+    target = target_of(seen.placement.spec.policy, seen.bindings)
+    return budget_of(seen.placement.spec, target, seen.dialect)
+
+
+def _throttles(seen: Seen) -> bool:
+    return seen.placement.metadata.annotations.get(THROTTLE_FIRST) == _ON
+
+
+def _standing_still(seen: Seen, reason: str) -> Plan:
+    """Nothing moves, and whoever would says why."""
+    held = {
+        binding.metadata.name: why.waits(binding, reason)
+        for binding in seen.bindings
+        if binding.metadata.deletion_timestamp is None and wants_to_move(binding, seen.wanted.name)
+    }
+    return Plan(resources=seen.wanted.name, why=held)
+
+
+def wants_to_move(binding: Binding, resources: str) -> bool:
+    """Whether a binding is not where it is to be: not bound, or to other resources."""
+    return binding.spec.state != BindingState.bound or binding.spec.resource_snapshot_name != resources
+
+
+def _moving(seen: Seen, budget: Budget, now: datetime) -> Plan:
+    around = Around(now, budget.period, seen.unreachable, seen.gone, seen.parting)
+    units = sorted((judge(binding, around) for binding in seen.bindings), key=lambda unit: unit.name)
+    return _Round(seen, budget, units).plan(now)
+
+
+class _Round:
+    """One look at all clusters; what is granted is taken from what is left."""
+
+    def __init__(self, seen: Seen, budget: Budget, units: list[Unit]) -> None:
+        self._seen = seen
+        self._budget = budget
+        self._units = units
+        self._heads = heads(units)
+        self._available = {cluster for cluster, unit in self._heads.items() if unit.is_available}
+        self._without_works: tuple[str, ...] = ()
+        self._moved: dict[str, Unit] = {}  # by name
+        self._why: dict[str, str] = {}
+
+    def plan(self, now: datetime) -> Plan:
+        live = [unit for unit in self._units if not unit.is_deleting]
+        waiting = [unit for unit in live if wants_to_move(unit.binding, self._seen.wanted.name)]
+        acting = [unit for unit in waiting if self._speaks(unit)]
+        added = self._add([unit for unit in acting if unit.state == BindingState.scheduled])
+        self._without_works = self._not_sent()
+        removed = self._disturb([unit for unit in acting if unit.state == BindingState.unscheduled])
+        changed = self._disturb([unit for unit in acting if unit.state == BindingState.bound])
+        self._explain(waiting)
+        return Plan(
+            resources=self._seen.wanted.name,
+            bind=_bindings(added),
+            repoint=_bindings(changed),
+            remove=_bindings(removed),
+            why=self._why,
+            look_again=self._next_proof(now) if self._why else None,
+        )
+
+    def _speaks(self, unit: Unit) -> bool:
+        """Whether it may act: of several bindings of a cluster only the first, but any may be taken away."""
+        if unit.cluster in self._seen.parting:
+            return False
+        return unit is self._heads[unit.cluster] or unit.state == BindingState.unscheduled
+
+    # Adding
+
+    def _add(self, units: list[Unit]) -> list[Unit]:
+        added = units[: max(0, self._room())]
+        self._moved.update((unit.name, unit) for unit in added)
+        return added
+
+    def _room(self) -> int:
+        room = self._budget.most - self._holding()
+        if _throttles(self._seen):
+            room = min(room, max(1, self._budget.max_unavailable) - len(self._unproven()))
+        return room
+
+    def _holding(self) -> int:
+        return sum(unit.holds for unit in self._heads.values())
+
+    def _unproven(self) -> list[Unit]:
+        """Wanted clusters that have resources, and are not known to work."""
+        return [unit for unit in self._heads.values() if unit.is_picked and unit.holds and not unit.is_available]
+
+    # Changing and removing
+
+    def _disturb(self, units: list[Unit]) -> list[Unit]:
+        moved = []
+        for unit in units:
+            if self._may_disturb(unit):
+                self._available.discard(unit.cluster)
+                self._moved[unit.name] = unit
+                moved.append(unit)
+        return moved
+
+    def _may_disturb(self, unit: Unit) -> bool:
+        if unit.is_free:
+            return True
+        if unit.state == BindingState.unscheduled and self._without_works:
+            return False
+        return self._budget.may_disturb(len(self._available) - (unit.cluster in self._available))
+
+    def _not_sent(self) -> tuple[str, ...]:
+        """Clusters being added that have not been sent their resources yet."""
+        bound = (unit for unit in self._heads.values() if unit.state == BindingState.bound and not unit.is_deleting)
+        return tuple(unit.cluster for unit in (*self._moved.values(), *bound) if not unit.has_works)
+
+    # Explaining
+
+    def _explain(self, waiting: list[Unit]) -> None:
+        reasons = why.Reasons(
+            budget=self._budget,
+            heads=self._heads,
+            moved=self._moved,
+            unreachable=self._seen.unreachable,
+            parting=self._seen.parting,
+            holding=self._holding(),
+            without_works=self._without_works,
+            throttled=_throttles(self._seen),
+        )
+        for unit in waiting:
+            if unit.name not in self._moved:
+                self._why[unit.name] = reasons.of(unit)
+
+    def _next_proof(self, now: datetime) -> float | None:
+        proven = [unit.proven_at for unit in self._heads.values() if unit.proven_at is not None]
+        return max(0.001, (min(proven) - now).total_seconds()) if proven else None
+
+
+def _bindings(units: Iterable[Unit]) -> tuple[Binding, ...]:
+    return tuple(unit.binding for unit in units)

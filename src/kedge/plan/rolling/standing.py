@@ -1,0 +1,58 @@
+"""Standing: the RolloutStarted condition of a binding, which says whether it has the resources that are wanted."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from kedge.api.binding import BindingState
+from kedge.api.condition import FALSE, TRUE, Condition, find_condition, set_condition
+from kedge.api.reasons import NOT_STARTED, ROLLOUT_STARTED, STARTED
+from kedge.api.twins import Binding
+
+Conditions = tuple[Condition, ...]
+
+
+def standing(binding: Binding, why: str | None, now: datetime) -> Conditions:
+    """The binding's conditions with RolloutStarted as it has to be; the others are kept.
+
+    `why` is what it waits for, if it does. A cluster that is to be removed keeps what was said when it was placed, as
+    scripts expect it, and only the words change; one that is being removed keeps everything.
+    """
+    conditions = binding.status.conditions
+    if binding.metadata.deletion_timestamp is not None:
+        return conditions
+    if binding.spec.state == BindingState.unscheduled:
+        return _in_other_words(conditions, why)
+    if why is not None:
+        return set_condition(conditions, _condition(binding, FALSE, NOT_STARTED, why, now))
+    if binding.spec.state == BindingState.bound:
+        given = f"{binding.spec.target_cluster} was given {binding.spec.resource_snapshot_name}"
+        return set_condition(conditions, _condition(binding, TRUE, STARTED, given, now))
+    return conditions
+
+
+def is_wording(before: Conditions, after: Conditions) -> bool:
+    """Whether nothing but words changed, which people read and nobody acts on."""
+    return tuple(_wordless(one) for one in before) == tuple(_wordless(one) for one in after)
+
+
+def _wordless(condition: Condition) -> Condition:
+    return replace(condition, message="")
+
+
+def _in_other_words(conditions: Conditions, why: str | None) -> Conditions:
+    said = find_condition(conditions, ROLLOUT_STARTED)
+    return conditions if said is None or why is None else set_condition(conditions, replace(said, message=why))
+
+
+def _condition(binding: Binding, status: str, reason: str, message: str, now: datetime) -> Condition:
+    return Condition(
+        type=ROLLOUT_STARTED,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=now,
+        observed_generation=binding.metadata.generation,
+    )

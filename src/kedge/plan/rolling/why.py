@@ -1,0 +1,185 @@
+"""Why: what a cluster waits for, in a sentence with the numbers, the clusters and the object that does not work.
+
+cluster-3 waits: at most 1 of 3 clusters may be unavailable, and cluster-1 is not available: Deployment shop/web has 0
+of 3 updated replicas
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import UTC
+from functools import cached_property
+from typing import Final
+
+from kedge.api.binding import BindingState
+from kedge.api.condition import Condition
+from kedge.api.fleet import PAUSED as _PAUSED
+from kedge.api.placement_status import FailedPlacement
+from kedge.api.twins import Binding
+from kedge.plan.rolling.budget import Budget
+from kedge.plan.rolling.readiness import Readiness, Unit, current, has_failed
+
+PAUSED: Final = f"the placement is paused; `kedge resume`, or removing its annotation {_PAUSED}, lets it go on"
+_NAMED: Final = 3
+_LONGEST: Final = 400
+
+
+def waits(binding: Binding, reason: str) -> str:
+    """A cluster and what it waits for."""
+    leaving = " to be removed" if binding.spec.state == BindingState.unscheduled else ""
+    return f"{binding.spec.target_cluster} waits{leaving}: {reason}"
+
+
+class Reasons:
+    """What the clusters of one placement wait for, after what moves now has moved. Each reason is found once."""
+
+    def __init__(
+        self,
+        *,
+        budget: Budget,
+        heads: Mapping[str, Unit],
+        moved: Mapping[str, Unit],
+        unreachable: Mapping[str, str],
+        parting: Set[str],
+        holding: int,
+        without_works: Sequence[str],
+        throttled: bool,
+    ) -> None:
+        self._budget = budget
+        self._heads = heads
+        self._moved = moved
+        self._unreachable = unreachable
+        self._parting = parting
+        self._holding = holding
+        self._without_works = without_works
+        self._throttled = throttled
+
+    def of(self, unit: Unit) -> str:
+        """Why one that does not move does not."""
+        return waits(unit.binding, self._reason(unit))
+
+    def _reason(self, unit: Unit) -> str:
+        head = self._heads[unit.cluster]
+        if unit.cluster in self._parting:
+            return "it is leaving the fleet, and what was placed there is to stay"
+        if unit is not head and unit.state != BindingState.unscheduled:
+            return _behind(head)
+        if unit.state == BindingState.scheduled:
+            return self._no_room
+        if unit.state == BindingState.unscheduled and self._without_works:
+            return self._no_works
+        return self._no_budget
+
+    @cached_property
+    def _no_works(self) -> str:
+        return f"{_names(self._without_works)} {_have(self._without_works)} to be sent the resources first"
+
+    @cached_property
+    def _no_room(self) -> str:
+        budget, adding = self._budget, sum(unit.state == BindingState.scheduled for unit in self._moved.values())
+        if self._throttled and self._holding + adding < budget.most:
+            return f"clusters are added {max(1, budget.max_unavailable)} at a time, and {self._blockers}{_so(budget)}"
+        leaving = sorted(unit.cluster for unit in self._heads.values() if unit.holds and self._leaves(unit))
+        first = f": {_names(leaving)} {_have(leaving)} to be removed first" if leaving else ""
+        most = f"{budget.most} clusters ({budget.target} wanted, {budget.max_surge} more)"
+        return f"at most {most} may hold resources, and {self._holding + adding} do{first}{_so(budget)}"
+
+    @cached_property
+    def _no_budget(self) -> str:
+        budget = self._budget
+        if budget.max_unavailable == 0 and not self._blocking:
+            return "maxUnavailable is 0, so no cluster that is available may be disturbed: set it to at least 1"
+        clusters = f"{budget.target} cluster" if budget.target == 1 else f"{budget.target} clusters"
+        return f"at most {budget.max_unavailable} of {clusters} may be unavailable, and {self._blockers}{_so(budget)}"
+
+    def _leaves(self, unit: Unit) -> bool:
+        return unit.is_deleting or not unit.is_picked
+
+    @cached_property
+    def _blocking(self) -> list[Unit]:
+        """Wanted clusters that are not available, the most telling first."""
+        picked = (unit for unit in self._heads.values() if unit.is_picked)
+        found = [unit for unit in picked if self._readiness(unit) is not Readiness.available]
+        return sorted(found, key=lambda unit: (self._readiness(unit).value, unit.cluster))
+
+    @cached_property
+    def _blockers(self) -> str:
+        told = [self._trouble(unit) for unit in self._blocking[:_NAMED]]
+        more = len(self._blocking) - len(told)
+        missing = self._budget.target - sum(unit.is_picked for unit in self._heads.values())
+        told += [f"{more} more {'is' if more == 1 else 'are'} not either"] if more > 0 else []
+        told += [f"{missing} of those wanted could not be picked"] if missing > 0 else []
+        return "; ".join(told)
+
+    def _trouble(self, unit: Unit) -> str:
+        return f"{unit.cluster} is not available: {_cut(self._cause(unit))}"
+
+    def _readiness(self, unit: Unit) -> Readiness:
+        """As it will be once what moves now has moved: the same words now and then."""
+        return Readiness.underway if unit.name in self._moved else unit.readiness
+
+    def _cause(self, unit: Unit) -> str:
+        match self._readiness(unit):
+            case Readiness.broken:
+                return failure_of(unit.binding)
+            case Readiness.unreachable:
+                return self._unreachable[unit.cluster] or "it is not heard of"
+            case Readiness.unproven if unit.proven_at is not None:
+                until = f"{unit.proven_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+                return f"it cannot be seen whether its resources work, so it is given until {until}"
+            case other:
+                return _CAUSES[other]
+
+
+_CAUSES: Final = {
+    Readiness.gone: "it is no member of the fleet any more",
+    Readiness.underway: "its resources are being applied",
+    Readiness.leaving: "it is being removed, or is leaving the fleet",
+    Readiness.empty: "it has not been given its resources yet",
+    Readiness.unproven: "it cannot be seen whether its resources work",
+    Readiness.available: "it works",
+}
+
+
+def failure_of(binding: Binding) -> str:
+    """What does not work there: the first object that failed, or what the status says."""
+    if binding.status.failed_placements:
+        return _object(binding.status.failed_placements[0])
+    said = next((condition for condition in current(binding) if has_failed(condition)), None)
+    return _words(said) if said is not None else "its status does not say why"
+
+
+def _object(failed: FailedPlacement) -> str:
+    name = f"{failed.namespace}/{failed.name}" if failed.namespace else failed.name
+    said = _words(failed.condition)
+    return said if failed.name in said else f"{failed.kind} {name}: {said}"
+
+
+def _words(condition: Condition) -> str:
+    return condition.message or condition.reason
+
+
+def _behind(head: Unit) -> str:
+    if head.is_deleting or not head.is_picked:
+        return f"its earlier binding {head.name} has to be gone first"
+    return f"there is another binding of this cluster, {head.name}: one of them has to go"
+
+
+def _so(budget: Budget) -> str:
+    return f" ({budget.remark})" if budget.remark else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _names(clusters: Iterable[str]) -> str:
+    found = list(clusters)
+    named, more = found[:_NAMED], len(found) - _NAMED
+    if more > 0:
+        return f"{', '.join(named)} and {more} more"
+    return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+
+
+def _have(clusters: Sequence[str]) -> str:
+    return "has" if len(clusters) == 1 else "have"

@@ -1,0 +1,33 @@
+"""State: where a placement, a cluster of it or an object on one stands, in one word."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kedge.api.condition import UNKNOWN, Condition
+from kedge.api.reasons import AVAILABLE, ROLLOUT_STARTED, SCHEDULED
+
+
+class State(StrEnum):
+    """Where something stands."""
+
+    available = "available"
+    moving = "moving"
+    """On its way: given, and not available yet."""
+    waiting = "waiting"
+    failed = "failed"
+    unknown = "unknown"
+    leaving = "leaving"
+    paused = "paused"
+
+
+def state_of(stopped: Condition, prefix: str = "") -> State:
+    """Where something stands whose first condition that does not hold is this one."""
+    step = stopped.type.removeprefix(prefix)
+    if stopped.status == UNKNOWN:
+        return State.unknown if step == AVAILABLE else State.moving
+    if step in (SCHEDULED, ROLLOUT_STARTED):
+        return State.waiting
+    if step == AVAILABLE or stopped.reason.endswith(("InProgress", "Pending", "NotSynchronizedYet")):
+        return State.moving
+    return State.failed

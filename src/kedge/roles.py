@@ -1,0 +1,107 @@
+"""Roles: which controllers make up a hub, and which a member.
+
+    async with Manager(component="kedge-hub", leader=election) as manager:
+        add_hub(manager, await manager.connect("hub", transport), HubOptions(dialect=Dialect.seed))
+        await manager.run()
+
+A process may serve several members; each has a connection to the hub of its own, as its own agent.
+"""
+
+from __future__ import annotations
+
+import random
+
+from msgspec import Struct
+
+from kedge.api.dialect import Dialect
+from kedge.api.twins import TWINS
+from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
+from kedge.controllers.hub.mirror import Mirror
+from kedge.controllers.hub.placement_metrics import PlacementMetrics
+from kedge.controllers.hub.reachability import Reachability
+from kedge.controllers.hub.resources import Resources
+from kedge.controllers.hub.rollout import Rollout
+from kedge.controllers.hub.scheduler import Scheduler
+from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
+from kedge.controllers.hub.snapshots import COLLECT, Snapshots
+from kedge.controllers.hub.status import PlacementStatuses
+from kedge.controllers.hub.works import Works
+from kedge.controllers.member.applier import Applier
+from kedge.controllers.member.apply_metrics import ApplyMetrics
+from kedge.controllers.member.joining import Joining
+from kedge.kube.cluster import Cluster
+from kedge.kube.controller import Controller
+from kedge.kube.manager import Manager
+
+
+class HubOptions(Struct, frozen=True):
+    """How a hub behaves."""
+
+    dialect: Dialect = Dialect.seed
+    collect: float = COLLECT
+    """Seconds in which changes of selected resources are collected into one revision."""
+    interval: float = 0.0
+    """Seconds between two revisions at least."""
+    force_delete_after: float = FORCE_DELETE_AFTER
+    """Seconds a leaving member's agent has to answer."""
+
+
+class MemberOptions(Struct, frozen=True):
+    """How a member's agent behaves."""
+
+    workers: int = 5
+    """How many Works are applied at once."""
+
+
+def add_hub(manager: Manager, hub: Cluster, options: HubOptions) -> None:
+    """Run all that makes a hub, against this cluster."""
+    for controller in hub_controllers(manager, hub, options):
+        manager.add_controller(controller)
+
+
+def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list[Controller]:
+    """What makes a hub: for its members once, for placements twice, as there are two kinds of them."""
+    clock, dialect = manager.clock, options.dialect
+    resources = Resources(hub)
+    registry = manager.metrics.registry
+    scheduling, standing = SchedulingMetrics(registry), PlacementMetrics(registry)
+    found = [
+        Members(hub, clock=clock, force_delete_after=options.force_delete_after).controller,
+        Reachability(hub, clock=clock).controller,
+        resources.controller,
+    ]
+    for twins in TWINS:
+        found += [
+            Snapshots(
+                hub,
+                twins,
+                resources,
+                clock=clock,
+                dialect=dialect,
+                collect=options.collect,
+                interval=options.interval,
+            ).controller,
+            Scheduler(hub, twins, clock=clock, rng=_branch(manager.rng), metrics=scheduling).controller,
+            Rollout(hub, twins, clock=clock, dialect=dialect).controller,
+            Works(hub, twins, clock=clock).controller,
+            PlacementStatuses(
+                hub, twins, clock=clock, dialect=dialect, selections=resources, metrics=standing
+            ).controller,
+            Mirror(hub, twins).controller,
+        ]
+    return found
+
+
+def add_member(manager: Manager, name: str, hub: Cluster, member: Cluster, options: MemberOptions) -> None:
+    """Run the agent of this member. `hub` is a connection to the hub as that agent, and nobody else's."""
+    clock = manager.clock
+    applying = ApplyMetrics.of(manager.metrics.registry)
+    applier = Applier(hub, member, name, clock=clock, metrics=applying, workers=options.workers)
+    joining = Joining(hub, member, name, clock=clock, rng=_branch(manager.rng), applier=applier)
+    manager.add_controller(applier.controller)
+    manager.add_controller(joining.controller)
+
+
+def _branch(rng: random.Random) -> random.Random:
+    """Chance of its own: what one part draws changes nothing for the others."""
+    return random.Random(rng.getrandbits(64))

@@ -1,0 +1,58 @@
+"""Tally: what happened how often in many runs, and in particular which faults hit which writes of whom.
+
+    print(table(counts))        # rows: who writes what; columns: faults
+
+A count has a name of several words. Those of faults are ("fault", link, fault, request): `("fault", "hub → hub",
+"lost_response", "PATCH works/status")`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from kedge.kube.limits import SAFE
+from kedge.kube.transport import Request
+
+Counts: TypeAlias = Counter[tuple[str, ...]]
+
+_BEFORE_KIND = re.compile(r"/(?:api/[^/]+|apis/[^/]+/[^/]+)(?:/namespaces/[^/]+(?=/))?/")
+
+
+def what_of(request: Request) -> str:
+    """The method and the kind that a request is about, with the part of it, but no names."""
+    path = _BEFORE_KIND.sub("", request.path, count=1)
+    if path == request.path:
+        return f"{request.method} {path}"
+    kind, *rest = path.split("/")
+    part = f"/{rest[1]}" if len(rest) > 1 else ""
+    is_watch = ("watch", "true") in request.query
+    return f"{'WATCH' if is_watch else request.method} {kind}{part}"
+
+
+def table(counts: Mapping[tuple[str, ...], int]) -> str:
+    """Which faults hit which writes, as text: a row for each write of each role, a column for each fault."""
+    hits = _writes(counts)
+    faults = sorted({fault for _, fault in hits})
+    rows = sorted({row for row, _ in hits})
+    widest = max(map(len, rows), default=0)
+    lines = [" " * widest + "".join(f" {fault:>13}" for fault in faults)]
+    for row in rows:
+        lines.append(f"{row:<{widest}}" + "".join(f" {hits[row, fault] or '·':>13}" for fault in faults))
+    return "\n".join(lines)
+
+
+def _writes(counts: Mapping[tuple[str, ...], int]) -> Counter[tuple[str, str]]:
+    """Of the faults those that hit writes, by role and write, and fault."""
+    found: Counter[tuple[str, str]] = Counter()
+    for name, number in counts.items():
+        if name[0] == "fault" and name[3].partition(" ")[0] not in (*SAFE, "WATCH"):
+            found[f"{role_of(name[1])}: {name[3]}", name[2]] += number
+    return found
+
+
+def role_of(link: str) -> str:
+    """Who that link is of, all that differ by a number alone being one: `cluster → hub`."""
+    return re.sub(r"-\d+", "", link)

@@ -1,0 +1,130 @@
+"""`kedge install` and the options of the roles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from kedge import rights
+from kedge.api.rbac import PolicyRule
+from kedge.cli import main
+from kedge.plan.membership import AGENT_RULES
+
+
+def kedge(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def printed(*arguments: str) -> list[dict[str, Any]]:
+    result = kedge("install", *arguments)
+    assert result.exit_code == 0, result.output
+    return list(yaml.safe_load_all(result.output))
+
+
+def of_kind(kind: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in found if one["kind"] == kind]
+
+
+def test_a_hub_is_crds_rbac_and_a_deployment() -> None:
+    found = printed("hub", "--image", "example.com/kedge:1", "--replicas", "3")
+    definitions = {one["metadata"]["name"] for one in of_kind("CustomResourceDefinition", found)}
+    assert "memberclusters.cluster.kubernetes-fleet.io" in definitions
+    assert "appliedworks.placement.kubernetes-fleet.io" not in definitions
+    (deployment,) = of_kind("Deployment", found)
+    assert deployment["spec"]["replicas"] == 3
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "example.com/kedge:1"
+    assert container["args"] == ["hub", "--dialect=seed", "--health=:8081"]
+
+
+def test_a_namespace_comes_before_what_is_in_it() -> None:
+    for found in (printed("hub"), printed("member", "cluster-1")):
+        assert found[0]["kind"] == "Namespace"
+        assert found[-1]["kind"] == "Deployment"
+
+
+def test_a_member_has_the_one_crd_it_needs_and_knows_its_name() -> None:
+    found = printed("member", "cluster-1")
+    (definition,) = of_kind("CustomResourceDefinition", found)
+    assert definition["metadata"]["name"] == "appliedworks.placement.kubernetes-fleet.io"
+    (deployment,) = of_kind("Deployment", found)
+    assert "--member=cluster-1" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_the_arguments_printed_are_ones_the_command_takes() -> None:
+    for command in (printed("hub", "--dialect", "kubefleet"), printed("member", "cluster-1")):
+        (deployment,) = of_kind("Deployment", command)
+        arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        result = kedge(*[argument for argument in arguments if "kubeconfig" not in argument], "--help")
+        assert result.exit_code == 0, result.output
+
+
+def test_crds_are_of_the_dialect() -> None:
+    assert of_kind("CustomResourceDefinition", printed("hub")) != of_kind(
+        "CustomResourceDefinition", printed("hub", "--dialect", "kubefleet")
+    )
+
+
+def test_nobody_is_cluster_admin_and_only_who_is_told_to_may_grant_anything() -> None:
+    for rules in (rights.HUB, rights.MEMBER, rights.LEADING, rights.REPORT_BACK):
+        everything = [rule for rule in rules if "*" in rule.api_groups and "*" in (rule.verbs or ())]
+        assert everything == []
+        assert not {"escalate", "bind", "impersonate"} & {verb for rule in rules for verb in rule.verbs or ()}
+    verbs = {verb for role in of_kind("ClusterRole", printed("member", "a", "--grant-any")) for rule in role["rules"]
+             for verb in rule["verbs"]}  # fmt: skip
+    assert {"escalate", "bind"} <= verbs
+
+
+def test_a_hub_holds_all_that_it_gives_to_agents() -> None:
+    assert all(rule in rights.HUB for rule in AGENT_RULES)
+
+
+def test_a_hub_writes_no_kinds_but_the_fleets_its_members_namespaces_and_what_lets_them_in() -> None:
+    writes = {(group, resource) for rule in rights.HUB if writing(rule) for group in rule.api_groups
+              for resource in rule.resources}  # fmt: skip
+    assert writes == {
+        ("cluster.kubernetes-fleet.io", "*"),
+        ("placement.kubernetes-fleet.io", "*"),
+        ("networking.fleet.azure.com", "*"),
+        ("", "events"),
+        ("", "namespaces"),
+        ("rbac.authorization.k8s.io", "roles"),
+        ("rbac.authorization.k8s.io", "rolebindings"),
+    }
+
+
+def writing(rule: PolicyRule) -> bool:
+    return bool(set(rule.verbs or ()) - set(rights.READ)) and not rule.non_resource_urls
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("hub", "--health", "here"), "write HOST:PORT"),
+        (("hub", "--health", "here:99999"), "write HOST:PORT"),
+        (("hub", "--dialect", "klingon"), "seed"),
+        (("hub", "--collect", "-1"), "--collect"),
+        (("member",), "--member"),
+        (("member", "--member", "a="), "write NAME, or NAME=CONTEXT"),
+        (("member", "--member", "a", "--member", "b"), "each needs its context"),
+        (("member", "--member", "a=x", "--member", "b=x"), "context x is given 2 times"),
+        (("member", "--member", "a=x", "--member", "a=y"), "member a is given 2 times"),
+        (("member", "--member", "a"), "say --hub-kubeconfig or --hub-context"),
+        (("join", "a", "--label", "west"), "write KEY=VALUE"),
+        (("join", "a", "--heartbeat", "0"), "--heartbeat"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_would(arguments: tuple[str, ...], says: str) -> None:
+    result = kedge(*arguments)
+    assert result.exit_code == 2
+    assert says in result.output
+
+
+def test_a_missing_configuration_is_an_error_for_people(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    result = kedge("hub")
+    assert result.exit_code == 1
+    assert "give a kubeconfig, set $KUBECONFIG" in result.output

@@ -1,0 +1,186 @@
+"""Snapshots after a crash: whatever was written last, the next process ends where the first would have."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kedge.api.core import Namespace
+from kedge.api.fleet import IS_LATEST, RESOURCE_HASH, RESOURCE_INDEX
+from kedge.api.twins import CLUSTER
+from kedge.embedded.cluster import EmbeddedCluster
+from kedge.kube.patches import MergePatch
+from kedge.kube.transport import ConnectionFailed, Request, Response, Stream, Transport
+from support.fleets import client_of, fleet_cluster, managed
+from support.snapping import QUIET, SHOP, User, bench, start
+from support.virtual import run
+
+LARGE = 300 * 1024
+
+
+class Crashing:
+    """A transport that breaks for good with the answer to the write of this number."""
+
+    def __init__(self, inner: Transport, after: int) -> None:
+        self._inner = inner
+        self._left = after
+        self.writes = 0
+        self.crashed = False
+
+    async def send(self, request: Request, *, timeout: float) -> Response:
+        if self.crashed:
+            raise ConnectionFailed("crashed", sent=False)
+        response = await self._inner.send(request, timeout=timeout)
+        if request.method != "GET" and "/events" not in request.path:
+            self.writes += 1
+            if self.writes == self._left:
+                self.crashed = True
+                raise ConnectionFailed("crashed", sent=True)
+        return response
+
+    def stream(self, request: Request, *, timeout: float, silence: float) -> AbstractAsyncContextManager[Stream]:
+        if self.crashed:
+            raise ConnectionFailed("crashed", sent=False)
+        return self._inner.stream(request, timeout=timeout, silence=silence)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+@asynccontextmanager
+async def first_process(cluster: EmbeddedCluster, after: int) -> AsyncIterator[Crashing]:
+    async with managed() as manager:
+        transport = Crashing(cluster.transport(), after)
+        hub = await manager.connect("hub", transport)
+        start(manager, hub, CLUSTER, collect=0.0)
+        yield transport
+
+
+async def drama(cluster: EmbeddedCluster) -> None:
+    """All that a user does to one placement."""
+    async with client_of(cluster) as client:
+        hub = User(client)
+        for number in range(4):
+            await hub.keep(f"map-{number}", str(number) * LARGE)
+        await hub.place(policy={"placementType": "PickN", "numberOfClusters": 1}, revisionHistoryLimit=2)
+        for number in range(3):
+            await asyncio.sleep(QUIET)
+            await hub.keep("map-1", str(number) * LARGE)
+            await hub.change({"policy": {"numberOfClusters": number}})
+        await asyncio.sleep(QUIET)
+        await hub.change({"policy": {"tolerations": [{"key": "a", "operator": "Exists"}]}})
+        await asyncio.sleep(QUIET)
+
+
+async def seen(hub: User) -> dict[str, Any]:
+    """What is left to see, without what no crash can leave the same: how often something was tried."""
+    newest = await hub.newest()
+    parts = [
+        each
+        for each in await hub.resources_of()
+        if each["metadata"]["labels"][RESOURCE_INDEX] == newest["metadata"]["labels"][RESOURCE_INDEX]
+    ]
+    policies = [
+        each["spec"] | each["metadata"]["annotations"]
+        for each in await hub.policies_of()
+        if each["metadata"]["labels"][IS_LATEST] == "true"
+    ]
+    return {
+        "hash": newest["metadata"]["annotations"][RESOURCE_HASH],
+        "parts": sorted((each["metadata"]["name"], len(each["spec"]["selectedResources"])) for each in parts),
+        "revisions": len(await hub.indexes()),
+        "policy": policies,
+        "finalizers": (await hub.client.get(CLUSTER.placement, "crp")).metadata.finalizers,
+    }
+
+
+async def played(after: int) -> tuple[dict[str, Any], Crashing]:
+    """The drama, with a crash after so many writes, and a second process to go on."""
+    async with fleet_cluster() as cluster:
+        async with client_of(cluster) as client:
+            await client.create(Namespace, {"metadata": {"name": "shop"}})
+        async with asyncio.TaskGroup() as tasks:
+            async with first_process(cluster, after) as transport:
+                playing = tasks.create_task(drama(cluster))
+                while not playing.done() and not transport.crashed:
+                    await asyncio.sleep(0.01)
+            async with bench(cluster=cluster, collect=0.0) as hub:
+                await playing
+                await asyncio.sleep(QUIET)
+                return await seen(hub), transport
+
+
+def test_a_crash_after_any_write_ends_as_without_one() -> None:
+    wanted, calm = run(played(after=0))
+    assert calm.writes > 20
+    assert wanted["parts"] == [("crp-3-0", 2), ("crp-3-snapshot", 3)]
+    for after in range(1, calm.writes + 1):
+        got, _ = run(played(after))
+        assert _without_numbers(got) == _without_numbers(wanted), f"after write {after}"
+
+
+def _without_numbers(found: dict[str, Any]) -> dict[str, Any]:
+    """A crash may cost a revision in between: what changes twice meanwhile is then seen once."""
+    return found | {"parts": [count for _, count in found["parts"]]}
+
+
+def test_a_new_process_writes_nothing_when_all_is_as_it_should_be() -> None:
+    async def main() -> None:
+        async with fleet_cluster() as cluster:
+            async with client_of(cluster) as client:
+                await client.create(Namespace, {"metadata": {"name": "shop"}})
+            async with bench(cluster=cluster) as hub:
+                for number in range(4):
+                    await hub.keep(f"map-{number}", str(number) * LARGE)
+                await hub.place(SHOP)
+                await hub.until_indexes([0])
+                await asyncio.sleep(QUIET)
+            async with first_process(cluster, 0) as transport:
+                await asyncio.sleep(QUIET)
+                assert transport.writes == 0
+
+    run(main())
+
+
+def test_a_change_while_no_process_ran_is_found_by_the_next() -> None:
+    async def main() -> None:
+        async with fleet_cluster() as cluster, client_of(cluster) as client:
+            await client.create(Namespace, {"metadata": {"name": "shop"}})
+            async with bench(cluster=cluster) as hub:
+                await hub.keep("a", "1")
+                await hub.place(SHOP)
+                await hub.until_indexes([0])
+            await User(client).keep("a", "2")
+            async with bench(cluster=cluster) as hub:
+                await hub.until_indexes([0, 1])
+                assert await hub.values() == {"a": "2"}
+
+    run(main())
+
+
+@pytest.mark.parametrize("change_meanwhile", [False, True])
+def test_a_label_that_a_crash_took_off_comes_back_or_goes_to_the_next(change_meanwhile: bool) -> None:
+    async def main() -> None:
+        async with fleet_cluster() as cluster, client_of(cluster) as client:
+            await client.create(Namespace, {"metadata": {"name": "shop"}})
+            async with bench(cluster=cluster) as hub:
+                await hub.keep("a", "1")
+                await hub.place(SHOP)
+                await hub.until_indexes([0])
+            off = MergePatch({"metadata": {"labels": {IS_LATEST: "false"}}})
+            await client.patch(CLUSTER.resource_snapshot, "crp-0-snapshot", off)
+            await client.patch(CLUSTER.policy_snapshot, "crp-0", off)
+            if change_meanwhile:
+                await User(client).keep("a", "2")
+            async with bench(cluster=cluster) as hub:
+                await asyncio.sleep(QUIET)
+                name = "crp-1-snapshot" if change_meanwhile else "crp-0-snapshot"
+                assert (await hub.newest())["metadata"]["name"] == name
+                [policy] = await hub.policies_of()
+                assert policy["metadata"]["labels"][IS_LATEST] == "true"
+
+    run(main())

@@ -1,0 +1,80 @@
+"""Known differences from the recorded fleets. Each has its reason, and is told of in docs/kubefleet.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from fleet.comparing import Difference
+
+
+class Known(Struct, frozen=True):
+    """A difference that is meant to be: in which traces it occurs, and under which heading the docs say why.
+
+    Patterns match whole words: of the kind (or the words after `kubectl get`), the name and the path.
+    """
+
+    heading: str
+    traces: tuple[str, ...]
+    kind: str
+    path: str
+    name: str = ".*"
+    backends: tuple[str, ...] = ("embedded", "real")
+
+    def covers(self, difference: Difference) -> bool:
+        pairs = ((self.kind, difference.kind), (self.name, difference.name), (self.path, difference.path))
+        return all(re.fullmatch(pattern, text) for pattern, text in pairs)
+
+
+_WITHOUT_STRATEGY = ("08", "09", "10", "11", "12")
+
+KNOWN = (
+    Known("There are no ClusterProfiles", ("01", "19"), "MemberCluster", r"metadata\.finalizers \(length\)"),
+    Known("Members say which Kubernetes they are", ("01", "19"), "(Internal)?MemberCluster", r".*/k8s-version"),
+    Known("Specs are their users'", ("01", "19"), "MemberCluster", r"metadata\.generation"),
+    Known("Specs are their users'", _WITHOUT_STRATEGY, "ClusterResourcePlacement", r"metadata\.generation"),
+    Known("Specs are their users'", _WITHOUT_STRATEGY, "ClusterResourcePlacement", r"spec\.strategy"),
+    Known("Specs are their users'", _WITHOUT_STRATEGY, "clusterresourceplacements", r"(SCHEDULED-|AVAILABLE-)?GEN"),
+    *(
+        Known("One cluster that is held up holds up no other", ("08",), kind, path, name)
+        for kind, path, name in (
+            ("ClusterResourcePlacement", r"status\.placementStatuses\[0\]\.conditions\.\w+(\.reason|\.status)?", "crp"),
+            ("ClusterResourceBinding", r"metadata\.finalizers \(length\)", "crp-cluster-4-SUFFIX"),
+            ("ClusterResourceBinding", r"spec\.(state|resourceSnapshotName)", "crp-cluster-4-SUFFIX"),
+            ("ClusterResourceBinding", "status", "crp-cluster-4-SUFFIX"),
+            ("Work", "", "fleet-member-cluster-4/crp-work"),
+        )
+    ),
+    *(
+        Known("A cluster that waits says so", ("08",), kind, path)
+        for kind, path in (
+            ("ClusterResourcePlacement", r"status\.conditions\.\w+RolloutStarted\.(reason|status)"),
+            (
+                "ClusterResourcePlacement",
+                r"status\.placementStatuses\[1\]\.conditions\.RolloutStarted\.(reason|status)",
+            ),
+            ("ClusterResourceBinding", "status"),
+        )
+    ),
+    Known(
+        "Of a binding that goes nothing new is said",
+        ("08",),
+        "ClusterResourceBinding",
+        r"status\.conditions\.RolloutStarted\.observedGeneration",
+        "crp-cluster-3-SUFFIX",
+    ),
+)
+
+
+def unknown(trace: str, differences: Iterable[Difference]) -> list[Difference]:
+    """Those that nobody has given a reason for."""
+    return [one for one in differences if not any(trace in known.traces and known.covers(one) for known in KNOWN)]
+
+
+def outdated(trace: str, backend: str, differences: Iterable[Difference]) -> list[Known]:
+    """Those that no longer occur where they are said to."""
+    found = list(differences)
+    here = (known for known in KNOWN if trace in known.traces and backend in known.backends)
+    return [known for known in here if not any(known.covers(one) for one in found)]

@@ -1,0 +1,55 @@
+"""Watching: what really happens to objects, from raw watches of an API, independent of what Kedge says of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from msgspec import Struct
+
+from fleet.bed import Bed
+from kedge.kube.codec import Bookmark, Codec, Untyped
+
+
+class Happening(Struct, frozen=True):
+    """One event of a watch: when it came, from where, and the object as it is then."""
+
+    at: float
+    where: str
+    type: str
+    obj: Untyped
+
+    @property
+    def is_removal(self) -> bool:
+        """Whether the object goes now, or is told to."""
+        return self.type == "DELETED" or "deletionTimestamp" in self.obj["metadata"]
+
+
+@asynccontextmanager
+async def watched(bed: Bed, kind: Codec[Untyped], *places: str) -> AsyncIterator[list[Happening]]:
+    """Everything that happens to objects of a kind in these places, from now on, in the order it was seen."""
+    seen: list[Happening] = []
+    async with AsyncExitStack() as stack:
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        ready = [asyncio.Event() for _ in places]
+        following = [
+            tasks.create_task(_follow(bed, kind, place, seen, event))
+            for place, event in zip(places, ready, strict=True)
+        ]
+        for event in ready:
+            await event.wait()
+        yield seen
+        for task in following:
+            task.cancel()
+
+
+async def _follow(bed: Bed, kind: Codec[Untyped], place: str, seen: list[Happening], ready: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    async with bed.clients[place].watch(kind, initial_events=True, seconds=3600.0) as events:
+        async for event in events:
+            if isinstance(event, Bookmark):
+                ready.set()
+            else:
+                assert isinstance(event.object, dict)
+                seen.append(Happening(loop.time(), place, event.type, event.object))

@@ -1,0 +1,140 @@
+"""What a Work says of itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from kedge.api.work import BackReportedStatus, WorkResourceIdentifier, WorkStatus
+from kedge.plan.applying.reporting import MOST, Result, wait_before_retry, work_status
+from kedge.plan.availability import Verdict
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+LATER = NOW + timedelta(seconds=90)
+UP = Verdict(available=True, trackable=True, message="up")
+DOWN = Verdict(available=False, trackable=True, message="Deployment shop/web has 0 of 3 updated replicas")
+WHO_KNOWS = Verdict(available=True, trackable=False, message="who knows")
+
+
+def result(
+    verdict: Verdict | None = UP, ordinal: int = 0, *, name: str = "", said: BackReportedStatus | None = None
+) -> Result:
+    """One that was applied, or (without a verdict) refused."""
+    identifier = WorkResourceIdentifier(ordinal=ordinal, version="v1", kind="ConfigMap", name=name or f"m{ordinal}")
+    return Result(
+        identifier=identifier,
+        applied=verdict is not None,
+        reason="Applied" if verdict else "ManifestApplyFailed",
+        message="done" if verdict else "the member refused it",
+        generation=3 if verdict else None,
+        verdict=verdict,
+        back_reported=said,
+        retry=verdict is None,
+    )
+
+
+def said(status: WorkStatus) -> list[tuple[str, str, str]]:
+    return [(one.type, one.status, one.reason) for one in status.conditions]
+
+
+TABLE = [
+    ([], "True AllManifestsApplied", "True AllManifestsAvailable"),
+    ([UP, UP], "True AllManifestsApplied", "True AllManifestsAvailable"),
+    ([UP, DOWN], "True AllManifestsApplied", "False SomeManifestsAreNotAvailable"),
+    ([UP, WHO_KNOWS], "True AllManifestsApplied", "True WorkNotTrackable"),
+    ([DOWN, WHO_KNOWS], "True AllManifestsApplied", "False SomeManifestsAreNotAvailable"),
+    ([UP, None], "False SomeManifestsAreNotApplied", ""),
+    ([None, DOWN], "False SomeManifestsAreNotApplied", ""),
+]
+
+
+@pytest.mark.parametrize(("verdicts", "applied", "available"), TABLE)
+def test_the_work_says_of_all_what_holds_of_all(verdicts: list[Verdict | None], applied: str, available: str) -> None:
+    results = [result(verdict, ordinal) for ordinal, verdict in enumerate(verdicts)]
+    status = work_status(results, WorkStatus(), 4, NOW)
+    found = {type_: f"{holds} {reason}" for type_, holds, reason in said(status)}
+    assert (found["Applied"], found.get("Available", "")) == (applied, available)
+    assert {one.observed_generation for one in status.conditions} == {4}
+
+
+def test_a_manifest_speaks_of_its_objects_generation_if_there_is_one() -> None:
+    status = work_status([result(UP), result(None, 1)], WorkStatus(), 4, NOW)
+    assert [[one.observed_generation for one in each.conditions] for each in status.manifest_conditions] == [
+        [3, 3],
+        [None],
+    ]
+
+
+def test_availability_is_not_said_of_what_is_no_longer_applied() -> None:
+    before = work_status([result(UP)], WorkStatus(), 1, NOW)
+    after = work_status([result(None)], before, 2, LATER)
+    assert [one.type for one in after.conditions] == ["Applied"]
+    assert [one.type for one in after.manifest_conditions[0].conditions] == ["Applied"]
+
+
+def test_the_first_that_waits_is_named() -> None:
+    status = work_status([result(UP), result(DOWN, 1)], WorkStatus(), 1, NOW)
+    assert status.conditions[1].message == (
+        "1 of 2 manifests are available; Deployment shop/web has 0 of 3 updated replicas"
+    )
+    status = work_status([result(UP), result(None, 1)], WorkStatus(), 1, NOW)
+    assert status.conditions[0].message == "1 of 2 manifests are applied; ConfigMap m1: the member refused it"
+
+
+def test_nothing_changes_when_nothing_changed() -> None:
+    results = [result(UP), result(DOWN, 1), result(None, 2), result(None, 3, name="m2")]
+    before = work_status(results, WorkStatus(), 1, NOW)
+    assert work_status(results, before, 1, LATER) == before
+
+
+def test_a_time_of_transition_is_one() -> None:
+    before = work_status([result(DOWN)], WorkStatus(), 1, NOW)
+    same = work_status([result(DOWN)], before, 2, LATER)
+    other = work_status([result(UP)], before, 2, LATER)
+    assert [one.last_transition_time for one in same.conditions] == [NOW, NOW]
+    assert [one.last_transition_time for one in other.conditions] == [NOW, LATER]
+    assert [one.last_transition_time for one in other.manifest_conditions[0].conditions] == [NOW, LATER]
+
+
+def test_an_object_keeps_its_times_in_another_place() -> None:
+    before = work_status([result(UP), result(UP, 1)], WorkStatus(), 1, NOW)
+    after = work_status([result(UP, 0, name="m1")], before, 2, LATER)
+    assert after.manifest_conditions[0].conditions[0].last_transition_time == NOW
+
+
+def test_what_could_not_be_removed_is_told() -> None:
+    status = work_status([result(UP)], WorkStatus(), 1, NOW, left_behind="ConfigMap shop/old: forbidden")
+    assert status.conditions[0].status == "True"
+    assert "ConfigMap shop/old: forbidden" in status.conditions[0].message
+
+
+def test_the_same_words_of_an_object_are_of_the_time_they_were_first_heard() -> None:
+    first, second = (BackReportedStatus(observation_time=time, observed_status={"a": 1}) for time in (NOW, LATER))
+    before = work_status([result(said=first)], WorkStatus(), 1, NOW)
+    assert work_status([result(said=second)], before, 1, LATER) == before
+
+
+def test_a_status_that_would_be_too_large_leaves_out_what_objects_say_and_says_so_once() -> None:
+    long = BackReportedStatus(observation_time=NOW, observed_status={"text": "x" * 1000})
+    results = [result(UP, ordinal, said=long) for ordinal in range(2000)]
+    status = work_status(results, WorkStatus(), 1, NOW)
+    assert len(msgspec.json.encode(status)) <= MOST
+    assert said(status)[-1] == ("StatusTrimmed", "True", "StatusTrimmed")
+    assert work_status(results, status, 1, LATER) == status
+    assert len(work_status([result(UP)], status, 1, LATER).conditions) == 2
+
+
+def test_a_long_message_is_cut() -> None:
+    wordy = Verdict(available=False, trackable=True, message="x" * 5000)
+    status = work_status([result(wordy)], WorkStatus(), 1, NOW)
+    assert max(len(one.message) for one in (*status.conditions, *status.manifest_conditions[0].conditions)) == 2048
+
+
+def test_what_failed_is_tried_again_soon_and_then_less_often_but_often_enough() -> None:
+    failing = [result(None)]
+    status = work_status(failing, WorkStatus(), 1, NOW)
+    waits = [wait_before_retry(failing, status, NOW + timedelta(seconds=age)) for age in (0, 1, 4, 10, 3600)]
+    assert waits == [0.5, 0.5, 1.0, 2.5, 5.0]
+    assert wait_before_retry([result(UP)], status, NOW) is None

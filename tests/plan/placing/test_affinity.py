@@ -1,0 +1,141 @@
+"""Which clusters a policy requires, and how much it likes each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kedge.plan.placing.affinity import BadPolicy, read, reads_properties
+from kedge.plan.placing.properties import RESOURCES, amount
+from plan.placing.members_and_bindings import having, labelled, member, policy, preferring, requiring
+
+NODES = "kubernetes-fleet.io/node-count"
+NO_MATCH = "cluster does not match with any of the required cluster affinity terms"
+
+
+@pytest.mark.parametrize(
+    ("labels", "terms", "fits"),
+    [
+        ({"env": "prod"}, [labelled(env="prod")], True),
+        ({"env": "test"}, [labelled(env="prod")], False),
+        ({"env": "test"}, [labelled(env="prod"), labelled(env="test")], True),
+        ({"env": "prod"}, [labelled(env="prod") | having(NODES, "Ge", "3")], True),
+        ({"env": "prod"}, [labelled(env="prod") | having(NODES, "Gt", "3")], False),
+        ({}, [{}], True),
+        ({}, [], True),
+        ({}, [{"labelSelector": {"matchExpressions": [{"key": "env", "operator": "DoesNotExist"}]}}], True),
+    ],
+)
+def test_a_cluster_fits_if_all_of_one_term_holds(labels: dict[str, str], terms: list[Any], fits: bool) -> None:
+    found = member("c", labels, properties={NODES: "3"})
+    assert read(policy(affinity=requiring(*terms))).why_not(found) == (None if fits else NO_MATCH)
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "fits"),
+    [
+        ("Gt", "2", True), ("Gt", "3", False), ("Ge", "3", True), ("Ge", "3001m", False), ("Eq", "3000m", True),
+        ("Eq", "3.0000000001", False), ("Ne", "3", False), ("Ne", "4", True), ("Lt", "3.001", True), ("Lt", "3", False),
+        ("Le", "3e0", True), ("Le", "2", False), ("Gt", "0.1Ki", False), ("Lt", "-1", False),
+    ],
+)  # fmt: skip
+def test_properties_are_compared_exactly(operator: str, value: str, fits: bool) -> None:
+    found = member("c", properties={NODES: "3"})
+    assert (read(policy(affinity=requiring(having(NODES, operator, value)))).why_not(found) is None) == fits
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("available-cpu", 1_500_000_000),
+        ("available-memory", 2**30 * 10**9),
+        ("available-ephemeral-storage", 7 * 10**9),
+        ("available-gpu", None),
+        ("total-cpu", None),
+    ],
+)
+def test_what_a_cluster_has_left_is_a_property_too(name: str, found: int | None) -> None:
+    here = member("c", available={"cpu": "1500m", "memory": "1Gi", "ephemeral-storage": 7})
+    assert amount(here, RESOURCES + name) == found
+
+
+def test_a_cluster_without_the_property_does_not_fit() -> None:
+    assert read(policy(affinity=requiring(having(NODES, "Ne", "3")))).why_not(member("c")) == NO_MATCH
+
+
+def test_a_cluster_that_reports_nonsense_does_not_fit_and_its_reason_says_so() -> None:
+    why = read(policy(affinity=requiring(having(NODES, "Ge", "1")))).why_not(member("c", properties={NODES: "many"}))
+    assert why == f"{NO_MATCH}: its property {NODES} is 'many', which is not a quantity"
+
+
+def sorting(order: str) -> dict[str, Any]:
+    return {"propertySorter": {"name": NODES, "sortOrder": order}}
+
+
+@pytest.mark.parametrize(
+    ("weight", "order", "scores"),
+    [
+        (10, "Descending", [0, 3, 10, 0]),  # 2.5 rounds away from zero
+        (10, "Ascending", [10, 8, 0, 0]),  # 7.5 as well
+        (-10, "Descending", [0, -3, -10, 0]),
+        (0, "Descending", [0, 0, 0, 0]),
+    ],
+)
+def test_a_sorter_gives_the_weight_by_where_a_cluster_stands_in_the_whole_fleet(
+    weight: int, order: str, scores: list[int]
+) -> None:
+    members = [member(f"c{n}", properties={NODES: n}) for n in ("0", "5", "20")] + [member("none")]
+    wanted = read(policy(affinity=preferring((weight, sorting(order)))))
+    assert [wanted.score(each, wanted.ranges(members)) for each in members] == scores
+
+
+def test_a_property_of_which_all_have_the_same_prefers_nobody() -> None:
+    members = [member(name, properties={NODES: "4"}) for name in "ab"]
+    wanted = read(policy(affinity=preferring((50, sorting("Descending")))))
+    assert [wanted.score(each, wanted.ranges(members)) for each in members] == [0, 0]
+
+
+def test_weights_of_what_holds_are_added_up() -> None:
+    wanted = read(policy(affinity=preferring((20, labelled(a="1")), (-5, labelled(b="1")), (7, labelled(c="1")))))
+    assert wanted.score(member("x", {"a": "1", "b": "1"}), {}) == 15
+
+
+def selecting(**selector: Any) -> dict[str, Any]:
+    return {"labelSelector": selector}
+
+
+BAD: list[tuple[Any, str]] = [
+    (requiring(selecting(matchExpressions=[{"key": "a", "operator": "Is"}])), "Terms[0].labelSelector: operator 'Is'"),
+    (requiring({}, selecting(matchLabels={"-": "x"})), "Terms[1].labelSelector: '-' cannot be a label's key"),
+    (requiring(having(NODES, "Is", "1")), "matchExpressions[0].operator: 'Is' is none of Gt, Ge"),
+    (requiring(having(NODES, "Eq", "lots")), "matchExpressions[0].values: 'lots' is not a quantity"),
+    (requiring(having(NODES, "Eq")), "matchExpressions[0].values: 0 values are given: give exactly one"),
+    (requiring(having(RESOURCES + "free-cpu", "Eq", "1")), f"[0].name: '{RESOURCES}free-cpu' names no property"),
+    (
+        preferring((1, {"propertySorter": {"name": RESOURCES + "cpu", "sortOrder": "Ascending"}})),
+        "[0].preference.propertySorter.name",
+    ),
+]
+
+
+@pytest.mark.parametrize(("affinity", "said"), BAD)
+def test_a_policy_that_means_nothing_is_refused_with_the_field_and_the_fix(affinity: Any, said: str) -> None:
+    with pytest.raises(BadPolicy) as refused:
+        read(policy(affinity=affinity))
+    assert str(refused.value).startswith("spec.policy.affinity.clusterAffinity.")
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("affinity", "reads"),
+    [
+        (None, False),
+        (requiring(labelled(a="1")), False),
+        (requiring(having(NODES, "Eq", "1")), True),
+        (requiring(having(NODES, "Is", "1")), False),
+        (preferring((1, sorting("Ascending"))), True),
+    ],
+)
+def test_only_some_policies_ask_for_properties(affinity: Any, reads: bool) -> None:
+    assert reads_properties(policy(affinity=affinity)) == reads

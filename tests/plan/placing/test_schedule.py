@@ -1,0 +1,393 @@
+"""Which clusters a placement is to be on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from plan.placing.members_and_bindings import (
+    NOW,
+    agent,
+    binding,
+    created,
+    fleet,
+    given_up,
+    having,
+    labelled,
+    member,
+    place,
+    policy,
+    preferring,
+    reasons,
+    requiring,
+)
+
+FOUR = fleet("cluster-1", "cluster-2", "cluster-3", "cluster-4")
+PROD = policy("PickN", affinity=requiring(labelled(env="prod")))
+SILENT = (agent(heard=6),)
+
+
+# PickAll
+
+
+def test_without_a_policy_every_cluster_is_picked_in_the_order_of_names() -> None:
+    made = place(None, reversed(FOUR))
+    assert created(made) == ["cluster-1", "cluster-2", "cluster-3", "cluster-4"]
+    assert made.fulfilled
+    assert made.create[0].reason == (
+        'Successfully scheduled resources for placement in "cluster-1" '
+        "(affinity score: 0, topology spread score: 0): picked by scheduling policy"
+    )
+
+
+def test_pick_all_is_fulfilled_also_by_nothing() -> None:
+    made = place(policy(), [])
+    assert made.fulfilled
+    assert made.decisions == ()
+
+
+def test_pick_all_tells_why_clusters_do_not_fit() -> None:
+    members = [
+        member("a", {"env": "test"}),
+        member("b", {"env": "prod"}, agents=SILENT),
+        member("c", {"env": "prod"}, taints=("gpu=yes",)),
+        member("d", {"env": "prod"}, leaving=True),
+        member("e", {"env": "prod"}),
+    ]
+    made = place(policy(affinity=requiring(labelled(env="prod"))), members)
+    assert created(made) == ["e"]
+    left = "ClusterUnschedulable, cluster"
+    silent = "no recent heartbeat signals (last received at 2030-01-01T11:54:00Z)"
+    assert reasons(made) | {"e": ""} == {
+        "a": f"{left} does not match with any of the required cluster affinity terms",
+        "b": f"{left} is not connected to the fleet: {silent}",
+        "c": "ClusterUnschedulable, taint gpu=yes:NoSchedule cannot be tolerated",
+        "d": f"{left} has left the fleet",
+        "e": "",
+    }
+
+
+def test_no_more_than_twenty_reasons_and_a_thousand_decisions_are_kept() -> None:
+    good, bad = fleet(*(f"a{n:04}" for n in range(990))), [member(f"b{n:02}", taints=("no",)) for n in range(30)]
+    kept = place(None, [*good, *bad]).decisions
+    assert (len(kept), sum(each.selected for each in kept)) == (1000, 990)
+    kept = place(None, [*good[:5], *bad]).decisions
+    assert (len(kept), sum(each.selected for each in kept)) == (25, 5)
+
+
+# PickN
+
+
+def test_the_larger_names_win_where_all_else_is_equal() -> None:
+    made = place(policy("PickN"), FOUR, number=3)
+    assert created(made) == ["cluster-4", "cluster-3", "cluster-2"]
+    assert [each.cluster_name for each in made.decisions] == ["cluster-4", "cluster-3", "cluster-2", "cluster-1"]
+    assert made.decisions[-1].reason == (
+        'Cluster "cluster-1" does not score high enough (affinity score: 0, topology spread score: 0)'
+    )
+
+
+def test_those_that_are_liked_most_come_first() -> None:
+    members = [member("a", {"x": "1", "y": "1"}), member("b", {"y": "1"}), member("c", {"bad": "1"}), member("d")]
+    likes = preferring((30, labelled(x="1")), (10, labelled(y="1")), (-20, labelled(bad="1")))
+    assert created(place(policy("PickN", affinity=likes), members, number=3)) == ["a", "b", "d"]
+
+
+def test_too_few_clusters_are_better_than_none() -> None:
+    members = [member("a", {"env": "prod"}), member("b", {"env": "test"})]
+    made = place(PROD, members, number=4)
+    assert created(made) == ["a"]
+    assert not made.fulfilled
+
+
+def test_more_clusters_are_added_to_those_there_are() -> None:
+    made = place(policy("PickN"), FOUR, [binding("cluster-1"), binding("cluster-3", "Scheduled")], number=3)
+    assert created(made) == ["cluster-4"]
+    assert [each.cluster_name for each in made.selected] == ["cluster-4", "cluster-3", "cluster-1"]
+    assert given_up(made) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "gone"),
+    [
+        (3, ["b"]),  # nothing is placed there yet
+        (2, ["b", "d"]),  # the lowest score of those that have something
+        (1, ["a", "b", "d"]),  # of equal scores the smaller name
+        (0, ["a", "b", "c", "d"]),
+    ],
+)
+def test_a_smaller_number_takes_back_the_unplaced_then_the_worst(number: int, gone: list[str]) -> None:
+    bindings = [
+        binding("a", score=(0, 5)),
+        binding("b", "Scheduled", score=(9, 9)),
+        binding("c", score=(0, 5)),
+        binding("d", score=(-1, 50)),
+    ]
+    made = place(policy("PickN"), fleet("a", "b", "c", "d", "e"), bindings, number=number)
+    assert given_up(made) == gone
+    assert created(made) == []
+    assert made.fulfilled
+    assert {each.cluster_name for each in made.unselected or ()} == {*gone, "e"}
+
+
+def test_pick_n_without_a_number_moves_nothing_and_says_so() -> None:
+    made = place(policy("PickN"), FOUR, [binding("cluster-1")])
+    assert (made.create, made.unschedule, made.fulfilled) == ((), (), False)
+    assert made.problem == "spec.policy.numberOfClusters is missing: say how many clusters PickN is to take"
+
+
+# PickFixed
+
+
+def test_the_clusters_that_are_named_are_picked() -> None:
+    made = place(policy("PickFixed", clusterNames=["cluster-3", "cluster-1"]), FOUR)
+    assert created(made) == ["cluster-3", "cluster-1"]
+    assert made.fulfilled
+    assert made.create[0].cluster_score is None
+    assert made.create[0].reason == (
+        'Successfully scheduled resources for placement in "cluster-3": picked by scheduling policy'
+    )
+
+
+def test_of_each_cluster_that_is_named_and_cannot_be_had_the_reason_is_told() -> None:
+    members = [member("a"), member("b", agents=()), member("c", taints=("no",))]
+    made = place(policy("PickFixed", clusterNames=["nowhere", "b", "c", "a"]), members)
+    assert created(made) == ["c", "a"]  # taints do not matter to who names a cluster
+    assert not made.fulfilled
+    silent = "cluster is not connected to the fleet: member agent not online yet"
+    assert [(each.cluster_name, each.reason) for each in made.decisions[2:]] == [
+        ("b", f'Cluster "b" is not eligible for resource placement yet: {silent}'),
+        ("nowhere", 'Specified cluster "nowhere" is not found'),
+    ]
+
+
+def test_other_names_give_up_the_clusters_that_are_not_named_any_more() -> None:
+    old = [binding("cluster-1", policy="crp-x"), binding("cluster-2", policy="crp-x")]
+    made = place(policy("PickFixed", clusterNames=["cluster-2", "cluster-3"]), FOUR, old)
+    assert (created(made), given_up(made)) == (["cluster-3"], ["cluster-1"])
+    assert [each.binding.spec.target_cluster for each in made.repick] == ["cluster-2"]
+
+
+def test_a_cluster_that_stays_named_keeps_what_it_has_also_while_it_is_silent() -> None:
+    old = [binding("a", policy="crp-x"), binding("b", policy="crp-x")]
+    made = place(policy("PickFixed", clusterNames=["a", "b"]), [member("a"), member("b", agents=SILENT)], old)
+    assert given_up(made) == []
+    assert made.fulfilled
+
+
+def test_no_names_at_all_give_up_everything() -> None:
+    made = place(policy("PickFixed"), FOUR, [binding("cluster-1", policy="crp-x")])
+    assert (given_up(made), made.fulfilled) == (["cluster-1"], True)
+
+
+# What stays
+
+
+@pytest.mark.parametrize("state", ["Bound", "Scheduled"])
+@pytest.mark.parametrize("kind", ["PickAll", "PickN"])
+@pytest.mark.parametrize(
+    "became",
+    [
+        member("a", {"env": "test"}),
+        member("a", {"env": "prod"}, taints=("no",)),
+        member("a", {"env": "prod"}, properties={"p": "nonsense"}),
+    ],
+)
+def test_what_is_picked_stays_whatever_becomes_of_the_cluster(became: Any, kind: str, state: str) -> None:
+    needs = requiring(labelled(env="prod") | having("p", "Gt", "1"))
+    made = place(policy(kind, affinity=needs), [became, member("b")], [binding("a", state)], number=1)
+    assert (made.create, made.unschedule, made.repick) == ((), (), ())
+    assert made.fulfilled
+
+
+@pytest.mark.parametrize("kind", ["PickAll", "PickN"])
+def test_a_cluster_that_falls_silent_keeps_what_it_has(kind: str) -> None:
+    made = place(policy(kind), [member("a", agents=SILENT)], [binding("a")], number=1)
+    assert (made.create, made.unschedule) == ((), ())
+    assert made.fulfilled
+
+
+def test_what_an_earlier_policy_placed_stays_if_it_is_picked_again() -> None:
+    old = [binding(name, policy="crp-x") for name in ("cluster-1", "cluster-2", "cluster-4")]
+    made = place(policy("PickN"), FOUR, old, number=2)
+    assert created(made) == []
+    assert [each.binding.spec.target_cluster for each in made.repick] == ["cluster-4", "cluster-2"]
+    assert [each.state for each in made.repick] == ["Bound", "Bound"]
+    assert given_up(made) == ["cluster-1"]
+
+
+def test_stickiness_only_decides_between_equals() -> None:
+    likes = preferring((1, labelled(x="1")))
+    members = [member("a", {"x": "1"}), member("b"), member("c")]
+    made = place(policy("PickN", affinity=likes), members, [binding("b", policy="crp-x")], number=1)
+    assert (created(made), given_up(made)) == (["a"], ["b"])
+
+
+def test_all_that_was_picked_before_goes_once_there_are_enough_by_this_policy() -> None:
+    made = place(policy("PickN"), FOUR, [binding("cluster-1"), binding("cluster-2", policy="crp-x")], number=1)
+    assert given_up(made) == ["cluster-2"]
+
+
+@pytest.mark.parametrize("gone", [[], [member("a", leaving=True)]])
+@pytest.mark.parametrize("kind", ["PickAll", "PickN", "PickFixed"])
+def test_a_cluster_that_leaves_is_given_up_at_once(kind: str, gone: list[Any]) -> None:
+    names = {"clusterNames": ["a", "b"]} if kind == "PickFixed" else {}
+    made = place(policy(kind, **names), [*gone, member("b")], [binding("a")], number=1)
+    assert (created(made), given_up(made)) == (["b"], ["a"])
+
+
+def test_a_cluster_whose_record_cannot_be_read_is_not_taken_for_gone() -> None:
+    made = place(None, [member("b")], [binding("a")], unreadable={"a"})
+    assert (created(made), given_up(made)) == (["b"], [])
+
+
+def test_what_was_given_up_and_is_not_removed_yet_is_taken_up_again() -> None:
+    was = [binding("a", "Unscheduled", before="Bound"), binding("b", "Unscheduled", before="Scheduled")]
+    made = place(None, fleet("a", "b", "c"), [*was, binding("c", "Unscheduled", resources="crp-0-snapshot")])
+    assert created(made) == []
+    assert {each.binding.spec.target_cluster: each.state for each in made.repick} == {
+        "a": "Bound",
+        "b": "Scheduled",
+        "c": "Bound",
+    }
+
+
+def test_a_binding_in_a_state_nobody_knows_harms_nothing() -> None:
+    made = place(None, fleet("a", "b"), [binding("a", "Odd", policy="crp-x"), binding("b", "Odd")])
+    assert [(each.binding.spec.target_cluster, each.state) for each in made.repick] == [("a", "Scheduled")]
+    assert (created(made), given_up(made)) == ([], [])
+
+
+def test_what_is_on_its_way_out_counts_for_nothing_and_is_let_go() -> None:
+    made = place(policy("PickN"), FOUR, [binding("cluster-4", leaving=True)], number=1)
+    assert created(made) == ["cluster-4"]
+    assert [each.metadata.name for each in made.release] == ["crp-cluster-4-0"]
+    assert given_up(made) == []
+
+
+def test_what_was_let_go_already_is_not_let_go_again() -> None:
+    assert place(None, FOUR, [binding("cluster-4", leaving=True, held=False)]).release == ()
+
+
+@pytest.mark.parametrize(
+    ("pair", "goes"),
+    [
+        ([binding("a", suffix="1"), binding("a", "Scheduled", suffix="2", born=90)], "crp-a-2"),
+        ([binding("a", "Scheduled", suffix="1", born=5), binding("a", "Scheduled", suffix="2", born=9)], "crp-a-1"),
+        ([binding("a", suffix="1"), binding("a", suffix="2")], "crp-a-2"),
+        ([binding("a", suffix="1", policy="crp-x"), binding("a", "Scheduled", suffix="2")], "crp-a-2"),
+    ],
+)
+def test_of_two_bindings_for_one_cluster_the_one_with_more_in_it_stays(pair: list[Any], goes: str) -> None:
+    for order in (pair, pair[::-1]):
+        made = place(None, fleet("a"), order)
+        assert [each.metadata.name for each in made.unschedule] == [goes]
+        assert created(made) == []
+
+
+# A cluster that falls silent before anything is there (kubefleet.md §14, #15)
+
+
+def test_a_cluster_that_falls_silent_before_anything_is_placed_is_exchanged() -> None:
+    members = [member("a", agents=SILENT), member("b"), member("c")]
+    made = place(policy("PickN"), members, [binding("a", "Scheduled"), binding("b")], number=2)
+    assert (created(made), given_up(made)) == (["c"], ["a"])
+    assert made.fulfilled
+
+
+def test_it_is_not_exchanged_for_nothing() -> None:
+    members = [member("a", agents=SILENT), member("b")]
+    made = place(policy("PickN"), members, [binding("a", "Scheduled"), binding("b")], number=2)
+    assert (created(made), given_up(made), made.fulfilled) == ([], [], True)
+
+
+def test_it_is_not_exchanged_where_staged_runs_count_on_it() -> None:
+    made = place(
+        policy("PickN"), [member("a", agents=SILENT), member("b")], [binding("a", "Scheduled")], 1, replace_silent=False
+    )
+    assert (created(made), given_up(made), made.look_again) == ([], [], None)
+
+
+def test_it_goes_first_when_fewer_are_wanted() -> None:
+    members = [member("a"), member("b"), member("z", agents=SILENT)]
+    bindings = [binding("a", "Scheduled"), binding("b", "Scheduled"), binding("z", "Scheduled", score=(9, 9))]
+    assert given_up(place(policy("PickN"), members, bindings, number=2)) == ["z"]
+
+
+def test_there_is_another_look_when_the_next_may_be_silent_for_too_long() -> None:
+    members = [member("a", agents=(agent(heard=2),)), member("b", agents=(agent(heard=4),))]
+    made = place(policy("PickN"), members, [binding("a", "Scheduled"), binding("b")], number=2)
+    assert made.look_again == NOW + timedelta(minutes=3)
+
+
+# Namespaces, tolerations, problems
+
+
+@pytest.mark.parametrize(
+    ("status", "namespace", "why"),
+    [
+        ({}, "shop", None),
+        ({"known": True, "namespaces": {"shop": ""}}, "shop", None),
+        ({"known": True, "namespaces": {"web": ""}}, "shop", "target namespace does not exist on cluster"),
+        ({"known": True}, "shop", "cluster has no namespace information available"),
+        ({"known": True}, None, None),
+    ],
+)
+def test_a_cluster_that_reports_its_namespaces_must_have_the_one_that_is_placed_in(
+    status: dict[str, Any], namespace: str | None, why: str | None
+) -> None:
+    known = {"type": "NamespaceCollectionSucceeded", "status": "False", "reason": "Degraded", "message": ""}
+    told = {"namespaces": status.get("namespaces", {})}
+    if status.get("known"):
+        told["conditions"] = [known | {"lastTransitionTime": "2030-01-01T00:00:00Z"}]
+    made = place(None, [member("a", status=told)], namespace=namespace)
+    assert created(made) == ([] if why else ["a"])
+    assert why is None or reasons(made)["a"] == f"ClusterUnschedulable, {why}"
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "fits"),
+    [
+        (("a=1",), [], False),
+        (("a=1",), [{"key": "a", "value": "1"}], True),
+        (("a=1",), [{"key": "a", "value": "2"}], False),
+        (("a=1",), [{"key": "a"}], False),
+        (("a",), [{"key": "a"}], True),
+        (("a=1",), [{"key": "a", "operator": "Exists"}], True),
+        (("a=1",), [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}], True),
+        (("a=1", "b"), [{"key": "a", "operator": "Exists"}], False),
+        (("a=1", "b"), [{"operator": "Exists"}], True),
+    ],
+)
+def test_a_taint_keeps_placements_off_unless_they_tolerate_it(taints: Any, tolerations: Any, fits: bool) -> None:
+    made = place(policy(tolerations=tolerations), [member("c", taints=taints)])
+    assert bool(created(made)) == fits
+
+
+def test_a_policy_that_means_nothing_moves_nothing_but_what_has_no_cluster() -> None:
+    wrong = policy(affinity=requiring(having("p", "Is", "1")))
+    old = [
+        binding("cluster-1"),
+        binding("gone"),
+        binding("cluster-2", policy="crp-x"),
+        binding("cluster-3", leaving=True),
+    ]
+    made = place(wrong, FOUR, old)
+    assert (created(made), given_up(made), made.repick) == ([], ["gone"], ())
+    assert [each.metadata.name for each in made.release] == ["crp-cluster-3-0"]
+    assert not made.fulfilled
+    assert made.problem is not None
+    assert made.problem.endswith("operator: 'Is' is none of Gt, Ge, Eq, Ne, Lt, Le")
+
+
+def test_with_any_other_problem_nothing_is_picked_either() -> None:
+    made = place(policy("PickN"), FOUR, [binding("cluster-1")], 3, problem="binding x cannot be read")
+    assert (created(made), given_up(made), made.fulfilled) == ([], [], False)
+    assert made.problem == "binding x cannot be read"
+
+
+def test_a_cluster_that_reports_nonsense_spoils_nothing_for_the_others() -> None:
+    members = [member("a", properties={"p": "nonsense"}), member("b", properties={"p": "5"})]
+    assert created(place(policy(affinity=requiring(having("p", "Gt", "1"))), members)) == ["b"]

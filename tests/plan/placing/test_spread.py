@@ -1,0 +1,84 @@
+"""How evenly picked clusters lie over the values of labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kedge.plan.placing.spread import PENALTY
+from plan.placing.members_and_bindings import binding, created, labelled, member, place, policy, preferring, reasons
+
+
+def zoned(**zones: str) -> list[Any]:
+    """Members by name, each in the zone given, or in none."""
+    return [member(name, {"zone": zone} if zone else {}) for name, zone in zones.items()]
+
+
+def spread(maximum: int = 1, key: str = "zone", *, anyway: bool = False) -> dict[str, Any]:
+    return {
+        "topologyKey": key,
+        "maxSkew": maximum,
+        "whenUnsatisfiable": "ScheduleAnyway" if anyway else "DoNotSchedule",
+    }
+
+
+SIX = zoned(a1="a", a2="a", a3="a", b1="b", b2="b", c1="c")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "number", "picked"),
+    [
+        (spread(), 3, ["c1", "b2", "a3"]),
+        (spread(), 5, ["c1", "b2", "a3", "b1", "a2"]),  # c has no other, so a third in a would be two ahead
+        (spread(), 6, ["c1", "b2", "a3", "b1", "a2"]),
+        (spread(2), 6, ["c1", "b2", "a3", "b1", "a2", "a1"]),
+        (spread(anyway=True), 6, ["c1", "b2", "a3", "b1", "a2", "a1"]),
+    ],
+)
+def test_each_pick_goes_where_it_evens_out_most(constraint: Any, number: int, picked: list[str]) -> None:
+    made = place(policy("PickN", topologySpreadConstraints=[constraint]), SIX, number=number)
+    assert created(made) == picked
+    assert made.fulfilled == (len(picked) == number)
+
+
+def test_what_would_be_too_uneven_says_which_constraint_it_breaks() -> None:
+    made = place(policy("PickN", topologySpreadConstraints=[spread()]), SIX, number=6)
+    assert reasons(made)["a1"] == 'ClusterUnschedulable, violated topology spread constraint "zone" (max skew 1)'
+
+
+def test_evenness_counts_more_than_affinity() -> None:
+    likes = preferring((100, labelled(zone="a")))
+    made = place(policy("PickN", topologySpreadConstraints=[spread()], affinity=likes), SIX, number=3)
+    assert created(made) == ["a3", "c1", "b2"]
+
+
+def test_clusters_that_are_picked_already_count() -> None:
+    made = place(policy("PickN", topologySpreadConstraints=[spread()]), SIX, [binding("c1")], number=3)
+    assert created(made) == ["b2", "a3"]
+
+
+def test_clusters_without_the_label_are_never_wrong() -> None:
+    members = zoned(a1="a", b1="b", x="", y="")
+    made = place(policy("PickN", topologySpreadConstraints=[spread()]), members, number=4)
+    assert sorted(created(made)) == ["a1", "b1", "x", "y"]
+
+
+def test_scores_are_those_of_the_moment_of_the_pick() -> None:
+    made = place(policy("PickN", topologySpreadConstraints=[spread()]), zoned(a1="a", b1="b"), number=2)
+    scores = [(each.cluster_name, each.cluster_score.priority_score) for each in made.create if each.cluster_score]
+    assert scores == [("b1", -1), ("a1", 1)]
+
+
+def test_breaking_what_may_be_broken_costs_a_thousand() -> None:
+    members = [*zoned(a1="a", a2="a"), member("b", {"zone": "b"}, taints=("no",))]
+    made = place(policy("PickN", topologySpreadConstraints=[spread(anyway=True)]), members, number=2)
+    scores = [each.cluster_score.priority_score for each in made.create if each.cluster_score]
+    assert scores == [-1, -PENALTY]
+
+
+def test_every_constraint_must_hold() -> None:
+    members = [member(n, {"zone": n[0], "rack": n[1]}) for n in ("a1", "a2", "b1", "b2")]
+    wanted = policy("PickN", topologySpreadConstraints=[spread(), spread(key="rack")])
+    made = place(wanted, members, number=2)
+    assert created(made) == ["b2", "a1"]

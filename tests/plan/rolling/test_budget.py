@@ -1,0 +1,84 @@
+"""Budgets: the numbers a strategy comes to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kedge.api.dialect import Dialect
+from kedge.api.rollout import RolloutStrategy
+from kedge.api.scheduling import PlacementPolicy
+from kedge.plan.rolling.budget import BadStrategy, budget_of, target_of
+from plan.rolling.making import binding, pick_fixed, pick_n, placement, scheduled, unscheduled
+
+
+@pytest.mark.parametrize(
+    ("unavailable", "surge", "target", "numbers"),
+    [
+        ("25%", "25%", 10, (3, 3, 7, 13)),
+        ("25%", "25%", 3, (1, 1, 2, 4)),
+        ("25%", "25%", 2, (1, 1, 1, 3)),
+        ("25%", 2, 2, (1, 2, 1, 4)),
+        ("100%", 0, 4, (4, 1, 0, 5)),
+        (1, 1, 3, (1, 1, 2, 4)),
+        ("7", "7", 3, (7, 7, 0, 10)),
+        (0, 0, 3, (1, 1, 2, 4)),
+        ("0%", "0%", 3, (1, 1, 2, 4)),
+    ],
+)
+def test_percentages_round_up_and_nothing_counts_as_one(
+    unavailable: Any, surge: Any, target: int, numbers: tuple[int, ...]
+) -> None:
+    spec = placement(max_unavailable=unavailable, max_surge=surge).spec
+    found = budget_of(spec, target, Dialect.seed)
+    assert (found.max_unavailable, found.max_surge, found.must_stay_available, found.most) == numbers
+
+
+def test_that_nothing_counts_as_one_is_said() -> None:
+    spec = placement(max_unavailable=0, max_surge="0%").spec
+    said = budget_of(spec, 3, Dialect.seed).remark
+    assert said == "maxUnavailable is 0, which counts as 1; maxSurge is 0, which counts as 1"
+
+
+def test_in_the_kubefleet_dialect_nothing_stays_nothing() -> None:
+    found = budget_of(placement(max_unavailable=0, max_surge=0).spec, 3, Dialect.kubefleet)
+    assert (found.max_unavailable, found.max_surge, found.remark) == (0, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "dialect", "seconds"),
+    [
+        (None, Dialect.seed, 10),
+        (None, Dialect.kubefleet, 60),
+        (RolloutStrategy(), Dialect.seed, 60),
+        (RolloutStrategy(), Dialect.kubefleet, 60),
+    ],
+)
+def test_how_long_to_wait_where_nothing_can_be_seen(
+    strategy: RolloutStrategy | None, dialect: Dialect, seconds: int
+) -> None:
+    found = budget_of(placement(strategy=strategy).spec, 10, dialect)
+    assert (found.period, found.max_unavailable, found.max_surge) == (timedelta(seconds=seconds), 3, 3)
+
+
+@pytest.mark.parametrize("value", ["many", "-1", "3.5%", -1])
+def test_what_is_no_number_is_named_with_its_field(value: Any) -> None:
+    with pytest.raises(BadStrategy, match=r"spec\.strategy\.rollingUpdate\.maxSurge: .* neither a number"):
+        budget_of(placement(max_surge=value).spec, 3, Dialect.seed)
+
+
+@pytest.mark.parametrize(
+    ("policy", "target"),
+    [(None, 3), (PlacementPolicy(), 3), (pick_n(7), 7), (pick_n(0), 0), (pick_fixed("a", "z"), 2)],
+)
+def test_how_many_clusters_are_wanted(policy: PlacementPolicy | None, target: int) -> None:
+    bindings = [
+        binding("a"),
+        scheduled("b"),
+        unscheduled("c"),
+        binding("d", deleting=True),
+        scheduled("d", suffix="2"),
+    ]
+    assert target_of(policy, bindings) == target

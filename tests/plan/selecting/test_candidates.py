@@ -1,0 +1,104 @@
+"""Which objects may be placed, and what is remembered of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kedge.api.resource import Resource
+from kedge.plan.selecting.candidates import candidate
+from kedge.plan.selecting.kinds import Kind, is_placeable
+
+OWNER = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u"}]
+
+
+def resource(group: str, kind: str, *, namespaced: bool = True) -> Resource:
+    return Resource(group, "v1", kind, f"{kind.lower()}s", namespaced)
+
+
+def may_go(group: str, kind: str, name: str = "a", namespace: str | None = "shop", **found: Any) -> bool:
+    meta = {"name": name, "namespace": namespace, **found.pop("metadata", {})}
+    return candidate(resource(group, kind), {"metadata": meta, **found}).may_go
+
+
+@pytest.mark.parametrize(
+    ("found", "goes"),
+    [
+        (may_go("", "ConfigMap"), True),
+        (may_go("", "ConfigMap", "kube-root-ca.crt"), False),
+        (may_go("", "ServiceAccount"), True),
+        (may_go("", "ServiceAccount", "default"), False),
+        (may_go("", "Secret", type="Opaque"), True),
+        (may_go("", "Secret", type="kubernetes.io/service-account-token"), False),
+        (may_go("apps", "ReplicaSet"), True),
+        (may_go("apps", "ReplicaSet", metadata={"ownerReferences": OWNER}), False),
+        (may_go("apps", "ControllerRevision", metadata={"ownerReferences": OWNER}), False),
+        (may_go("apps", "Deployment", metadata={"ownerReferences": OWNER}), True),
+        (may_go("discovery.k8s.io", "EndpointSlice"), True),
+        (
+            may_go(
+                "discovery.k8s.io",
+                "EndpointSlice",
+                metadata={"labels": {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}},
+            ),
+            False,
+        ),
+        (may_go("", "Namespace", "shop", None), True),
+        (may_go("", "Namespace", "default", None), False),
+        (may_go("", "Namespace", "kube-system", None), False),
+        (may_go("", "Namespace", "fleet-member-a", None), False),
+        (may_go("", "ConfigMap", namespace="fleet-member-a"), False),
+        (may_go("", "ConfigMap", namespace="default"), True),
+        (may_go("apps", "Deployment", metadata={"deletionTimestamp": "2030-01-01T00:00:00Z"}), False),
+    ],
+)
+def test_what_may_be_placed(found: bool, goes: bool) -> None:
+    assert found is goes
+
+
+def test_a_change_of_status_or_bookkeeping_is_no_change_and_one_of_labels_is() -> None:
+    kind = resource("apps", "Deployment")
+    meta = {"name": "a", "namespace": "shop"}
+    base = {"metadata": {**meta, "resourceVersion": "1"}, "spec": {"replicas": 1}}
+    other = {**base, "metadata": {**meta, "resourceVersion": "2"}, "status": {"replicas": 1}}
+    labelled = {**base, "metadata": {**meta, "labels": {"a": "b"}}}
+    assert candidate(kind, base).digest == candidate(kind, other).digest
+    assert candidate(kind, base).digest != candidate(kind, labelled).digest
+    assert candidate(kind, labelled).metadata.labels == {"a": "b"}
+
+
+def test_what_is_never_placed_is_remembered_by_its_name_alone() -> None:
+    found = candidate(resource("", "ConfigMap"), {"metadata": {"name": "kube-root-ca.crt", "labels": {"a": "b"}}})
+    assert (found.metadata.name, found.metadata.labels, found.digest) == ("kube-root-ca.crt", {}, "")
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "placeable"),
+    [
+        ("", "ConfigMap", True),
+        ("", "Pod", False),
+        ("", "Node", False),
+        ("", "Event", False),
+        ("events.k8s.io", "Event", False),
+        ("coordination.k8s.io", "Lease", False),
+        ("metrics.k8s.io", "PodMetrics", False),
+        ("cluster.kubernetes-fleet.io", "MemberCluster", False),
+        ("placement.kubernetes-fleet.io", "ClusterResourcePlacement", False),
+        ("placement.kubernetes-fleet.io", "Work", False),
+        ("placement.kubernetes-fleet.io", "ResourceEnvelope", True),
+        ("placement.kubernetes-fleet.io", "ClusterResourceEnvelope", True),
+        ("placement.kubefleet.dev", "PlacementPolicy", False),
+        ("networking.fleet.azure.com", "ServiceImport", False),
+        ("networking.fleet.azure.com", "TrafficManagerProfile", False),
+        ("networking.fleet.azure.com", "TrafficManagerBackend", False),
+        ("networking.fleet.azure.com", "ServiceExport", True),
+        ("example.com", "Pod", True),
+    ],
+)
+def test_which_kinds_can_be_placed_at_all(group: str, kind: str, placeable: bool) -> None:
+    assert is_placeable(Kind(resource(group, kind))) is placeable
+
+
+def test_what_cannot_be_followed_cannot_be_placed() -> None:
+    assert not is_placeable(Kind(resource("", "ComponentStatus", namespaced=False), followed=False))

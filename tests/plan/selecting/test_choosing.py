@@ -1,0 +1,260 @@
+"""Which objects a placement selects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kedge.api.apiextensions import (
+    CustomResourceDefinition,
+    CustomResourceDefinitionNames,
+    CustomResourceDefinitionSpec,
+    CustomResourceDefinitionStatus,
+    CustomResourceDefinitionVersion,
+)
+from kedge.api.condition import Observed
+from kedge.api.meta import ObjectMeta
+from kedge.api.placement import ClusterResourcePlacement, PlacementSpec, ResourcePlacement, ResourceSelector
+from kedge.api.resource import Resource
+from kedge.api.twins import Placement
+from kedge.plan.selecting.candidates import Candidate, candidate
+from kedge.plan.selecting.choosing import Selection, choose
+from kedge.plan.selecting.custom import by_preference, custom_kinds
+from kedge.plan.selecting.kinds import Catalogue, Kind
+from kedge.plan.selecting.selectors import meaning, tokens_of
+
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+MAPS = Resource("", "v1", "ConfigMap", "configmaps")
+SERVICES = Resource("", "v1", "Service", "services")
+ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
+SCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+OLD_SCALERS = Resource("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+WIDGETS = Resource("example.com", "v1", "Widget", "widgets")
+ALL = (NAMESPACES, MAPS, SERVICES, ENDPOINTS, DEPLOYMENTS, SCALERS, ROLES, WIDGETS)
+CATALOGUE = Catalogue([*(Kind(each) for each in ALL), Kind(OLD_SCALERS, preferred=False)])
+
+
+class Hub:
+    """A hub with these objects, `kind namespace/name` each; kinds in `hidden` cannot be read, in `late` not yet."""
+
+    def __init__(
+        self, *objects: str, hidden: Mapping[str, str] | None = None, late: Iterable[str] = (), **labels: str
+    ) -> None:
+        self._hidden = hidden or {}
+        self._late = tuple(late)
+        self.objects = [self._made(each, labels) for each in objects]
+
+    def _made(self, text: str, labels: Mapping[str, str]) -> tuple[Resource, Candidate]:
+        plural, name = text.split()
+        namespace, _, name = name.rpartition("/")
+        kind = next(each for each in (*ALL, OLD_SCALERS) if each.plural == plural)
+        meta = {"name": name, "namespace": namespace or None, "uid": text, "labels": labels}
+        return kind, candidate(kind, {"metadata": meta})
+
+    def problem(self, resource: Resource) -> str:
+        return self._hidden.get(resource.plural, "")
+
+    def is_ready(self, resource: Resource) -> bool:
+        return resource.plural not in self._late
+
+    def all(self, resource: Resource, namespace: str | None = None) -> Iterable[Candidate]:
+        return [
+            found
+            for kind, found in self.objects
+            if kind.plural == resource.plural and namespace in (None, found.metadata.namespace)
+        ]
+
+    def get(self, resource: Resource, name: str, namespace: str | None = None) -> Candidate | None:
+        return next((found for found in self.all(resource, namespace) if found.metadata.name == name), None)
+
+
+def selector(resource: Resource, name: str = "", **rest: Any) -> ResourceSelector:
+    return ResourceSelector(group=resource.group, version=resource.version, kind=resource.kind, name=name, **rest)
+
+
+def placement(*selectors: ResourceSelector, namespace: str | None = None) -> Placement:
+    meta, spec = ObjectMeta(name="p", namespace=namespace), PlacementSpec(resource_selectors=selectors)
+    return (
+        ResourcePlacement(metadata=meta, spec=spec) if namespace else ClusterResourcePlacement(metadata=meta, spec=spec)
+    )
+
+
+def selected(hub: Hub, *selectors: ResourceSelector, namespace: str | None = None) -> Selection:
+    return choose(meaning(placement(*selectors, namespace=namespace), CATALOGUE), CATALOGUE, hub)
+
+
+def names(selection: Selection) -> list[str]:
+    assert selection.is_known, (selection.problem, selection.pending)
+    return [str(each) for each in selection.chosen]
+
+
+def test_a_namespace_comes_with_what_is_in_it_in_the_order_of_a_snapshot() -> None:
+    hub = Hub(
+        "widgets shop/w",
+        "deployments shop/b",
+        "deployments shop/a",
+        "deployments other/c",
+        "services shop/s",
+        "configmaps shop/m",
+        "namespaces shop",
+        "namespaces other",
+        "horizontalpodautoscalers shop/h",
+    )
+    assert names(selected(hub, selector(NAMESPACES, "shop"))) == [
+        "Namespace shop",
+        "ConfigMap shop/m",
+        "Service shop/s",
+        "Deployment shop/a",
+        "Deployment shop/b",
+        "HorizontalPodAutoscaler shop/h",
+        "Widget shop/w",
+    ]
+
+
+def test_what_is_in_a_namespace_that_is_not_there_is_not_selected() -> None:
+    assert names(selected(Hub("configmaps shop/m"), selector(NAMESPACES, "shop"))) == []
+
+
+def test_endpoints_of_a_service_are_its_controllers_and_others_are_the_users() -> None:
+    hub = Hub("endpoints shop/web", "services shop/web", "endpoints shop/outside")
+    assert names(selected(hub, selector(ENDPOINTS), namespace="shop")) == ["Endpoints shop/outside"]
+
+
+def test_a_resource_placement_stays_in_its_namespace() -> None:
+    hub = Hub("configmaps shop/a", "configmaps other/a")
+    assert names(selected(hub, selector(MAPS), namespace="shop")) == ["ConfigMap shop/a"]
+    assert names(selected(hub, selector(MAPS, "a"), namespace="shop")) == ["ConfigMap shop/a"]
+
+
+def test_an_object_in_two_versions_is_the_same_object() -> None:
+    hub = Hub("horizontalpodautoscalers shop/h")
+    found = selected(hub, selector(SCALERS), selector(OLD_SCALERS, "h"), namespace="shop")
+    assert "both select HorizontalPodAutoscaler shop/h" in found.problem
+
+
+def test_a_problem_names_a_few_objects_and_counts_the_rest() -> None:
+    hub = Hub(*(f"configmaps shop/m{number}" for number in range(10)))
+    found = selected(hub, selector(MAPS), selector(MAPS), namespace="shop")
+    assert found.problem.count("both select") == 3
+    assert ", and 7 more: an object may be selected once" in found.problem
+    assert not found.chosen
+
+
+def test_what_cannot_be_read_stops_those_who_need_it() -> None:
+    hub = Hub("namespaces shop", hidden={"widgets": "403 Forbidden"})
+    found = selected(hub, selector(NAMESPACES, "shop"))
+    assert found.problem == "objects of kind widgets.example.com cannot be read on the hub: 403 Forbidden"
+    assert names(selected(hub, selector(ROLES))) == []
+
+
+def test_what_is_not_known_yet_is_waited_for() -> None:
+    found = selected(Hub("namespaces shop", late=["widgets"]), selector(NAMESPACES, "shop"))
+    assert found.pending == "the hub has not told yet of all widgets.example.com"
+    assert not found.is_known
+    assert not found.problem
+
+
+def test_where_a_server_is_silent_nobody_knows_what_is_in_a_namespace() -> None:
+    silent = Catalogue([Kind(each) for each in ALL], silent=["aggregated.example.com/v1"])
+    meant = meaning(placement(selector(NAMESPACES, "shop")), silent)
+    assert "aggregated.example.com/v1 do not answer" in choose(meant, silent, Hub("namespaces shop")).problem
+    asked = ResourceSelector(group="aggregated.example.com", version="v1", kind="Thing")
+    [problem] = meaning(placement(asked), silent).problems
+    assert problem.endswith("does not answer: see to its APIService on the hub")
+
+
+def test_a_resource_placement_in_a_reserved_namespace_places_nothing() -> None:
+    found = selected(Hub(), selector(MAPS), namespace="kube-system")
+    assert found.problem.startswith("metadata.namespace is kube-system, which is reserved")
+    assert names(selected(Hub("configmaps default/a"), selector(MAPS), namespace="default")) == ["ConfigMap default/a"]
+
+
+def test_every_problem_is_told() -> None:
+    unknown = ResourceSelector(group="x", version="v1", kind="Y")
+    found = selected(Hub(), unknown, selector(NAMESPACES, "kube-system"))
+    assert found.problem.count("spec.resourceSelectors[") == 2
+
+
+OBJECTS = [
+    "namespaces shop",
+    "namespaces other",
+    "configmaps shop/a",
+    "configmaps other/a",
+    "services shop/a",
+    "endpoints shop/a",
+    "deployments shop/b",
+    "widgets other/w",
+    "clusterroles r",
+]
+SELECTORS = st.sampled_from(
+    [
+        selector(NAMESPACES, "shop"),
+        selector(NAMESPACES, "other"),
+        selector(NAMESPACES),
+        selector(ROLES),
+        selector(ROLES, "r"),
+    ]
+)
+
+
+@given(
+    st.sets(st.sampled_from(OBJECTS)), st.lists(SELECTORS, min_size=1, max_size=3), st.randoms(use_true_random=False)
+)
+def test_the_same_hub_is_selected_the_same_whatever_order_it_tells(
+    objects: set[str], selectors: list[ResourceSelector], rng: Random
+) -> None:
+    told = sorted(objects)
+    first = selected(Hub(*told), *selectors)
+    rng.shuffle(told)
+    assert selected(Hub(*told), *selectors) == first
+    assert not (first.problem and first.chosen)
+
+
+@given(st.sets(st.sampled_from(OBJECTS)), st.sampled_from(OBJECTS), st.lists(SELECTORS, min_size=1, max_size=2))
+def test_whoever_selects_an_object_is_woken_by_it(
+    objects: set[str], one: str, selectors: list[ResourceSelector]
+) -> None:
+    """If an object makes a difference to a selection, a token of the placement names it."""
+    with_it, without = Hub(*sorted(objects | {one})), Hub(*sorted(objects - {one}))
+    meant = meaning(placement(*selectors), CATALOGUE)
+    if choose(meant, CATALOGUE, with_it) != choose(meant, CATALOGUE, without):
+        kind, found = Hub(one).objects[0]
+        assert set(tokens_of(kind, found)) & set(meant.tokens())
+        assert kind in meant.resources(CATALOGUE)
+
+
+def crd(*versions: str, established: str = "True", scope: str = "Namespaced") -> CustomResourceDefinition:
+    served = tuple(CustomResourceDefinitionVersion(name=each.strip("-"), served="-" not in each) for each in versions)
+    names = CustomResourceDefinitionNames(kind="Widget", plural="widgets")
+    return CustomResourceDefinition(
+        spec=CustomResourceDefinitionSpec(group="example.com", scope=scope, names=names, versions=served),
+        status=CustomResourceDefinitionStatus(conditions=(Observed(type="Established", status=established),)),
+    )
+
+
+def test_a_crd_tells_which_kind_is_served_in_which_versions() -> None:
+    found = custom_kinds(crd("v1beta1", "-v3", "v2"))
+    assert [(each.resource.version, each.preferred) for each in found] == [("v2", True), ("v1beta1", False)]
+    assert all(each.resource.namespaced for each in found)
+    assert custom_kinds(crd("v1", established="False")) == ()
+    assert not custom_kinds(crd("v1", scope="Cluster"))[0].resource.namespaced
+
+
+@pytest.mark.parametrize(
+    ("given_versions", "wanted"), [(["v1alpha1", "v1", "foo", "v10", "v2", "v1beta2", "v1beta10"],) * 2]
+)
+def test_versions_are_preferred_as_kubernetes_does(given_versions: list[str], wanted: list[str]) -> None:
+    wanted = ["v10", "v2", "v1", "v1beta10", "v1beta2", "v1alpha1", "foo"]
+    assert list(by_preference(given_versions)) == wanted
+
+
+def test_a_kind_that_only_an_older_version_of_its_group_has_is_found_there() -> None:
+    catalogue = Catalogue([Kind(WIDGETS, preferred=False)])
+    assert [each.resource for each in catalogue.of_namespaces] == [WIDGETS]

@@ -1,0 +1,90 @@
+"""Numbers of snapshots: which is the newest, what comes next, and which may be forgotten."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kedge.api.fleet import IS_LATEST
+from kedge.api.meta import ObjectMeta
+from kedge.api.scheduling import PlacementPolicy, PlacementType, Toleration
+from kedge.plan.selecting.policies import number_of_clusters, policy_hash
+from kedge.plan.selecting.revising import Revision, newest, revisions, step, surplus
+
+
+def revision(index: int, content: str, latest: bool | None = None) -> Revision:
+    labels = {} if latest is None else {IS_LATEST: str(latest).lower()}
+    return Revision(ObjectMeta(name=f"r{index}", labels=labels), index, content)
+
+
+A0, B1, B1_MARKED = revision(0, "a", False), revision(1, "b", False), revision(1, "b", True)
+
+
+@pytest.mark.parametrize(
+    ("known", "wanted", "unlabel", "label", "make"),
+    [
+        ([], "a", [], None, 0),
+        ([revision(0, "a", True)], "a", [], None, None),
+        ([revision(0, "a", True)], "b", [0], None, 1),
+        ([A0, B1_MARKED], "a", [1], None, 2),  # what was once is a new number
+        ([A0, B1], "b", [], 1, None),  # a crash took the label off, and what it was for is no longer wanted
+        ([A0, B1], "c", [], None, 2),  # the same, and it is
+        ([revision(0, "a", True), B1_MARKED], "b", [0], None, None),
+        ([revision(0, "a", True), B1_MARKED], "c", [0, 1], None, 2),
+        ([revision(0, "a", True), B1], "a", [], None, None),
+        ([revision(7, "a", True)], "b", [7], None, 8),
+    ],
+)
+def test_what_to_do(
+    known: list[Revision], wanted: str, unlabel: list[int], label: int | None, make: int | None
+) -> None:
+    found = step(known, wanted)
+    assert [each.index for each in found.unlabel] == unlabel
+    assert (found.label.index if found.label else None, found.make) == (label, make)
+
+
+HISTORIES = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=6).map(
+    lambda each: [revision(index, content, latest) for index, (content, latest) in enumerate(each)]
+)
+
+
+@given(HISTORIES, st.sampled_from("abc"))
+def test_after_a_step_exactly_one_is_the_newest_and_holds_what_is_wanted(known: list[Revision], wanted: str) -> None:
+    found = step(known, wanted)
+    after = [
+        revision(each.index, each.hash, each is found.label or (each.is_labelled and each not in found.unlabel))
+        for each in known
+    ]
+    if found.make is not None:
+        assert found.make > max((each.index for each in known), default=-1)
+        after.append(revision(found.make, wanted, True))
+    assert [each.hash for each in after if each.is_labelled] == [wanted]
+    assert step(after, wanted).make is None
+
+
+@given(HISTORIES, st.integers(1, 4), st.sets(st.integers(0, 6)))
+def test_history_keeps_the_newest_and_what_is_needed(known: list[Revision], limit: int, needed: set[int]) -> None:
+    gone = surplus(known, limit, needed)
+    left = [each for each in known if each not in gone]
+    assert not {each.index for each in gone} & needed
+    assert newest(known) not in gone
+    assert known[-limit:] == left[-limit:] if known else not gone
+    assert all(each.index in needed or each is newest(known) for each in left[: max(0, len(left) - limit)])
+
+
+def test_what_does_not_say_its_number_is_left_alone() -> None:
+    metas = [ObjectMeta(name="b", generation=1), ObjectMeta(name="stray"), ObjectMeta(name="a", generation=0)]
+    found = revisions(metas, lambda meta: {"a": 0, "b": 1}.get(meta.name), lambda meta: meta.name)
+    assert [(each.index, each.hash) for each in found] == [(0, "a"), (1, "b")]
+
+
+def test_how_many_clusters_are_taken_is_not_part_of_the_policy() -> None:
+    one = PlacementPolicy(placement_type=PlacementType.pick_n, number_of_clusters=1)
+    two = PlacementPolicy(placement_type=PlacementType.pick_n, number_of_clusters=2)
+    other = PlacementPolicy(
+        placement_type=PlacementType.pick_n, number_of_clusters=1, tolerations=(Toleration(key="a"),)
+    )
+    assert policy_hash(one) == policy_hash(two) != policy_hash(other)
+    assert policy_hash(None) != policy_hash(PlacementPolicy())
+    assert [number_of_clusters(each) for each in (one, two, None, PlacementPolicy())] == ["1", "2", None, None]

@@ -1,0 +1,154 @@
+"""Membership, as a table of what is said and what comes of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from kedge.api import reasons
+from kedge.api.cluster import (
+    AgentStatus,
+    Identity,
+    InternalMemberCluster,
+    InternalMemberClusterSpec,
+    InternalMemberClusterStatus,
+    MemberCluster,
+    MemberClusterSpec,
+    MemberClusterStatus,
+    PropertyValue,
+)
+from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, find_condition
+from kedge.api.meta import ObjectMeta, OwnerReference
+from kedge.api.rbac import GROUP
+from kedge.plan import membership
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def member(
+    *, period: int = 15, status: MemberClusterStatus | None = None, kind: str = "ServiceAccount"
+) -> MemberCluster:
+    meta = ObjectMeta(name="cluster-1", uid="u1", generation=7)
+    spec = MemberClusterSpec(identity=Identity(kind=kind, name="agent"), heartbeat_period_seconds=period)
+    return MemberCluster(metadata=meta, spec=spec, status=status or MemberClusterStatus())
+
+
+def agent(joined: str | None, *, ago: float = 0.0) -> AgentStatus:
+    said = () if joined is None else (condition("Joined", joined),)
+    return AgentStatus(type="MemberAgent", conditions=said, last_received_heartbeat=NOW - timedelta(seconds=ago))
+
+
+def condition(kind: str, status: str) -> Condition:
+    return Condition(
+        type=kind, status=status, reason="Said", message="", last_transition_time=NOW, observed_generation=3
+    )
+
+
+def said(*agents: AgentStatus, state: str = "Join") -> InternalMemberCluster:
+    status = InternalMemberClusterStatus(
+        agent_status=agents, properties={"nodes": PropertyValue(value="3", observation_time=NOW)}
+    )
+    return InternalMemberCluster(spec=InternalMemberClusterSpec(state=state), status=status)
+
+
+@pytest.mark.parametrize(
+    ("agents", "status", "reason"),
+    [
+        ((), UNKNOWN, reasons.MEMBER_UNKNOWN),
+        ((agent(None),), UNKNOWN, reasons.MEMBER_UNKNOWN),
+        ((agent(UNKNOWN),), UNKNOWN, reasons.MEMBER_UNKNOWN),
+        ((agent(TRUE),), TRUE, reasons.MEMBER_JOINED),
+        ((agent(FALSE),), FALSE, reasons.MEMBER_LEFT),
+        ((AgentStatus(type="ServiceExportImportAgent", conditions=(condition("Joined", TRUE),)),), UNKNOWN,
+         reasons.MEMBER_UNKNOWN),
+    ],
+)  # fmt: skip
+def test_a_member_has_joined_when_its_agent_says_so(agents: tuple[AgentStatus, ...], status: str, reason: str) -> None:
+    joined = find_condition(membership.report(member(), said(*agents), NOW).conditions, "Joined")
+    assert joined is not None
+    assert (joined.status, joined.reason, joined.observed_generation) == (status, reason, 7)
+
+
+def test_what_an_agent_says_is_shown_at_the_members_own_generation() -> None:
+    shown = membership.report(member(), said(agent(TRUE)), NOW)
+    assert shown.properties["nodes"].value == "3"
+    assert [one.observed_generation for one in shown.agent_status[0].conditions] == [7]
+
+
+def test_while_no_agent_has_spoken_what_is_there_stays() -> None:
+    by_hand = MemberClusterStatus(agent_status=(agent(TRUE),))
+    for nothing in (None, said()):
+        shown = membership.report(member(status=by_hand), nothing, NOW)
+        assert shown.agent_status == by_hand.agent_status
+        assert membership.report(replace(member(), status=shown), nothing, NOW) == shown
+
+
+def test_conditions_of_others_are_kept() -> None:
+    others = MemberClusterStatus(conditions=(condition("Theirs", TRUE),))
+    shown = membership.report(member(status=others), said(agent(TRUE)), NOW)
+    assert [one.type for one in shown.conditions] == ["Theirs", "ReadyToJoin", "Joined"]
+
+
+def test_what_keeps_a_member_from_joining_is_said() -> None:
+    ready = find_condition(membership.report(member(), None, NOW, "no room").conditions, "ReadyToJoin")
+    assert ready is not None
+    assert (ready.status, ready.reason, ready.message) == (FALSE, reasons.MEMBER_NOT_READY_TO_JOIN, "no room")
+
+
+@pytest.mark.parametrize(("kind", "group"), [("User", GROUP), ("Group", GROUP), ("ServiceAccount", None)])
+def test_an_identity_is_named_as_rbac_names_it(kind: str, group: str | None) -> None:
+    (subject,) = membership.role_binding(member(kind=kind)).subjects
+    assert (subject.kind, subject.api_group) == (kind, group)
+
+
+def test_an_owner_of_the_same_name_that_is_no_more_is_replaced() -> None:
+    mine = membership.owner(member())
+    other = OwnerReference(api_version="v1", kind="ConfigMap", name="x", uid="u9")
+    assert membership.owned((replace(mine, uid="old"), other), mine) == (other, mine)
+    assert membership.owned((mine, other), mine) == (mine, other)
+
+
+@pytest.mark.parametrize(
+    ("period", "ago", "silent"),
+    [(15, 44.0, False), (15, 45.0, True), (1, 29.0, False), (1, 30.0, True), (60, 179.0, False), (60, 181.0, True)],
+)
+def test_a_member_is_silent_after_three_heartbeats_and_half_a_minute_at_least(
+    period: int, ago: float, silent: bool
+) -> None:
+    heard = membership.hearing(member(period=period), said(agent(TRUE, ago=ago)), NOW)
+    assert heard.is_silent == silent
+
+
+@pytest.mark.parametrize("joined", [None, FALSE, UNKNOWN])
+def test_who_has_not_joined_is_not_listened_for(joined: str | None) -> None:
+    assert membership.hearing(member(), said(agent(joined, ago=9999)), NOW).last is None
+
+
+def test_the_newest_word_counts_whoever_has_it() -> None:
+    old = MemberClusterStatus(agent_status=(agent(TRUE, ago=900),))
+    assert not membership.hearing(member(status=old), said(agent(TRUE, ago=3)), NOW).is_silent
+
+
+def test_silence_is_a_condition_that_comes_and_goes() -> None:
+    quiet = member(status=MemberClusterStatus(agent_status=(agent(TRUE, ago=60),), conditions=(condition("A", TRUE),)))
+    conditions = membership.with_silence(quiet, membership.hearing(quiet, None, NOW), NOW)
+    unhealthy = conditions[1]
+    assert (unhealthy.type, unhealthy.status, unhealthy.reason) == ("Healthy", FALSE, "MemberClusterUnreachable")
+    assert "its last heartbeat was at 2030-01-01T11:59:00Z" in unhealthy.message
+    back = replace(quiet, status=replace(quiet.status, conditions=conditions, agent_status=(agent(TRUE),)))
+    assert membership.with_silence(back, membership.hearing(back, None, NOW), NOW) == quiet.status.conditions
+
+
+@pytest.mark.parametrize(
+    ("internal", "left"),
+    [
+        (said(agent(FALSE), state="Leave"), True),
+        (said(agent(FALSE)), False),  # it left an earlier time
+        (said(agent(TRUE), state="Leave"), False),
+        (said(state="Leave"), False),
+    ],
+)
+def test_an_agent_has_left_when_it_answers_that_it_has(internal: InternalMemberCluster, left: bool) -> None:
+    assert membership.has_left(internal) == left

@@ -1,0 +1,158 @@
+"""What Works say, folded into what a binding says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, find_condition
+from kedge.api.reasons import (
+    ALL_AVAILABLE,
+    APPLIED,
+    APPLY_IN_PROGRESS,
+    AVAILABLE,
+    NO_OVERRIDE,
+    NOT_ALL_TRACKABLE,
+    PREPARING,
+    ROLLOUT_STARTED,
+    WORK_APPLIED,
+    WORK_AVAILABLE,
+    WORK_NOT_APPLIED,
+    WORK_NOT_AVAILABLE,
+    WORK_SYNCED,
+    WORK_UNTRACKABLE,
+)
+from kedge.api.work import Work
+from kedge.plan.working import folding
+from kedge.plan.working.folding import folded, spoken
+from kedge.plan.working.kept import kept
+from plan.working.objects import LATER, NOON, binding, failing, said, work
+
+APPLIED_YES, AVAILABLE_YES = said(APPLIED), said(AVAILABLE)
+TABLE: list[tuple[str, list[Work], list[str]]] = [
+    ("nothing reported", [work()], [APPLY_IN_PROGRESS]),
+    ("reported of an older generation", [work(said(APPLIED, generation=0))], [APPLY_IN_PROGRESS]),
+    ("a part not reported", [work(APPLIED_YES, AVAILABLE_YES), work(name="crp-0")], [APPLY_IN_PROGRESS]),
+    ("a part not applied", [work(APPLIED_YES, AVAILABLE_YES), work(said(APPLIED, FALSE))], [WORK_NOT_APPLIED]),
+    ("one refused, one silent", [work(said(APPLIED, FALSE)), work(name="crp-0")], [WORK_NOT_APPLIED]),
+    ("applied, and no more", [work(APPLIED_YES)], [WORK_APPLIED]),
+    ("not available", [work(APPLIED_YES, said(AVAILABLE, FALSE))], [WORK_APPLIED, WORK_NOT_AVAILABLE]),
+    ("not known", [work(APPLIED_YES, said(AVAILABLE, UNKNOWN))], [WORK_APPLIED]),
+    (
+        "one part cannot be tracked",
+        [work(APPLIED_YES, AVAILABLE_YES), work(APPLIED_YES, said(AVAILABLE, reason=NOT_ALL_TRACKABLE))],
+        [WORK_APPLIED, WORK_UNTRACKABLE],
+    ),
+    ("all well", [work(APPLIED_YES, AVAILABLE_YES)], [WORK_APPLIED, WORK_AVAILABLE]),
+]
+
+
+@pytest.mark.parametrize(("works", "reasons"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_what_works_come_to(works: list[Work], reasons: list[str]) -> None:
+    told = folded(works, "made")
+    assert [one.reason for one in told.findings] == [NO_OVERRIDE, WORK_SYNCED, *reasons]
+
+
+def test_only_the_first_hundred_failures_are_listed_and_the_rest_is_counted() -> None:
+    objects = tuple(failing(f"map-{number}", AVAILABLE) for number in range(150))
+    told = folded([kept(work(APPLIED_YES, said(AVAILABLE, FALSE), objects=objects))], "")
+    assert len(told.failed) == 100
+    assert told.findings[-1].message.endswith("and 147 more")
+
+
+def test_what_was_said_of_an_older_generation_is_no_failure() -> None:
+    old = work(said(APPLIED, generation=0), objects=(failing("one", AVAILABLE),))
+    assert folded([kept(old)], "").failed == ()
+
+
+def test_an_object_that_was_not_tried_yet_is_no_failure() -> None:
+    waiting = work(said(APPLIED, FALSE), objects=(failing("one", APPLIED, PREPARING),))
+    assert folded([kept(waiting)], "").failed == ()
+
+
+def test_a_member_that_names_no_object_is_quoted() -> None:
+    told = folded([work(said(APPLIED, FALSE, message="something is wrong"))], "")
+    assert told.findings[-1].message == "something is wrong"
+
+
+def test_the_rollouts_condition_stays_where_it_is() -> None:
+    started = said(ROLLOUT_STARTED, generation=7)
+    status = spoken(binding(started), folded([work()], ""), LATER)
+    assert status.conditions[0] == started
+
+
+def test_a_condition_that_stays_keeps_its_time_and_gets_the_new_generation() -> None:
+    before = binding(said(APPLIED, reason=WORK_APPLIED), generation=2)
+    found = find_condition(spoken(before, folded([work(APPLIED_YES)], ""), LATER).conditions, APPLIED)
+    assert found is not None
+    assert (found.last_transition_time, found.observed_generation) == (NOON, 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "since"),
+    [
+        (said(AVAILABLE, reason=WORK_UNTRACKABLE), NOON),
+        (said(AVAILABLE, reason=WORK_AVAILABLE), LATER),
+        (said(AVAILABLE, FALSE, reason=WORK_NOT_AVAILABLE), LATER),
+    ],
+)
+def test_what_cannot_be_tracked_is_so_since_it_became_so(before: Condition, since: object) -> None:
+    works = [work(APPLIED_YES, said(AVAILABLE, reason=NOT_ALL_TRACKABLE))]
+    found = find_condition(spoken(binding(before), folded(works, ""), LATER).conditions, AVAILABLE)
+    assert found is not None
+    assert found.last_transition_time == since
+
+
+CONDITIONS = st.builds(
+    said,
+    st.sampled_from([APPLIED, AVAILABLE]),
+    st.sampled_from([TRUE, FALSE, UNKNOWN]),
+    st.sampled_from([ALL_AVAILABLE, NOT_ALL_TRACKABLE, "Else"]),
+    generation=st.integers(0, 2),
+)
+WORKS = st.lists(
+    st.builds(
+        lambda conditions, generation: work(*conditions, generation=generation),
+        st.lists(CONDITIONS, max_size=2, unique_by=lambda one: one.type),
+        st.integers(1, 2),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def proves(one: Work) -> bool:
+    return all(
+        (found := find_condition(one.status.conditions, kind)) is not None
+        and found.status == TRUE
+        and found.observed_generation == one.metadata.generation
+        for kind in (APPLIED, AVAILABLE)
+    )
+
+
+@given(WORKS)
+def test_available_is_said_exactly_when_every_work_proves_it(works: list[Work]) -> None:
+    findings = folded(works, "").findings
+    available = any(one.type == AVAILABLE and one.status == TRUE for one in findings)
+    assert available == all(proves(one) for one in works)
+
+
+@given(WORKS)
+def test_nothing_follows_what_does_not_hold(works: list[Work]) -> None:
+    assert all(one.status == TRUE for one in folded(works, "").findings[:-1])
+
+
+@given(WORKS)
+def test_saying_it_again_changes_nothing(works: list[Work]) -> None:
+    first = spoken(binding(said(ROLLOUT_STARTED)), folded(works, ""), NOON)
+    again = spoken(replace(binding(), status=first), folded(works, ""), LATER)
+    assert again == first
+
+
+def test_a_status_on_the_move_says_nothing_of_the_works() -> None:
+    before = binding(said(APPLIED), said(AVAILABLE, reason=WORK_UNTRACKABLE))
+    assert folding.is_untracked(before)
+    status = spoken(before, folding.moving(), LATER)
+    assert [one.reason for one in status.conditions] == [NO_OVERRIDE]

@@ -1,0 +1,142 @@
+"""Which Works a binding wants, and how those there are differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from kedge.api.fleet import (
+    IS_LATEST,
+    NUMBER_OF_SNAPSHOTS,
+    ON_DELETE,
+    PARENT_BINDING,
+    PARENT_NAMESPACE,
+    PARENT_PLACEMENT,
+    RESOURCE_INDEX,
+)
+from kedge.api.meta import ObjectMeta
+from kedge.api.rollout import ApplyStrategy, ApplyType, ReportBackDestination, ReportBackStrategy, ReportBackType
+from kedge.api.work import Work
+from kedge.plan.working.kept import kept
+from kedge.plan.working.parts import Resources, further_parts, part
+from kedge.plan.working.wanted import Wanted, compare, wanted_works
+from plan.working.objects import NOON, binding
+
+OBJECTS = ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},)
+RESOURCES = Resources("crp-0-snapshot", "0", (part(OBJECTS),))
+
+
+def wants(**other: Any) -> tuple[Wanted, ...]:
+    options: dict[str, Any] = {"abandons": False, "report_back": None}
+    return wanted_works(binding(), RESOURCES, **options | other)
+
+
+def as_made(wanted: Wanted) -> Work:
+    """As the hub would have it."""
+    encoded = msgspec.json.encode({"kind": "Work", **wanted.body()})
+    made = msgspec.json.decode(encoded, type=Work)
+    return kept(replace(made, metadata=replace(made.metadata, uid="1", generation=1)))
+
+
+def changes(work: Work, rivals: frozenset[str] = frozenset(), **other: Any) -> Any:
+    return compare(binding(), wants(**other), (work,), {work.metadata.name: work}, rivals)
+
+
+def test_what_was_made_is_what_is_wanted() -> None:
+    (wanted,) = wants(abandons=True)
+    assert changes(as_made(wanted), abandons=True).same == (as_made(wanted),)
+
+
+def test_a_work_that_is_not_there_is_made() -> None:
+    found = compare(binding(), wants(), (), {}, frozenset())
+    assert (len(found.create), found.moves) == (1, True)
+
+
+def test_other_objects_are_a_move_and_another_index_is_not() -> None:
+    (wanted,) = wants()
+    moved = compare(
+        binding(),
+        wanted_works(binding(), Resources("crp-1-snapshot", "1", (part(()),)), abandons=False, report_back=None),
+        (),
+        {wanted.name: as_made(wanted)},
+        frozenset(),
+    )
+    assert moved.moves
+    renamed = compare(
+        binding(),
+        wanted_works(binding(), Resources("crp-1-snapshot", "1", (part(OBJECTS),)), abandons=False, report_back=None),
+        (),
+        {wanted.name: as_made(wanted)},
+        frozenset(),
+    )
+    assert (len(renamed.patch), renamed.moves) == (1, False)
+
+
+def test_the_mark_of_what_stays_comes_and_goes() -> None:
+    marked = as_made(wants(abandons=True)[0])
+    ((_, body),) = changes(marked).patch
+    assert body == {"metadata": {"annotations": {ON_DELETE: None}}}
+    ((_, body),) = changes(as_made(wants()[0]), abandons=True).patch
+    assert body == {"metadata": {"annotations": {ON_DELETE: "Abandon"}}}
+
+
+def test_nothing_is_left_of_another_way_to_apply() -> None:
+    forced = ApplyStrategy(type=ApplyType.server_side_apply, allow_co_ownership=True)
+    work = as_made(wants()[0])
+    work = replace(work, spec=replace(work.spec, apply_strategy=forced))
+    ((_, body),) = compare(
+        binding(apply_strategy=ApplyStrategy()),
+        wanted_works(binding(apply_strategy=ApplyStrategy()), RESOURCES, abandons=False, report_back=None),
+        (),
+        {work.metadata.name: work},
+        frozenset(),
+    ).patch
+    assert body == {"spec": {"applyStrategy": {"type": None, "allowCoOwnership": None}}}
+
+
+def test_reporting_back_comes_and_goes() -> None:
+    back = ReportBackStrategy(type=ReportBackType.mirror, destination=ReportBackDestination.work_api)
+    ((_, body),) = changes(as_made(wants()[0]), report_back=back).patch
+    assert body == {"spec": {"reportBackStrategy": {"type": "Mirror", "destination": "WorkAPI"}}}
+    ((_, body),) = changes(as_made(wants(report_back=back)[0])).patch
+    assert body == {"spec": {"reportBackStrategy": None}}
+
+
+@pytest.mark.parametrize(
+    ("meta", "rivals", "why"),
+    [
+        ({"deletion_timestamp": NOON}, (), "is being deleted"),
+        ({"labels": {PARENT_PLACEMENT: "crp", PARENT_BINDING: "other"}}, ("other",), "still belongs to binding other"),
+        ({"labels": {PARENT_PLACEMENT: "crp", PARENT_BINDING: "gone"}}, (), ""),
+        ({"labels": {PARENT_PLACEMENT: "crp", PARENT_NAMESPACE: "ns"}}, (), "belongs to ns/crp: rename one"),
+        ({"labels": {}}, (), "belongs to nobody known here"),
+    ],
+)
+def test_a_work_of_the_same_name_is_taken_over_only_if_nobody_else_has_it(
+    meta: dict[str, Any], rivals: tuple[str, ...], why: str
+) -> None:
+    work = as_made(wants()[0])
+    found = changes(replace(work, metadata=replace(work.metadata, **meta)), frozenset(rivals))
+    assert why in found.blocked
+    assert bool(found.blocked) == bool(why)
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "expected"),
+    [
+        ({RESOURCE_INDEX: "3", IS_LATEST: "true"}, {NUMBER_OF_SNAPSHOTS: "3"}, ("crp-3-0", "crp-3-1")),
+        ({RESOURCE_INDEX: "3"}, {}, ()),
+        ({}, {}, "does not say its index"),
+        ({RESOURCE_INDEX: "3"}, {NUMBER_OF_SNAPSHOTS: "many"}, "no number of parts"),
+    ],
+)
+def test_a_master_names_its_parts(labels: dict[str, str], annotations: dict[str, str], expected: Any) -> None:
+    meta = ObjectMeta(name="crp-3-snapshot", labels={PARENT_PLACEMENT: "crp", **labels}, annotations=annotations)
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected):
+            further_parts(meta)
+    else:
+        assert further_parts(meta) == expected
