@@ -200,6 +200,44 @@ def test_an_object_on_its_way_out_counts_as_deleted() -> None:
     run(main())
 
 
+class Ending(Bench):
+    """An object on its way out, held by one finalizer, which is taken off."""
+
+    def __init__(self, lag: float) -> None:
+        super().__init__(lag)
+        meta = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kedge.dev/last"]}
+        self.server.put(map_path("a"), metadata=meta)
+        self.server.fault = self.let_go
+
+    def let_go(self, request: Request) -> Response | None:
+        """As the API server does: the object is gone, and the answer is what it was, version and all."""
+        was = self.server.objects.get(map_path("a"))
+        if request.method != "PATCH" or was is None:
+            return None
+        body = {**was, "metadata": {**was["metadata"], "finalizers": []}}
+        self.server.remove(map_path("a"))
+        return answer(200, body)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        found = self.maps.get("a", "shop")
+        self.seen.append((asyncio.get_running_loop().time(), None if found is None else "there"))
+        if found is not None:
+            patch = MergePatch({"metadata": {"finalizers": None}})
+            await self.cluster.client.patch(ConfigMap, "a", patch, "shop")
+        return Outcome.done
+
+
+@pytest.mark.parametrize("lag", [0.5, 60])
+def test_an_object_whose_last_finalizer_was_taken_off_is_not_seen_again(lag: float) -> None:
+    async def main() -> None:
+        bench = Ending(lag)
+        await bench.wake(times=3, every=0.1)
+        assert bench.shown()[0] == "there"
+        assert set(bench.shown()[1:]) == {None}
+
+    run(main())
+
+
 def test_a_write_whose_answer_was_lost_is_asked_for() -> None:
     async def main() -> None:
         bench = Bench(lag=60)

@@ -6,7 +6,8 @@ write of a `Cluster`'s client is noted twice: with each cache of its kind, which
 its footprint shows. Nobody has to think of it.
 
 A write whose answer was lost may have happened or not; what the caches show of that object counts as old until the
-server has been asked. A delete is shown when the object is gone, is another one, or is on its way out.
+server has been asked. A delete is shown when the object is gone, is another one, or is on its way out; a write that took
+the last finalizer off one on its way out is shown when it is gone: its answer still has the version of before.
 """
 
 from __future__ import annotations
@@ -27,32 +28,53 @@ T = TypeVar("T")
 _UNKNOWN = str(2**63)  # a version no watch will ever bring: only asking the server settles it
 
 
+class _Leaving:
+    """An object we took away, and the cache has not shown that."""
+
+    def __init__(self, uid: str, *, for_good: bool = False) -> None:
+        """`for_good`: it is gone already, and not only on its way out."""
+        self.uid = uid
+        self.for_good = for_good
+        self.shown = asyncio.Event()
+
+    def shown_by(self, meta: ObjectMeta) -> bool:
+        """Whether what has this name now is another, or is on its way out where that is enough."""
+        return meta.uid != self.uid or (not self.for_good and meta.deletion_timestamp is not None)
+
+
 class OwnWrites(Generic[T]):
     """What one cache owes us. Made together with the cache: it must not miss a change."""
 
     def __init__(self, cache: Cache[T]) -> None:
         self._cache = cache
-        self._leaving: dict[tuple[str, str], tuple[str, asyncio.Event]] = {}
+        self._leaving: dict[tuple[str, str], _Leaving] = {}
         self._over = False
         cache.on_change(self._changed)
 
     def wrote(self, meta: ObjectMeta) -> None:
         """The server answered a write with this."""
+        if _was_the_last(meta):
+            self._leave(meta.name, meta.namespace, _Leaving(meta.uid, for_good=True))
+            return
         self._cache.wrote(meta)
         _touch(self, meta.name, meta.namespace)
 
     def removed(self, name: str, namespace: str | None, uid: str | None) -> None:
         """The server took our delete of this object; without a uid, of the one the cache shows."""
         found = self._cache.get(name, namespace)
-        if found is None:
+        if found is not None:
+            self._leave(name, namespace, _Leaving(uid or self._cache.codec.meta(found).uid))
+
+    def _leave(self, name: str, namespace: str | None, leaving: _Leaving) -> None:
+        """The object is on its way: the cache has to show it."""
+        found = self._cache.get(name, namespace)
+        if found is None or leaving.shown_by(self._cache.codec.meta(found)):
             return
-        meta = self._cache.codec.meta(found)
-        gone = uid or meta.uid
-        if not _leaves(meta, gone):
-            waiting = self._leaving.get((namespace or "", name))
-            if waiting is None or waiting[0] != gone:
-                self._leaving[namespace or "", name] = (gone, asyncio.Event())
-            _touch(self, name, namespace)
+        waiting = self._leaving.setdefault((namespace or "", name), leaving)
+        if waiting.uid != leaving.uid:
+            self._leaving[namespace or "", name] = leaving
+        waiting.for_good |= leaving.for_good
+        _touch(self, name, namespace)
 
     def in_doubt(self, name: str, namespace: str | None) -> None:
         """A write of this object may have happened: there was no answer."""
@@ -70,7 +92,7 @@ class OwnWrites(Generic[T]):
     async def settle(self, name: str, namespace: str | None, within: float) -> None:
         """Wait until the cache shows it; if that takes too long, have it ask the server."""
         leaving = self._leaving.get((namespace or "", name))
-        if leaving is not None and not await _set(leaving[1], within):
+        if leaving is not None and not await _set(leaving.shown, within):
             del self._leaving[namespace or "", name]
             self.in_doubt(name, namespace)
             within = 0.0
@@ -82,9 +104,9 @@ class OwnWrites(Generic[T]):
         meta = self._cache.codec.meta(change.object)
         key = (meta.namespace or "", meta.name)
         leaving = self._leaving.get(key)
-        if leaving is not None and (change.new is None or _leaves(meta, leaving[0])):
+        if leaving is not None and (change.new is None or leaving.shown_by(meta)):
             del self._leaving[key]
-            leaving[1].set()
+            leaving.shown.set()
 
 
 class ClusterWrites:
@@ -172,9 +194,9 @@ def _touch(owed: OwnWrites[Any], name: str, namespace: str | None) -> None:
         footprint.add(owed, name, namespace)
 
 
-def _leaves(meta: ObjectMeta, uid: str) -> bool:
-    """Whether this is no longer the object with that uid, or is on its way out."""
-    return meta.uid != uid or meta.deletion_timestamp is not None
+def _was_the_last(meta: ObjectMeta) -> bool:
+    """Whether the write that was answered with this ended the object: nothing holds it any more, nor any time."""
+    return meta.deletion_timestamp is not None and not meta.finalizers and not meta.deletion_grace_period_seconds
 
 
 async def _set(event: asyncio.Event, within: float) -> bool:
