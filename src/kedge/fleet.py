@@ -97,10 +97,11 @@ class Fleet:
         *,
         labels: Mapping[str, Mapping[str, str]] | None = None,
         heartbeat: int = HEARTBEAT,
+        progress: Callable[[str], None] = lambda _name: None,
     ) -> None:
         """Make them one fleet: the hub's controllers, an agent for each member; returns once every member has joined.
 
-        `labels` are those of the MemberClusters, by name.
+        `labels` are those of the MemberClusters, by name; `progress` is told which has joined.
         """
         options = options or HubOptions()
         await self._install(options.dialect)
@@ -111,7 +112,7 @@ class Fleet:
         await self._run_agents()
         for member in self.members:
             await _make(hub.client, MemberCluster, _joining(member.name, (labels or {}).get(member.name), heartbeat))
-        await _all_joined(hub.cache(MemberCluster), [member.name for member in self.members])
+        await _all_joined(hub.cache(MemberCluster), [member.name for member in self.members], progress)
 
     async def _install(self, dialect: Dialect) -> None:
         """What `kedge install` would: the fleet's kinds, and a namespace of its own."""
@@ -158,12 +159,14 @@ def _joining(name: str, labels: Mapping[str, str] | None, heartbeat: int) -> Mem
     return MemberCluster(metadata=ObjectMeta(name=name, labels=labels or _NO_LABELS), spec=spec)
 
 
-async def _all_joined(members: Cache[MemberCluster], names: Iterable[str]) -> None:
+async def _all_joined(members: Cache[MemberCluster], names: Iterable[str], progress: Callable[[str], None]) -> None:
     missing = set(names)
     joined = asyncio.Event()
 
     def look(change: Change[MemberCluster]) -> None:
         if change.new is not None and is_true(change.new.status.conditions, reasons.JOINED):
+            if change.new.metadata.name in missing:
+                progress(change.new.metadata.name)
             missing.discard(change.new.metadata.name)
         if not missing:
             joined.set()

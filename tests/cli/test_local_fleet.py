@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import signal
 import socket
+import ssl
 import stat
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -94,3 +100,29 @@ def test_a_fleet_whose_process_was_killed_does_not_stand_in_the_way(file: Path) 
     os.kill(int(file.with_name("kubeconfig.pid").read_text()), signal.SIGKILL)
     done = up(file, "--members", "0")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("bare", "joined"), [((), ["True", "True"]), (("--bare",), None)])
+def test_when_a_fleet_is_up_its_members_have_joined_unless_it_is_bare(
+    file: Path, bare: tuple[str, ...], joined: list[str] | None
+) -> None:
+    up(file, "--members", "2", *bare)
+    assert joined_members(yaml.safe_load(file.read_text())) == joined
+
+
+def joined_members(config: dict[str, Any]) -> list[str] | None:
+    """What the members of the hub say of having joined; None where there is no such thing as a member."""
+    hub = config["clusters"][0]["cluster"]
+    trust = ssl.create_default_context(cadata=base64.b64decode(hub["certificate-authority-data"]).decode())
+    asked = urllib.request.Request(
+        f"{hub['server']}/apis/cluster.kubernetes-fleet.io/v1/memberclusters",
+        headers={"Authorization": f"Bearer {config['users'][0]['user']['token']}"},
+    )
+    try:
+        with urllib.request.urlopen(asked, timeout=10, context=trust) as answer:
+            found = json.load(answer)["items"]
+    except urllib.error.HTTPError as error:
+        error.close()
+        return None
+    conditions = [condition for member in found for condition in member["status"]["conditions"]]
+    return [condition["status"] for condition in conditions if condition["type"] == "Joined"]

@@ -10,6 +10,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ class Fleet:
         for name, member in self.members.items():
             told = await kedge("join", name, "--kubeconfig", str(self.hub.kubeconfig), "--heartbeat", "5")
             assert f"create token fleet-member-agent-{name}" in told
-            await until_so(lambda name=name: self.is_so(name, "ReadyToJoin"), 60)
+            await until_so(partial(self.is_so, name, "ReadyToJoin"), 60)
             to_hub = await as_account(self.hub, f"fleet-member-agent-{name}", self.folder)
             on_member = await as_account(member, "kedge-member", self.folder)
             files = ["--hub-kubeconfig", str(to_hub), "--kubeconfig", str(on_member)]
@@ -160,10 +161,10 @@ async def test_every_role_does_its_work_with_exactly_the_rights_that_are_printed
     async with AsyncExitStack() as stack:
         await fleet.run(stack)
         for name in fleet.members:
-            await until_so(lambda name=name: fleet.is_so(name, "Joined"), 60)
+            await until_so(partial(fleet.is_so, name, "Joined"), 60)
         await hub.kubectl("apply", "-f", "-", input=SHOP)
         for member in fleet.members.values():
-            await until_so(lambda member=member: _there(member, "configmap", "prices", "--namespace", "shop"), 60)
+            await until_so(partial(_there, member, "configmap", "prices", "--namespace", "shop"), 60)
         await hub.kubectl("delete", "membercluster", leaving, "--wait=false")
         await until_so(lambda: _gone(hub, "membercluster", leaving), 90)
         assert await _there(leaver, "configmap", "prices", "--namespace", "shop"), "what was placed stays"

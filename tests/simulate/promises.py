@@ -1,153 +1,415 @@
 """What a rollout promises, judged from the servers' own stores, write by write.
 
-Availability is what the hub's bindings prove at their own generation; what runs is what the members' Deployments say.
-Numbers that a user has just changed count both ways for a while: nobody can act on an edit before hearing of it.
+* A cluster is added only while fewer than wanted + maxSurge hold resources.
+* An available cluster is changed or removed only if wanted - maxUnavailable others are available, and stay so.
+* What moves or removes a binding does so to the very version of it that was looked at.
+* No cluster is picked twice.
+* A binding says that its resources are available only if the member's own Deployment was, with these resources.
+* Bad releases reach no more clusters that worked than may be unavailable; said by the members' Deployments alone, in
+  runs in which nothing but releases happens.
+* Nothing is deleted on a member that its Work asks for.
+
+The first three are judged by what the hub had heard when it decided (`heard`): what others did at the same moment is
+nobody's fault, and nothing else is excused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from kedge.api.apps import Deployment
 from kedge.api.binding import BindingState, ClusterResourceBinding
-from kedge.api.condition import is_true
-from kedge.api.numbers import resolve
+from kedge.api.cluster import MemberCluster
+from kedge.api.condition import FALSE, TRUE, find_condition
+from kedge.api.numbers import IntOrPercent, resolve
 from kedge.api.placement import ClusterResourcePlacement
-from kedge.api.reasons import AVAILABLE
+from kedge.api.reasons import AVAILABLE, HEALTHY, NOT_ALL_TRACKABLE, WORK_UNTRACKABLE
+from kedge.api.rollout import RollingUpdate
+from kedge.api.scheduling import PlacementType
+from kedge.api.snapshot import ClusterResourceSnapshot
 from kedge.api.work import Work
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
+from kedge.simulate.clock import START
+from kedge.simulate.trace import Entry
 from kedge.simulate.world import Simulation
+from simulate.heard import Heard, Known, Sent, Version, number_of
 
-HEARD_WITHIN = 600.0  # seconds until an edit has surely been heard of
+Binding = ClusterResourceBinding
+Placement = ClusterResourcePlacement
 BAD = "app:bad"
+ONE_LOOK = 120.0  # seconds between what an agent heard and what it still does about it, at most
+_UNTRACKABLE = (WORK_UNTRACKABLE, NOT_ALL_TRACKABLE)
+
+
+class View:
+    """A placement as the hub saw it when it decided."""
+
+    def __init__(
+        self,
+        placement: Placement,
+        bindings: dict[str, Binding],
+        disturbed: Set[str] = frozenset(),
+        away: Set[str] = frozenset(),
+        moment: datetime = START,
+    ) -> None:
+        """`disturbed` are bindings the hub itself had moved since; `away` clusters it knew not to reach."""
+        self.moment = moment
+        self.bindings = bindings
+        self._disturbed = disturbed
+        self._away = away
+        self.target = target_of(placement, bindings.values())
+        rolling = (placement.spec.strategy and placement.spec.strategy.rolling_update) or RollingUpdate()
+        self.max_unavailable = _at_least_one(rolling.max_unavailable, self.target)
+        self.max_surge = _at_least_one(rolling.max_surge, self.target)
+        self.period = timedelta(seconds=rolling.unavailable_period_seconds)
+
+    def others_available(self, key: str, is_available: Callable[[Binding], bool]) -> list[str]:
+        cluster = self.bindings[key].spec.target_cluster
+        return sorted(
+            one.spec.target_cluster
+            for name, one in self.bindings.items()
+            if name not in self._disturbed
+            and one.spec.target_cluster not in (cluster, *self._away)
+            and is_available(one)
+        )
+
+    def others_holding(self, key: str) -> list[str]:
+        cluster = self.bindings[key].spec.target_cluster
+        holding = (one for name, one in self.bindings.items() if name in self._disturbed or _holds(one))
+        return sorted({one.spec.target_cluster for one in holding} - {cluster})
 
 
 class Promises:
     """Follows every write, and says at once when one breaks a promise."""
 
-    def __init__(self, simulation: Simulation, members: Sequence[str], budget: Mapping[str, Any]) -> None:
+    def __init__(self, simulation: Simulation, *, only_releases: bool, true_clocks: bool) -> None:
         self._simulation = simulation
-        self._members = members
-        self._budget = budget
-        self._bindings: dict[str, ClusterResourceBinding] = {}
-        self._images: dict[str, str] = {}  # by member
-        self._was_good: set[str] = set()  # members where something good was available
-        self._works: dict[str, Work] = {}
-        self._numbers: list[tuple[float, int]] = []  # when wanted, how many clusters
-        simulation.always("a rollout stays within its budget", self._ask)
+        self._only_releases = only_releases
+        self._true_clocks = true_clocks
+        trace = simulation.trace
+        self.placements = Heard(trace, "hub", "hub", Placement, followers=2)
+        self.bindings = Heard(trace, "hub", "hub", Binding)
+        self.members = Heard(trace, "hub", "hub", MemberCluster)
+        self.snapshots: dict[str, tuple[Any, ...]] = {}  # what is in each
+        self.works: dict[str, Heard[Work]] = {}  # by member
+        self._pointed: dict[str, float] = {}  # when a binding was last given resources
+        self._moves: dict[str, list[Version[Binding]]] = {}  # of each binding by the rollout
+        self.deployments: dict[str, Deployment] = {}  # by member
+        self._worked: dict[tuple[str, str], float] = {}  # member and image: when that was last available
+        self._harmed: set[str] = set()  # members that worked when they were given the bad release
+        self.on_members: dict[str, dict[str, bytes]] = {}  # ConfigMaps by member
+        self.last_write = 0.0  # of anything but heartbeats
+        self._deletes: dict[int, float] = {}  # when each was first sent
+        self._first: dict[tuple[str, str, bytes], float] = {}
+        trace.follow(self._note)
+        simulation.always("a rollout keeps its promises", self._ask)
+
+    def _note(self, entry: Entry) -> None:
+        if entry.what.startswith("DELETE "):
+            self._deletes[entry.number] = self._first.setdefault((entry.who, entry.what, entry.body), entry.at)
+
+    def follow_agent(self, member: str) -> None:
+        """Listen to what the agent of this member hears."""
+        self.works[member] = Heard(self._simulation.trace, member, "hub", Work)
+
+    def asked(self, promise: str, *, tight: bool) -> None:
+        """Count that a promise was put to the test; it is tight if one less would have broken it."""
+        self._simulation.counts["promise", promise, "tight" if tight else "asked"] += 1
 
     # Following
 
     def _ask(self, server: str, kind: Kind, change: Change) -> str:
-        resource = kind.resource
-        if server == "hub" and resource.plural == ClusterResourceBinding.resource.plural:
-            return self._of_binding(change)
-        if server == "hub" and resource.plural == ClusterResourcePlacement.resource.plural:
-            self._note_number(change)
-        elif server == "hub" and resource.plural == Work.resource.plural:
-            _keep(self._works, change, Work)
-        elif resource == Deployment.resource and server != "hub":
-            return self._of_deployment(server, change)
+        plural = kind.resource.plural
+        if not plural.endswith("memberclusters"):
+            self.last_write = self._simulation.loop.time()
+        carried = self._simulation.trace.carried()
+        if server == "hub":
+            return self._on_hub(plural, change, carried)
+        if plural == Deployment.resource.plural:
+            return self._of_deployment(server, change, carried)
+        if plural == "configmaps" and change.version.namespace == "test-ns":
+            return self._of_config_map(server, change, carried)
         return ""
 
-    def _of_binding(self, change: Change) -> str:
-        before = self._bindings.get(change.version.key)
-        now = _keep(self._bindings, change, ClusterResourceBinding)
-        if before is None or now is None:
+    def _on_hub(self, plural: str, change: Change, carried: tuple[str, int] | None) -> str:
+        number = number_of(carried, self.bindings.link)
+        if plural == Binding.resource.plural:
+            return self._of_binding(change, number)
+        if plural == Placement.resource.plural:
+            self.placements.changed(change, number)
+        elif plural == MemberCluster.resource.plural:
+            self.members.changed(change, number)
+        elif plural == ClusterResourceSnapshot.resource.plural and change.type == "ADDED":
+            found = msgspec.json.decode(change.version.body, type=ClusterResourceSnapshot)
+            self.snapshots[found.metadata.name] = found.spec.selected_resources
+        elif plural == Work.resource.plural:
+            member = change.version.namespace.removeprefix("fleet-member-")
+            if member in self.works:
+                self.works[member].changed(change, 0)
+        return ""
+
+    # Bindings
+
+    def _of_binding(self, change: Change, number: int) -> str:
+        key, made = change.version.key, change.version.number
+        before, now = self.bindings.changed(change, number)
+        if now is None:
             return ""
-        others = [one for name, one in self._bindings.items() if name != change.version.key]
-        if (before.spec.state, now.spec.state) == (BindingState.scheduled, BindingState.bound):
-            return self._of_added(now, others)
+        if before is None:
+            return self._of_picked(now)
+        added = before.spec.state == BindingState.scheduled and now.spec.state == BindingState.bound
         moved = before.spec.resource_snapshot_name != now.spec.resource_snapshot_name
         leaves = before.metadata.deletion_timestamp is None and now.metadata.deletion_timestamp is not None
-        if (moved or leaves) and _is_available(before):
-            return self._of_disrupted(now, others)
-        return ""
+        if moved:
+            self._note_pointed(key, before, now)
+        wrong = self._of_move(key, before, added=added) if number and (moved or leaves) else ""
+        if number and (moved or leaves):
+            self._moves.setdefault(key, []).append(Version(made, now, number))
+        return wrong or self._of_claim(key, before, now)
 
-    def _of_added(self, added: ClusterResourceBinding, others: Sequence[ClusterResourceBinding]) -> str:
-        holding = [one for one in others if one.spec.state != BindingState.scheduled]
-        most = max(number + resolve(self._budget["maxSurge"], number, round_up=True) for number in self._recent())
-        if len(holding) < most:
+    def _note_pointed(self, key: str, before: Binding, now: Binding) -> None:
+        self._pointed[key] = self._simulation.loop.time()
+        self._harmed.discard(now.spec.target_cluster)
+        if is_available(before) and self.image_in(now.spec.resource_snapshot_name) == BAD:
+            self._harmed.add(now.spec.target_cluster)
+
+    def image_on(self, member: str) -> str:
+        return image_of(self.deployments[member])
+
+    def _of_picked(self, picked: Binding) -> str:
+        """No cluster is picked twice."""
+        cluster = picked.spec.target_cluster
+        same = [one for one in self.bindings.all().values() if one.spec.target_cluster == cluster and _is_picked(one)]
+        self.asked("no cluster is picked twice", tight=True)
+        return f"{cluster} is picked {len(same)} times" if len(same) > 1 else ""
+
+    def _of_move(self, key: str, before: Binding, *, added: bool) -> str:
+        """Whether the hub may have decided this, by anything it may have known then."""
+        sent = self.bindings.sent[self.bindings.versions[key][-1].number]
+        wrongs: list[str] = []
+        for known in self.bindings.known_at(sent.first, sent.life):
+            found = self._judged(key, before, sent, known, added=added)
+            if any(not wrong for wrong in found):
+                return ""
+            wrongs += found
+        return wrongs[0] if wrongs else f"{before.spec.target_cluster} is moved by someone who has heard nothing"
+
+    def _judged(self, key: str, before: Binding, sent: Sent, known: Known, *, added: bool) -> list[str]:
+        if (wrong := self._of_version(key, before, known)) or not self._is_ours(before):
+            return [wrong]
+        return [
+            self._of_added(key, view) if added else self._of_disturbed(key, view) for view in self._views(sent, known)
+        ] or ["nothing was known of the placement"]
+
+    def _of_version(self, key: str, before: Binding, known: Known) -> str:
+        seen = self.bindings.seen(key, known)
+        self.asked("a move is of the version that was looked at", tight=True)
+        if seen is not None and str(seen.version) == before.metadata.resource_version:
             return ""
-        return f"{added.spec.target_cluster} is added while {_names(holding)} hold resources, and {most} may"
-
-    def _of_disrupted(self, moved: ClusterResourceBinding, others: Sequence[ClusterResourceBinding]) -> str:
-        left = [one for one in others if _is_available(one)]
-        least = min(
-            number - resolve(self._budget["maxUnavailable"], number, round_up=True) for number in self._recent()
+        looked = seen.version if seen is not None else "nothing"
+        return (
+            f"{before.spec.target_cluster} is moved on grounds of version {looked}, "
+            f"and is at {before.metadata.resource_version}"
         )
+
+    def _is_ours(self, binding: Binding) -> bool:
+        """Whether the placement is still there: with it everything goes at once."""
+        del binding
+        return any(one.metadata.deletion_timestamp is None for one in self.placements.all().values())
+
+    def _views(self, sent: Sent, known: Known) -> Iterable[View]:
+        seen = self.bindings.seen_all(known)
+        bindings = {key: one.object for key, one in seen.items() if one.object is not None}
+        disturbed = {key for key, one in seen.items() if self._has_moved_since(key, one.version, sent)}
+        away = self._away(sent)
+        for placement_known in self.placements.known_at(sent.first, sent.life):
+            for placement in self.placements.may_be_seen("crp", placement_known):
+                yield View(placement, bindings, disturbed, away, START + timedelta(seconds=sent.first))
+
+    def _has_moved_since(self, key: str, version: int, sent: Sent) -> bool:
+        """Whether the hub had moved a binding itself, and knew so, though no watch had shown it yet."""
+        for move in self._moves.get(key, ()):
+            ours = self.bindings.sent[move.number]
+            known = ours.life == sent.life and ours.first <= sent.first < ours.lost_at
+            if move.version > version and known:
+                return True
+        return False
+
+    def _away(self, sent: Sent) -> set[str]:
+        """Clusters that the hub surely knew not to reach, or to be leaving."""
+        all_known = self.members.known_at(sent.first, sent.life)
+        if not all_known:
+            return set()
+        silent = [
+            {key for key, one in self.members.seen_all(known).items() if one.object and _is_silent(one.object)}
+            for known in all_known
+        ]
+        return set.intersection(*silent)
+
+    def _of_added(self, key: str, view: View) -> str:
+        holding, most = view.others_holding(key), view.target + view.max_surge
+        self.asked("added while fewer than wanted + maxSurge hold", tight=len(holding) == most - 1)
+        cluster = view.bindings[key].spec.target_cluster
+        return "" if len(holding) < most else f"{cluster} is added while {_listed(holding)} hold, and {most} may"
+
+    def _of_disturbed(self, key: str, view: View) -> str:
+        def is_available(one: Binding) -> bool:
+            return self._is_available(one, view)
+
+        if not is_available(view.bindings[key]):
+            return ""
+        left, least = view.others_available(key, is_available), view.target - view.max_unavailable
+        self.asked("disturbed only if enough others are available", tight=len(left) == least)
+        cluster = view.bindings[key].spec.target_cluster
         if len(left) >= least:
             return ""
-        return f"{moved.spec.target_cluster} is disturbed while only {_names(left)} are available, and {least} must be"
+        return f"{cluster} is disturbed while only {_listed(left)} are available, and {least} of {view.target} must be"
 
-    def _of_deployment(self, member: str, change: Change) -> str:
-        """Bad releases reach no more clusters that worked before than may be unavailable."""
-        if change.type == "DELETED":
-            self._images.pop(member, None)
+    def _is_available(self, binding: Binding, view: View) -> bool:
+        said = _available(binding)
+        if said is None:
+            return False
+        if said.reason in _UNTRACKABLE and self._true_clocks:
+            return bool(said.last_transition_time + view.period <= view.moment)
+        return True
+
+    def _of_claim(self, key: str, before: Binding, now: Binding) -> str:
+        """A binding says that it is available only if the member's own Deployment was, since it has these resources."""
+        if _available(now) is None or _available(before) is not None:
             return ""
-        found = msgspec.json.decode(change.version.body, type=Deployment)
-        containers = found.spec.template.spec.containers
-        self._images[member] = containers[0].image if containers else ""
-        if self._images[member] != BAD:
-            self._was_good.add(member)
-        broken = sorted(name for name, image in self._images.items() if image == BAD and name in self._was_good)
-        most = max(resolve(self._budget["maxUnavailable"], number, round_up=True) for number in self._recent())
+        member, image = now.spec.target_cluster, self.image_in(now.spec.resource_snapshot_name)
+        if image is None:
+            return ""
+        since = self._pointed.get(key, 0.0)
+        self.asked("available only if the member's own Deployment was", tight=True)
+        if self._works_now(member) == image or self._worked.get((member, image), -1.0) >= since:
+            return ""
+        return f"{member} is said to be available with {image}, and its Deployment never was"
+
+    def image_in(self, snapshot: str) -> str | None:
+        found = [one for one in self.snapshots.get(snapshot, ()) if one["kind"] == "Deployment"]
+        return found[0]["spec"]["template"]["spec"]["containers"][0]["image"] if found else None
+
+    # Members
+
+    def _of_deployment(self, member: str, change: Change, carried: tuple[str, int] | None) -> str:
+        before = self.deployments.get(member)
+        if (worked := self._works_now(member)) is not None:
+            self._worked[member, worked] = self._simulation.loop.time()
+        now = msgspec.json.decode(change.version.body, type=Deployment)
+        if change.type == "DELETED":
+            self.deployments.pop(member, None)
+        else:
+            self.deployments[member] = now
+        gone = change.type == "DELETED" or now.metadata.deletion_timestamp is not None
+        was_there = before is not None and before.metadata.deletion_timestamp is None
+        if gone and was_there:
+            return self._of_deleted(member, ("Deployment", now.metadata.name), carried)
+        return self._of_bad(member) if not gone else ""
+
+    def _works_now(self, member: str) -> str | None:
+        """The image that is available on a member, as its Deployment says; None if none is."""
+        found = self.deployments.get(member)
+        if found is None:
+            return None
+        status, wanted = found.status, found.spec.replicas if found.spec.replicas is not None else 1
+        is_current = status.observed_generation == found.metadata.generation
+        works = status.available_replicas == status.updated_replicas == wanted
+        return image_of(found) if is_current and works else None
+
+    def _of_bad(self, member: str) -> str:
+        """Bad releases reach no more clusters that worked before than may be unavailable."""
+        broken = sorted(name for name in self._harmed if name in self.deployments and self.image_on(name) == BAD)
+        if not self._only_releases or member not in broken:
+            return ""
+        placement = self.placements.now("crp")
+        assert placement is not None, "somebody placed it"
+        most = View(placement, self.bindings.all()).max_unavailable
+        self.asked("bad releases reach no more than may be unavailable", tight=len(broken) == most)
         return f"{', '.join(broken)} have the bad release, and {most} may" if len(broken) > most else ""
 
-    def _note_number(self, change: Change) -> None:
-        found = msgspec.json.decode(change.version.body, type=ClusterResourcePlacement)
-        number = found.spec.policy.number_of_clusters if found.spec.policy else None
-        if number is not None and (not self._numbers or self._numbers[-1][1] != number):
-            self._numbers.append((self._simulation.loop.time(), number))
+    def _of_config_map(self, member: str, change: Change, carried: tuple[str, int] | None) -> str:
+        there = self.on_members.setdefault(member, {})
+        name = change.version.name
+        body = msgspec.json.decode(change.version.body)
+        gone = change.type == "DELETED" or "deletionTimestamp" in body["metadata"]
+        if not gone:
+            there[name] = msgspec.json.encode(body.get("data"))
+            return ""
+        was_there = there.pop(name, None) is not None
+        return self._of_deleted(member, ("ConfigMap", name), carried) if was_there else ""
 
-    def _recent(self) -> list[int]:
-        """How many clusters are wanted, and were until lately."""
-        since = self._simulation.loop.time() - HEARD_WITHIN
-        over = [at for at, _ in self._numbers[1:]] + [float("inf")]
-        return [number for (_, number), until in zip(self._numbers, over, strict=True) if until >= since]
-
-    # The end
-
-    def arrived(self, image: str) -> bool:
-        return not self.unlike(image)
-
-    def unlike(self, image: str) -> str:
-        """How the fleet differs from one that has arrived."""
-        number = self._numbers[-1][1]
-        bound = {one.spec.target_cluster for one in self._bindings.values()}
-        if len(bound) != number:
-            return f"{_listed(bound)} are bound, and {number} are wanted"
-        if not all(_is_available(one) for one in self._bindings.values()):
-            return f"not all of {_listed(bound)} are available"
-        if (wrong := {name: found for name, found in self._images.items() if found != image}) or set(
-            self._images
-        ) != bound:
-            return f"{_listed(bound)} should run {image}, and {wrong or self._images} do"
-        works = {key.partition("/")[0].removeprefix("fleet-member-") for key in self._works}
-        return "" if works == bound else f"there are Works for {_listed(works)}"
+    def _of_deleted(self, member: str, what: tuple[str, str], carried: tuple[str, int] | None) -> str:
+        """Nothing is deleted on a member that its Work asks for, in any form its agent may know."""
+        if (carried is not None and carried[0].startswith("user")) or member not in self.works:
+            return ""
+        heard = self.works[member]
+        sent = self._deletes[carried[1]] if carried is not None else self._simulation.loop.time()
+        self.asked("nothing is deleted that is still asked for", tight=True)
+        for key, versions in heard.versions.items():
+            known = heard.known_at(sent - ONE_LOOK)
+            since = known[0].all if known else 0
+            last = max((at for at, one in enumerate(versions) if one.version <= since), default=0)
+            if all(_asks_for(one.object, what) for one in versions[last:]):
+                return f"{' '.join(what)} is deleted on {member}, and Work {key} asks for it"
+        return ""
 
 
-def _keep(known: dict[str, Any], change: Change, kind: type[Any]) -> Any:
-    if change.type == "DELETED":
-        known.pop(change.version.key, None)
-        return None
-    known[change.version.key] = msgspec.json.decode(change.version.body, type=kind)
-    return known[change.version.key]
+def target_of(placement: Placement, bindings: Iterable[Binding]) -> int:
+    """How many clusters are wanted."""
+    policy = placement.spec.policy
+    if policy is not None and policy.placement_type is PlacementType.pick_fixed:
+        return len(policy.cluster_names)
+    if policy is not None and policy.placement_type is PlacementType.pick_n and policy.number_of_clusters is not None:
+        return policy.number_of_clusters
+    return len({one.spec.target_cluster for one in bindings if one.spec.state != BindingState.unscheduled})
 
 
-def _is_available(binding: ClusterResourceBinding) -> bool:
-    if binding.metadata.deletion_timestamp is not None:
+def image_of(found: Deployment) -> str:
+    containers = found.spec.template.spec.containers
+    return containers[0].image if containers else ""
+
+
+def _asks_for(work: Work | None, what: tuple[str, str]) -> bool:
+    if work is None or work.metadata.deletion_timestamp is not None:
         return False
-    return is_true(binding.status.conditions, AVAILABLE, generation=binding.metadata.generation)
+    return any((one["kind"], one["metadata"]["name"]) == what for one in work.spec.workload.manifests)
 
 
-def _names(bindings: Iterable[ClusterResourceBinding]) -> str:
-    return _listed(one.spec.target_cluster for one in bindings)
+def _at_least_one(value: IntOrPercent, target: int) -> int:
+    return max(1, resolve(value, target, round_up=True))
 
 
-def _listed(names: Iterable[str]) -> str:
+def _available(binding: Binding) -> Any:
+    """What says that a binding's resources are available as it is now; None if nothing does."""
+    if binding.metadata.deletion_timestamp is not None:
+        return None
+    said = find_condition(binding.status.conditions, AVAILABLE)
+    current = said is not None and said.observed_generation == binding.metadata.generation
+    return said if said is not None and current and said.status == TRUE else None
+
+
+def is_available(binding: Binding) -> bool:
+    return _available(binding) is not None
+
+
+def _holds(binding: Binding) -> bool:
+    return binding.metadata.deletion_timestamp is not None or binding.spec.state != BindingState.scheduled
+
+
+def _is_picked(binding: Binding) -> bool:
+    return binding.metadata.deletion_timestamp is None and binding.spec.state != BindingState.unscheduled
+
+
+def _is_silent(member: MemberCluster) -> bool:
+    said = find_condition(member.status.conditions, HEALTHY)
+    return member.metadata.deletion_timestamp is not None or (said is not None and said.status == FALSE)
+
+
+def _listed(names: Sequence[str]) -> str:
     return ", ".join(sorted(names)) or "none"

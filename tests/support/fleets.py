@@ -46,7 +46,7 @@ async def fleet_cluster(name: str = "hub", *, seed: int = 1, kinds: bool = True)
 async def _all_established(client: Client) -> bool:
     found = (await client.list(CRDS)).items
     said = [one for item in found for one in item.get("status", {}).get("conditions", ())]
-    return sum(one["type"] == "Established" and one["status"] == "True" for one in said) == len(found)
+    return [one["status"] for one in said if one["type"] == "Established"] == ["True"] * len(found)
 
 
 @asynccontextmanager

@@ -14,7 +14,6 @@ from functools import partial
 from random import Random
 from typing import Any
 
-import msgspec
 import uvloop
 
 from kedge.api.apps import Deployment
@@ -30,7 +29,7 @@ from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch
 from kedgebench.fleet import release
 from kedgebench.fleet.release import SHOP, WEB
-from kedgebench.fleet.shares import AGENTS, HUB, SERVERS, Shares, belongs_to
+from kedgebench.fleet.shares import AGENTS, HUB, SERVERS, WORKLOADS, Shares, belongs_to
 from kedgebench.memory import resident
 
 HEARTBEAT = 600  # seconds, so that heartbeats are in no figure
@@ -73,10 +72,10 @@ class Watched:
         return dict(self._reached)
 
     def _on_a_member(self, name: str, kind: Kind, change: Change) -> None:
-        if kind.resource.plural == "deployments" and change.version.name == WEB:
-            if release.runs(msgspec.json.decode(change.version.body), self._number):
-                self._running.add(name)
-                self._mark("members", len(self._running))
+        is_it = kind.resource.plural == "deployments" and change.version.name == WEB
+        if is_it and release.runs(change.version.decode(), self._number):
+            self._running.add(name)
+            self._mark("members", len(self._running))
 
     def _on_the_hub(self, kind: Kind, change: Change) -> None:
         plural = kind.resource.plural
@@ -84,27 +83,27 @@ class Watched:
         if plural == "works":
             self._see_work(change)
         elif plural == "clusterresourceplacements":
-            self._see_placement(msgspec.json.decode(change.version.body), len(change.version.body))
+            self._see_placement(change.version.decode(), len(change.version.body))
 
     def _see_work(self, change: Change) -> None:
-        work = msgspec.json.decode(change.version.body)
+        work = change.version.decode()
         where, manifests = work["metadata"]["namespace"], work["spec"]["workload"]["manifests"]
         images = [one["spec"]["template"]["spec"]["containers"] for one in manifests if one["kind"] == "Deployment"]
         if not any(one[0]["image"] == release.image(self._number) for one in images):
             return
         self._made.add(f"{self._number} {where}")
         self._mark("works", len([one for one in self._made if one.startswith(f"{self._number} ")]))
-        if _is_available(work):
+        if release.is_available(work):
             self._told.add(where)
             self._mark("told", len(self._told))
 
     def _see_placement(self, found: dict[str, Any], size: int) -> None:
         self.largest = max(self.largest, size)
         statuses = found.get("status", {}).get("placementStatuses", ())
-        if "told" in self._reached and len(statuses) == len(self._fleet.members) and _is_available(found):
-            if all(_is_available(one) for one in statuses):
-                self._mark("placement", len(statuses))
-                self._done.set()
+        revisions = {one.get("observedResourceIndex") for one in statuses}
+        if release.is_available(found) and revisions == {str(self._number - 1)}:
+            self._mark("placement", len(statuses))
+            self._done.set()
 
     def _mark(self, what: str, count: int) -> None:
         if count == len(self._fleet.members):
@@ -124,7 +123,8 @@ async def _measured(members: int, shares: Shares | None) -> dict[str, Any]:
         if shares is not None:
             for cluster in fleet.clusters:
                 shares.take_out(cluster.server)
-        await fleet.run_workloads()
+        with belongs_to(WORKLOADS):
+            await fleet.run_workloads()
         begun = time.perf_counter()
         with belongs_to(HUB):
             await fleet.run_roles(heartbeat=HEARTBEAT)
@@ -135,7 +135,7 @@ async def _measured(members: int, shares: Shares | None) -> dict[str, Any]:
         await client.create(_NAMESPACES, release.namespace())
         await client.create(_DEPLOYMENTS, release.deployment(1))
         await asyncio.sleep(TAIL)
-        found = {"members": members, "joined": joined}
+        found: dict[str, Any] = {"members": members, "joined": joined}
         found["first"] = await _stretch(watched, shares, 1, lambda: client.create(_PLACEMENTS, release.placement(WEB)))
         patch = MergePatch({"spec": {"template": release.deployment(2)["spec"]["template"]}})
         found["update"] = await _stretch(
@@ -182,8 +182,3 @@ def by_role(members: int) -> dict[str, Any]:
         stack.enter_context(shares.timing())
         stack.enter_context(belongs_to(SERVERS))
         return asyncio.run(_measured(members, shares))
-
-
-def _is_available(found: dict[str, Any]) -> bool:
-    conditions = found.get("status", found).get("conditions", ())
-    return any(one["type"].endswith("Available") and one["status"] == "True" for one in conditions)

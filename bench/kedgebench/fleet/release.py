@@ -51,6 +51,24 @@ def placement(name: str, where: str = SHOP, *, max_unavailable: str = "20%") -> 
     }
 
 
+def member(name: str, heartbeat: int) -> Body:
+    identity = {"kind": "ServiceAccount", "name": f"fleet-member-agent-{name}", "namespace": "fleet-system"}
+    return {
+        "apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+        "kind": "MemberCluster",
+        "metadata": {"name": name},
+        "spec": {"identity": identity, "heartbeatPeriodSeconds": heartbeat},
+    }
+
+
+def is_available(found: Body) -> bool:
+    """Whether a Work or a placement says so, of itself as it is now."""
+    now = found["metadata"]["generation"]
+    conditions = found.get("status", {}).get("conditions", ())
+    said = next((one for one in conditions if one["type"].endswith("Available")), None)
+    return said is not None and said["status"] == "True" and said["observedGeneration"] == now
+
+
 def runs(found: Body, number: int) -> bool:
     """Whether a member's Deployment runs this image everywhere, and nothing else."""
     status, spec = found.get("status", {}), found["spec"]

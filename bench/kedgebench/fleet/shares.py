@@ -25,6 +25,7 @@ T = TypeVar("T")
 HUB = "hub"
 AGENTS = "agents"
 SERVERS = "servers"
+WORKLOADS = "workloads"
 REST = "rest"
 _role: ContextVar[str] = ContextVar("role", default=REST)
 

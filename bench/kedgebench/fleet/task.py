@@ -15,11 +15,13 @@ from typing import Any
 
 import uvloop
 
-from kedgebench.fleet import placing
+from kedgebench.fleet import placing, rolling, standing
 
 TASKS: dict[str, Callable[..., Any]] = {
     "placing": placing.whole,
     "shares": placing.by_role,
+    "rolling": rolling.measure,
+    "standing": standing.measure,
 }
 
 

@@ -36,12 +36,15 @@ def crds(dialect: str) -> None:
 
 
 @main.command()
-@click.option("--objects", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many ConfigMaps.")
-def demo(objects: int) -> None:
-    """Show a controller at work on the embedded API server; no Kubernetes needed."""
+@click.option("--then-fix", is_flag=True, help="Also show how a fix gets the rollout going again.")
+def demo(then_fix: bool) -> None:
+    """Show a good release, and a bad one that stops at the first cluster; no Kubernetes needed.
+
+    Fails if anything does not go as told.
+    """
     from kedge.cli.demo import run
 
-    run(objects)
+    run(then_fix=then_fix)
 
 
 _FILE = click.option(

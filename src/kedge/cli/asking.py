@@ -4,41 +4,56 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
 import click
+from msgspec import Struct
 
-from kedge.api.fleet import PARENT_PLACEMENT
+from kedge.api.fleet import PARENT_NAMESPACE, PARENT_PLACEMENT
 from kedge.api.meta import ObjectMeta
 from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Placement, Twins
 from kedge.api.work import Work
+from kedge.cli.quiet import quiet
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.connect.https import HttpsTransport
-from kedge.kube.errors import KubeError, NotFound
+from kedge.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
+from kedge.plan.telling.story import Story, tell
+from kedge.plan.telling.things import without_manifests
+from kedge.plan.telling.words import listed
 
 T = TypeVar("T")
+NO_PLACEMENTS = "this cluster knows no placements: is it the hub? `kedge install hub` prints what a hub needs"
+_WORKS_AT_ONCE = 50  # they hold all manifests, of which nothing is needed
 
 
-def ask(kubeconfig: Path | None, context: str | None, question: Callable[[Client], Coroutine[None, None, T]]) -> T:
-    """What the hub answers to a question."""
+class Hub(Struct, frozen=True):
+    """Which hub is meant: a kubeconfig and a context, or whatever is current."""
 
-    async def asked() -> T:
-        async with _client(kubeconfig, context) as client:
-            return await question(client)
+    kubeconfig: Path | None = None
+    context: str | None = None
 
-    try:
-        return asyncio.run(asked())
-    except (KubeError, ConfigError) as error:
-        raise click.ClickException(str(error)) from error
+    def ask(self, question: Callable[[Client], Coroutine[None, None, T]]) -> T:
+        """What it answers to a question."""
+
+        async def asked() -> T:
+            async with _client(self) as client:
+                return await question(client)
+
+        try:
+            with quiet():
+                return asyncio.run(asked())
+        except (KubeError, ConfigError) as error:
+            raise click.ClickException(in_words(error)) from error
 
 
 @asynccontextmanager
-async def _client(kubeconfig: Path | None, context: str | None) -> AsyncIterator[Client]:
-    connection = await asyncio.to_thread(load, [kubeconfig] if kubeconfig else None, context)
+async def _client(hub: Hub) -> AsyncIterator[Client]:
+    connection = await asyncio.to_thread(load, [hub.kubeconfig] if hub.kubeconfig else None, hub.context)
     client = Client(HttpsTransport(connection))
     try:
         yield client
@@ -46,53 +61,118 @@ async def _client(kubeconfig: Path | None, context: str | None) -> AsyncIterator
         await client.close()
 
 
-def twins_of(name: str, namespace: str | None) -> tuple[Twins, str | None, str]:
-    """Which kinds are meant by `crp`, by `shop/web`, or by a name and a namespace."""
-    place, slash, rest = name.partition("/")
-    if slash:
-        return NAMESPACED, place, rest
-    return (NAMESPACED, namespace, name) if namespace else (CLUSTER, None, name)
+def in_words(error: KubeError | ConfigError) -> str:
+    """What went wrong, for who typed the command."""
+    match error:
+        case Unreachable():
+            return f"the hub cannot be reached: {error.answer.removeprefix('no answer: ')}"
+        case Unauthorized():
+            return "the hub does not know who you are (401 Unauthorized): check the user of this context"
+        case Forbidden():
+            return f"the hub does not let you: {error.message}"
+        case ApiError():
+            return f"the hub refused: {error.message or error.answer}"
+        case _:
+            return str(error)
+
+
+class Which(Struct, frozen=True):
+    """Which placement is meant: `web`, `shop/web`, or a name and a namespace."""
+
+    twins: Twins
+    namespace: str | None
+    name: str
+
+    @classmethod
+    def of(cls, name: str, namespace: str | None) -> Which:
+        place, slash, rest = name.partition("/")
+        if not slash:
+            return cls(NAMESPACED, namespace, name) if namespace else cls(CLUSTER, None, name)
+        if not place or not rest or "/" in rest:
+            raise click.UsageError(f"{name!r} names no placement: write NAME, or NAMESPACE/NAME")
+        if namespace not in (None, place):
+            raise click.UsageError(f"{name} is in namespace {place}, and --namespace says {namespace}: leave one out")
+        return cls(NAMESPACED, place, rest)
+
+    @property
+    def kind(self) -> str:
+        return self.twins.placement.resource.kind
+
+    @property
+    def path(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
 class Found:
     """A placement, and how to read what belongs to it."""
 
-    def __init__(self, client: Client, twins: Twins, placement: Placement) -> None:
+    def __init__(self, client: Client, which: Which, placement: Placement) -> None:
         self.client = client
-        self.twins = twins
+        self.which = which
         self.placement = placement
 
     @property
-    def namespace(self) -> str | None:
-        return self.placement.metadata.namespace
+    def path(self) -> str:
+        """What users call it by."""
+        return self.which.path
 
     @property
-    def _labels(self) -> dict[str, str]:
-        return {PARENT_PLACEMENT: self.placement.metadata.name}
+    def labels(self) -> dict[str, str]:
+        """Of what belongs to it, in its own namespace."""
+        return {PARENT_PLACEMENT: self.which.name}
 
-    async def again(self) -> Found:
-        """The same placement as it is now."""
-        return await find(self.client, self.placement.metadata.name, self.namespace)
+    @property
+    def labels_of_works(self) -> str:
+        """Of its Works, which are in the namespaces of members."""
+        place = f"{PARENT_NAMESPACE}={self.which.namespace}" if self.which.namespace else f"!{PARENT_NAMESPACE}"
+        return f"{PARENT_PLACEMENT}={self.which.name},{place}"
+
+    async def story(self) -> Story:
+        """All of it, as it is now."""
+        return tell(self.placement, await self.bindings(), await self.works(), await self.snapshots())
 
     async def bindings(self) -> list[Binding]:
-        page = await self.client.list(self.twins.binding, self.namespace, labels=self._labels)
+        page = await self.client.list(self.which.twins.binding, self.which.namespace, labels=self.labels)
         return sorted(page.items, key=lambda binding: binding.metadata.name)
 
     async def works(self) -> list[Work]:
-        page = await self.client.list(Work, labels=self._labels)
-        return list(page.items)
+        found: list[Work] = []
+        async for page in self.client.pages(Work, labels=self.labels_of_works, page_size=_WORKS_AT_ONCE):
+            found += map(without_manifests, page.items)
+        return found
 
     async def snapshots(self) -> list[ObjectMeta]:
-        kind = metadata_of(self.twins.resource_snapshot.resource)
-        page = await self.client.list(kind, self.namespace, labels=self._labels)
+        kind = metadata_of(self.which.twins.resource_snapshot.resource)
+        page = await self.client.list(kind, self.which.namespace, labels=self.labels)
         return [one.metadata for one in page.items]
 
 
-async def find(client: Client, name: str, namespace: str | None) -> Found:
-    """The placement that is meant, or a sentence that says what there is not."""
-    twins, place, plain = twins_of(name, namespace)
+async def find(client: Client, name: str, namespace: str | None = None) -> Found:
+    """The placement that is meant, or a sentence that says what there is instead."""
+    which = Which.of(name, namespace)
     try:
-        return Found(client, twins, await client.get(twins.placement, plain, place))
+        return Found(client, which, await client.get(which.twins.placement, which.name, which.namespace))
     except NotFound as error:
-        where = f" in namespace {place}" if place else ""
-        raise click.ClickException(f"there is no {twins.placement.resource.kind} {plain}{where}") from error
+        raise click.ClickException(await _what_there_is(client, which)) from error
+
+
+async def _what_there_is(client: Client, which: Which) -> str:
+    try:
+        known = await _names(client, CLUSTER) + await _names(client, NAMESPACED)
+    except NotFound:
+        return NO_PLACEMENTS
+    missing = f"there is no {which.kind} {which.path}"
+    namesakes = [path for path in known if path.rpartition("/")[2] == which.name]
+    close = namesakes or get_close_matches(which.path, known)
+    if close:
+        return f"{missing}: did you mean {listed(close)}?"
+    return f"{missing}: there is {listed(known)}" if known else f"{missing}, nor any other placement"
+
+
+async def _names(client: Client, twins: Twins) -> list[str]:
+    """Those one may see."""
+    with suppress(Forbidden):
+        page = await client.list(metadata_of(twins.placement.resource))
+        metas = [one.metadata for one in page.items]
+        return sorted(f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name for meta in metas)
+    return []

@@ -2,72 +2,76 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from kedge.api.fleet import PAUSED, PINNED
 from kedge.api.rollout import RolloutStrategyType
-from kedge.cli.asking import Found, ask, find
+from kedge.cli.asking import Found, Hub, find
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
 from kedge.plan.telling.history import Revision, revisions
+from kedge.plan.telling.story import tell
+from kedge.plan.telling.words import listed
 
 MANAGER = "kedge-cli"
 
 
-def run_pause(kubeconfig: Path | None, context: str | None, name: str, namespace: str | None) -> None:
+def run_pause(hub: Hub, name: str, namespace: str | None) -> None:
     """Hold it where it is."""
 
-    async def question(client: Client) -> None:
+    async def question(client: Client) -> str:
         found = await _rolling(client, name, namespace)
+        if found.placement.metadata.annotations.get(PAUSED) == "true":
+            return f"{found.path} is paused already"
         await _annotate(found, {PAUSED: "true"})
-        click.echo(f"{name} is paused: nothing moves until `kedge resume {name}`")
+        what = "the next change waits" if tell(found.placement).is_done else "no further cluster moves"
+        return f"{found.path} is paused: {what} until `kedge resume {found.path}`"
 
-    ask(kubeconfig, context, question)
+    click.echo(hub.ask(question))
 
 
-def run_resume(kubeconfig: Path | None, context: str | None, name: str, namespace: str | None) -> None:
+def run_resume(hub: Hub, name: str, namespace: str | None) -> None:
     """Let it go on, to the newest resources."""
 
-    async def question(client: Client) -> None:
+    async def question(client: Client) -> str:
         found = await _rolling(client, name, namespace)
         held = [key for key in (PAUSED, PINNED) if key in found.placement.metadata.annotations]
         if not held:
-            click.echo(f"{name} is neither paused nor rolled back")
-            return
+            return f"{found.path} is neither paused nor rolled back"
         await _annotate(found, dict.fromkeys(held))
-        click.echo(f"{name} goes on")
+        kept = revisions(found.placement, await found.snapshots(), ())
+        newest = [f", to revision {revision.index}" for revision in kept if revision.is_newest]
+        return f"{found.path} goes on{''.join(newest)}"
 
-    ask(kubeconfig, context, question)
+    click.echo(hub.ask(question))
 
 
-def run_rollback(
-    kubeconfig: Path | None, context: str | None, name: str, namespace: str | None, index: int | None
-) -> None:
+def run_rollback(hub: Hub, name: str, namespace: str | None, index: int | None) -> None:
     """Go back to earlier resources, and stay there."""
 
-    async def question(client: Client) -> None:
+    async def question(client: Client) -> str:
         found = await _rolling(client, name, namespace)
         kept = revisions(found.placement, await found.snapshots(), ())
-        wanted = _wanted(kept, index, found.placement.metadata.annotations.get(PINNED))
+        wanted = _wanted(found, kept, index)
         await _annotate(found, {PINNED: str(wanted), PAUSED: None})
-        click.echo(f"{name} rolls back to resources {wanted}; `kedge resume {name}` goes to the newest again")
+        return f"{found.path} goes back to revision {wanted}, and stays there until `kedge resume {found.path}`"
 
-    ask(kubeconfig, context, question)
+    click.echo(hub.ask(question))
 
 
-def _wanted(kept: list[Revision], index: int | None, pinned: str | None) -> int:
-    """The version asked for, or the one before the one that is rolled out now."""
-    known = [revision.index for revision in kept]
+def _wanted(found: Found, kept: list[Revision], index: int | None) -> int:
+    """The revision asked for, or the one before the one that is rolled out now."""
+    known = sorted(revision.index for revision in kept)
     if index is not None:
         if index in known:
             return index
-        raise click.ClickException(f"there are no resources {index}: kept are {', '.join(map(str, known)) or 'none'}")
-    current = int(pinned) if pinned is not None and pinned.isdecimal() else max(known, default=0)
-    earlier = [known_index for known_index in known if known_index < current]
+        there = f"kept are {listed(map(str, known), most=10)}" if known else "none is kept"
+        raise click.ClickException(f"{found.path} has no revision {index}: {there}")
+    pinned = found.placement.metadata.annotations.get(PINNED, "")
+    current = int(pinned) if pinned.isascii() and pinned.isdecimal() else max(known, default=0)
+    earlier = [number for number in known if number < current]
     if not earlier:
-        raise click.ClickException("there are no earlier resources to go back to")
+        raise click.ClickException(f"{found.path} has no revision before {current} to go back to")
     return max(earlier)
 
 
@@ -75,11 +79,13 @@ async def _rolling(client: Client, name: str, namespace: str | None) -> Found:
     found = await find(client, name, namespace)
     strategy = found.placement.spec.strategy
     if strategy is not None and strategy.type is RolloutStrategyType.external:
-        raise click.ClickException(f"{name} has strategy External: staged update runs move it, and hold it")
+        raise click.ClickException(f"{found.path} has strategy External: staged update runs move it, and hold it")
     return found
 
 
 async def _annotate(found: Found, annotations: dict[str, str | None]) -> None:
     meta = found.placement.metadata
     patch = MergePatch({"metadata": {"annotations": annotations}})
-    await found.client.patch(found.twins.placement, meta.name, patch, meta.namespace, uid=meta.uid, manager=MANAGER)
+    await found.client.patch(
+        found.which.twins.placement, meta.name, patch, meta.namespace, uid=meta.uid, manager=MANAGER
+    )

@@ -1,129 +1,218 @@
-"""`kedge demo`: the tutorial's controller at work on the embedded API server, in good times and bad."""
+"""`kedge demo`: a good release moves over three clusters, and a bad one stops at the first.
+
+A hub and four members run in this process, with the roles that run on real clusters. What is told of clusters was seen
+on the clusters; what is told of the placement is what its objects say; and what does not come true ends in an error.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import logging
 import random
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from kedge import __version__
-from kedge.api.core import ConfigMap, Namespace
-from kedge.cli.tutorial import CHECKSUM, Stamper, checksum
-from kedge.embedded.inprocess import InProcessTransport
-from kedge.embedded.server import Server
+from kedge.api.core import Namespace
+from kedge.api.placement import ClusterResourcePlacement
+from kedge.cli.asking import Found, Which
+from kedge.cli.quiet import quiet
+from kedge.cli.showing import can_draw, console, draw, tree
+from kedge.cli.timeline import DEPLOYMENTS, Timeline
+from kedge.fleet import Fleet
 from kedge.kube.client import Client
-from kedge.kube.clock import SystemClock
-from kedge.kube.manager import Manager
+from kedge.kube.clock import Clock, SystemClock
+from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch
+from kedge.plan.telling.state import State
+from kedge.plan.telling.story import Story
+from kedge.plan.telling.words import listed
 
-SHOP = "shop"
-BAR = 30
+MEMBERS: Final = 4
+NAME: Final = "crp"
+SPACE, APP = "test-ns", "web"
+SPEC: Final = {  # example 1 of the page on safe rollouts, to the letter
+    "resourceSelectors": [{"group": "", "kind": "Namespace", "version": "v1", "name": SPACE}],
+    "policy": {
+        "placementType": "PickN",
+        "numberOfClusters": 3,
+        "affinity": {
+            "clusterAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "clusterSelectorTerms": [{"labelSelector": {"matchLabels": {"env": "prod"}}}]
+                }
+            }
+        },
+    },
+    "strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 1}},
+}
+PATIENCE: Final = 60.0
+"""Seconds in which everything has to come true."""
+STANDSTILL: Final = 3.0
+"""Seconds in which what should not happen could."""
 
 
-def run(objects: int) -> None:
-    """Show it, and fail if it does not converge."""
-    with _without_warnings():
-        asyncio.run(Demo(objects).tell())
+class NotAsTold(click.ClickException):
+    """Something did not go as the demo says it does."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"this did not go as it should: {what}")
 
 
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """The trouble is part of the show, and told there."""
-    log = logging.getLogger("kedge")
-    before = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(before)
+def run(*, then_fix: bool) -> None:
+    """Show it, and fail if anything does not go as told."""
+    with quiet(logging.ERROR):  # the trouble is part of the show, and told there
+        asyncio.run(Demo(console(), clock=SystemClock(), rng=random.Random(), then_fix=then_fix).tell())
 
 
 class Demo:
-    """A server, a user of it, and a controller that may lose its connection."""
+    """A fleet, a user of it, and somebody who watches."""
 
-    def __init__(self, objects: int) -> None:
-        self._names = [f"map-{number}" for number in range(1, objects + 1)]
-        server = Server(clock=SystemClock(), rng=random.Random())
-        self._user = Client(InProcessTransport(server, rng=random.Random()))
-        self._line = InProcessTransport(server, rng=random.Random())
+    def __init__(self, out: Console, *, clock: Clock, rng: random.Random, then_fix: bool) -> None:
+        self._out = out
+        self._then_fix = then_fix
+        self._fleet = Fleet(members=MEMBERS, clock=clock, rng=rng)
+        self._hub = Client(self._fleet.hub.transport(), limiter=Limiter(rate=0))
+        self._seen = Timeline(self._say)
+        self._chapters = 0
 
     async def tell(self) -> None:
-        click.echo(f"Kedge {__version__}: a controller on the embedded API server; no Kubernetes needed.\n")
-        await self._user.create(Namespace, {"metadata": {"name": SHOP}})
-        async with Manager(component="stamper") as manager:
-            stamper = Stamper(await manager.connect("embedded", self._line))
-            manager.add_controller(stamper.controller)
-            running = asyncio.create_task(manager.run(signals=False))
-            await self._tell_all(stamper)
-            manager.stop()
-            await running
-        click.echo("\nThe controller is about thirty lines: docs/tutorial.md")
+        self._out.print(f"Kedge {__version__}: a hub and {MEMBERS} clusters in this process; no Kubernetes needed.")
+        try:
+            async with self._fleet:
+                await self._join()
+                async with self._watching():
+                    await self._place()
+                    await self._release_well()
+                    await self._release_badly()
+                    await (self._fix() if self._then_fix else self._hint())
+        finally:
+            await self._hub.close()
 
-    async def _tell_all(self, stamper: Stamper) -> None:
-        some, others = self._names[::4], self._names[1::4]
-        click.echo(f"· {len(self._names)} ConfigMaps are made; the controller stamps each with a checksum of its data")
-        await self._make()
-        await self._show_stamping()
-        click.echo(f"\n· {len(some)} of them change")
-        await self._change(some, "second")
-        await self._show_stamping()
-        click.echo("\n· The controller loses its connection …")
-        self._line.disconnect()
-        await self._change(others, "third")
-        await self._delete(self._names[2::4])
-        await _until(lambda: bool(stamper.maps.problem))
-        click.echo(f"  … and says so: {stamper.maps.problem}")
-        self._line.connect()
-        click.echo(f"\n· It is back: {len(others)} changed and {len(self._names[2::4])} were deleted meanwhile")
-        await self._show_stamping()
-        await _until(lambda: len(stamper.maps) == len(self._names) - len(self._names[2::4]))
-        click.echo(f"\nIts cache and an independent list agree on {len(stamper.maps)} objects; every stamp is true.")
+    # The chapters
 
-    async def _show_stamping(self) -> None:
-        """Watch until every stamp is true: by a list, not by what the controller says."""
-        shown = (-1, 0)
-        while shown[0] != shown[1]:
-            stamped, there = await self._count()
-            if (stamped, there) != shown:
-                _show(f"  {_bar(stamped, there)} {stamped} of {there} stamped", last=stamped == there)
-            shown = (stamped, there)
-            await asyncio.sleep(0.01)
+    async def _join(self) -> None:
+        self._chapter(f"{MEMBERS} clusters join the fleet, each with the label env=prod.")
+        await self._fleet.run_workloads()
+        labels = {member.name: {"env": "prod"} for member in self._fleet.members}
+        await self._fleet.run_roles(labels=labels, progress=lambda name: self._say(f"  {name} has joined"))
 
-    async def _count(self) -> tuple[int, int]:
-        """How many carry a true stamp, of how many."""
-        found = (await self._user.list(ConfigMap, SHOP)).items
-        return sum(item.metadata.annotations.get(CHECKSUM) == checksum(item) for item in found), len(found)
+    async def _place(self) -> None:
+        self._chapter("A Deployment of 3 replicas is to run on 3 of them, and at most 1 may be unavailable at a time.")
+        self._seen.begin()
+        await self._hub.create(Namespace, {"metadata": {"name": SPACE}})
+        await self._hub.create(DEPLOYMENTS, _deployment("app:1"), SPACE)
+        await self._hub.create(ClusterResourcePlacement, {"metadata": {"name": NAME}, "spec": SPEC})
+        await self._expect_everywhere("app:1", revision="0")
+        self._say("Nothing ran there before that could be disturbed, so all three were given it at once.")
 
-    async def _make(self) -> None:
-        for name in self._names:
-            meta = {"name": name, "namespace": SHOP, "labels": {"stamp": "yes"}}
-            await self._user.create(ConfigMap, {"metadata": meta, "data": {"value": "first"}})
+    async def _release_well(self) -> None:
+        self._chapter("A good release, app:2: it moves from cluster to cluster, on proof.")
+        await self._set_image("app:2")
+        await self._expect_everywhere("app:2", revision="1")
+        self._expect_one_at_a_time()
 
-    async def _change(self, names: Iterable[str], value: str) -> None:
-        for name in names:
-            await self._user.patch(ConfigMap, name, MergePatch({"data": {"value": value}}), SHOP)
+    async def _release_badly(self) -> None:
+        self._chapter("A bad release, app:bad: its pods never become ready.")
+        await self._set_image("app:bad")
+        if not await self._seen.until(self._stands_still, PATIENCE):
+            raise NotAsTold(f"the rollout of app:bad does not stand still: {(await self._story()).why}")
+        await asyncio.sleep(STANDSTILL)
+        given, story = self._seen.with_image("app:bad"), await self._story()
+        if len(given) != 1 or story.state is not State.waiting:
+            raise NotAsTold(f"{listed(given)} got app:bad, and the placement is {story.state}")
+        spared = [place.cluster for place in story.places if place.cluster not in given]
+        self._say(f"For {STANDSTILL:g} s nothing else happened: {listed(spared)} still run app:2.")
+        self._show(story)
 
-    async def _delete(self, names: Iterable[str]) -> None:
-        for name in names:
-            await self._user.delete(ConfigMap, name, SHOP)
+    async def _fix(self) -> None:
+        self._chapter("A fix, app:3: the broken cluster gets it at once, the others when it has proved itself.")
+        await self._set_image("app:3")
+        await self._expect_everywhere("app:3", revision="3")
+        self._expect_one_at_a_time()
+        if self._seen.with_image("app:bad") != [next(member for member, image in self._seen.gave if image == "app:3")]:
+            raise NotAsTold("another cluster than the broken one got app:3 first")
+        self._show(await self._story())
+
+    async def _hint(self) -> None:
+        self._out.print("\n`kedge demo --then-fix` goes on from here; `kedge up` keeps such a fleet up for kubectl.")
+
+    # What is expected
+
+    async def _expect_everywhere(self, image: str, revision: str) -> None:
+        async def there() -> bool:
+            story = await self._story()
+            return story.is_done and story.index == revision and self._seen.are_available(image, 3)
+
+        if not await self._seen.until(there, PATIENCE):
+            raise NotAsTold(f"{image} is not available on three clusters: {(await self._story()).why}")
+
+    async def _stands_still(self) -> bool:
+        story = await self._story()
+        return story.state is State.waiting and story.index == "2" and story.updated == 1
+
+    def _expect_one_at_a_time(self) -> None:
+        if self._seen.most_moving > 1:
+            raise NotAsTold(f"{self._seen.most_moving} clusters were unavailable at once, and one may be")
+        self._say("Never were two of them unavailable at once.")
+
+    # Doing and seeing
+
+    async def _set_image(self, image: str) -> None:
+        self._seen.begin()
+        change = {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": image}]}}}}
+        await self._hub.patch(DEPLOYMENTS, APP, MergePatch(change), SPACE)
+
+    async def _story(self) -> Story:
+        placement = await self._hub.get(ClusterResourcePlacement, NAME)
+        return await Found(self._hub, Which.of(NAME, None), placement).story()
+
+    @asynccontextmanager
+    async def _watching(self) -> AsyncIterator[None]:
+        clients = {member.name: Client(member.transport(), limiter=Limiter(rate=0)) for member in self._fleet.members}
+        watching = [self._seen.follow(name, client, APP, SPACE) for name, client in clients.items()]
+        tasks = [asyncio.create_task(one) for one in (*watching, self._follow_placement())]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for client in clients.values():
+                await client.close()
+
+    async def _follow_placement(self) -> None:
+        async with self._hub.watch(ClusterResourcePlacement, initial_events=True, seconds=3600) as events:
+            async for _ in events:
+                self._seen.stir()
+
+    # Telling
+
+    def _chapter(self, what: str) -> None:
+        self._chapters += 1
+        self._out.print(Text(f"\n{self._chapters}. {what}", "bold"))
+
+    def _say(self, what: str) -> None:
+        draw(Text(what), self._out, indent=3)
+
+    def _show(self, story: Story) -> None:
+        """As `kedge status` does; and if it waits, in the placement's own words why."""
+        self._out.print(Text(f"\n   $ kedge status {NAME}", "dim"))
+        draw(tree(story, drawn=can_draw(self._out)), self._out, indent=3)
+        if not story.is_done:
+            self._out.print(Text("\n   The placement says why:", "dim"))
+            self._say(story.why)
 
 
-def _show(line: str, *, last: bool) -> None:
-    """On a terminal a line that moves, elsewhere only how it ends."""
-    moves = sys.stdout.isatty()
-    if moves or last:
-        click.echo(f"\r{line}" if moves else line, nl=last or not moves)
-
-
-def _bar(done: int, whole: int) -> str:
-    filled = BAR * done // max(1, whole)
-    return "█" * filled + "░" * (BAR - filled)
-
-
-async def _until(condition: Callable[[], bool], within: float = 30.0) -> None:
-    async with asyncio.timeout(within):
-        while not condition():  # noqa: ASYNC110  # it looks now and then, as a person would
-            await asyncio.sleep(0.01)
+def _deployment(image: str) -> dict[str, object]:
+    labels = {"app": APP}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": image}]}}
+    return {
+        "metadata": {"name": APP, "labels": labels},
+        "spec": {"replicas": 3, "selector": {"matchLabels": labels}, "template": template},
+    }

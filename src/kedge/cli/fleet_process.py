@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import shlex
 import signal
 import sys
 import time
@@ -23,6 +24,7 @@ from kedge.embedded.certificates import Serving
 from kedge.embedded.door import Door
 from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
+from kedge.plan.telling.words import counted
 
 
 def keep_up(members: int, port: int, file: Path, *, bare: bool, ready: Callable[[], object]) -> None:
@@ -35,7 +37,7 @@ def keep_up(members: int, port: int, file: Path, *, bare: bool, ready: Callable[
 
 async def _keep_up(members: int, port: int, file: Path, bare: bool, ready: Callable[[], object]) -> None:
     started = time.monotonic()
-    click.echo(f"Kedge {__version__}: starting a hub and {members} member{'' if members == 1 else 's'} …")
+    click.echo(f"Kedge {__version__}: starting a hub and {counted(members, 'member')} …")
     told_to_stop = _stop_signal()
     serving = Serving(SystemClock().now())
     token = secrets.token_urlsafe(32)
@@ -44,14 +46,14 @@ async def _keep_up(members: int, port: int, file: Path, bare: bool, ready: Calla
             Fleet(members=members, clock=SystemClock(), rng=Random(), authority=serving.authority.decode())
         )
         servers = await _open_doors(stack, fleet, serving, token, port)
-        await fleet.run_workloads(_Progress(members).says)
+        await fleet.run_workloads(_Progress(members, "up").says)
         if not bare:
-            await fleet.run_roles()
+            await fleet.run_roles(progress=_Progress(members, "joined").says)
         kubeconfig.write(file, servers, authority=serving.authority, token=token)
         ready()
-        _explain(file, servers)
+        _explain(file, servers, bare=bare)
         took = time.monotonic() - started
-        click.echo(f"{READY}a hub and {members} members in {took:.1f} s; Ctrl-C or `kedge down` ends it")
+        click.echo(f"{READY}a hub and {counted(members, 'member')} in {took:.1f} s; Ctrl-C or `kedge down` ends it")
         await told_to_stop.wait()
         click.echo("\nstopping …")
 
@@ -75,26 +77,29 @@ async def _open_doors(stack: AsyncExitStack, fleet: Fleet, serving: Serving, tok
 class _Progress:
     """On a terminal a line that moves; elsewhere nothing until it is done."""
 
-    def __init__(self, members: int) -> None:
+    def __init__(self, members: int, what: str) -> None:
         self._members = members
+        self._what = what
         self._done = 0
 
     def says(self, name: str) -> None:
         self._done += 1
         if sys.stdout.isatty():
             last = self._done == self._members
-            click.echo(f"\r\033[K  {self._done} of {self._members}: {name}", nl=last)
+            click.echo(f"\r\033[K  {self._done} of {self._members} {self._what}: {name}", nl=last)
 
 
-def _explain(file: Path, servers: dict[str, str]) -> None:
+def _explain(file: Path, servers: dict[str, str], *, bare: bool) -> None:
     for name, url in list(servers.items())[:6]:
         click.echo(f"  {name:<12} {url}")
     if len(servers) > 6:
         click.echo(f"  … and {len(servers) - 6} more; kubectl config get-contexts shows all")
-    click.echo(f"\n  export KUBECONFIG={file}")
-    click.echo("  kubectl get memberclusters")
-    click.echo("  kubectl --context cluster-1 create deployment web --image=web:1 --replicas=3")
-    click.echo("  kubectl --context cluster-1 rollout status deployment/web\n")
+    click.echo(f"\n  export KUBECONFIG={shlex.quote(str(file))}")
+    if not bare:
+        click.echo("  kubectl get memberclusters")
+    if len(servers) > 1:
+        click.echo("  kubectl --context cluster-1 get nodes")
+    click.echo()
 
 
 def _stop_signal() -> asyncio.Event:

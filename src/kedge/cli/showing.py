@@ -1,111 +1,113 @@
-"""Showing: stories as trees, tables and sentences."""
+"""Showing: stories as trees, tables and sentences, on a terminal and off one."""
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Final, TextIO
 
+from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from kedge.plan.telling.folding import Folded, fold
 from kedge.plan.telling.history import Revision
-from kedge.plan.telling.story import Place, State, Story, Thing
+from kedge.plan.telling.phrases import of_place, of_thing, summary
+from kedge.plan.telling.state import State
+from kedge.plan.telling.story import Story
+from kedge.plan.telling.words import age
 
-_MARKS = {
-    State.available: ("✔", "green"),
-    State.moving: ("…", "cyan"),
-    State.waiting: ("◌", "yellow"),
-    State.failed: ("✘", "red"),
-    State.unknown: ("?", "magenta"),
-    State.leaving: ("−", "dim"),
-    State.paused: ("‖", "yellow"),
+_WIDE: Final = 4096  # off a terminal nothing is wrapped: whoever reads it there has tools for that
+_NAMED: Final = 10
+_MARKS: Final = {
+    State.available: ("✔", "+", "green"),
+    State.moving: ("…", "~", "cyan"),
+    State.waiting: ("◌", ".", "yellow"),
+    State.failed: ("✘", "!", "red"),
+    State.unknown: ("?", "?", "magenta"),
+    State.leaving: ("−", "-", "dim"),
+    State.paused: ("‖", "=", "yellow"),
 }
 
 
-def tree(story: Story) -> Tree:
-    """A placement, its clusters, and what is on them."""
-    root = Tree(_line(story.state, f"{story.kind} {_name(story)}", _summary(story)))
-    for place in story.places:
-        branch = root.add(_line(place.state, place.cluster, _of_place(place)))
+def console(file: TextIO | None = None) -> Console:
+    """Where to print: in colours and as wide as the terminal is, or plain and unwrapped where there is none."""
+    out = file or sys.stdout
+    if isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors="replace")  # a terminal that cannot show a character still shows the others
+    found = Console(file=out, highlight=False, markup=False, emoji=False)
+    return found if found.is_terminal else Console(file=out, highlight=False, markup=False, emoji=False, width=_WIDE)
+
+
+def can_draw(where: Console) -> bool:
+    """Whether there are more than the letters of a typewriter."""
+    return where.encoding.startswith("utf")
+
+
+def tree(story: Story, *, lines: int | None = None, drawn: bool = True) -> Tree:
+    """A placement, its clusters, and what is on them: no more of it than fits into so many lines."""
+    folded = fold(story, lines)
+    root = Tree(_line(story.state, story.title, summary(story), drawn))
+    for place in folded.places:
+        branch = root.add(_line(place.state, place.cluster, of_place(place), drawn))
         for thing in place.things:
-            branch.add(_line(thing.state, thing.what, thing.why))
+            branch.add(_line(thing.state, thing.what, of_thing(thing), drawn))
     for why in story.unpicked:
-        root.add(_line(State.waiting, "no cluster", why))
+        root.add(_line(State.waiting, "no cluster", why, drawn))
+    for line in _left_out(folded):
+        root.add(Text(line, "dim"))
     return root
 
 
-def _line(state: State, what: str, about: str) -> Text:
-    mark, colour = _MARKS[state]
-    text = Text.assemble((f"{mark} ", colour), (what, "bold"))
+def _left_out(folded: Folded) -> list[str]:
+    return [f"and {number} more: {state}" for state, number in folded.left_out.items()]
+
+
+def _line(state: State, what: str, about: str, drawn: bool) -> Text:
+    mark, typed, colour = _MARKS[state]
+    text = Text.assemble((f"{mark if drawn else typed} ", colour), (what, "bold"))
     return text.append(f"  {about}") if about else text
-
-
-def _name(story: Story) -> str:
-    return f"{story.namespace}/{story.name}" if story.namespace else story.name
-
-
-def _summary(story: Story) -> str:
-    index = f"resources {story.index}, " if story.index else ""
-    counted = f"{index}{story.available} of {story.wanted} clusters available"
-    return counted if story.is_done or not story.why else f"{counted}: {story.why}"
-
-
-def _of_place(place: Place) -> str:
-    index = f"resources {place.index}, " if place.index else ""
-    told = f"{index}{place.state}"
-    return told if place.state is State.available or not place.why else f"{told}: {place.why}"
 
 
 def placements_table(stories: Iterable[Story]) -> Table:
     """One line a placement."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("NAMESPACE", "NAME", "RESOURCES", "AVAILABLE", "STATE", "WHY"):
-        table.add_column(column, overflow="fold")
+    table = _table("NAME", "REVISION", "DONE", "STATE", "WHY")
     for story in stories:
-        colour = _MARKS[story.state][1]
-        row = (story.namespace or "", story.name, story.index, f"{story.available}/{story.wanted}")
-        table.add_row(*row, Text(story.state, colour), "" if story.is_done else story.why)
+        state = Text(story.state, _MARKS[story.state][2])
+        table.add_row(
+            story.path, story.index, f"{story.done}/{story.wanted}", state, "" if story.is_done else story.why
+        )
     return table
-
-
-def explained(story: Story, cluster: str | None = None) -> list[str]:
-    """Why things are where they are, a sentence each."""
-    places = [place for place in story.places if cluster in (None, place.cluster)]
-    lines = [] if cluster else [f"{story.kind} {_name(story)}: {_summary(story)}"]
-    if story.pinned and not cluster:
-        lines.append(f"It is rolled back to resources {story.pinned}; `kedge resume` goes to the newest.")
-    for place in places:
-        lines.append(f"{place.cluster}: {_of_place(place)}")
-        lines += [f"  {thing.what}: {_of_thing(thing)}" for thing in place.things if _is_worth_saying(thing, cluster)]
-    return lines if cluster else [*lines, *(f"not picked: {why}" for why in story.unpicked)]
-
-
-def _of_thing(thing: Thing) -> str:
-    return f"{thing.state}: {thing.why}" if thing.why else str(thing.state)
-
-
-def _is_worth_saying(thing: Thing, cluster: str | None) -> bool:
-    return cluster is not None or thing.state is not State.available
 
 
 def history_table(known: Sequence[Revision], now: datetime) -> Table:
-    """One line a version."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("RESOURCES", "AGE", "DIGEST", "", "CLUSTERS"):
-        table.add_column(column, overflow="fold")
+    """One line a revision."""
+    table = _table("REVISION", "AGE", "DIGEST", "IS", "CLUSTERS")
     for revision in known:
         marks = [word for word, said in (("newest", revision.is_newest), ("pinned", revision.is_pinned)) if said]
-        age = _age(now, revision.made)
-        table.add_row(str(revision.index), age, revision.digest, " ".join(marks), " ".join(revision.clusters))
+        made = age(now - revision.made) if revision.made is not None else ""
+        more = [f"and {len(revision.clusters) - _NAMED} more"] if len(revision.clusters) > _NAMED else []
+        clusters = ", ".join([*revision.clusters[:_NAMED], *more])
+        table.add_row(str(revision.index), made, revision.digest, " ".join(marks), clusters)
     return table
 
 
-def _age(now: datetime, then: datetime | None) -> str:
-    if then is None:
-        return ""
-    seconds = max(0, int((now - then).total_seconds()))
-    for size, letter in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= 2 * size:
-            return f"{seconds // size}{letter}"
-    return f"{seconds}s"
+def draw(what: RenderableType, out: Console | None = None, *, indent: int = 0) -> None:
+    """Print it; off a terminal without the blanks that fill a column up."""
+    out = out or console()
+    with out.capture() as drawn:
+        out.print(Padding(what, (0, 0, 0, indent), expand=False))
+    lines = drawn.get().splitlines()
+    out.file.write("".join(f"{line if out.is_terminal else line.rstrip()}\n" for line in lines))
+    out.file.flush()
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold", no_wrap=column not in ("WHY", "CLUSTERS"))
+    return table

@@ -7,10 +7,14 @@ when it runs, so that `--help` is quick.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from kedge.cli.asking import Hub
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,8 +22,16 @@ NOT_DONE = 3
 """Exit code: the placement is there, and not (yet) available."""
 
 
-def asking(command: F) -> F:
-    """The options that say which hub is meant."""
+def asking(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which hub is meant; the command is given that hub."""
+
+    @wraps(command)
+    def with_hub(*, kubeconfig: Path | None, context: str | None, **told: Any) -> Any:
+        from kedge.cli.asking import Hub
+
+        return command(hub=Hub(kubeconfig, context), **told)
+
+    asked: Callable[..., Any] = with_hub
     for option in (
         click.option("--context", help="The context of the hub.  [default: the current one]"),
         click.option(
@@ -28,8 +40,8 @@ def asking(command: F) -> F:
             help="The file to read.  [default: $KUBECONFIG, then ~/.kube/config]",
         ),
     ):
-        command = option(command)
-    return command
+        asked = option(asked)
+    return asked
 
 
 def of_placement(command: F) -> F:
@@ -48,17 +60,18 @@ def output(*forms: str) -> Callable[[F], F]:
 @click.option("-n", "--namespace", help="Only the ResourcePlacements of this namespace.")
 @output("table", "json", "yaml")
 @asking
-def get(names: tuple[str, ...], namespace: str | None, form: str, kubeconfig: Path | None, context: str | None) -> None:
+def get(names: tuple[str, ...], namespace: str | None, form: str, hub: Hub) -> None:
     """List placements: what they roll out, and how far they have got."""
     from kedge.cli.answering import run_get
 
-    run_get(kubeconfig, context, names, namespace, form)
+    run_get(hub, names, namespace, form)
 
 
 @click.command()
 @of_placement
 @click.option("-w", "--watch", is_flag=True, help="Follow it until it is available.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Seconds to follow it at most.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Leave nothing out, however long the tree.")
 @output("tree", "json", "yaml")
 @asking
 def status(
@@ -66,9 +79,9 @@ def status(
     namespace: str | None,
     watch: bool,
     timeout: float | None,
+    everything: bool,
     form: str,
-    kubeconfig: Path | None,
-    context: str | None,
+    hub: Hub,
 ) -> None:
     """Show a placement, its clusters, and what was placed on them.
 
@@ -76,7 +89,7 @@ def status(
     """
     from kedge.cli.answering import run_status
 
-    if not run_status(kubeconfig, context, placement, namespace, watch=watch, timeout=timeout, form=form):
+    if not run_status(hub, placement, namespace, watch=watch, timeout=timeout, everything=everything, form=form):
         raise SystemExit(NOT_DONE)
 
 
@@ -85,57 +98,55 @@ def status(
 @click.argument("cluster", required=False)
 @output("text", "json", "yaml")
 @asking
-def explain(
-    placement: str, cluster: str | None, namespace: str | None, form: str, kubeconfig: Path | None, context: str | None
-) -> None:
+def explain(placement: str, cluster: str | None, namespace: str | None, form: str, hub: Hub) -> None:
     """Say in words why a placement is where it is; with CLUSTER, there alone."""
     from kedge.cli.answering import run_explain
 
-    run_explain(kubeconfig, context, placement, namespace, cluster, form)
+    run_explain(hub, placement, namespace, cluster, form)
 
 
 @click.command()
 @of_placement
 @output("table", "json", "yaml")
 @asking
-def history(placement: str, namespace: str | None, form: str, kubeconfig: Path | None, context: str | None) -> None:
-    """List the versions of a placement's resources, and which clusters have which."""
+def history(placement: str, namespace: str | None, form: str, hub: Hub) -> None:
+    """List the revisions of a placement's resources, and which clusters have which."""
     from kedge.cli.answering import run_history
 
-    run_history(kubeconfig, context, placement, namespace, form)
+    run_history(hub, placement, namespace, form)
 
 
 @click.command()
 @of_placement
 @asking
-def pause(placement: str, namespace: str | None, kubeconfig: Path | None, context: str | None) -> None:
+def pause(placement: str, namespace: str | None, hub: Hub) -> None:
     """Hold a rolling placement where it is."""
     from kedge.cli.changing import run_pause
 
-    run_pause(kubeconfig, context, placement, namespace)
+    run_pause(hub, placement, namespace)
 
 
 @click.command()
 @of_placement
 @asking
-def resume(placement: str, namespace: str | None, kubeconfig: Path | None, context: str | None) -> None:
+def resume(placement: str, namespace: str | None, hub: Hub) -> None:
     """Let a paused or rolled-back placement go on, to the newest resources."""
     from kedge.cli.changing import run_resume
 
-    run_resume(kubeconfig, context, placement, namespace)
+    run_resume(hub, placement, namespace)
 
 
 @click.command()
 @of_placement
-@click.option("--to", "index", type=click.IntRange(min=0), help="The version to go back to.  [default: the one before]")
+@click.option(
+    "--to", "index", type=click.IntRange(min=0), help="The revision to go back to.  [default: the one before]"
+)
 @asking
-def rollback(
-    placement: str, namespace: str | None, index: int | None, kubeconfig: Path | None, context: str | None
-) -> None:
+def rollback(placement: str, namespace: str | None, index: int | None, hub: Hub) -> None:
     """Roll a placement back to earlier resources, under the same budget; `kedge resume` goes to the newest again."""
     from kedge.cli.changing import run_rollback
 
-    run_rollback(kubeconfig, context, placement, namespace, index)
+    run_rollback(hub, placement, namespace, index)
 
 
 @click.command()

@@ -38,10 +38,9 @@ def table(counts: Mapping[tuple[str, ...], int]) -> str:
     faults = sorted({fault for _, fault in hits})
     rows = sorted({row for row, _ in hits})
     widest = max(map(len, rows), default=0)
-    lines = [" " * widest + "".join(f" {fault:>13}" for fault in faults)]
-    for row in rows:
-        lines.append(f"{row:<{widest}}" + "".join(f" {hits[row, fault] or '·':>13}" for fault in faults))
-    return "\n".join(lines)
+    head = " " * widest + "".join(f" {fault:>13}" for fault in faults)
+    lines = [f"{row:<{widest}}" + "".join(f" {hits[row, fault] or '·':>13}" for fault in faults) for row in rows]
+    return "\n".join([head, *lines])
 
 
 def _writes(counts: Mapping[tuple[str, ...], int]) -> Counter[tuple[str, str]]:

@@ -36,8 +36,8 @@ from kedge.simulate.faults import NONE, Faults
 from kedge.simulate.link import Link
 from kedge.simulate.loop import Loop
 from kedge.simulate.process import Main, Process
-from kedge.simulate.tasks import Task
 from kedge.simulate.tally import what_of
+from kedge.simulate.tasks import Task
 from kedge.simulate.trace import Trace
 
 Always: TypeAlias = Callable[[str, Kind, Change], str]

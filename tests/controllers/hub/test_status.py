@@ -184,7 +184,7 @@ def test_a_cluster_that_waits_says_what_for() -> None:
         await scene.placed.tell(one, *BROKEN)
         await scene.placed.start(other, FALSE, NOT_STARTED, "b waits: a is not available")
         found = await scene.until(ROLLOUT_STARTED, NOT_STARTED)
-        assert found.message == "1 of 2 clusters wait: b waits: a is not available"
+        assert found.message == "1 of 2 clusters waits: b: a is not available"
         status = (await scene.placed.placement()).status
         assert status.observed_resource_index == "1"
         assert [one.observed_resource_index for one in status.placement_statuses] == ["1", "1"]

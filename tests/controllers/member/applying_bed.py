@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
+import msgspec
+
 from kedge.api.crd import crd
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import member_namespace
@@ -50,11 +52,21 @@ class Counting(InProcessTransport):
         self.paths: set[str] = set()
         self.on_write: Callable[[], None] = lambda: None
         self.broken = False
+        self.forbidden = ""  # a method
 
     async def send(self, request: Request, *, timeout: float) -> Response:
         if self.broken:
             raise ConnectionFailed("broken", sent=False)
         self.paths.add(request.path)
+        if request.method == self.forbidden:
+            refusal = {
+                "kind": "Status",
+                "status": "Failure",
+                "code": 403,
+                "reason": "Forbidden",
+                "message": "not allowed",
+            }
+            return Response(403, msgspec.json.encode(refusal))
         answer = await super().send(request, timeout=timeout)
         if request.method != "GET" and ("dryRun", "All") not in request.query:
             self.writes.append(f"{request.method} {request.path}")

@@ -226,6 +226,38 @@ def test_a_left_over_that_is_somebody_elses_by_now_stays() -> None:
     run(whole())
 
 
+def test_nothing_counts_as_left_over_while_a_manifest_could_mean_it() -> None:
+    async def scene(here: Bed) -> None:
+        nameless = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}}
+        await here.place(namespace(), config())
+        await here.rest()
+        await here.place(namespace(), nameless)
+        await here.rest()
+        assert await here.get(MAPS, "settings") is not None
+        await here.place(namespace())
+        await here.rest()
+        assert await here.get(MAPS, "settings") is None
+
+    play(scene)
+
+
+def test_a_left_over_that_cannot_be_removed_is_told_and_tried_again() -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), config())
+        await here.rest()
+        here.to_member.forbidden = "DELETE"
+        await here.place(namespace())
+        await here.rest(30)
+        assert await here.conditions() == APPLIED
+        assert "ConfigMap shop/settings: not allowed" in (await here.work()).status.conditions[0].message
+        here.to_member.forbidden = ""
+        await here.rest(6)
+        assert await here.get(MAPS, "settings") is None
+        assert "not allowed" not in (await here.work()).status.conditions[0].message
+
+    play(scene)
+
+
 BAD = [
     (
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}},

@@ -108,7 +108,7 @@ NOT_AVAILABLE = {
     ),
     "a Deployment with one too many": (
         deployment(replicas=4, availableReplicas=4),
-        "Deployment shop/web has 4 of 3 available replicas",
+        "Deployment shop/web has 1 replica too many",
     ),
     "a Deployment of one with a bad image": (
         deployment({"replicas": 1}, replicas=2, updatedReplicas=1, availableReplicas=1, unavailableReplicas=1),

@@ -106,15 +106,18 @@ def test_the_whole_names_the_clusters_that_wait_and_why() -> None:
     old = binding(waits, *WELL[1:], cluster="b", resource_snapshot_name="crp-old-snapshot")
     status = report(seen(binding(*WELL), old), LATER)
     assert last(status, 1) == (ROLLOUT_STARTED, FALSE, NOT_STARTED)
-    assert found(status, ROLLOUT_STARTED).message == f"1 of 2 clusters wait: {waits.message}"
+    assert (
+        found(status, ROLLOUT_STARTED).message
+        == "1 of 2 clusters waits: b: 1 of 1 may be unavailable, and a is not available"
+    )
     assert find_condition(status.conditions, f"{P}{AVAILABLE}") is None
 
 
 def test_more_than_a_few_clusters_are_counted() -> None:
-    bad = said(AVAILABLE, FALSE, message="broken")
-    bindings = [binding(*WELL[:-1], bad, cluster=f"c{number}") for number in range(10)]
+    said_there = [said(AVAILABLE, FALSE, message=f"broken {number}") for number in range(10)]
+    bindings = [binding(*WELL[:-1], bad, cluster=f"c{number}") for number, bad in enumerate(said_there)]
     message = found(report(seen(*bindings), LATER), AVAILABLE).message
-    assert message.startswith("10 of 10 clusters have objects that are not available: c0: broken; c1: broken;")
+    assert message.startswith("10 of 10 clusters have objects that are not available: c0: broken 0; c1: broken 1;")
     assert message.endswith("and 7 more")
 
 
@@ -202,7 +205,7 @@ def test_clusters_that_are_still_to_be_removed_are_named() -> None:
     leaving = binding(waits, cluster="b", state="Unscheduled")
     status = report(seen(binding(*WELL), leaving, policies=[policy("a")]), LATER)
     assert found(status, ROLLOUT_STARTED).message == (
-        "1 of 1 clusters have started. Still to be removed: b waits to be removed: a is not available"
+        "1 of 1 cluster has started. Still to be removed: b waits to be removed: a is not available"
     )
     gone = replace(leaving, metadata=replace(leaving.metadata, deletion_timestamp=NOON))
     status = report(seen(binding(*WELL), gone, policies=[policy("a")]), LATER)
@@ -300,3 +303,16 @@ def test_statuses_that_cannot_all_be_shown_on_one_original_are_refused_in_a_sent
     assert "OriginalResource" not in found(one, SCHEDULED).message
     two = report(seen(binding(*WELL), binding(*WELL, cluster="b"), placement=asking), LATER)
     assert "which can show the status of one cluster, and 2 are picked" in found(two, SCHEDULED).message
+
+
+def test_clusters_that_wait_for_the_same_are_named_together() -> None:
+    def waits(cluster: str, why: str) -> Any:
+        told = said(ROLLOUT_STARTED, FALSE, NOT_STARTED, f"{cluster} waits: {why}")
+        return binding(told, *WELL[1:], cluster=cluster, resource_snapshot_name="crp-old-snapshot")
+
+    names = [f"w{number}" for number in range(1, 6)]
+    others = [waits(name, "a is not available") for name in names] + [waits("x", "its turn")]
+    status = report(seen(*others, policies=[policy(*names, "x")]), LATER)
+    assert found(status, ROLLOUT_STARTED).message == (
+        "6 of 6 clusters wait: w1, w2, w3 and 2 more: a is not available; x: its turn"
+    )

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from kedge.api.binding import ClusterResourceBinding
+from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.wire import read_plain
 from kedge.api.work import Work
-from kedge.plan.telling.story import State, Story, tell
+from kedge.plan.telling.state import State
+from kedge.plan.telling.story import Story, tell
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 STEPS = ("Scheduled", "RolloutStarted", "Overridden", "WorkSynchronized", "Applied", "Available")
@@ -41,15 +43,29 @@ def placement(
     return read_plain(plain, ClusterResourcePlacement)
 
 
-def binding(cluster: str, state: str = "Bound", **meta: Any) -> ClusterResourceBinding:
+def binding(cluster: str, state: str = "Bound", index: int = 1, **meta: Any) -> ClusterResourceBinding:
     spec = {
         "state": state,
-        "resourceSnapshotName": "crp-1-snapshot",
+        "resourceSnapshotName": f"crp-{index}-snapshot",
         "schedulingPolicySnapshotName": "crp-0",
         "targetCluster": cluster,
         "clusterDecision": {"clusterName": cluster, "selected": True, "reason": "picked"},
     }
-    return read_plain({"metadata": {"name": f"crp-{cluster}", **meta}, "spec": spec}, ClusterResourceBinding)
+    plain = {"metadata": {"name": f"crp-{cluster}", "generation": 1, **meta}, "spec": spec}
+    return read_plain({**plain, "status": {"conditions": passed(*STEPS[1:])}}, ClusterResourceBinding)
+
+
+def snapshot(index: int, *, latest: bool = False) -> ObjectMeta:
+    labels = {
+        "kubernetes-fleet.io/resource-index": str(index),
+        "kubernetes-fleet.io/is-latest-snapshot": str(latest).lower(),
+    }
+    plain = {
+        "name": f"crp-{index}-snapshot",
+        "labels": labels,
+        "annotations": {"kubernetes-fleet.io/resource-hash": "x"},
+    }
+    return read_plain(plain, ObjectMeta)
 
 
 def on(cluster: str, *conditions: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -89,14 +105,17 @@ def states(story: Story) -> dict[str, State]:
 
 def test_when_every_condition_holds_it_is_available_everywhere() -> None:
     story = tell(ALL_WELL)
-    assert (story.state, story.available, story.wanted, story.is_done) == (State.available, 2, 2, True)
+    assert (story.state, story.done, story.wanted, story.is_done) == (State.available, 2, 2, True)
 
 
 def test_a_rollout_that_stands_still_says_what_it_waits_for() -> None:
     story = tell(STUCK)
     assert (story.state, story.why) == (State.waiting, WHY)
     assert states(story) == {"cluster-1": State.moving, "cluster-2": State.waiting}
-    assert [place.why for place in story.places] == ["Deployment test-ns/web has 0 of 3 replicas", WHY]
+    assert [place.why for place in story.places] == [
+        "Deployment test-ns/web has 0 of 3 replicas",
+        "1 of 1 may be unavailable, and cluster-1 is not available",
+    ]
 
 
 def test_a_placement_nobody_has_looked_at_says_so() -> None:
@@ -134,7 +153,7 @@ def test_a_cluster_is_where_its_first_broken_step_puts_it(bad: dict[str, Any], s
 def test_a_cluster_that_is_no_longer_picked_is_leaving_and_keeps_the_rollout_from_being_done() -> None:
     story = tell(ALL_WELL, [binding("cluster-1"), binding("cluster-3", "Unscheduled")])
     assert states(story)["cluster-3"] is State.leaving
-    assert (story.is_done, story.why) == (False, "1 clusters are still being cleared")
+    assert (story.is_done, story.why) == (False, "1 cluster still has to be cleared")
 
 
 def test_clusters_that_could_not_be_found_are_wanted_and_explained() -> None:
@@ -182,3 +201,39 @@ def test_what_was_placed_is_told_object_by_object() -> None:
         ("Queue jobs", State.available, "cannot be tracked"),
         ("Job seed", State.failed, "quota exceeded"),
     ]
+
+
+def test_a_cluster_that_waits_has_what_its_binding_says_and_may_well_be_up() -> None:
+    story = tell(STUCK, [binding("cluster-2", index=0)], (), [snapshot(0), snapshot(1, latest=True)])
+    waits = story.places[1]
+    assert (waits.state, waits.index, waits.is_up) == (State.waiting, "0", True)
+    assert (story.updated, story.up, story.done, story.wanted) == (1, 1, 0, 2)
+
+
+def test_what_a_cluster_has_of_an_earlier_revision_is_not_known_from_the_placement_alone() -> None:
+    assert tell(STUCK).places[1].index == ""
+
+
+def test_a_revision_the_status_does_not_speak_of_yet_is_not_done() -> None:
+    story = tell(ALL_WELL, (), (), [snapshot(1), snapshot(2, latest=True)])
+    assert (story.state, story.why) == (State.moving, "revision 2 is next, and the hub has not caught up yet")
+    pinned = placement(passed(*STEPS, prefix=PREFIX), [], annotations={"kedge.dev/pinned-resource-index": "0"})
+    assert not tell(pinned, (), (), [snapshot(0), snapshot(1, latest=True)]).is_done
+    kept = placement(passed(*STEPS, prefix=PREFIX), [], annotations={"kedge.dev/pinned-resource-index": "1"})
+    assert tell(kept, (), (), [snapshot(1), snapshot(2, latest=True)]).is_done
+
+
+@pytest.mark.parametrize(
+    ("left", "why"), [(1, "1 cluster still has resources"), (2, "2 clusters still have resources")]
+)
+def test_a_placement_that_is_being_deleted_says_what_is_left(left: int, why: str) -> None:
+    going = {"deletionTimestamp": "2030-01-01T00:00:00Z"}
+    gone = placement(passed(*STEPS, prefix=PREFIX), [], **going)
+    story = tell(gone, [binding(f"cluster-{number}", **going) for number in range(left)])
+    assert (story.state, story.why) == (State.leaving, f"it is being deleted: {why}")
+
+
+def test_clusters_are_in_the_order_people_count_in() -> None:
+    names = ["cluster-10", "cluster-9", "cluster-1"]
+    told = tell(placement([], [on(name, *passed(*STEPS)) for name in names]))
+    assert [place.cluster for place in told.places] == ["cluster-1", "cluster-9", "cluster-10"]

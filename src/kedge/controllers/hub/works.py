@@ -51,6 +51,7 @@ from kedge.plan.working.parts import Resources
 from kedge.plan.working.wanted import Changes, abandons, compare, is_leaving, report_back, wanted_works
 
 MANAGER: Final = "kedge-works"
+_NO_OVERRIDES: Final = "The binding names overrides, which cannot be applied yet: remove them from its spec"
 TRY_AGAIN: Final = 30.0  # seconds until what a server refused is tried again: what it takes to be let in is not seen
 
 
@@ -96,7 +97,9 @@ class Works:
         placement = self._placement(binding)
         if placement is None:
             return Outcome.done  # nothing is known of what stays behind; the binding will go, or the placement come
-        resources = await self._resources(binding)
+        if _names_overrides(binding):
+            return await self._tell(binding, folding.not_overridden(_NO_OVERRIDES))
+        resources = await self._contents.read(binding.spec.resource_snapshot_name, binding.metadata.namespace)
         if isinstance(resources, Missing):
             return await self._do_without(binding, resources)
         binding = await self._held(binding)
@@ -110,11 +113,6 @@ class Works:
             await self._tell(binding, folding.not_synchronized(done.problem))
             return Outcome.again(after=TRY_AGAIN)
         return await self._tell(binding, folding.folded(done, _up_to_date(done, resources.name)))
-
-    async def _resources(self, binding: Binding) -> Resources | Missing:
-        if binding.spec.resource_override_snapshots or binding.spec.cluster_resource_override_snapshots:
-            return Missing("The binding names overrides, which cannot be applied yet: remove them from its spec")
-        return await self._contents.read(binding.spec.resource_snapshot_name, binding.metadata.namespace)
 
     async def _do_without(self, binding: Binding, missing: Missing) -> Outcome:
         """Without its snapshot a binding goes on if its Works are made of it already (kubefleet.md §16)."""
@@ -269,6 +267,10 @@ class Works:
             manager=MANAGER,
             subresource="status",
         )
+
+
+def _names_overrides(binding: Binding) -> bool:
+    return bool(binding.spec.resource_override_snapshots or binding.spec.cluster_resource_override_snapshots)
 
 
 def _is_spoken_of(binding: Binding) -> bool:

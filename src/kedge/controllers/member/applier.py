@@ -22,7 +22,6 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from kedge.api import reasons
-from kedge.api.condition import FALSE, find_condition
 from kedge.api.fleet import ON_DELETE, WORK_CLEANUP, member_namespace
 from kedge.api.meta import ObjectMeta
 from kedge.api.rollout import PropagationPolicy
@@ -46,15 +45,13 @@ from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Signal, Source, Watch
 from kedge.kube.writes import recording
-from kedge.plan.applying.manifests import Identity, Misread, Placed, identity_of, understand
+from kedge.plan.applying.definitions import wait_for_definitions
+from kedge.plan.applying.manifests import Misread, understand
 from kedge.plan.applying.owning import Refusal, unsupported
-from kedge.plan.applying.reporting import Result, wait_before_retry, work_status
+from kedge.plan.applying.reporting import Result, refused_in, wait_before_retry, work_status
 
 UNBLOCK_AFTER: Final = 300.0
 """Seconds an AppliedWork may take to go before its objects no longer hold it."""
-SERVED_WITHIN: Final = 10.0
-"""Seconds in which a definition that came with a Work should be served: until then its objects are on their way."""
-_LOOK_AGAIN: Final = 0.2
 _SHOWN_WITHIN: Final = 2.0
 _REMOVE_AGAIN: Final = 5.0
 
@@ -154,10 +151,11 @@ class Applier:
         book, began = Book(self._applied, applied), asyncio.get_running_loop().time()
         left_over = await self._remove_left_over(memory, book)
         attempt = Attempt(work, memory, self._member, self._following, self._repairs)
-        results = await attempt.results(book.add, book.entries.keys(), _refused_before(work.status), self._clock.now())
+        results = await attempt.results(book.add, book.entries.keys(), refused_in(work.status), self._clock.now())
         await book.close(results, left_over)
         self._metrics.passed(results, asyncio.get_running_loop().time() - began)
-        if wait := _until_served(memory, results):
+        age = asyncio.get_running_loop().time() - memory.begun
+        if wait := wait_for_definitions(memory.read, results, age):
             return Outcome.again(after=wait)
         return await self._report(work, results, left_over.values())
 
@@ -176,18 +174,18 @@ class Applier:
         self._follow_what_is_needed()
 
     async def _remove_left_over(self, memory: Memory, book: Book) -> dict[AppliedResource, str]:
-        """Remove what the Work no longer asks for; gives what could not be, and why."""
-        if any(_could_be_anything(one) for one in memory.read) or unsupported(memory.strategy):
-            return {}
+        """Remove what the Work no longer asks for; gives what is still there, and why if somebody refused."""
         wanted = {one.identity for one in memory.read}
         left_over = [entry for identity, entry in book.entries.items() if identity not in wanted]
+        if unsupported(memory.strategy) or any(isinstance(one, Misread) and one.means_any for one in memory.read):
+            return dict.fromkeys(left_over, "")
         releaser = Releaser(self._member, memory.owner)
         problems = await together(releaser.remove(one) for one in left_over)
         return {one: problem for one, problem in zip(left_over, problems, strict=True) if problem}
 
     async def _report(self, work: Work, results: Sequence[Result], left_over: Iterable[str] = ()) -> Outcome:
         now, meta = self._clock.now(), work.metadata
-        behind = "; ".join(left_over)
+        behind = "; ".join(filter(None, left_over))
         status = work_status(results, work.status, meta.generation, now, left_behind=behind)
         if status != work.status:
             await self._hub.patch(
@@ -302,38 +300,3 @@ def _not_to_be_used(work: Work, applied: AppliedWork) -> Refusal | None:
         message = f"AppliedWork {meta.name} is being deleted on the member with all it owns: it starts anew after that"
         return Refusal(reasons.MANIFEST_APPLY_FAILED, message)
     return None
-
-
-def _could_be_anything(one: Placed | Misread) -> bool:
-    """Whether it cannot be told which object is meant: it may be any of those that seem to be left over."""
-    return isinstance(one, Misread) and not (one.identifier.kind and one.identifier.name)
-
-
-def _refused_before(status: WorkStatus) -> set[Identity]:
-    return {
-        identity_of(one.identifier)
-        for one in status.manifest_conditions
-        if (applied := find_condition(one.conditions, reasons.APPLIED)) is not None and applied.status == FALSE
-    }
-
-
-def _until_served(memory: Memory, results: Sequence[Result]) -> float | None:
-    """Seconds to wait for definitions that came with this Work; None if there is nothing to wait for.
-
-    Until then nothing is said: an object that waits for its definition has not failed.
-    """
-    unknown = {(one.identifier.group, one.identifier.kind) for one in memory.unknown}
-    defining = {one.identifier.ordinal for one in memory.placed if _defines(one) in unknown}
-    left = memory.begun + SERVED_WITHIN - asyncio.get_running_loop().time()
-    waiting = [one.verdict for one in results if one.identifier.ordinal in defining and one.verdict is not None]
-    if not waiting or left <= 0:
-        return None
-    return min(left, _LOOK_AGAIN) if all(verdict.available for verdict in waiting) else left
-
-
-def _defines(one: Placed) -> tuple[str, str] | None:
-    """The group and kind that a definition defines."""
-    if one.resource.plural != "customresourcedefinitions":
-        return None
-    spec = one.manifest.get("spec") or {}
-    return spec.get("group", ""), (spec.get("names") or {}).get("kind", "")

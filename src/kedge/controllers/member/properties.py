@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import ClassVar, Final
 
 from msgspec import Struct, field
@@ -135,6 +136,7 @@ def amounts(written: Mapping[str, int | str]) -> Amounts:
     return Amounts(int(cpu.amount * _NANO), math.ceil(memory.amount), units)
 
 
+@lru_cache(4096)  # pods that are alike ask for the same
 def _read(text: int | str) -> Quantity:
     try:
         return Quantity.parse(text)

@@ -49,7 +49,9 @@ class Emptying:
         self._errands.stop()
 
     def _follow(self, kind: Kind, change: Change) -> None:
-        if kind.resource == NAMESPACES and change.type != DELETED:
+        if kind.resource == NAMESPACES and change.type == DELETED:
+            self._ending.discard(change.version.name)  # another may come under its name, and go as well
+        elif kind.resource == NAMESPACES:
             self._notice(change.version.decode())
         elif change.type == DELETED and change.version.namespace in self._ending:
             self._errands.add(change.version.namespace)
@@ -62,10 +64,9 @@ class Emptying:
 
     def _empty(self, name: str) -> None:
         found = self._server.store.all(_KIND).get(name)
-        if found is None:
-            self._ending.discard(name)
+        namespace = found.decode() if found is not None else None
+        if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
             return
-        namespace = found.decode()
         for kind in self._kinds():
             self._send("DELETE", kind.resource.path(name), {"propagationPolicy": "Background"})
         left = self._left(name)

@@ -15,10 +15,10 @@ from kedge.embedded.workloads.endpoint_plan import CHANGED, SERVICE_NAME, Slice
 from kedge.embedded.workloads.kinds import Node, Pod
 from kedge.embedded.workloads.owned import NAMESPACE, OWNER, reference_to
 from kedge.embedded.workloads.service_kinds import Endpoints, EndpointSlice, Service
-from kedge.embedded.workloads.view import MANAGER, View, difference
+from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
+from kedge.kube.patches import MergePatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change

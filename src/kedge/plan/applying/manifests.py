@@ -70,6 +70,11 @@ class Misread(Struct, frozen=True):
     def identity(self) -> Identity:
         return identity_of(self.identifier)
 
+    @property
+    def means_any(self) -> bool:
+        """Whether it cannot be told which object is meant: it may be any of those that seem to be left over."""
+        return not (self.identifier.kind and self.identifier.name)
+
 
 def identity_of(identifier: WorkResourceIdentifier) -> Identity:
     """Which object an identifier means."""

@@ -173,6 +173,15 @@ def _cut(message: str) -> str:
     return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
 
 
+def refused_in(status: WorkStatus) -> set[Identity]:
+    """What a Work says could not be applied."""
+    return {
+        identity_of(one.identifier)
+        for one in status.manifest_conditions
+        if (applied := find_condition(one.conditions, reasons.APPLIED)) is not None and applied.status == FALSE
+    }
+
+
 def wait_before_retry(results: Iterable[Result], status: WorkStatus, now: datetime) -> float | None:
     """Seconds until it is worth trying again what failed; None if an event will say.
 

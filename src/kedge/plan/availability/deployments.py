@@ -43,6 +43,8 @@ def _problem(obj: Object, desired: int) -> str:
     updated, ready = count(obj, "status", "updatedReplicas"), count(obj, "status", "availableReplicas")
     if updated != desired:
         return f"has {updated} of {desired} updated replicas"
+    if ready > desired:
+        return f"has {many(ready - desired, 'replica')} too many"
     if ready != desired:
         return f"has {ready} of {desired} available replicas"
     if left := count(obj, "status", "unavailableReplicas"):

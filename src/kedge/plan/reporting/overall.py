@@ -25,6 +25,7 @@ from kedge.plan.reporting.steps import STEPS, Said, Step
 Standing: TypeAlias = tuple[ClusterPlacementStatus, Condition]
 """A cluster, and what it says of one step."""
 _SHOWN: Final = 3
+_OF_ONE: Final = {"have": "has", "need": "needs", "wait": "waits", "do": "does"}
 
 
 def scheduled(policy: PolicySnapshot | None, generation: int, problem: str) -> Said:
@@ -73,12 +74,22 @@ def _step(step: Step, clusters: Sequence[Standing]) -> Said:
     for status in (UNKNOWN, FALSE):
         if found := [one for one in clusters if one[1].status == status]:
             words = step.unknown if status == UNKNOWN else step.failed
-            message = f"{len(found)} of {len(clusters)} clusters {words}: {_named(found)}"
+            message = f"{_counted(len(found), len(clusters), words)}: {_named(found)}"
             return Said(step.type, status, step.reasons[status], message)
     reason = step.reasons[TRUE]
     if step.type == OVERRIDDEN and any(_is_overridden(cluster) for cluster, _ in clusters):
         reason = OVERRIDDEN_SUCCEEDED
-    return Said(step.type, TRUE, reason, f"{len(clusters)} of {len(clusters)} clusters {step.done}")
+    return Said(step.type, TRUE, reason, _counted(len(clusters), len(clusters), step.done))
+
+
+def _counted(number: int, whole: int, words: str) -> str:
+    """`2 of 3 clusters wait`, `1 of 3 clusters waits`, `1 of 1 cluster has its Works`."""
+    verb, _, rest = words.partition(" ")
+    if number == 1:
+        words = " ".join(
+            (_OF_ONE.get(verb, verb), *([rest.replace("they", "it").replace("their", "its")] if rest else ()))
+        )
+    return f"{number} of {whole} {'cluster' if whole == 1 else 'clusters'} {words}"
 
 
 def _is_overridden(cluster: ClusterPlacementStatus) -> bool:
@@ -86,16 +97,29 @@ def _is_overridden(cluster: ClusterPlacementStatus) -> bool:
 
 
 def _named(clusters: Sequence[Standing]) -> str:
-    """The first few, each with its own reason."""
-    by_name = sorted(clusters, key=lambda one: one[0].cluster_name)
-    named = "; ".join(_why(cluster.cluster_name, found.message) for cluster, found in by_name[:_SHOWN])
-    return f"{named}; and {len(clusters) - _SHOWN} more" if len(clusters) > _SHOWN else named
+    """The first few reasons, each with the clusters that give it: those that wait often wait for the same."""
+    by_reason: dict[str, list[str]] = {}
+    for cluster, found in sorted(clusters, key=lambda one: one[0].cluster_name):
+        by_reason.setdefault(_reason(cluster.cluster_name, found.message), []).append(cluster.cluster_name)
+    told = list(by_reason.items())
+    rest = sum(len(names) for _, names in told[_SHOWN:])
+    named = "; ".join(_why(names, reason) for reason, names in told[:_SHOWN])
+    return f"{named}; and {rest} more" if rest else named
 
 
-def _why(cluster: str, message: str) -> str:
-    if not message or message.startswith(cluster):
-        return message or cluster
-    return f"{cluster}: {message}"
+def _reason(cluster: str, message: str) -> str:
+    """What is said of a cluster, without its name."""
+    return message.removeprefix(cluster).removeprefix(" waits").removeprefix(": ")
+
+
+def _why(names: Sequence[str], reason: str) -> str:
+    return f"{_listed(names)}: {reason}" if reason else _listed(names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > _SHOWN:
+        return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _and(said: Said, leaving: Iterable[str]) -> Said:

@@ -11,6 +11,7 @@ from kedge.api.fleet import PINNED, RESOURCE_HASH, resource_snapshot_name
 from kedge.api.meta import ObjectMeta
 from kedge.api.twins import Binding, Placement
 from kedge.plan.revisions import is_master, newest_resources, resource_index
+from kedge.plan.telling.words import natural
 
 
 class Revision(Struct, frozen=True):
@@ -40,7 +41,7 @@ def revisions(placement: Placement, snapshots: Sequence[ObjectMeta], bindings: I
             index=index,
             made=meta.creation_timestamp,
             digest=meta.annotations.get(RESOURCE_HASH, "")[:12],
-            clusters=tuple(sorted(cluster for snapshot, cluster in held if snapshot == name)),
+            clusters=tuple(sorted((cluster for snapshot, cluster in held if snapshot == name), key=natural)),
             is_newest=meta is newest,
             is_pinned=pinned == str(index),
         )

@@ -69,6 +69,15 @@ class Story(Struct, frozen=True):
     is_paused: bool = False
 
     @property
+    def path(self) -> str:
+        """What to call it by: its name, in a namespace after that."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.path}"
+
+    @property
     def done(self) -> int:
         """How many clusters have the revision that is rolled out, and have it available."""
         return sum(place.state is State.available for place in self.places)

@@ -43,12 +43,7 @@ def _thing(one: ManifestCondition) -> Thing:
     if applied is None:
         return Thing(what, State.moving)
     if applied.status != TRUE:
-        return Thing(what, State.failed, _briefly(applied.message, what))
+        return Thing(what, State.failed, applied.message)
     if available is None or available.status != TRUE:
-        return Thing(what, State.moving, _briefly(available.message, what) if available else "")
+        return Thing(what, State.moving, available.message if available else "")
     return Thing(what, State.available, "cannot be tracked" if available.reason == MANIFEST_NOT_TRACKABLE else "")
-
-
-def _briefly(message: str, what: str) -> str:
-    """What is said of an object, without saying again which it is."""
-    return message.removeprefix(what).lstrip(": ")

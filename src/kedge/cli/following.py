@@ -1,0 +1,155 @@
+"""Following a placement: its story again and again, as it changes, until it is told that it is available.
+
+On a terminal that is a tree that moves; elsewhere a line for whatever changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from kedge.api.work import Work
+from kedge.cli.asking import Found
+from kedge.cli.showing import can_draw, tree
+from kedge.kube.cache import Cache
+from kedge.kube.codec import metadata_of
+from kedge.plan.telling.phrases import of_place, summary
+from kedge.plan.telling.story import Story, tell
+from kedge.plan.telling.things import without_manifests
+
+BETWEEN_LOOKS: Final = 0.1
+"""Seconds: more often than that nobody can read."""
+SETTLES: Final = 1.5
+"""Seconds for which it has to stay available: a change just made is first collected, and only then a revision."""
+
+
+class Screen(Protocol):
+    """What shows a story, and what is wrong with reading it."""
+
+    def show(self, story: Story, problem: str | None) -> None: ...
+
+
+async def follow(found: Found, screen: Screen, timeout: float | None) -> Story:
+    """Show it until it is available, and stays so; or until time is up. The last story."""
+    story = await found.story()
+    async with _caches(found) as caches:
+        try:
+            async with asyncio.timeout(timeout):
+                await caches.filled()
+                while True:
+                    story = caches.story()
+                    screen.show(story, caches.problem)
+                    if not await caches.changed(SETTLES if story.is_done else None):
+                        return story
+                    await asyncio.sleep(BETWEEN_LOOKS)
+        except TimeoutError:
+            return story
+
+
+class _Caches:
+    """All that a placement's story is told from."""
+
+    def __init__(self, found: Found) -> None:
+        client, which, labels = found.client, found.which, found.labels
+        self._which = which
+        self._placement = Cache(client, which.twins.placement, which.namespace, fields={"metadata.name": which.name})
+        self._bindings = Cache(client, which.twins.binding, which.namespace, labels=labels)
+        self._works = Cache(client, Work, labels=found.labels_of_works, transform=without_manifests)
+        snapshots = metadata_of(which.twins.resource_snapshot.resource)
+        self._snapshots = Cache(client, snapshots, which.namespace, labels=labels)
+        self.all: tuple[Cache[Any], ...] = (self._placement, self._bindings, self._works, self._snapshots)
+        self._change = asyncio.Event()
+        for cache in self.all:
+            cache.on_change(lambda _: self._change.set())
+            cache.on_problem(lambda _: self._change.set())
+
+    @property
+    def problem(self) -> str | None:
+        return next((cache.problem for cache in self.all if cache.problem), None)
+
+    async def filled(self) -> None:
+        for cache in self.all:
+            await cache.synced()
+
+    async def changed(self, within: float | None) -> bool:
+        """Wait for something to change; False if nothing does, and there is no trouble either."""
+        try:
+            async with asyncio.timeout(within):
+                await self._change.wait()
+        except TimeoutError:
+            return self.problem is not None
+        finally:
+            self._change.clear()
+        return True
+
+    def story(self) -> Story:
+        placement = self._placement.get(self._which.name, self._which.namespace)
+        if placement is None:
+            raise click.ClickException(f"{self._which.kind} {self._which.path} has been deleted")
+        snapshots = [one.metadata for one in self._snapshots.all()]
+        return tell(placement, self._bindings.all(), self._works.all(), snapshots)
+
+
+@asynccontextmanager
+async def _caches(found: Found) -> AsyncIterator[_Caches]:
+    caches = _Caches(found)
+    running = [asyncio.create_task(cache.run()) for cache in caches.all]
+    try:
+        yield caches
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+class Moving:
+    """A tree that moves, no higher than the terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._live.__exit__(kind, error, at)
+
+    def show(self, story: Story, problem: str | None) -> None:
+        shown = tree(story, lines=self._console.height - 2, drawn=can_draw(self._console))
+        if problem:
+            shown.add(Text(f"the hub does not answer: {problem}", "red"))
+        self._live.update(shown, refresh=True)
+
+
+class Lines:
+    """A line for whatever changed."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._said: dict[str, str] = {}
+
+    def show(self, story: Story, problem: str | None) -> None:
+        now = {"": f"{story.title}: {summary(story)}"}
+        now |= {place.cluster: f"  {place.cluster}: {of_place(place)}" for place in story.places}
+        now |= {"hub": f"the hub does not answer: {problem}"} if problem else {}
+        for key, line in now.items():
+            if self._said.get(key) != line:
+                self._say(line)
+        self._said = now
+
+
+def screen(console: Console) -> AbstractContextManager[Screen]:
+    """What suits where it is printed."""
+    if console.is_terminal and not console.is_dumb_terminal:
+        return Moving(console)
+    return nullcontext(Lines(lambda line: console.print(line, soft_wrap=True)))

@@ -1,0 +1,126 @@
+"""Phrases: what is said of a placement, of a cluster, of an object; and the whole in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from kedge.plan.telling.state import State
+from kedge.plan.telling.story import Place, Story
+from kedge.plan.telling.things import Thing
+from kedge.plan.telling.words import counted, listed, of_all
+
+
+def summary(story: Story) -> str:
+    """A placement in a line; why it is not done only where no cluster will say so."""
+    is_told = any(place.state is not State.available for place in story.places) or story.unpicked
+    why = "" if story.is_done or story.state is State.paused or (is_told and not _is_deleted(story)) else story.why
+    return ": ".join(part for part in (f"{_extent(story)}{_held(story)}", why) if part)
+
+
+def _extent(story: Story) -> str:
+    if not story.wanted:
+        return "on no cluster"
+    if not story.index:
+        return f"on {of_all(story.up, story.wanted, 'cluster')}"
+    if story.done == story.wanted:
+        return f"revision {story.index}, available on {of_all(story.done, story.wanted, 'cluster')}"
+    on = of_all(story.updated, story.wanted, "cluster")
+    return f"revision {story.index} on {on}, {story.up} of {story.wanted} available"
+
+
+def _is_deleted(story: Story) -> bool:
+    return story.state is State.leaving
+
+
+def _held(story: Story) -> str:
+    return (", rolled back" if story.pinned else "") + (", paused" if story.is_paused else "")
+
+
+def of_place(place: Place, *, many: bool = False) -> str:
+    """A cluster's part in it; what its objects say is left to them."""
+    told = [_has(place), _does(place, many=many)]
+    why = "" if place.state is State.available or _is_told_by_things(place) else place.why
+    return ": ".join(part for part in (", ".join(word for word in told if word), why) if part)
+
+
+def _has(place: Place) -> str:
+    return f"revision {place.index}" if place.index else ""
+
+
+def _does(place: Place, *, many: bool) -> str:
+    match place.state:
+        case State.available:
+            return "available" if not place.index else ""
+        case State.moving:
+            return "not available yet"
+        case State.waiting:
+            doing = "wait" if many else "waits"
+            return doing if place.is_up or not place.index else f"not available, and {doing}"
+        case State.unknown:
+            return "not known whether available"
+        case State.leaving:
+            return "to be cleared"
+        case other:
+            return str(other)
+
+
+def _is_told_by_things(place: Place) -> bool:
+    return place.state is not State.waiting and any(
+        thing.why for thing in place.things if thing.state is not State.available
+    )
+
+
+def of_thing(thing: Thing) -> str:
+    """What is said of an object, without saying again which it is."""
+    failed = "failed" if thing.state is State.failed else ""
+    why = thing.why.removeprefix(thing.what).lstrip(": ")
+    return ": ".join(part for part in (failed, why) if part)
+
+
+def explained(story: Story) -> list[str]:
+    """Why everything is where it is: a sentence for all clusters of which the same is to be said."""
+    lines = [f"{story.title}: {summary(story)}"]
+    for _, same in groupby(sorted(story.places, key=_sameness), key=_sameness):
+        lines += _sentences(list(same))
+    lines += [f"no cluster: {why}" for why in story.unpicked]
+    return [*lines, *_advice(story)]
+
+
+def explained_place(place: Place) -> list[str]:
+    """Everything about one cluster."""
+    return [f"{place.cluster}: {of_place(place)}", *(_of_thing_there(thing) for thing in place.things)]
+
+
+def _sentences(places: list[Place]) -> list[str]:
+    first = places[0]
+    who = listed((place.cluster for place in places), most=10)
+    bad = [thing for thing in first.things if thing.state is not State.available and first.state is not State.waiting]
+    return [f"{who}: {of_place(first, many=len(places) > 1)}", *map(_of_thing_there, bad)]
+
+
+def _sameness(place: Place) -> tuple[bool, str, str, bool, str, str]:
+    """The same for clusters of which the same is said; those that hold others up come first."""
+    told = "" if place.state is State.waiting else repr(place.things)
+    return (place.state in (State.available, State.waiting), place.state, place.index, place.is_up, place.why, told)
+
+
+def _of_thing_there(thing: Thing) -> str:
+    is_sentence = thing.why.startswith(f"{thing.what} ") and thing.state is not State.failed
+    return f"  {thing.why}" if is_sentence else f"  {thing.what}: {of_thing(thing) or thing.state}"
+
+
+def _advice(story: Story) -> Iterable[str]:
+    """What there is to do: about a rollout that stands still behind a cluster, or one that is held."""
+    states = {place.state for place in story.places}
+    if story.is_paused:
+        yield f"It is paused: `kedge resume {story.path}` lets it go on."
+    elif story.pinned:
+        yield f"It is rolled back to revision {story.pinned}: `kedge resume {story.path}` goes on to the newest."
+    elif story.state is State.waiting and states & {State.moving, State.failed}:
+        stuck = sum(place.state in (State.moving, State.failed) for place in story.places)
+        them = "it" if stuck == 1 else "them"
+        yield (
+            f"{counted(stuck, 'cluster')} hold{'s' if stuck == 1 else ''} up the rest: a revision that works reaches "
+            f"{them} at once, and so does `kedge rollback {story.path}`."
+        )

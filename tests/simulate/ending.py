@@ -1,0 +1,128 @@
+"""Ending: how a fleet must be once nothing goes wrong any more: where it should be, or saying what it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from kedge.api.condition import TRUE
+from kedge.api.core import ConfigMap
+from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.scheduling import PlacementType
+from kedge.kube.client import Client
+from kedge.plan.telling.story import tell
+from kedge.simulate.world import Broken, Simulation
+from simulate.promises import BAD, Promises, image_of, is_available, target_of
+
+SOON = 5400.0  # seconds: a clock that was wrong for a while may have made a wait of minutes one of an hour
+
+
+class Ending:
+    """What is true at the end."""
+
+    def __init__(self, simulation: Simulation, promises: Promises, namespace: str, name: str) -> None:
+        self._simulation = simulation
+        self._promises = promises
+        self._hub: Client = simulation.client("hub")
+        self._namespace = namespace
+        self._name = name
+        self._wanted = ("", (), ())
+        self._data: dict[str, bytes] = {}
+
+    async def arrived(self, image: str, members: Sequence[str], gone: Sequence[str]) -> None:
+        """The fleet is where it should be, says so, and stays there."""
+        listed = (await self._hub.list(ConfigMap, self._namespace)).items
+        self._data = {one.metadata.name: msgspec.json.encode(one.data) for one in listed if _is_ours(one.metadata.name)}
+
+        def unlike() -> str:
+            return self._unlike(image, set(members), set(gone))
+
+        try:
+            await self._simulation.until("it arrives", lambda: not unlike(), within=SOON, every=1.0)
+        except Broken as error:
+            raise Broken(f"{error}: {unlike()}") from error
+        await self._says_so()
+        await self._rest(20.0)
+        self._simulation.at_end("the fleet is where it should be", unlike)
+
+    def _unlike(self, image: str, members: set[str], gone: set[str]) -> str:
+        """How the fleet differs from one that has arrived."""
+        promises = self._promises
+        placement = promises.placements.now(self._name)
+        assert placement is not None, "it is never deleted here"
+        bindings = promises.bindings.all()
+        bound = {one.spec.target_cluster for one in bindings.values()}
+        if wrong := _wrongly_picked(placement, bound, members, len(bindings)):
+            return wrong
+        if waiting := [one.spec.target_cluster for one in bindings.values() if not is_available(one)]:
+            return f"{_listed(waiting)} of {_listed(bound)} are not available"
+        running = {name: image_of(one) for name, one in promises.deployments.items() if name not in gone}
+        if running != dict.fromkeys(bound, image):
+            return f"{_listed(bound)} should run {image}, and {running} do"
+        works = {name for name, heard in promises.works.items() if heard.all()}
+        if works != bound:
+            return f"there are Works for {_listed(works)}, and {_listed(bound)} are bound"
+        wrong_data = [name for name in sorted(bound) if self._data_on(name) != self._data]
+        return f"{_listed(wrong_data)} have other ConfigMaps than the hub" if wrong_data else ""
+
+    def _data_on(self, member: str) -> dict[str, bytes]:
+        there = self._promises.on_members.get(member, {})
+        return {name: data for name, data in there.items() if _is_ours(name)}
+
+    async def _says_so(self) -> None:
+        """The placement says so too, and nothing is left to be cleared."""
+        for _ in range(600):
+            story = tell(await self._placement())
+            if story.is_done:
+                return
+            await asyncio.sleep(1.0)
+        raise Broken(f"it arrived, but does not say so: {story}")
+
+    async def stuck_and_says_so(self) -> None:
+        """A bad release stops at its budget, and the placement names a cluster that has it, and why."""
+        await asyncio.sleep(60)
+        await self._rest(30.0)
+        broken = {name for name, one in self._promises.deployments.items() if image_of(one) == BAD}
+        if not broken:
+            raise Broken("a bad release stopped before it reached anybody")
+        placement = await self._placement()
+        words = [one.message for one in placement.status.conditions if one.status != TRUE]
+        self._promises.asked("a rollout that stands still names whom it waits for", tight=True)
+        if not any(name in " ".join(words) for name in broken):
+            raise Broken(f"{_listed(broken)} have the bad release, and the placement says {words}")
+
+    async def _rest(self, quiet: float) -> None:
+        """Wait until nobody writes anything more, heartbeats apart."""
+        loop, promises = self._simulation.loop, self._promises
+        await self._simulation.until(
+            f"nothing is written for {quiet:g} s", lambda: loop.time() - promises.last_write >= quiet, every=2.0
+        )
+
+    async def _placement(self) -> ClusterResourcePlacement:
+        return await self._hub.get(ClusterResourcePlacement, self._name)
+
+
+def _wrongly_picked(placement: ClusterResourcePlacement, bound: set[str], members: set[str], bindings: int) -> str:
+    policy = placement.spec.policy
+    assert policy is not None, "every placement here has one"
+    if bindings != len(bound):
+        return f"there are {bindings} bindings for {_listed(bound)}"
+    if policy.placement_type is PlacementType.pick_all:
+        wanted = members
+    elif policy.placement_type is PlacementType.pick_fixed:
+        wanted = set(policy.cluster_names)
+    else:
+        number = target_of(placement, ())
+        right = len(bound) == number and bound <= members
+        return "" if right else f"{_listed(bound)} are bound, and {number} of {_listed(members)} are wanted"
+    return "" if bound == wanted else f"{_listed(bound)} are bound, and {_listed(wanted)} are wanted"
+
+
+def _is_ours(config_map: str) -> bool:
+    return config_map.startswith("extra-")
+
+
+def _listed(names: Sequence[str] | set[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
