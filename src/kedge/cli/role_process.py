@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kedge import __version__
 from kedge.api.dialect import Dialect
+from kedge.cli.preflight import look_at_hub, look_at_member, make_namespace
 from kedge.kube import logs
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
@@ -108,7 +109,7 @@ def _connection(file: Path | None, context: str | None) -> Connection:
 async def _hub(connection: Connection, options: HubOptions, lease_namespace: str, told: Told) -> None:
     rng, metrics = random.Random(), Metrics(process=True)
     async with AsyncExitStack() as stack:
-        election = _election(stack, connection, lease_namespace, rng) if lease_namespace else None
+        election = await _election(stack, connection, lease_namespace, rng) if lease_namespace else None
         manager = await stack.enter_async_context(
             Manager(component="kedge-hub", rng=rng, metrics=metrics, leader=election, health=told.address)
         )
@@ -117,13 +118,15 @@ async def _hub(connection: Connection, options: HubOptions, lease_namespace: str
         hub = await manager.connect("hub", acting, limiter=told.limiter())
         add_hub(manager, hub, options)
         log.info("Kedge %s: a hub, in the dialect %s", __version__, options.dialect.value)
+        await look_at_hub(hub.client)
         await manager.run()
 
 
-def _election(stack: AsyncExitStack, connection: Connection, namespace: str, rng: random.Random) -> Election:
+async def _election(stack: AsyncExitStack, connection: Connection, namespace: str, rng: random.Random) -> Election:
     """Over a connection of its own: renewing the lease never waits for anything else."""
     client = Client(HttpsTransport(connection))
     stack.push_async_callback(client.close)
+    await make_namespace(client, namespace)
     return Election(client, LEASE, namespace, clock=SystemClock(), rng=rng, switch=DeadMansSwitch())
 
 
@@ -138,6 +141,7 @@ async def _members(hub: Connection, members: dict[str, Connection], told: Told) 
             )
             member = await manager.connect(name, HttpsTransport(connection), limiter=told.limiter(), essential=alone)
             add_member(manager, name, to_hub, member, MemberOptions())
+            await look_at_member(member.client, name)
         log.info("Kedge %s: the agent of %s", __version__, ", ".join(members))
         await manager.run()
 
