@@ -13,14 +13,6 @@ def run(*arguments: str) -> str:
     return result.output
 
 
-def test_the_demo_converges_in_good_times_and_bad() -> None:
-    shown = run("demo", "--objects", "8")
-    assert shown.count("8 of 8 stamped") == 2
-    assert "and says so: no answer: disconnected" in shown
-    assert "6 of 6 stamped" in shown
-    assert "agree on 6 objects" in shown
-
-
 @pytest.mark.parametrize("dialect", ["seed", "kubefleet"])
 def test_crds_are_printed_for_kubectl(dialect: str) -> None:
     printed = list(yaml.safe_load_all(run("crds", "--dialect", dialect)))

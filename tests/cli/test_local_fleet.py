@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import asyncio
 import os
 import signal
 import socket
@@ -19,6 +20,13 @@ from typing import Any
 
 import pytest
 import yaml
+
+from kedge.api.cluster import MemberCluster
+from kedge.api.condition import find_condition
+from kedge.api.reasons import JOINED
+from kedge.kube.client import Client
+from kedge.kube.connect.config import Connection, load
+from kedge.kube.connect.https import HttpsTransport
 
 KEDGE = [sys.executable, "-m", "kedge"]
 SECONDS = 60
@@ -53,6 +61,26 @@ def test_a_fleet_comes_up_says_how_to_use_it_and_goes_down(file: Path) -> None:
     down = kedge("down", "--kubeconfig", str(file))
     assert (down.returncode, down.stdout) == (0, "the fleet is down\n")
     assert [path.name for path in file.parent.iterdir()] == ["kubeconfig.log"]
+
+
+def test_its_members_have_joined_when_it_is_ready(file: Path) -> None:
+    assert up(file, "--members", "1").stdout.splitlines()[-1].startswith("ready: a hub and 1 member in ")
+    assert asyncio.run(conditions(load([file]))) == {"cluster-1": "True"}
+
+
+async def conditions(hub: Connection) -> dict[str, str]:
+    """Who has joined."""
+    client = Client(HttpsTransport(hub))
+    try:
+        found = [(one.metadata.name, find_condition(one.status.conditions, JOINED))
+                 for one in (await client.list(MemberCluster)).items]  # fmt: skip
+    finally:
+        await client.close()
+    return {name: condition.status for name, condition in found if condition is not None}
+
+
+def test_a_bare_fleet_has_no_members_to_show(file: Path) -> None:
+    assert "memberclusters" not in up(file, "--members", "1", "--bare").stdout
 
 
 def test_the_kubeconfig_is_for_its_owner_alone(file: Path) -> None:

@@ -15,6 +15,8 @@ from kedge.kube.codec import untyped
 from kedge.kube.patches import MergePatch
 
 EVENTS = untyped(Resource("", "v1", "Event", "events"))
+MAPS = untyped(Resource("", "v1", "ConfigMap", "configmaps"))
+NAMESPACES = untyped(Resource("", "v1", "Namespace", "namespaces", namespaced=False))
 
 
 def event(name: str) -> dict[str, Any]:
@@ -89,3 +91,21 @@ async def test_errands_wait_while_nothing_runs() -> None:
     up[0] = True
     await asyncio.sleep(1)
     assert done == ["a"]
+
+
+@virtually
+async def test_a_namespace_that_comes_back_under_its_name_goes_again() -> None:
+    world = World()
+    keeper = Keeper(world.server, rng=Random(1))
+    keeper.start()
+    for _ in range(2):
+        await world.client.create(NAMESPACES, {"metadata": {"name": "shop"}})
+        await asyncio.sleep(1)
+        held = {"name": "held", "namespace": "shop", "finalizers": ["example.com/hold"]}
+        await world.client.create(MAPS, {"metadata": held})
+        await world.client.delete(NAMESPACES, "shop")
+        await asyncio.sleep(1)
+        await world.client.patch(MAPS, "held", MergePatch({"metadata": {"finalizers": None}}), "shop")
+        await asyncio.sleep(1)
+        assert "shop" not in [one["metadata"]["name"] for one in (await world.client.list(NAMESPACES)).items]
+    keeper.stop()

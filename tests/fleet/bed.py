@@ -7,8 +7,9 @@
 
         backend.play(play)
 
-Both run the roles in this process, each with connections of its own. Embedded, all is in virtual time and without a
-socket; real, members have controllers, a scheduler and simulated nodes, the hub only what keeps its house.
+Both run the roles in this process, unless told otherwise, each with connections of its own. Embedded, all is in
+virtual time and without a socket; real, members have controllers, a scheduler and simulated nodes, the hub only what
+keeps its house.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ from support.virtual import run
 
 T = TypeVar("T")
 Play: TypeAlias = Callable[["Bed"], Coroutine[Any, Any, T]]
+Roles: TypeAlias = Callable[[AsyncExitStack, "Ground", Dialect], Awaitable[None]]
+"""How hub and agents are run until the stack ends."""
 
 SECONDS = 600
 """For a test with a fleet: that five clusters start, and the whole story, count as time of the first that asks."""
@@ -241,28 +244,28 @@ class Backend(Struct, frozen=True):
     name: str
     real: Mapping[str, RealCluster] | None = None
 
-    def play(self, play: Play[T], dialect: Dialect = Dialect.kubefleet) -> T:
+    def play(self, play: Play[T], dialect: Dialect = Dialect.kubefleet, roles: Roles | None = None) -> T:
         """Play it on a fleet whose members have joined, and leave nothing behind."""
         if self.real is None:
-            return run(_on_embedded(play, dialect))
-        return asyncio.run(_on_real(play, dialect, self.real))
+            return run(_on_embedded(play, dialect, roles or run_roles))
+        return asyncio.run(_on_real(play, dialect, self.real, roles or run_roles))
 
 
-async def _on_embedded(play: Play[T], dialect: Dialect) -> T:
+async def _on_embedded(play: Play[T], dialect: Dialect, roles: Roles) -> T:
     clock = LoopClock()
     async with EmbeddedFleet(members=len(MEMBERS), clock=clock, rng=Random(1), nodes=1) as fleet:
         await fleet.run_workloads()
         ways = {cluster.name: _as_coroutine(cluster.transport) for cluster in fleet.clusters}
-        async with _bed(Ground(clock, ways, None, pause=0.1, quiet=3.0, patience=300.0), dialect) as bed:
+        async with _bed(Ground(clock, ways, None, pause=0.1, quiet=3.0, patience=300.0), dialect, roles) as bed:
             return await play(bed)
 
 
-async def _on_real(play: Play[T], dialect: Dialect, clusters: Mapping[str, RealCluster]) -> T:
+async def _on_real(play: Play[T], dialect: Dialect, clusters: Mapping[str, RealCluster], roles: Roles) -> T:
     async def apply(where: str, obj: Untyped) -> None:
         await clusters[where].kubectl("apply", "-f", "-", input=yaml.safe_dump(obj))
 
     ways = {name: _to(cluster) for name, cluster in clusters.items()}
-    async with _bed(Ground(SystemClock(), ways, apply, pause=0.3, quiet=2.5, patience=10.0), dialect) as bed:
+    async with _bed(Ground(SystemClock(), ways, apply, pause=0.3, quiet=2.5, patience=10.0), dialect, roles) as bed:
         try:
             return await play(bed)
         finally:
@@ -284,14 +287,14 @@ def _to(cluster: RealCluster) -> Callable[[], Awaitable[Transport]]:
 
 
 @asynccontextmanager
-async def _bed(ground: Ground, dialect: Dialect) -> AsyncIterator[Bed]:
+async def _bed(ground: Ground, dialect: Dialect, roles: Roles) -> AsyncIterator[Bed]:
     async with AsyncExitStack() as stack:
         clients = {name: Client(await connect(), limiter=Limiter(rate=0)) for name, connect in ground.connect.items()}
         for client in clients.values():
             stack.push_async_callback(client.close)
         bed = Bed(ground, clients)
         await asyncio.gather(*(_install(bed, name, client, dialect) for name, client in clients.items()))
-        await _run_roles(stack, ground, dialect)
+        await roles(stack, ground, dialect)
         await bed.join()
         yield bed
 
@@ -312,7 +315,8 @@ async def _is_served(client: Client, definition: str) -> bool:
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
-async def _run_roles(stack: AsyncExitStack, ground: Ground, dialect: Dialect) -> None:
+async def run_roles(stack: AsyncExitStack, ground: Ground, dialect: Dialect) -> None:
+    """Run them in this process."""
     async with _process(stack, ground, "kedge-hub") as manager:
         hub = await manager.connect("hub", await ground.connect["hub"](), limiter=Limiter(rate=0))
         add_hub(manager, hub, HubOptions(dialect=dialect, collect=0.0))

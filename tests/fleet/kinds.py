@@ -28,6 +28,7 @@ NAMESPACES = _kind("", "Namespace")
 NODES = _kind("", "Node")
 ACCOUNTS = _kind("", "ServiceAccount", namespaced=True)
 QUOTAS = _kind("", "ResourceQuota", namespaced=True)
+EVENTS = _kind("", "Event", namespaced=True)
 DEPLOYMENTS = _kind("apps", "Deployment", namespaced=True)
 DEFINITIONS = _kind("apiextensions.k8s.io", "CustomResourceDefinition")
 

@@ -9,7 +9,7 @@ from fleet.bed import MEMBERS, SECONDS, Backend, Bed
 from fleet.seeds import example
 from fleet.story import PLACEMENT, deployment, is_only_on, is_so, set_image
 from fleet.traces import Untyped
-from fleet.watching import Happening, watched
+from fleet.watching import Happening, image, is_available, watched
 from kedge.api.dialect import Dialect
 
 pytestmark = pytest.mark.timeout(SECONDS)
@@ -23,18 +23,6 @@ async def begin(bed: Bed, replicas: int, spec: Untyped) -> None:
     await bed.apply(deployment("app:1", replicas))
     await bed.apply(spec)
     await bed.until(lambda: is_so(bed, "Available"))
-
-
-def image(happening: Happening) -> str:
-    return str(happening.obj["spec"]["template"]["spec"]["containers"][0]["image"])
-
-
-def is_available(happening: Happening) -> bool:
-    """Whether all its replicas are, of the newest template."""
-    obj, wanted = happening.obj, happening.obj["spec"]["replicas"]
-    status = obj.get("status", {})
-    counts = [status.get(key, 0) for key in ("replicas", "updatedReplicas", "availableReplicas")]
-    return counts == [wanted] * 3 and status.get("observedGeneration") == obj["metadata"]["generation"]
 
 
 async def messages(bed: Bed) -> str:

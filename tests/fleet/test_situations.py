@@ -8,11 +8,11 @@ import pytest
 
 from controlplane.cluster import Cluster
 from fleet.bed import Backend
-from fleet.situations import placements
+from fleet.situations import columns, decisions, flows, members, naming, placements, working
 from fleet.situations.playing import Group, Performance, Situation, perform
 from fleet.situations.words import KNOWN, OWN
 
-GROUPS = (placements.GROUP,)
+GROUPS = tuple(each.GROUP for each in (placements, decisions, naming, columns, working, members, flows))
 ALL = [(group, situation) for group in GROUPS for situation in group.situations]
 SECONDS = 300  # the first test of a group plays all of it
 

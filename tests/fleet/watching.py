@@ -25,6 +25,24 @@ class Happening(Struct, frozen=True):
         """Whether the object goes now, or is told to."""
         return self.type == "DELETED" or "deletionTimestamp" in self.obj["metadata"]
 
+    @property
+    def revision(self) -> int:
+        """The store's count of writes then. Clusters on one etcd count together: their happenings have one order."""
+        return int(self.obj["metadata"]["resourceVersion"])
+
+
+def image(happening: Happening) -> str:
+    """Of a Deployment."""
+    return str(happening.obj["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+def is_available(happening: Happening) -> bool:
+    """Whether all replicas of a Deployment are, of the newest template."""
+    obj, wanted = happening.obj, happening.obj["spec"]["replicas"]
+    status = obj.get("status", {})
+    counts = [status.get(key, 0) for key in ("replicas", "updatedReplicas", "availableReplicas")]
+    return counts == [wanted] * 3 and status.get("observedGeneration") == obj["metadata"]["generation"]
+
 
 @asynccontextmanager
 async def watched(bed: Bed, kind: Codec[Untyped], *places: str) -> AsyncIterator[list[Happening]]:

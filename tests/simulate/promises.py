@@ -161,7 +161,7 @@ class Promises:
         if now is None:
             return ""
         if before is None:
-            return self._of_picked(now)
+            return self._of_picked(key, now, number)
         added = before.spec.state == BindingState.scheduled and now.spec.state == BindingState.bound
         moved = before.spec.resource_snapshot_name != now.spec.resource_snapshot_name
         leaves = before.metadata.deletion_timestamp is None and now.metadata.deletion_timestamp is not None
@@ -181,12 +181,28 @@ class Promises:
     def image_on(self, member: str) -> str:
         return image_of(self.deployments[member])
 
-    def _of_picked(self, picked: Binding) -> str:
-        """No cluster is picked twice."""
-        cluster = picked.spec.target_cluster
-        same = [one for one in self.bindings.all().values() if one.spec.target_cluster == cluster and _is_picked(one)]
+    def _of_picked(self, key: str, picked: Binding, number: int) -> str:
+        """Nobody picks a cluster that they know to be picked already."""
+        if not number:
+            return ""
+        cluster, sent = picked.spec.target_cluster, self.bindings.sent[number]
         self.asked("no cluster is picked twice", tight=True)
-        return f"{cluster} is picked {len(same)} times" if len(same) > 1 else ""
+        own = [name for name in self.bindings.versions if name != key and self._has_made(name, cluster, sent)]
+        for known in self.bindings.known_at(sent.first, sent.life):
+            seen = self.bindings.seen_all(known)
+            others = [one.object for name, one in seen.items() if name != key and one.object]
+            if not own and not any(one.spec.target_cluster == cluster and _is_picked(one) for one in others):
+                return ""
+        return f"{cluster} is picked, and was before"
+
+    def _has_made(self, name: str, cluster: str, sent: Sent) -> bool:
+        """Whether the hub had picked the cluster itself under this name, and knew so; and has not taken it back."""
+        first, last = self.bindings.versions[name][0], self.bindings.versions[name][-1]
+        if not first.number or last.object is None or not _is_picked(last.object):
+            return False
+        ours = self.bindings.sent[first.number]
+        known = ours.life == sent.life and ours.first <= sent.first < ours.lost_at
+        return known and last.object.spec.target_cluster == cluster
 
     def _of_move(self, key: str, before: Binding, *, added: bool) -> str:
         """Whether the hub may have decided this, by anything it may have known then."""
@@ -200,7 +216,8 @@ class Promises:
         return wrongs[0] if wrongs else f"{before.spec.target_cluster} is moved by someone who has heard nothing"
 
     def _judged(self, key: str, before: Binding, sent: Sent, known: Known, *, added: bool) -> list[str]:
-        if (wrong := self._of_version(key, before, known)) or not self._is_ours(before):
+        wrong = self._of_version(key, before, known)
+        if wrong or (not added and self._may_be_gone(before.spec.target_cluster, sent)):
             return [wrong]
         return [
             self._of_added(key, view) if added else self._of_disturbed(key, view) for view in self._views(sent, known)
@@ -216,11 +233,6 @@ class Promises:
             f"{before.spec.target_cluster} is moved on grounds of version {looked}, "
             f"and is at {before.metadata.resource_version}"
         )
-
-    def _is_ours(self, binding: Binding) -> bool:
-        """Whether the placement is still there: with it everything goes at once."""
-        del binding
-        return any(one.metadata.deletion_timestamp is None for one in self.placements.all().values())
 
     def _views(self, sent: Sent, known: Known) -> Iterable[View]:
         seen = self.bindings.seen_all(known)
@@ -241,15 +253,19 @@ class Promises:
         return False
 
     def _away(self, sent: Sent) -> set[str]:
-        """Clusters that the hub surely knew not to reach, or to be leaving."""
-        all_known = self.members.known_at(sent.first, sent.life)
-        if not all_known:
-            return set()
-        silent = [
-            {key for key, one in self.members.seen_all(known).items() if one.object and _is_silent(one.object)}
-            for known in all_known
-        ]
-        return set.intersection(*silent)
+        """Clusters that the hub surely knew not to reach, to be leaving, or to be no members any more."""
+        found = [self._lost(known) for known in self.members.known_at(sent.first, sent.life)]
+        return set.intersection(*found) if found else set()
+
+    def _lost(self, known: Known) -> set[str]:
+        seen = self.members.seen_all(known)
+        silent = {name for name, one in seen.items() if one.object is not None and _is_silent(one.object)}
+        return silent | (set(self.members.versions) - set(seen))
+
+    def _may_be_gone(self, cluster: str, sent: Sent) -> bool:
+        """Whether the hub may have known a cluster to be no member any more: nobody loses anything there."""
+        known = self.members.known_at(sent.first, sent.life)
+        return any(cluster not in self.members.seen_all(one) for one in known)
 
     def _of_added(self, key: str, view: View) -> str:
         holding, most = view.others_holding(key), view.target + view.max_surge

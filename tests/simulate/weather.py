@@ -20,5 +20,5 @@ def weather(rng: Random) -> Faults:
     """Faults of several kinds, one of requests and one of watches among them; some mild, some wild."""
     kinds = {rng.choice(REQUESTS), rng.choice(OTHERS)}
     kinds.update(rng.sample((*REQUESTS, *OTHERS), rng.randint(LEAST, 9)))
-    shares = {kind: getattr(ROUGH, kind) * rng.choice([0.5, 1.0, 2.0]) for kind in sorted(kinds)}
+    shares = {kind: getattr(ROUGH, kind) * rng.choice([0.5, 1.0, 1.4]) for kind in sorted(kinds)}
     return msgspec.convert({**shares, "clock_seconds": 600.0, "watch_seconds": (0.0, 120.0)}, Faults)

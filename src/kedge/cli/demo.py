@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -36,7 +36,7 @@ from kedge.plan.telling.words import listed
 MEMBERS: Final = 4
 NAME: Final = "crp"
 SPACE, APP = "test-ns", "web"
-SPEC: Final = {  # example 1 of the page on safe rollouts, to the letter
+SPEC: Final[Mapping[str, Any]] = {  # example 1 of the page on safe rollouts, to the letter
     "resourceSelectors": [{"group": "", "kind": "Namespace", "version": "v1", "name": SPACE}],
     "policy": {
         "placementType": "PickN",
@@ -73,16 +73,28 @@ def run(*, then_fix: bool) -> None:
 class Demo:
     """A fleet, a user of it, and somebody who watches."""
 
-    def __init__(self, out: Console, *, clock: Clock, rng: random.Random, then_fix: bool) -> None:
+    def __init__(
+        self,
+        out: Console,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        then_fix: bool,
+        members: int = MEMBERS,
+        spec: Mapping[str, Any] = SPEC,
+    ) -> None:
         self._out = out
         self._then_fix = then_fix
-        self._fleet = Fleet(members=MEMBERS, clock=clock, rng=rng)
+        self._spec = spec
+        self._fleet = Fleet(members=members, clock=clock, rng=rng)
         self._hub = Client(self._fleet.hub.transport(), limiter=Limiter(rate=0))
         self._seen = Timeline(self._say)
         self._chapters = 0
 
     async def tell(self) -> None:
-        self._out.print(f"Kedge {__version__}: a hub and {MEMBERS} clusters in this process; no Kubernetes needed.")
+        self._out.print(
+            f"Kedge {__version__}: a hub and {len(self._fleet.members)} clusters in this process; no Kubernetes needed."
+        )
         try:
             async with self._fleet:
                 await self._join()
@@ -97,7 +109,7 @@ class Demo:
     # The chapters
 
     async def _join(self) -> None:
-        self._chapter(f"{MEMBERS} clusters join the fleet, each with the label env=prod.")
+        self._chapter(f"{len(self._fleet.members)} clusters join the fleet, each with the label env=prod.")
         await self._fleet.run_workloads()
         labels = {member.name: {"env": "prod"} for member in self._fleet.members}
         await self._fleet.run_roles(labels=labels, progress=lambda name: self._say(f"  {name} has joined"))
@@ -107,7 +119,7 @@ class Demo:
         self._seen.begin()
         await self._hub.create(Namespace, {"metadata": {"name": SPACE}})
         await self._hub.create(DEPLOYMENTS, _deployment("app:1"), SPACE)
-        await self._hub.create(ClusterResourcePlacement, {"metadata": {"name": NAME}, "spec": SPEC})
+        await self._hub.create(ClusterResourcePlacement, {"metadata": {"name": NAME}, "spec": self._spec})
         await self._expect_everywhere("app:1", revision="0")
         self._say("Nothing ran there before that could be disturbed, so all three were given it at once.")
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 import click
+from msgspec.structs import replace
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -51,7 +52,13 @@ async def follow(found: Found, screen: Screen, timeout: float | None) -> Story:
                         return story
                     await asyncio.sleep(BETWEEN_LOOKS)
         except TimeoutError:
+            if caches.problem:
+                raise click.ClickException(_no_answer(caches.problem)) from None
             return story
+
+
+def _no_answer(problem: str) -> str:
+    return f"the hub does not answer: {problem.removeprefix('no answer: ')}"
 
 
 class _Caches:
@@ -127,7 +134,7 @@ class Moving:
     def show(self, story: Story, problem: str | None) -> None:
         shown = tree(story, lines=self._console.height - 2, drawn=can_draw(self._console))
         if problem:
-            shown.add(Text(f"the hub does not answer: {problem}", "red"))
+            shown.add(Text(_no_answer(problem), "red"))
         self._live.update(shown, refresh=True)
 
 
@@ -140,8 +147,9 @@ class Lines:
 
     def show(self, story: Story, problem: str | None) -> None:
         now = {"": f"{story.title}: {summary(story)}"}
-        now |= {place.cluster: f"  {place.cluster}: {of_place(place)}" for place in story.places}
-        now |= {"hub": f"the hub does not answer: {problem}"} if problem else {}
+        bare = [replace(place, things=()) for place in story.places]  # then it says itself what they would
+        now |= {place.cluster: f"  {place.cluster}: {of_place(place)}" for place in bare}
+        now |= {"the hub": _no_answer(problem)} if problem else {}
         for key, line in now.items():
             if self._said.get(key) != line:
                 self._say(line)

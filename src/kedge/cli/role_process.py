@@ -60,6 +60,7 @@ def run_hub(
     interval: float,
     force_delete_after: float,
     lease_namespace: str,
+    lease_duration: int,
     no_lease: bool,
     **told: Any,
 ) -> None:
@@ -68,7 +69,8 @@ def run_hub(
     options = HubOptions(
         dialect=Dialect(dialect), collect=collect, interval=interval, force_delete_after=force_delete_after
     )
-    _run(_hub(connection, options, "" if no_lease else lease_namespace, Told(**told)), Told(**told))
+    lease = None if no_lease else (lease_namespace, lease_duration)
+    _run(_hub(connection, options, lease, Told(**told)), Told(**told))
 
 
 def run_members(
@@ -106,10 +108,10 @@ def _connection(file: Path | None, context: str | None) -> Connection:
         raise click.ClickException(str(error)) from error
 
 
-async def _hub(connection: Connection, options: HubOptions, lease_namespace: str, told: Told) -> None:
+async def _hub(connection: Connection, options: HubOptions, lease: tuple[str, int] | None, told: Told) -> None:
     rng, metrics = random.Random(), Metrics(process=True)
     async with AsyncExitStack() as stack:
-        election = await _election(stack, connection, lease_namespace, rng) if lease_namespace else None
+        election = await _election(stack, connection, *lease, rng) if lease else None
         manager = await stack.enter_async_context(
             Manager(component="kedge-hub", rng=rng, metrics=metrics, leader=election, health=told.address)
         )
@@ -122,12 +124,24 @@ async def _hub(connection: Connection, options: HubOptions, lease_namespace: str
         await manager.run()
 
 
-async def _election(stack: AsyncExitStack, connection: Connection, namespace: str, rng: random.Random) -> Election:
+async def _election(
+    stack: AsyncExitStack, connection: Connection, namespace: str, duration: int, rng: random.Random
+) -> Election:
     """Over a connection of its own: renewing the lease never waits for anything else."""
     client = Client(HttpsTransport(connection))
     stack.push_async_callback(client.close)
     await make_namespace(client, namespace)
-    return Election(client, LEASE, namespace, clock=SystemClock(), rng=rng, switch=DeadMansSwitch())
+    return Election(
+        client,
+        LEASE,
+        namespace,
+        clock=SystemClock(),
+        rng=rng,
+        duration=duration,
+        renew_deadline=duration * 2 / 3,
+        retry=duration * 2 / 15,
+        switch=DeadMansSwitch(),
+    )
 
 
 async def _members(hub: Connection, members: dict[str, Connection], told: Told) -> None:

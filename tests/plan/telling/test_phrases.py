@@ -1,5 +1,7 @@
 """Phrases: stories in words, short and long."""
 
+from datetime import timedelta
+
 import pytest
 
 from kedge.plan.telling.folding import fold
@@ -61,15 +63,15 @@ def test_a_placement_in_a_line(told: Story, line: str) -> None:
     [
         (available(1), "revision 2"),
         (MOVING, "revision 2, not available yet"),
-        (Place("a", State.moving, "2", why="it has not reported yet"), "revision 2, not available yet: it has not reported yet"),
+        (Place("a", State.moving, "2", why="no report"), "revision 2, not available yet: no report"),
         (waiting(1), f"revision 1, waits: {WAIT}"),
-        (Place("a", State.waiting, "1", why="it is its turn next"), "revision 1, not available, and waits: it is its turn next"),
+        (Place("a", State.waiting, "1", why="soon"), "revision 1, not available, and waits: soon"),
         (Place("a", State.waiting, why="there is no room"), "waits: there is no room"),
         (Place("a", State.failed, "2", why="quota exceeded"), "revision 2, failed: quota exceeded"),
         (Place("a", State.unknown, "2", why="no heartbeat"), "revision 2, not known whether available: no heartbeat"),
-        (Place("a", State.leaving, "1", why="it is no longer picked"), "revision 1, to be cleared: it is no longer picked"),
+        (Place("a", State.leaving, "1", why="unpicked"), "revision 1, to be cleared: unpicked"),
     ],
-)  # fmt: skip
+)
 def test_a_cluster_in_a_line(place: Place, words: str) -> None:
     assert of_place(place) == words
 
@@ -140,6 +142,4 @@ def test_numbers_and_names_are_written_as_people_do() -> None:
     [(-5, "0s"), (0, "0s"), (119, "119s"), (120, "2m"), (7199, "119m"), (7200, "2h"), (172_800, "2d")],
 )
 def test_ages_are_as_kubectl_shows_them(seconds: int, text: str) -> None:
-    from datetime import timedelta
-
     assert age(timedelta(seconds=seconds)) == text

@@ -1,101 +1,25 @@
 """Stories: where a placement stands, told from what its objects say."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from kedge.api.binding import ClusterResourceBinding
-from kedge.api.meta import ObjectMeta
-from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.wire import read_plain
 from kedge.api.work import Work
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story, tell
-
-NOW = datetime(2030, 1, 1, tzinfo=UTC)
-STEPS = ("Scheduled", "RolloutStarted", "Overridden", "WorkSynchronized", "Applied", "Available")
-
-
-def condition(type_: str, status: str = "True", reason: str = "Because", message: str = "") -> dict[str, Any]:
-    return {
-        "type": type_,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": "2030-01-01T00:00:00Z",
-        "observedGeneration": 1,
-    }
-
-
-def passed(*steps: str, prefix: str = "") -> list[dict[str, Any]]:
-    return [condition(prefix + step) for step in steps]
-
-
-def placement(
-    conditions: list[dict[str, Any]], clusters: list[dict[str, Any]], **meta: Any
-) -> ClusterResourcePlacement:
-    plain = {
-        "metadata": {"name": "crp", "generation": 1, **meta},
-        "spec": {"resourceSelectors": [{"group": "", "version": "v1", "kind": "Namespace", "name": "test-ns"}]},
-        "status": {"conditions": conditions, "placementStatuses": clusters, "observedResourceIndex": "1"},
-    }
-    return read_plain(plain, ClusterResourcePlacement)
-
-
-def binding(cluster: str, state: str = "Bound", index: int = 1, **meta: Any) -> ClusterResourceBinding:
-    spec = {
-        "state": state,
-        "resourceSnapshotName": f"crp-{index}-snapshot",
-        "schedulingPolicySnapshotName": "crp-0",
-        "targetCluster": cluster,
-        "clusterDecision": {"clusterName": cluster, "selected": True, "reason": "picked"},
-    }
-    plain = {"metadata": {"name": f"crp-{cluster}", "generation": 1, **meta}, "spec": spec}
-    return read_plain({**plain, "status": {"conditions": passed(*STEPS[1:])}}, ClusterResourceBinding)
-
-
-def snapshot(index: int, *, latest: bool = False) -> ObjectMeta:
-    labels = {
-        "kubernetes-fleet.io/resource-index": str(index),
-        "kubernetes-fleet.io/is-latest-snapshot": str(latest).lower(),
-    }
-    plain = {
-        "name": f"crp-{index}-snapshot",
-        "labels": labels,
-        "annotations": {"kubernetes-fleet.io/resource-hash": "x"},
-    }
-    return read_plain(plain, ObjectMeta)
-
-
-def on(cluster: str, *conditions: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"clusterName": cluster, "conditions": list(conditions), "observedResourceIndex": "1", **more}
-
-
-PREFIX = "ClusterResourcePlacement"
-ALL_WELL = placement(
-    passed(*STEPS, prefix=PREFIX), [on("cluster-1", *passed(*STEPS)), on("cluster-2", *passed(*STEPS))]
-)
-WHY = "cluster-2 waits: 1 of 1 may be unavailable, and cluster-1 is not available"
-BROKEN = {
-    "kind": "Deployment",
-    "version": "v1",
-    "name": "web",
-    "condition": condition(
-        "Available", "False", "ManifestNotAvailableYet", "Deployment test-ns/web has 0 of 3 replicas"
-    ),
-}
-STUCK = placement(
-    [*passed("Scheduled", prefix=PREFIX), condition(f"{PREFIX}RolloutStarted", "False", "RolloutNotStartedYet", WHY)],
-    [
-        on(
-            "cluster-1",
-            *passed(*STEPS[:5]),
-            condition("Available", "False", "NotAllWorkAreAvailable"),
-            failedPlacements=[BROKEN],
-        ),
-        on("cluster-2", *passed("Scheduled"), condition("RolloutStarted", "False", "RolloutNotStartedYet", WHY)),
-    ],
+from plan.telling.objects import (
+    ALL_WELL,
+    PREFIX,
+    STEPS,
+    STUCK,
+    WHY,
+    binding,
+    condition,
+    on,
+    passed,
+    placement,
+    snapshot,
 )
 
 
@@ -227,7 +151,7 @@ def test_a_revision_the_status_does_not_speak_of_yet_is_not_done() -> None:
     ("left", "why"), [(1, "1 cluster still has resources"), (2, "2 clusters still have resources")]
 )
 def test_a_placement_that_is_being_deleted_says_what_is_left(left: int, why: str) -> None:
-    going = {"deletionTimestamp": "2030-01-01T00:00:00Z"}
+    going: Any = {"deletionTimestamp": "2030-01-01T00:00:00Z"}
     gone = placement(passed(*STEPS, prefix=PREFIX), [], **going)
     story = tell(gone, [binding(f"cluster-{number}", **going) for number in range(left)])
     assert (story.state, story.why) == (State.leaving, f"it is being deleted: {why}")

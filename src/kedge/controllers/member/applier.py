@@ -33,6 +33,7 @@ from kedge.controllers.member.following import Following
 from kedge.controllers.member.kinds import Kinds
 from kedge.controllers.member.releasing import Releaser
 from kedge.controllers.member.repairs import Repairs
+from kedge.controllers.member.telling import Telling
 from kedge.controllers.member.together import together
 from kedge.controllers.member.writing import MANAGER
 from kedge.kube.clock import Clock
@@ -85,6 +86,7 @@ class Applier:
         self._following = Following(member, self._wake)
         self._kinds = Kinds(member.client)
         self._repairs = Repairs()
+        self._telling = Telling()
         self._memories: dict[str, Memory] = {}
         self._in_work = 0
         self._idle = asyncio.Event()
@@ -116,6 +118,7 @@ class Applier:
             await together(self._let_go(work.metadata) for work in works.items)
         await footprint.settle(_SHOWN_WITHIN)  # who joins again must not take what is gone for an owner
         self._memories.clear()
+        self._telling.clear()
         self._following.keep_only(set())
 
     async def _let_go(self, work: ObjectMeta) -> None:
@@ -187,19 +190,27 @@ class Applier:
         now, meta = self._clock.now(), work.metadata
         behind = "; ".join(filter(None, left_over))
         status = work_status(results, work.status, meta.generation, now, left_behind=behind)
-        if status != work.status:
-            await self._hub.patch(
-                Work,
-                meta.name,
-                MergePatch({"status": _written(status)}),
-                meta.namespace,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-                subresource="status",
-                manager=MANAGER,
-            )
-        waits = [wait for wait in (wait_before_retry(results, status, now), behind and _REMOVE_AGAIN) if wait]
+        later = await self._tell(work, status) if status != work.status else 0.0
+        waits = [wait for wait in (wait_before_retry(results, status, now), behind and _REMOVE_AGAIN, later) if wait]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
+
+    async def _tell(self, work: Work, status: WorkStatus) -> float:
+        """Make this the Work's status; or give in how many seconds that will be worth it."""
+        meta = work.metadata
+        if (rest := self._telling.rest(meta.name, work.status, status)) > 0:
+            return rest
+        await self._hub.patch(
+            Work,
+            meta.name,
+            MergePatch({"status": _written(status)}),
+            meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            subresource="status",
+            manager=MANAGER,
+        )
+        self._telling.told(meta.name)
+        return 0.0
 
     # Deleting
 
@@ -267,6 +278,7 @@ class Applier:
         return (Key(self._name, self._namespace, seen.meta.name),)
 
     def _forget(self, name: str) -> None:
+        self._telling.forget(name)
         if self._memories.pop(name, None) is not None:
             self._follow_what_is_needed()
 

@@ -22,7 +22,7 @@ from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, TooMa
 from kedge.kube.patches import JsonPatch, MergePatch, difference
 from kedge.plan.applying.configuration import configured, remembered, target, without_last_applied
 from kedge.plan.applying.handover import handed_over
-from kedge.plan.applying.manifests import Placed
+from kedge.plan.applying.manifests import Placed, not_served
 from kedge.plan.applying.owning import Owner, Refusal, refusal
 
 MANAGER: Final = "work-api-agent"
@@ -54,6 +54,8 @@ class Writer:
             # The member's own trouble is not this object's; 500, though, is what a webhook that fails ends in.
             if isinstance(error, TooManyRequests) or error.code > 500:
                 raise
+            if _is_of_the_path(error):
+                return Refusal(reasons.DECODING_ERRED, not_served(placed.identifier))
             return Refusal(reasons.MANIFEST_APPLY_FAILED, said_of(placed, error))
 
     async def _write(self, asked: _Asked, expected: bool) -> Written | Refusal:
@@ -160,6 +162,11 @@ class _Asked(Struct, frozen=True):
     @property
     def server_side(self) -> bool:
         return self.wanted is None
+
+
+def _is_of_the_path(error: ApiError) -> bool:
+    """Whether it is the kind that is not found: of an object, or a namespace, Kubernetes says so in its own words."""
+    return isinstance(error, NotFound) and error.reason == "NotKubernetes"
 
 
 def said_of(placed: Placed, error: ApiError) -> str:

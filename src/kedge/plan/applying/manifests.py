@@ -101,7 +101,7 @@ def _understand(ordinal: int, manifest: Manifest, lookup: Lookup) -> Placed | Mi
         return problem
     resource = lookup(identifier.group, identifier.version, identifier.kind)
     if resource is None:
-        return Misread(identifier, reasons.DECODING_ERRED, _unknown(identifier), unknown=True)
+        return Misread(identifier, reasons.DECODING_ERRED, not_served(identifier), unknown=True)
     if resource.namespaced and not identifier.namespace:
         message = f"{identifier.kind} {identifier.name} says no metadata.namespace, which its kind needs"
         return Misread(identifier, reasons.DECODING_ERRED, message)
@@ -154,7 +154,8 @@ def _text(values: Manifest, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _unknown(identifier: WorkResourceIdentifier) -> str:
+def not_served(identifier: WorkResourceIdentifier) -> str:
+    """What is said of an object of a kind that the member does not know, or no longer."""
     named = f"{identifier.group}/{identifier.version}" if identifier.group else identifier.version
     return f"the member serves no {identifier.kind} of {named}: install its definition there, or place it as well"
 

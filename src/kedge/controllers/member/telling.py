@@ -1,0 +1,40 @@
+"""Telling: how soon the hub is told of what changed about a Work.
+
+Whatever anybody acts on is told at once. Words alone ("1 of 100 replicas", "2 of 100 replicas", …) are for people, and
+change with every pod: they are told at most every few seconds, the last of them always. What is remembered here may be
+lost at any time: then words are told sooner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from kedge.api.work import WorkStatus
+from kedge.plan.applying.wording import is_wording
+
+REST: Final = 2.0  # seconds in which other words are not worth telling
+
+
+class Telling:
+    """Of the Works of one member."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, float] = {}
+
+    def rest(self, name: str, before: WorkStatus, after: WorkStatus) -> float:
+        """In how many seconds this is to be told; 0 if now."""
+        told = self._told.get(name)
+        if told is None or not is_wording(before, after):
+            return 0.0
+        return max(0.0, told + REST - asyncio.get_running_loop().time())
+
+    def told(self, name: str) -> None:
+        """The hub was told of this Work."""
+        self._told[name] = asyncio.get_running_loop().time()
+
+    def forget(self, name: str) -> None:
+        self._told.pop(name, None)
+
+    def clear(self) -> None:
+        self._told.clear()

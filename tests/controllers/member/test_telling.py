@@ -1,0 +1,47 @@
+"""Telling: what anybody acts on is told at once; words alone wait, and the last of them are told."""
+
+from __future__ import annotations
+
+from controllers.member.applying_bed import DEPLOYMENTS, Bed, deployment, make_available, namespace, play
+from kedge.controllers.member.telling import REST
+from kedge.kube.patches import MergePatch
+
+
+async def _say_available(here: Bed, count: int, wanted: int) -> None:
+    live = await here.get(DEPLOYMENTS, "web")
+    assert live is not None
+    counts = {"replicas": wanted, "updatedReplicas": wanted, "availableReplicas": count}
+    status = {"observedGeneration": live["metadata"]["generation"], **counts, "unavailableReplicas": wanted - count}
+    where = live["metadata"]["namespace"]
+    await here.member.patch(DEPLOYMENTS, "web", MergePatch({"status": status}), where, subresource="status")
+
+
+async def _message(here: Bed) -> str:
+    return next(one.message for one in (await here.work()).status.conditions if one.type == "Available")
+
+
+def test_a_pod_more_is_not_told_at_once_but_the_last_words_are_told() -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), deployment(replicas=9))
+        await here.rest(REST)
+        here.to_hub.writes.clear()
+        for count in range(8):
+            await _say_available(here, count, 9)
+            await here.rest(0.1)
+        assert len(here.to_hub.writes) <= 1
+        await here.rest(REST)
+        assert "7 of 9" in await _message(here)
+        assert len(here.to_hub.writes) <= 2
+
+    play(scene)
+
+
+def test_that_it_is_available_is_told_at_once_whatever_was_told_a_moment_ago() -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), deployment())
+        await here.rest(0.3)
+        await make_available(here)
+        await here.rest(0.2)
+        assert (await here.conditions())["Available"] == ("True", "AllManifestsAvailable")
+
+    play(scene)
