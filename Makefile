@@ -31,9 +31,10 @@ kube: $(VENV)/.dev  ## the real control plane for tests: found, or built once in
 bench: $(BENCH)/.done  ## ratios against other clients, in one run
 	PYTHONPATH=tools:bench $(BENCH)/python -m kedgebench $(ARGS)
 
-soak: $(VENV)/.dev  ## what is too long for every change: every property with many more examples, every mutation
+soak: $(VENV)/.dev  ## what is too long for every change: many more examples of every property, every mutation, 50 kills
 	KEDGE_PROPERTIES=soak $(BIN)/python -m pytest -m hypothesis --timeout 0 $(ARGS)
 	PYTHONPATH=tests $(BIN)/python -m mutations
+	KEDGE_KILLS=$(or $(KEDGE_KILLS),50) $(BIN)/python -m pytest tests/fleet/test_kills.py
 
 docs: $(VENV)/.docs  ## the documentation site, in site/
 	$(BIN)/zensical build

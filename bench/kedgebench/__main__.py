@@ -11,24 +11,26 @@ from typing import Any
 
 from kedgebench import cores, goals, machine, profiling, report, server
 from kedgebench.embedded import whole as second_part
+from kedgebench.fleet import whole as third_part
 from kedgebench.progress import Progress
 from kedgebench.rivals import RIVALS
 from kedgebench.run import Run
 from kedgebench.scale import FULL, QUICK, Scale
 
 EMBEDDED = "embedded"
+FLEET = "fleet"
+PARTS = {EMBEDDED: second_part.measure, FLEET: third_part.measure}
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="kedgebench",
-        description="Kedge's client, cache and queue beside others; its embedded server and simulator.",
+        description="Kedge's client, cache and queue beside others; its embedded server and simulator; its fleets.",
     )
     parser.add_argument("--quick", action="store_true", help="a smoke run, too short to believe")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
-    parser.add_argument(
-        "--only", nargs="+", choices=[*RIVALS, EMBEDDED], metavar="NAME", help=f"of {', '.join([*RIVALS, EMBEDDED])}"
-    )
+    names = [*RIVALS, *PARTS]
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=f"of {', '.join(names)}")
     parser.add_argument(
         "--profile", nargs="+", choices=profiling.TASKS, help="instead, show where Kedge's CPU time goes in these"
     )
@@ -37,15 +39,15 @@ def _arguments() -> argparse.Namespace:
 
 async def _measure(arguments: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """The parts that are wanted; gives what they found."""
-    wanted = arguments.only or [*RIVALS, EMBEDDED]
+    wanted = arguments.only or [*RIVALS, *PARTS]
     about = machine.describe() | {"own_core": cores.leave_one()}
     found: dict[str, Any] = {}
-    clients = [name for name in wanted if name != EMBEDDED]
+    clients = [name for name in wanted if name not in PARTS]
     if clients or arguments.profile:
         found = await _measure_clients(arguments, clients, about, progress)
-    if EMBEDDED in wanted and not arguments.profile:
-        embedded = await second_part.measure(about, progress, quick=arguments.quick)
-        found = report.joined(found, embedded)
+    for name, measure in PARTS.items():
+        if name in wanted and not arguments.profile:
+            found = report.joined(found, await measure(about, progress, quick=arguments.quick), name)
     return found
 
 

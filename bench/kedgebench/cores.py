@@ -24,3 +24,9 @@ def take_it() -> None:
     """Put this process on the core that was left, if one was."""
     if _LEFT in os.environ:
         os.sched_setaffinity(0, {int(os.environ[_LEFT])})
+
+
+def take_all() -> None:
+    """Let this process, and what it starts, have the core that was left too."""
+    if _LEFT in os.environ:
+        os.sched_setaffinity(0, {*os.sched_getaffinity(0), int(os.environ[_LEFT])})

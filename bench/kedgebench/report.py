@@ -50,12 +50,12 @@ def data(
     }
 
 
-def joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+def joined(first: Mapping[str, Any], second: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The data of two parts as one; of the machine, what the first said, and how loaded it was after the second."""
     if not first:
         return dict(second)
     return {
-        "machine": {**first["machine"], "load_after_second_part": second["machine"]["load"]},
+        "machine": {**first["machine"], f"load_after_{name}": second["machine"]["load"]},
         "measures": {**first["measures"], **second["measures"]},
         "goals": [*first["goals"], *second["goals"]],
         "notes": [*first["notes"], *second["notes"]],

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
-import asyncio
 import os
 import signal
 import socket

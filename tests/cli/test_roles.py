@@ -107,7 +107,7 @@ async def test_a_hub_and_one_process_for_two_members(file: Path, tmp_path: Path)
     await install(file, "hub", HUB)
     for name in ("cluster-1", "cluster-2"):
         await install(file, name, MEMBER)
-    hub = ["hub", "--kubeconfig", str(file), "--context", "hub", "--health", "127.0.0.1:0"]
+    hub = ["hub", "--kubeconfig", str(file), "--context", "hub", "--health", "127.0.0.1:0", "--lease-duration", "20"]
     members = ["--member", "cluster-1=cluster-1", "--member", "east=cluster-2"]
     member = ["member", "--hub-kubeconfig", str(file), "--hub-context", "hub", "--kubeconfig", str(file), *members]
     hub_log, member_log = tmp_path / "hub.log", tmp_path / "member.log"
@@ -128,6 +128,7 @@ async def test_a_hub_and_one_process_for_two_members(file: Path, tmp_path: Path)
         assert (await user.get(MemberCluster, "east")).metadata.labels["is"] == "east"
         lease = await user.get(Lease, "kedge-hub", "fleet-system")
         assert lease.spec.holder_identity
+        assert lease.spec.lease_duration_seconds == 20
         url = await asyncio.to_thread(served, hub_log)
         assert await asked(f"{url}/healthz") == "ok\n"
         assert (await asked(f"{url}/readyz")).endswith("ready\n")

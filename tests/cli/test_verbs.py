@@ -26,6 +26,7 @@ from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.patches import MergePatch
 
 SECONDS = 60
+pytestmark = pytest.mark.timeout(180)  # a process of its own, and rollouts in real time
 ROLLING = {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 1}}
 
 
@@ -119,7 +120,7 @@ def stuck(fleet: Path) -> Path:
     place(fleet, "stuck")
     shown(fleet, "status", "stuck", "--watch", "--timeout", "60")
     set_image(fleet, "stuck", "app:bad")
-    until(fleet, is_stuck, "stuck")
+    until(fleet, lambda told: is_stuck(told) and "1 of 2 updated replicas" in told["why"], "stuck")
     return fleet
 
 
@@ -362,7 +363,7 @@ def test_a_hub_that_goes_away_while_it_is_asked_is_said_and_not_taken_for_an_ans
     copy.write_text(file.read_text())
     place(copy, "alone")
     watching = subprocess.Popen(
-        [sys.executable, "-m", "kedge", "status", "alone", "--watch", "--timeout", "8"],
+        [sys.executable, "-m", "kedge", "status", "alone", "--watch", "--timeout", "15"],
         env={**os.environ, "KUBECONFIG": str(copy)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert watching.stdout is not None

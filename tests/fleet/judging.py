@@ -65,16 +65,9 @@ def removals(record: Record, calm: Record) -> Iterator[str]:
     """Deployments, Works and bindings go only where the cluster is deselected."""
     for one in (*record.deployments, *record.on_hub):
         number = record.at_revision(one.revision)
-        if one.is_removal and _whose(one) not in calm.leaving(number):
+        if one.is_removal and one.member not in calm.leaving(number):
             kind, name = one.obj["kind"], one.obj["metadata"]["name"]
-            yield f"{record.stretches[number].step.name}: {kind} {name} of {_whose(one)} was removed"
-
-
-def _whose(one: Happening) -> str:
-    if one.where != "hub":
-        return one.where
-    namespace = one.obj["metadata"].get("namespace", "")
-    return str(namespace.removeprefix("fleet-member-") or one.obj["spec"]["targetCluster"])
+            yield f"{record.stretches[number].step.name}: {kind} {name} of {one.member} was removed"
 
 
 def deletes(record: Record, calm: Record, clusters: Mapping[str, Cluster]) -> Iterator[str]:
@@ -82,7 +75,7 @@ def deletes(record: Record, calm: Record, clusters: Mapping[str, Cluster]) -> It
     for member in MEMBERS:
         for event in clusters[member].audit_events():
             moment = datetime.fromisoformat(event["requestReceivedTimestamp"])
-            if not record.stretches[0].begun <= moment <= record.ended or not _deletes_users(event):
+            if not record.stretches[0].begun <= moment <= record.ended or not deletes_users(event):
                 continue
             number = record.at_time(moment)
             if member not in calm.leaving(number):
@@ -90,7 +83,8 @@ def deletes(record: Record, calm: Record, clusters: Mapping[str, Cluster]) -> It
                 yield f"{step}: {who} asked {member} for {event['verb']} {event['requestURI']}"
 
 
-def _deletes_users(event: dict[str, object]) -> bool:
+def deletes_users(event: dict[str, object]) -> bool:
+    """Whether by this request something was deleted that users have placed."""
     target, answer = event.get("objectRef") or {}, event.get("responseStatus") or {}
     assert isinstance(target, dict)
     assert isinstance(answer, dict)

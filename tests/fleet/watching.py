@@ -26,6 +26,14 @@ class Happening(Struct, frozen=True):
         return self.type == "DELETED" or "deletionTimestamp" in self.obj["metadata"]
 
     @property
+    def member(self) -> str:
+        """Where it happened; of a Work or a binding on the hub, whom it is for."""
+        if self.where != "hub":
+            return self.where
+        namespace = self.obj["metadata"].get("namespace", "")
+        return str(namespace.removeprefix("fleet-member-") or self.obj["spec"]["targetCluster"])
+
+    @property
     def revision(self) -> int:
         """The store's count of writes then. Clusters on one etcd count together: their happenings have one order."""
         return int(self.obj["metadata"]["resourceVersion"])

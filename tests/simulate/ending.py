@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -82,16 +84,19 @@ class Ending:
 
     async def stuck_and_says_so(self) -> None:
         """A bad release stops at its budget, and the placement names a cluster that has it, and why."""
-        await asyncio.sleep(60)
+        await self._simulation.until("a bad release reaches somebody", self._broken, within=SOON, every=1.0)
         await self._rest(30.0)
-        broken = {name for name, one in self._promises.deployments.items() if image_of(one) == BAD}
-        if not broken:
-            raise Broken("a bad release stopped before it reached anybody")
+        broken = self._broken()
         placement = await self._placement()
         words = [one.message for one in placement.status.conditions if one.status != TRUE]
         self._promises.asked("a rollout that stands still names whom it waits for", tight=True)
         if not any(name in " ".join(words) for name in broken):
             raise Broken(f"{_listed(broken)} have the bad release, and the placement says {words}")
+
+    def _broken(self) -> set[str]:
+        """Members that have the bad release."""
+        bound = {one.spec.target_cluster for one in self._promises.bindings.all().values()}
+        return {name for name, one in self._promises.deployments.items() if name in bound and image_of(one) == BAD}
 
     async def _rest(self, quiet: float) -> None:
         """Wait until nobody writes anything more, heartbeats apart."""
@@ -126,3 +131,45 @@ def _is_ours(config_map: str) -> bool:
 
 def _listed(names: Sequence[str] | set[str]) -> str:
     return ", ".join(sorted(names)) or "none"
+
+
+# The end state, as lines that are the same however it was reached
+
+
+_KINDS = (
+    *("clusterresourceplacements", "clusterresourcebindings", "clusterresourcesnapshots", "works", "appliedworks"),
+    *("clusterschedulingpolicysnapshots", "memberclusters", "internalmemberclusters", "namespaces"),
+    *("deployments", "configmaps", "roles", "rolebindings"),
+)
+_RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=-)[0-9a-f]{8}(?=\b)")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+_COUNTED = ("resourceVersion", "generation", "observedGeneration", "managedFields")
+
+
+def end_state(simulation: Simulation) -> list[str]:
+    """Every object that matters, one line each, without what is different each time."""
+    found = {
+        f"{name} {kind.resource.plural} {_masked(version.key)} {_masked(_plain(version.decode()))}"
+        for name, server in simulation.servers.items()
+        for kind in server.registry.kinds()
+        if kind.resource.plural in _KINDS
+        for version in server.store.all(kind).at(server.store.number).within("")
+    }
+    return sorted(found)
+
+
+def _plain(body: dict[str, Any]) -> str:
+    return msgspec.json.encode(_without(body), order="deterministic").decode()
+
+
+def _without(value: Any) -> Any:
+    """Without numbers that count writes, and with conditions as others act on them."""
+    if isinstance(value, dict) and "lastTransitionTime" in value:
+        return {key: value.get(key) for key in ("type", "status", "reason")}
+    if isinstance(value, dict):
+        return {key: _without(one) for key, one in value.items() if key not in _COUNTED}
+    return [_without(one) for one in value] if isinstance(value, list) else value
+
+
+def _masked(text: str) -> str:
+    return _TIME.sub("T", _RANDOM.sub("…", text))

@@ -24,10 +24,10 @@ import msgspec
 from kedge.api.apps import Deployment
 from kedge.api.binding import BindingState, ClusterResourceBinding
 from kedge.api.cluster import MemberCluster
-from kedge.api.condition import FALSE, TRUE, find_condition
+from kedge.api.condition import FALSE, TRUE, find_condition, is_true
 from kedge.api.numbers import IntOrPercent, resolve
 from kedge.api.placement import ClusterResourcePlacement
-from kedge.api.reasons import AVAILABLE, HEALTHY, NOT_ALL_TRACKABLE, WORK_UNTRACKABLE
+from kedge.api.reasons import AVAILABLE, HEALTHY, JOINED, NOT_ALL_TRACKABLE, WORK_UNTRACKABLE
 from kedge.api.rollout import RollingUpdate
 from kedge.api.scheduling import PlacementType
 from kedge.api.snapshot import ClusterResourceSnapshot
@@ -420,6 +420,10 @@ def _holds(binding: Binding) -> bool:
 
 def _is_picked(binding: Binding) -> bool:
     return binding.metadata.deletion_timestamp is None and binding.spec.state != BindingState.unscheduled
+
+
+def has_joined(member: MemberCluster) -> bool:
+    return is_true(member.status.conditions, JOINED)
 
 
 def _is_silent(member: MemberCluster) -> bool:

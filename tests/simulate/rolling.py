@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from random import Random
 from typing import Any
 
 from kedge.api.apiextensions import CustomResourceDefinition
@@ -32,8 +33,8 @@ from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
 from kedge.simulate.faults import NONE
 from kedge.simulate.process import Process
 from kedge.simulate.world import Simulation
-from simulate.ending import Ending
-from simulate.promises import BAD, Promises
+from simulate.ending import Ending, end_state
+from simulate.promises import BAD, Promises, has_joined
 from simulate.weather import weather
 
 NAMESPACE, NAME, APP = "test-ns", "crp", "web"
@@ -56,7 +57,7 @@ async def rolling(simulation: Simulation) -> None:
 
 async def quiet(simulation: Simulation) -> None:
     """One good release and one bad one that is mended, with nobody disturbing."""
-    fleet = FleetInTrouble(simulation, members=5, kind="PickN")
+    fleet = FleetInTrouble(simulation, quiet=True)
     await fleet.open()
     await fleet.arrive()
     for image in ("app:2", BAD, "app:3"):
@@ -65,17 +66,45 @@ async def quiet(simulation: Simulation) -> None:
     await fleet.settle()
 
 
+async def hub_crashing(simulation: Simulation) -> None:
+    """The same, and the hub crashes after its nth write, n being the seed. It must end as if it had not."""
+    await _crashing(simulation, "hub")
+
+
+async def agent_crashing(simulation: Simulation) -> None:
+    """The same, and an agent crashes after its nth write, n being the seed."""
+    await _crashing(simulation, "cluster-1")
+
+
+async def _crashing(simulation: Simulation, who: str) -> None:
+    fleet = FleetInTrouble(simulation, quiet=True)
+    await fleet.join()
+    process = simulation.processes[who]
+    process.crash_after_write(simulation.seed)
+    began = process.writes
+    await fleet.place()
+    await fleet.arrive()
+    for image in ("app:2", BAD, "app:3"):
+        await fleet.release(image)
+        await asyncio.sleep(60)
+    await fleet.arrive()
+    simulation.counts["writes", who] += process.writes - began
+    for line in end_state(simulation):
+        simulation.counts["end", line] += 1
+
+
 class FleetInTrouble:
     """A hub, members, their agents, a user, and what must always hold."""
 
-    def __init__(self, simulation: Simulation, members: int = 0, kind: str = "") -> None:
+    def __init__(self, simulation: Simulation, *, quiet: bool = False) -> None:
+        """A `quiet` one is the same whatever the seed."""
         self.simulation = simulation
-        self.rng = rng = simulation.rng("fleet")
-        self.members = [f"cluster-{number}" for number in range(1, (members or rng.randint(5, 7)) + 1)]
+        self.rng = rng = Random(7) if quiet else simulation.rng("fleet")
+        self.members = [f"cluster-{number}" for number in range(1, (5 if quiet else rng.randint(5, 7)) + 1)]
         self.gone: list[str] = []  # members that left
-        self.kind = kind or rng.choice(["PickN", "PickN", "PickAll", "PickFixed"])
-        self.only_releases = bool(kind) or rng.random() < 0.35
-        self.heartbeat = 20 if not kind and rng.random() < 0.3 else 60
+        self.kind = "PickN" if quiet else rng.choice(["PickN", "PickN", "PickAll", "PickFixed"])
+        self.only_releases = quiet or rng.random() < 0.35
+        self.heartbeat = 20 if not quiet and rng.random() < 0.3 else 60
         self.image = "app:1"
         simulation.cluster("hub")
         self.hub = simulation.client("hub")
@@ -86,7 +115,19 @@ class FleetInTrouble:
         self.ending = Ending(simulation, self.promises, NAMESPACE, NAME)
 
     async def open(self) -> None:
-        """Everything is installed, everybody joins, and the first resources are placed."""
+        """Everything is installed, everybody joins, and the first resources are placed meanwhile."""
+        await self.install()
+        await self.place()
+
+    async def join(self) -> None:
+        """Everything is installed, and everybody has joined."""
+        await self.install()
+        await self.simulation.until("everybody joins", self._have_joined)
+
+    def _have_joined(self) -> bool:
+        return sum(map(has_joined, self.promises.members.all().values())) == len(self.members)
+
+    async def install(self) -> None:
         self.simulation.loop.create_task(self._workloads(), name="workloads")
         for definition in ON_HUB:
             await self.hub.create(CustomResourceDefinition, definition)
@@ -97,6 +138,9 @@ class FleetInTrouble:
             self.promises.follow_agent(name)
             await self._join(name)
             self.simulation.start(name, self._agent)
+
+    async def place(self) -> None:
+        """The first resources are placed."""
         await self.hub.create(Namespace, {"metadata": {"name": NAMESPACE}})
         await self.hub.create(Deployment, deployment(self.image))
         if self.rng.random() < 0.3:

@@ -13,9 +13,9 @@ class Failed(Exception):
     """A task ended without an answer; says what it wrote to stderr last."""
 
 
-async def ask(task: str, **arguments: Any) -> Any:
-    """The answer of a task."""
-    command = (sys.executable, "-m", "kedgebench.embedded.task", task, json.dumps(arguments))
+async def ask(task: str, *, module: str = "kedgebench.embedded.task", **arguments: Any) -> Any:
+    """The answer of a task of one of the parts."""
+    command = (sys.executable, "-m", module, task, json.dumps(arguments))
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
     try:
         out, errors = await process.communicate()

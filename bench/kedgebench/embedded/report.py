@@ -25,16 +25,16 @@ def text(machine: Mapping[str, Any], part: Part, sizes: Sizes, verdicts: Iterabl
     """Every table, the machine above, the goals and the notes below."""
     sections = [
         "## The embedded server and the simulator",
-        _machine(machine),
+        machine_line(machine),
         how(sizes),
-        _table("µs of CPU per request", part.group("cost"), (ALONE, IN_PROCESS, HTTPS, PEER), ratio=PEER),
-        _table("requests per second, by the wall clock", part.group("rate"), (HTTPS, PEER)),
-        _table("watch fan-out, µs of CPU", part.group("fanout"), (IN_PROCESS, HTTPS, PEER), ratio=PEER),
-        _table("memory, KiB per object", part.group("weight"), WEIGHTS, WEIGHTS.values()),
+        table("µs of CPU per request", part.group("cost"), (ALONE, IN_PROCESS, HTTPS, PEER), ratio=PEER),
+        table("requests per second, by the wall clock", part.group("rate"), (HTTPS, PEER)),
+        table("watch fan-out, µs of CPU", part.group("fanout"), (IN_PROCESS, HTTPS, PEER), ratio=PEER),
+        table("memory, KiB per object", part.group("weight"), WEIGHTS, WEIGHTS.values()),
         _resident(part, sizes),
-        _table("`kedge up`, the first time", part.group("up-first"), _sizes(sizes.first), unit=True),
-        _table("`kedge up`", part.group("up-warm"), _sizes(sizes.warm), unit=True),
-        _table("in virtual time, per CPU second", part.group("speed"), _sizes((sizes.few, sizes.many))),
+        table("`kedge up`, the first time", part.group("up-first"), _sizes(sizes.first), unit=True),
+        table("`kedge up`", part.group("up-warm"), _sizes(sizes.warm), unit=True),
+        table("in virtual time, per CPU second", part.group("speed"), _sizes((sizes.few, sizes.many))),
         _growth(part, sizes),
         "\n".join(f"* {'met' if v.met else 'MISSED'}: {v.goal}: {v.measured}" for v in verdicts),
         "\n".join(f"* {note}" for note in part.notes),
@@ -42,7 +42,8 @@ def text(machine: Mapping[str, Any], part: Part, sizes: Sizes, verdicts: Iterabl
     return "\n\n".join(section for section in sections if section)
 
 
-def _machine(machine: Mapping[str, Any]) -> str:
+def machine_line(machine: Mapping[str, Any]) -> str:
+    """What it was measured on, and when."""
     versions = ", ".join(f"{name} {machine['versions'][name]}" for name in VERSIONS)
     return (
         f"{machine['day']}, {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
@@ -51,7 +52,7 @@ def _machine(machine: Mapping[str, Any]) -> str:
     )
 
 
-def _table(
+def table(
     title: str,
     measures: Sequence[Measure],
     columns: Iterable[str],

@@ -26,6 +26,7 @@ from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.codec import untyped
 from kedge.kube.limits import Limiter
+from kedge.kube.memory.loading import settle
 from kedge.kube.patches import MergePatch
 from kedgebench.fleet import release
 from kedgebench.fleet.release import SHOP, WEB
@@ -129,6 +130,7 @@ async def _measured(members: int, shares: Shares | None) -> dict[str, Any]:
         with belongs_to(HUB):
             await fleet.run_roles(heartbeat=HEARTBEAT)
         joined = time.perf_counter() - begun
+        settle()  # as `kedge up` does
         await asyncio.sleep(TAIL)
         watched = Watched(fleet)
         client = Client(fleet.hub.transport(), limiter=Limiter(rate=0))

@@ -230,7 +230,11 @@ async def _role(log: Path, *arguments: str) -> AsyncIterator[int]:
             process.terminate()
             await process.wait()
         else:
-            print(f"{arguments[0]} ended by itself:\n{log.read_text()[-2000:]}", file=sys.stderr)
+            _tell_of_the_end(log)
+
+
+def _tell_of_the_end(log: Path) -> None:
+    print(f"{log.stem} ended by itself:\n{log.read_text()[-2000:]}", file=sys.stderr)
 
 
 def _some(names: Sequence[str], turn: int, count: int = 3) -> list[str]:

@@ -96,12 +96,14 @@ async def measure(members: int, placements: int, idle: float) -> dict[str, Any]:
 
 async def _started(server: HubServer, process: HubProcess, begun: float, idle: float) -> dict[str, Any]:
     server.writes.clear()
+    cpu = time.process_time()
     acted = asyncio.create_task(_acted(server))
     caught_up = await process.idle()
     found = {
         "caught_up": max(caught_up, await acted) - begun,
         "acted": await acted - begun,
         "start_cpu": process.cpu,
+        "server_cpu": time.process_time() - cpu,
         "started": process.resident,
         "start_peak": process.peak,
         "start_writes": dict(server.writes),

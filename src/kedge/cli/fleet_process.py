@@ -24,6 +24,7 @@ from kedge.embedded.certificates import Serving
 from kedge.embedded.door import Door
 from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
+from kedge.kube.memory.loading import settle
 from kedge.plan.telling.words import counted
 
 
@@ -49,6 +50,7 @@ async def _keep_up(members: int, port: int, file: Path, bare: bool, ready: Calla
         await fleet.run_workloads(_Progress(members, "up").says)
         if not bare:
             await fleet.run_roles(progress=_Progress(members, "joined").says)
+        settle()
         kubeconfig.write(file, servers, authority=serving.authority, token=token)
         ready()
         _explain(file, servers, bare=bare)

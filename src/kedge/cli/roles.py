@@ -77,7 +77,7 @@ def process_options(command: F) -> F:
 @click.option("--lease-namespace", default="fleet-system", show_default=True,
               help="Where the hub's processes agree on which one acts.")  # fmt: skip
 @click.option("--lease-duration", type=click.IntRange(min=3), default=15, show_default=True,
-              help="Seconds without a sign of life after which another process, or the next one, takes over.")  # fmt: skip
+              help="Seconds without a sign of life after which another process takes over.")  # fmt: skip
 @click.option("--no-lease", is_flag=True, help="Act at once: there is no other process.")
 @process_options
 def hub(**told: Any) -> None:

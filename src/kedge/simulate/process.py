@@ -151,7 +151,8 @@ class Process:
             link.mend()
 
     def calm(self) -> None:
-        """Nothing goes wrong on its links and its clock from now on."""
+        """Nothing goes wrong on its links and its clock from now on, and no crash is to come."""
+        self._crash_at = None
         self.clock.calm()
         for link in self._links.values():
             link.calm()

@@ -108,7 +108,8 @@ class FaultyStream:
     async def _trouble(self) -> None:
         """The time for it has come, or the connection was cut. Returns if that is an end in good order."""
         self._check()
-        self._hit(self._fate)
+        if self._fate:
+            self._hit(self._fate)
         if self._fate == "ended":
             return
         if self._fate == "silent":

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from random import Random
 from typing import Any, TypeAlias
@@ -146,6 +146,11 @@ class Simulation:
         self.faults = NONE
         for process in self.processes.values():
             process.calm()
+
+    @property
+    def servers(self) -> Mapping[str, Server]:
+        """Every server, by name."""
+        return self._servers
 
     # What must hold
 

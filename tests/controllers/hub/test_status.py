@@ -60,6 +60,7 @@ class Answer(Struct, frozen=True):
     """What a placement selects."""
 
     problem: str = ""
+    remark: str = ""
 
 
 class Told:

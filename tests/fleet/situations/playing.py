@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -14,6 +15,7 @@ from fleet.situations.stage import BOTH, CRP, INTERNAL, MEMBER_CLUSTERS, WORKS, 
 from fleet.situations.words import Word, words_of
 from fleet.watching import Happening, watched
 
+_LISTENED: Final = 3600.0  # seconds a watch goes on
 Play: TypeAlias = Callable[[Stage], Awaitable[object]]
 
 
@@ -84,13 +86,14 @@ def perform(group: Group, backend: Backend) -> Performance:
 
 
 async def _perform(bed: Bed, situations: list[Situation]) -> Performance:
-    performance, listening = Performance(), list[list[Happening]]()
+    performance, listening, began = Performance(), list[list[Happening]](), asyncio.get_running_loop().time()
     async with AsyncExitStack() as stack:
         around = [kind for twin in BOTH for kind in (twin.placements, twin.policies, twin.bindings)]
         for kind in (*around, WORKS, MEMBER_CLUSTERS, INTERNAL):
             listening.append(await stack.enter_async_context(watched(bed, kind, "hub")))
         for situation in situations:
             performance.seen[situation.id] = await _play(bed, situation)
+        assert asyncio.get_running_loop().time() - began < _LISTENED, "it took longer than was listened to"
     performance.words = {word for heard in listening for one in heard for word in words_of(one.obj)}
     return performance
 

@@ -8,7 +8,7 @@ ResourcePlacement, whose namespace is brought to the members by another placemen
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -79,10 +79,14 @@ BOTH: Final = (CRP, RP)
 class Stage:
     """What one situation has at hand: the fleet, and the kind of placement it is played with."""
 
-    def __init__(self, bed: Bed, twin: Twin) -> None:
+    def __init__(self, bed: Bed, twin: Twin, *, spares: tuple[str, ...] = ()) -> None:
+        """`spares` are placements that stay when the situation ends."""
         self.bed = bed
+        self._spared = spares
         self.twin = twin
         self.hub = bed.hub
+        self.farewells: list[Callable[[], Awaitable[None]]] = []
+        """What is done before what was made is taken away."""
         self._made: list[tuple[str, Codec[Untyped], str, str | None]] = []
 
     # Doing
@@ -239,9 +243,11 @@ class Stage:
     async def clear(self) -> None:
         """Leave the fleet as it was found."""
         for twin in (RP, CRP):
-            for one in await self.bed.all(twin.placements):
+            for one in await self._all(twin.placements):
                 await self._remove("hub", twin.placements, one["metadata"]["name"], one["metadata"].get("namespace"))
             await self._until_none(twin.placements, twin.bindings)
+        for bid_farewell in self.farewells:
+            await bid_farewell()
         for where, kind, name, namespace in reversed(self._made):
             await self._remove(where, kind, name, namespace)
         for where, kind, name, namespace in self._made:
@@ -259,11 +265,16 @@ class Stage:
         try:
             await self.bed.until(partial(self._has_none, *those), within=120.0)
         except AssertionError as error:
-            left = [f"{kind.resource.kind} {one['metadata']}" for kind in those for one in await self.bed.all(kind)]
+            left = [f"{kind.resource.kind} {one['metadata']}" for kind in those for one in await self._all(kind)]
             raise AssertionError(f"still there: {'; '.join(left)}") from error
 
     async def _has_none(self, *those: Codec[Untyped]) -> bool:
-        return not any([await self.bed.all(kind) for kind in those])
+        return not any([await self._all(kind) for kind in those])
+
+    async def _all(self, kind: Codec[Untyped]) -> list[Untyped]:
+        """All that is not to stay."""
+        found = await self.bed.all(kind)
+        return [one for one in found if not {one["metadata"]["name"], parent(one)} & set(self._spared)]
 
     async def _tidy(self, member: str) -> None:
         """Put a member back as the fleet began with it."""

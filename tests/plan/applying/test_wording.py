@@ -13,7 +13,7 @@ from kedge.api.work import BackReportedStatus, ManifestCondition, WorkResourceId
 from kedge.plan.applying.wording import is_wording
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-SAID = Condition("Available", "False", "NotYet", "1 of 3", NOW, 4)
+SAID = Condition("Available", "False", NOW, "NotYet", "1 of 3", 4)
 MANIFEST = ManifestCondition(WorkResourceIdentifier(0, name="web"), (SAID,))
 STATUS = WorkStatus(conditions=(SAID,), manifest_conditions=(MANIFEST,))
 

@@ -42,6 +42,7 @@ from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
+from kedge.plan.placing.eligibility import NO_HEARTBEAT, SILENT_AFTER
 from kedge.plan.placing.schedule import Repick, Schedule, schedule
 from kedge.plan.placing.status import has_told, status
 from kedge.plan.revisions import newest_policy
@@ -136,7 +137,7 @@ class Scheduler:
         await self._say(seen.snapshot, made)
         await self._each(self._release, made.release)
         if made.look_again is None:
-            return Outcome.done
+            return Outcome.again(after=SILENT_AFTER.total_seconds()) if _misses_the_silent(made) else Outcome.done
         wait = (made.look_again - self._clock.now()).total_seconds()
         return Outcome.again(after=max(0.0, wait) + _A_MOMENT)
 
@@ -307,3 +308,8 @@ def _apply_strategy(placement: Placement) -> dict[str, Any]:
     }
     spelled_out.update(to_builtins(strategy))
     return spelled_out
+
+
+def _misses_the_silent(made: Schedule) -> bool:
+    """Whether a cluster was passed over because it is silent: if a clock was wrong, no event will say otherwise."""
+    return any(NO_HEARTBEAT in decision.reason for decision in made.unselected or ())

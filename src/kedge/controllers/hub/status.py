@@ -51,6 +51,9 @@ class Selection(Protocol):
     @property
     def problem(self) -> str: ...
 
+    @property
+    def remark(self) -> str: ...
+
 
 class Selections(Protocol):
     """Knows what placements select."""
@@ -136,6 +139,7 @@ class PlacementStatuses:
     def _observe(self, placement: ClusterResourcePlacement) -> Picture:
         whose = named(placement.metadata.namespace, placement.metadata.name)
         bindings = self._bindings.by(PLACEMENT, whose)
+        selection = self._selections.selected(placement)
         return Picture(
             placement=placement,
             prefix=self._twins.prefix,
@@ -143,7 +147,8 @@ class PlacementStatuses:
             snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
             bindings=bindings,
             unreachable=self._unreachable(bindings),
-            problem=self._selections.selected(placement).problem,
+            problem=selection.problem,
+            remark=selection.remark,
             dialect=self._dialect,
         )
 

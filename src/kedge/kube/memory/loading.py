@@ -41,3 +41,9 @@ def bulk_load() -> Iterator[Load]:
             gc.freeze()
         if _loads == 0 and _collecting:
             gc.enable()
+
+
+def settle() -> None:
+    """Say that what there is now will stay: the collector walks it once more, and then never again."""
+    gc.collect()
+    gc.freeze()

@@ -19,6 +19,9 @@ SILENT_AFTER: Final = timedelta(minutes=5)
 UNHEALTHY_AFTER: Final = timedelta(minutes=5)
 """How long a member may say that it is not well."""
 
+NO_HEARTBEAT = "no recent heartbeat signals"
+"""What is said of a member that has been silent for too long."""
+
 _LOST = "cluster is not connected to the fleet:"
 
 
@@ -53,7 +56,7 @@ def _silent(agent: AgentStatus, now: datetime) -> str | None:
     if heard is None:
         return f"{_LOST} no heartbeat signals received yet"
     if now - heard > SILENT_AFTER:
-        return f"{_LOST} no recent heartbeat signals (last received at {_moment(heard)})"
+        return f"{_LOST} {NO_HEARTBEAT} (last received at {_moment(heard)})"
     return None
 
 

@@ -49,6 +49,8 @@ class Seen(Struct, frozen=True):
     """What is said of the members that cannot be reached."""
     problem: str = ""
     """Why its resource selectors make no sense; empty if they do."""
+    remark: str = ""
+    """What else there is to say of them."""
     dialect: Dialect = Dialect.seed
 
 
@@ -165,7 +167,9 @@ def _overall(
 
 
 def _remarked(seen: Seen, scheduled: Said, chosen: int) -> Said:
-    """With what cannot be done for so many clusters."""
+    """With what there is to say of the selectors, and what cannot be done for so many clusters."""
+    if seen.remark and not seen.problem:
+        scheduled = replace(scheduled, message=f"{scheduled.message}. {seen.remark}")
     if chosen < 2 or not goes_back_to_original(seen.placement):
         return scheduled
     field = "spec.strategy.reportBackStrategy.destination"

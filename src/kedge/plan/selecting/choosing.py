@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.api.placement_status import ResourceIdentifier
 from kedge.api.resource import Resource
@@ -71,16 +72,27 @@ class Selection(Struct, frozen=True, dict=True):
     """What a placement selects, in the order of a snapshot.
 
     `problem`: what somebody has to see to before anything can be selected. `pending`: what is not known yet.
+    `idle`: the selectors that select nothing, by where they are.
     """
 
     chosen: tuple[Chosen, ...] = ()
     problem: str = ""
     pending: str = ""
+    idle: tuple[str, ...] = ()
 
     @property
     def is_known(self) -> bool:
         """Whether `chosen` is what there is to place."""
         return not self.problem and not self.pending
+
+    @property
+    def remark(self) -> str:
+        """What is no mistake, but may be none the user wants: selectors that select nothing."""
+        if not self.idle:
+            return ""
+        more = f" and {len(self.idle) - TOLD} more" if len(self.idle) > TOLD else ""
+        verb, it = ("selects", "it") if len(self.idle) == 1 else ("select", "them")
+        return f"{', '.join(self.idle[:TOLD])}{more} {verb} nothing on the hub: correct {it}, or make what is meant"
 
     @property
     def identifiers(self) -> tuple[ResourceIdentifier, ...]:
@@ -111,7 +123,9 @@ def choose(meant: Meaning, catalogue: Catalogue, view: View) -> Selection:
     if waits := [kind for kind in meant.resources(catalogue) if not view.is_ready(kind)]:
         return Selection(pending=f"the hub has not told yet of all {', '.join(map(str, waits[:TOLD]))}")
     picked = [(pick, found) for pick in meant.picks for found in _picked(pick, catalogue, view)]
-    return _combined(sorted(picked, key=lambda each: place(each[1].resource, each[1].namespace, each[1].name)))
+    selection = _combined(sorted(picked, key=lambda each: place(each[1].resource, each[1].namespace, each[1].name)))
+    busy = {pick.where for pick, _ in picked}
+    return replace(selection, idle=tuple(pick.where for pick in meant.picks if pick.where not in busy))
 
 
 def _out_of_sight(meant: Meaning, catalogue: Catalogue, view: View) -> Iterator[str]:

@@ -1,0 +1,18 @@
+"""Settling: what stays for as long as the process does is not walked by the collector over and over."""
+
+from __future__ import annotations
+
+import gc
+
+from kedge.kube.memory.loading import settle
+
+
+def test_what_has_settled_is_not_walked_again() -> None:
+    kept = [[number] for number in range(1000)]
+    frozen = gc.get_freeze_count()
+    try:
+        settle()
+        assert gc.get_freeze_count() >= frozen + len(kept)
+        assert gc.isenabled()
+    finally:
+        gc.unfreeze()
