@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from controllers.member.applying_bed import DEPLOYMENTS, MAPS, NAMESPACE, Bed, bed, config, deployment, namespace
 from kedge.api.work import AppliedWork, Work
 from support.virtual import run
@@ -74,6 +76,7 @@ async def story(crash_after: int | None) -> tuple[dict[str, Any], dict[str, Any]
         return placed, await both_places(here), count
 
 
+@pytest.mark.timeout(300)  # as many runs as there are writes
 def test_a_crash_after_any_write_ends_where_no_crash_does() -> None:
     placed, gone, writes = run(story(None))
     assert placed["objects"] == [("comes", "{'a': '1'}"), ("settings", "{'a': '2'}")]
