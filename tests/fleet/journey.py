@@ -22,7 +22,7 @@ from fleet.story import PLACEMENT, deployment, is_so, set_image
 from fleet.traces import Fleet
 from fleet.watching import Happening, image, is_available, watched
 from kedge.api.resource import Resource
-from kedge.kube.codec import Untyped, untyped
+from kedge.kube.codec import Codec, Untyped, untyped
 
 NAMESPACE = "test-ns"
 log = logging.getLogger(__name__)
@@ -155,6 +155,11 @@ LINGERS = 3.0
 """Seconds in which a bad release could go further than it may."""
 
 
+async def apply(bed: Bed, kind: Codec[Untyped], obj: Untyped) -> None:
+    """Without kubectl, which on a busy machine takes longer than most steps."""
+    await bed.hub.apply(kind, obj, manager="a-user", force=True)
+
+
 def released(image: str) -> Callable[[Bed], Awaitable[None]]:
     """Two objects that belong together: a Deployment, and a ConfigMap that names its image."""
 
@@ -173,11 +178,11 @@ def hasty(found: Untyped) -> Untyped:
 
 
 async def place(bed: Bed) -> None:
-    await bed.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    await apply(bed, kinds.NAMESPACES, {"metadata": {"name": NAMESPACE}})
     config = {"metadata": {"name": "release", "namespace": NAMESPACE}, "data": {"image": "app:1"}}
-    await bed.apply({"apiVersion": "v1", "kind": "ConfigMap", **config})
-    await bed.apply(hasty(deployment("app:1")))
-    await bed.apply(example(1)[0])
+    await apply(bed, CONFIG, config)
+    await apply(bed, kinds.DEPLOYMENTS, hasty(deployment("app:1")))
+    await apply(bed, kinds.PLACEMENTS, example(1)[0])
 
 
 async def scale(bed: Bed) -> None:
@@ -185,11 +190,11 @@ async def scale(bed: Bed) -> None:
 
 
 async def to_the_west(bed: Bed) -> None:
-    await bed.apply(example(2)[0])
+    await apply(bed, kinds.PLACEMENTS, example(2)[0])
 
 
 async def to_the_east(bed: Bed) -> None:
-    await bed.apply(example(2)[1])
+    await apply(bed, kinds.PLACEMENTS, example(2)[1])
 
 
 WEST, EAST = frozenset({"cluster-1", "cluster-2"}), frozenset({"cluster-3", "cluster-4"})

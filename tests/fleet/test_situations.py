@@ -10,7 +10,7 @@ from controlplane.cluster import Cluster
 from fleet.bed import Backend
 from fleet.situations import columns, decisions, flows, members, naming, placements, working
 from fleet.situations.playing import Group, Performance, Situation, perform
-from fleet.situations.words import KNOWN, OWN
+from fleet.situations.words import KNOWN, LATER, MOMENTS, OWN
 
 GROUPS = tuple(each.GROUP for each in (placements, decisions, naming, columns, working, members, flows))
 ALL = [(group, situation) for group in GROUPS for situation in group.situations]
@@ -54,9 +54,7 @@ def test_it_is_as_kubefleet_has_it(
 
 @pytest.mark.real
 @pytest.mark.parametrize(("group", "situation"), rows(only_real=True))
-def test_it_is_so_on_real_clusters(
-    real: Callable[[Group], Performance], group: Group, situation: Situation
-) -> None:
+def test_it_is_so_on_real_clusters(real: Callable[[Group], Performance], group: Group, situation: Situation) -> None:
     assert real(group).of(situation) == situation.expected
 
 
@@ -65,6 +63,12 @@ def test_nothing_is_ever_said_that_kubefleet_does_not_know(
     embedded: Callable[[Group], Performance], group: Group
 ) -> None:
     assert sorted(map(str, embedded(group).words - KNOWN - {OWN})) == []
+
+
+def test_everything_that_can_be_said_was_said(embedded: Callable[[Group], Performance]) -> None:
+    said = {word for group in GROUPS for word in embedded(group).words}
+    assert sorted(str(word) for word in KNOWN - said if word.reason not in LATER | MOMENTS) == []
+    assert sorted(str(word) for word in said if word.reason in LATER) == []
 
 
 def test_there_are_at_least_sixty() -> None:

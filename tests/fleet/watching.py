@@ -72,7 +72,7 @@ async def watched(bed: Bed, kind: Codec[Untyped], *places: str) -> AsyncIterator
 
 async def _follow(bed: Bed, kind: Codec[Untyped], place: str, seen: list[Happening], ready: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
-    async with bed.clients[place].watch(kind, initial_events=True, seconds=3600.0) as events:
+    async with bed.clients[place].watch(kind, initial_events=True, seconds=3600.0, silence=3600.0) as events:
         async for event in events:
             if isinstance(event, Bookmark):
                 ready.set()

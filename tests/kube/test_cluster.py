@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+
+import pytest
 
 from kedge.api.core import ConfigMap
 from kedge.api.resource import Resource
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped
+from kedge.kube.logs import JsonFormatter, about
 from kedge.kube.writes import recording
 from support.fleets import fleet_cluster, managed
 from support.virtual import run
@@ -68,3 +72,17 @@ def test_trouble_with_an_optional_cache_is_none_of_the_clusters() -> None:
             assert hub.problems() == [f"gadgets.example.com: {needed.problem}"]
 
     run(main())
+
+
+def test_what_a_cache_says_is_not_about_whoever_asked_for_it_first(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.setFormatter(JsonFormatter())
+
+    async def main() -> None:
+        async with connected() as hub:
+            with about(controller="snapshots", name="web"):
+                hub.cache(WIDGETS, optional=True)
+            await until(lambda: "watching widgets" in caplog.text)
+
+    run(main())
+    said = json.loads(next(line for line in caplog.text.splitlines() if "watching widgets" in line))
+    assert (said["cluster"], said.get("controller"), said.get("name")) == ("hub", None, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -30,8 +30,9 @@ class Ending:
         self._hub: Client = simulation.client("hub")
         self._namespace = namespace
         self._name = name
-        self._wanted = ("", (), ())
         self._data: dict[str, bytes] = {}
+        self._last: Callable[[], str] = lambda: ""
+        simulation.at_end("the fleet is where it should be", self._unlike_at_end)
 
     async def arrived(self, image: str, members: Sequence[str], gone: Sequence[str]) -> None:
         """The fleet is where it should be, says so, and stays there."""
@@ -47,7 +48,10 @@ class Ending:
             raise Broken(f"{error}: {unlike()}") from error
         await self._says_so()
         await self._rest(20.0)
-        self._simulation.at_end("the fleet is where it should be", unlike)
+        self._last = unlike
+
+    def _unlike_at_end(self) -> str:
+        return self._last()
 
     def _unlike(self, image: str, members: set[str], gone: set[str]) -> str:
         """How the fleet differs from one that has arrived."""

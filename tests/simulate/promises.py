@@ -296,8 +296,8 @@ class Promises:
 
     def _of_claim(self, key: str, before: Binding, now: Binding) -> str:
         """A binding says that it is available only if the member's own Deployment was, since it has these resources."""
-        if _available(now) is None or _available(before) is not None:
-            return ""
+        if _available(now) is None or _available(before) is not None or not _is_picked(now):
+            return ""  # one that is to go has what it has
         member, image = now.spec.target_cluster, self.image_in(now.spec.resource_snapshot_name)
         if image is None:
             return ""

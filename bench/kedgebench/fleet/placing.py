@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from contextlib import ExitStack
 from functools import partial
 from random import Random
 from typing import Any
@@ -28,8 +27,10 @@ from kedge.kube.codec import untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.memory.loading import settle
 from kedge.kube.patches import MergePatch
+from kedge.simulate.clock import LoopClock
+from kedge.simulate.loop import run
 from kedgebench.fleet import release
-from kedgebench.fleet.release import SHOP, WEB
+from kedgebench.fleet.release import REPLICAS, SHOP, WEB
 from kedgebench.fleet.shares import AGENTS, HUB, SERVERS, WORKLOADS, Shares, belongs_to
 from kedgebench.memory import resident
 
@@ -61,7 +62,7 @@ class Watched:
 
     def begin(self, number: int) -> None:
         """From now on, this release is waited for."""
-        self._number, self._begun = number, time.perf_counter()
+        self._number, self._begun = number, asyncio.get_running_loop().time()
         self._running, self._told, self._reached = set(), set(), {}
         self.writes.clear()
         self._done.clear()
@@ -108,7 +109,7 @@ class Watched:
 
     def _mark(self, what: str, count: int) -> None:
         if count == len(self._fleet.members):
-            self._reached.setdefault(what, time.perf_counter() - self._begun)
+            self._reached.setdefault(what, asyncio.get_running_loop().time() - self._begun)
 
 
 class _Weighed(Fleet):
@@ -119,23 +120,25 @@ class _Weighed(Fleet):
             await super()._run_agents()
 
 
-async def _measured(members: int, shares: Shares | None) -> dict[str, Any]:
-    async with _Weighed(members=members, clock=SystemClock(), rng=Random(1), nodes=1) as fleet:
+async def _measured(members: int, shares: Shares | None = None) -> dict[str, Any]:
+    clock = SystemClock() if shares is None else LoopClock(asyncio.get_running_loop())
+    async with _Weighed(members=members, clock=clock, rng=Random(1), nodes=1) as fleet:
         if shares is not None:
             for cluster in fleet.clusters:
                 shares.take_out(cluster.server)
         with belongs_to(WORKLOADS):
             await fleet.run_workloads()
-        begun = time.perf_counter()
+        begun = asyncio.get_running_loop().time()
         with belongs_to(HUB):
             await fleet.run_roles(heartbeat=HEARTBEAT)
-        joined = time.perf_counter() - begun
+        joined = asyncio.get_running_loop().time() - begun
         settle()  # as `kedge up` does
         await asyncio.sleep(TAIL)
         watched = Watched(fleet)
         client = Client(fleet.hub.transport(), limiter=Limiter(rate=0))
         await client.create(_NAMESPACES, release.namespace())
-        await client.create(_DEPLOYMENTS, release.deployment(1))
+        replicas = REPLICAS if shares is None else 1  # what pods cost is nothing a fleet can help
+        await client.create(_DEPLOYMENTS, release.deployment(1, replicas=replicas))
         await asyncio.sleep(TAIL)
         found: dict[str, Any] = {"members": members, "joined": joined}
         found["first"] = await _stretch(watched, shares, 1, lambda: client.create(_PLACEMENTS, release.placement(WEB)))
@@ -172,15 +175,13 @@ async def _stretch(watched: Watched, shares: Shares | None, number: int, write: 
 
 def whole(members: int) -> dict[str, Any]:
     """Task: by the clock, as `kedge up` would run it. A small fleet goes first, so that all is compiled."""
-    uvloop.run(_measured(2, None))
-    return uvloop.run(_measured(members, None))
+    uvloop.run(_measured(2))
+    return uvloop.run(_measured(members))
 
 
 def by_role(members: int) -> dict[str, Any]:
-    """Task: by whose CPU time it took."""
-    asyncio.run(_measured(2, None))
+    """Task: by whose CPU time it took; in virtual time, so that a slow machine does the same as a fast one."""
+    run(_measured(2, Shares()))
     shares = Shares()
-    with ExitStack() as stack:
-        stack.enter_context(shares.timing())
-        stack.enter_context(belongs_to(SERVERS))
-        return asyncio.run(_measured(members, shares))
+    with shares.timing(), belongs_to(SERVERS):
+        return run(_measured(members, shares))

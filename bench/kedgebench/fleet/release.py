@@ -19,7 +19,7 @@ def image(number: int) -> str:
     return f"registry.example/shop/web:{number}"
 
 
-def deployment(number: int, *, ready_after: str | None = None, where: str = SHOP) -> Body:
+def deployment(number: int, *, ready_after: str | None = None, where: str = SHOP, replicas: int = REPLICAS) -> Body:
     """All its pods are replaced at once, so that a rollout takes as long as one pod needs to become ready."""
     selected = {"app": WEB}
     annotations = {} if ready_after is None else {"kedge.dev/ready-after": ready_after}
@@ -29,7 +29,7 @@ def deployment(number: int, *, ready_after: str | None = None, where: str = SHOP
         "kind": "Deployment",
         "metadata": {"name": WEB, "namespace": where},
         "spec": {
-            "replicas": REPLICAS,
+            "replicas": replicas,
             "selector": {"matchLabels": selected},
             "strategy": {"rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}},
             "template": {"metadata": {"labels": selected, "annotations": annotations}, "spec": pod},

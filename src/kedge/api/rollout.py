@@ -9,7 +9,6 @@ from kedge.api.markers import Rule, Schema
 from kedge.api.meta import Value
 from kedge.api.numbers import IntOrPercent
 
-_ONLY_V1BETA1 = Schema(absent=True, versions=("v1",))
 _NUMBER_OR_PERCENT = Schema(pattern="^((100|[0-9]{1,2})%|[0-9]+)$", default="25%")
 
 
@@ -149,7 +148,8 @@ class RolloutStrategy(Value, frozen=True, gc=False):
     """How much a rolling update may disturb at once."""
     apply_strategy: ApplyStrategy | None = None
     """How objects are written to a member."""
-    delete_strategy: Annotated[DeleteStrategy | None, _ONLY_V1BETA1] = None
+    # KubeFleet has these two in v1beta1 alone. There, kubectl annotate, which writes v1, would silently take them away.
+    delete_strategy: DeleteStrategy | None = None
     """What the placement leaves behind."""
-    report_back_strategy: Annotated[ReportBackStrategy | None, _ONLY_V1BETA1, Schema(rules=REPORT_BACK_RULES)] = None
+    report_back_strategy: Annotated[ReportBackStrategy | None, Schema(rules=REPORT_BACK_RULES)] = None
     """Whether the status of placed objects comes back to the hub."""

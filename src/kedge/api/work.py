@@ -22,7 +22,6 @@ from kedge.api.rollout import ApplyStrategy, ReportBackStrategy
 from kedge.api.snapshot import Manifest
 
 _VERSIONS = (Version("v1"), Version("v1beta1", storage=True))
-_ONLY_V1BETA1 = Schema(absent=True, versions=("v1",))
 
 
 class Workload(Value, frozen=True, gc=False):
@@ -39,7 +38,7 @@ class WorkSpec(Value, frozen=True, gc=False):
     """The objects to apply."""
     apply_strategy: ApplyStrategy | None = None
     """How they are written."""
-    report_back_strategy: Annotated[ReportBackStrategy | None, _ONLY_V1BETA1] = None
+    report_back_strategy: ReportBackStrategy | None = None
     """Whether their status comes back to the hub."""
 
 
@@ -108,7 +107,7 @@ class ManifestCondition(Value, frozen=True, gc=False):
     """How it was changed on the member."""
     diff_details: DiffDetails | None = None
     """How it differs from the hub's."""
-    back_reported_status: Annotated[BackReportedStatus | None, _ONLY_V1BETA1] = None
+    back_reported_status: BackReportedStatus | None = None
     """What it says of itself on the member."""
 
 

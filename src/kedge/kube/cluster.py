@@ -19,6 +19,7 @@ from kedge.kube.client import Client, Kind, Selector, selector
 from kedge.kube.clock import Clock
 from kedge.kube.codec import codec
 from kedge.kube.events import Recorder
+from kedge.kube.logs import only_about
 from kedge.kube.reach import Probe, Reach, State
 from kedge.kube.source import Mapper, Predicate, Watch, own_key
 from kedge.kube.store import Index
@@ -139,7 +140,11 @@ class Cluster:
         return Watch(self.name, cache, to=to, when=when)
 
     def _follow(self, tasks: asyncio.TaskGroup, cache: Cache[Any]) -> None:
-        self._following[cache] = tasks.create_task(cache.run(), name=f"{self.name}: {cache.codec.resource}")
+        self._following[cache] = tasks.create_task(self._keep(cache), name=f"{self.name}: {cache.codec.resource}")
+
+    async def _keep(self, cache: Cache[Any]) -> None:
+        with only_about(cluster=self.name):
+            await cache.run()
 
 
 def _branch(rng: random.Random) -> random.Random:

@@ -37,6 +37,16 @@ def about(**fields: object) -> Iterator[None]:
         _about.reset(token)
 
 
+@contextmanager
+def only_about(**fields: object) -> Iterator[None]:
+    """The same of a task that outlives whoever started it, and is not about what that one was about."""
+    token = _about.set(fields)
+    try:
+        yield
+    finally:
+        _about.reset(token)
+
+
 def configure(level: str = "INFO", format: Format = "text", stream: TextIO | None = None) -> None:  # noqa: A002
     """Send everything at this level or above to the stream (standard error), and nowhere else."""
     handler = logging.StreamHandler(stream or sys.stderr)

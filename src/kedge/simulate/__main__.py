@@ -19,6 +19,7 @@ from kedge.simulate.trace import Entry
 @click.argument("scenario")
 @click.option("--seed", type=int, default=1, show_default=True, help="The first seed.")
 @click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many, from that one on.")
+@click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Take each nth seed only.")
 @click.option("--faults", default="none", show_default=True, help=f"{', '.join(NAMED)}, or NAME=SHARE,...")
 @click.option("--trace", is_flag=True, help="Print everything that passes between processes and servers.")
 @click.option("--figures", is_flag=True, help="Print what each run came to, and how fast.")
@@ -29,6 +30,7 @@ def main(
     scenario: str,
     seed: int,
     seeds: int,
+    every: int,
     faults: str,
     trace: bool,
     figures: bool,
@@ -41,7 +43,7 @@ def main(
     _check(scenario)
     counted: Counts = Counter()
     failures = 0
-    for number in range(seed, seed + seeds):
+    for number in range(seed, seed + seeds * every, every):
         began = time.perf_counter()
         try:
             report = run(scenario, seed=number, faults=chosen, tell=_print if trace else None)

@@ -26,7 +26,7 @@ from kedge.api.fleet import (
 from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
-from support.snapping import QUIET, SHOP, Bench, play
+from support.snapping import MAPS, QUIET, SHOP, Bench, play
 from support.waiting import until_so
 
 ALL_OF_THEM = {"placementType": "PickAll"}
@@ -99,6 +99,20 @@ def test_selectors_that_match_nothing_make_an_empty_revision() -> None:
         assert (await hub.newest())["spec"] == {"selectedResources": []}
 
     play(act)
+
+
+@both_twins
+def test_nothing_is_written_down_for_selectors_that_make_no_sense_until_they_do(twins: Twins) -> None:
+    async def act(hub: Bench) -> None:
+        await hub.place({"group": "nope.io", "version": "v1", "kind": "Nope"})
+        await asyncio.sleep(QUIET)
+        assert await hub.problem()
+        assert await hub.policies_of() == []  # so that no cluster is picked
+        await hub.change({"resourceSelectors": [SHOP if twins is CLUSTER else MAPS]})
+        await hub.until_indexes([0])
+        assert len(await hub.policies_of()) == 1
+
+    play(act, twins)
 
 
 @both_twins

@@ -60,6 +60,7 @@ class Answer(Struct, frozen=True):
     """What a placement selects."""
 
     problem: str = ""
+    pending: str = ""
     remark: str = ""
 
 

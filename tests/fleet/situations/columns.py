@@ -35,25 +35,25 @@ _RUN: Final = (
 )
 _APPROVAL: Final = "Name Update-Run Stage Approved Age"
 
-COLUMNS: Final = {
-    MemberCluster: (
+COLUMNS: Final[dict[Resource, str]] = {
+    MemberCluster.resource: (
         "Name Joined Age Member-Agent-Last-Seen Node-Count Available-CPU Available-Memory (Allocatable-CPU) "
         "(Allocatable-Memory)"
     ),
-    InternalMemberCluster: "Name Age",
-    ClusterResourcePlacement: _PLACEMENT,
-    ResourcePlacement: _PLACEMENT,
-    ClusterResourceBinding: _BINDING,
-    ResourceBinding: _BINDING,
-    ClusterResourcePlacementStatus: "Name Resource-Index Last-Updated Age",
-    ClusterResourceSnapshot: "Name Gen Age",
-    ResourceSnapshot: "Name Gen Age",
-    ClusterSchedulingPolicySnapshot: "Name Gen Age",
-    SchedulingPolicySnapshot: "Name Gen Age",
-    ClusterStagedUpdateRun: _RUN,
-    StagedUpdateRun: _RUN,
-    ClusterApprovalRequest: _APPROVAL,
-    ApprovalRequest: _APPROVAL,
+    InternalMemberCluster.resource: "Name Age",
+    ClusterResourcePlacement.resource: _PLACEMENT,
+    ResourcePlacement.resource: _PLACEMENT,
+    ClusterResourceBinding.resource: _BINDING,
+    ResourceBinding.resource: _BINDING,
+    ClusterResourcePlacementStatus.resource: "Name Resource-Index Last-Updated Age",
+    ClusterResourceSnapshot.resource: "Name Gen Age",
+    ResourceSnapshot.resource: "Name Gen Age",
+    ClusterSchedulingPolicySnapshot.resource: "Name Gen Age",
+    SchedulingPolicySnapshot.resource: "Name Gen Age",
+    ClusterStagedUpdateRun.resource: _RUN,
+    StagedUpdateRun.resource: _RUN,
+    ClusterApprovalRequest.resource: _APPROVAL,
+    ApprovalRequest.resource: _APPROVAL,
 }
 
 
@@ -69,8 +69,8 @@ async def _columns(resource: Resource, stage: Stage) -> object:
 
 
 for _kind, _expected in COLUMNS.items():
-    _play = partial(_columns, _kind.resource)
-    _play.__name__ = f"columns_of_{_kind.resource.plural}"  # type: ignore[attr-defined]  # what a row is called by
+    _play = partial(_columns, _kind)
+    _play.__name__ = f"columns_of_{_kind.plural}"  # type: ignore[attr-defined]  # what a row is called by
     GROUP.situation("1.2", _expected)(_play)
 
 
@@ -159,5 +159,3 @@ async def a_binding_that_is_done_as_it_is_printed(stage: Stage) -> object:
     cells = _cells(found)
     cells.pop("Name")
     return cells
-
-

@@ -17,9 +17,7 @@ _SCORED: Final = (
 )
 _NAMED: Final = 'Successfully scheduled resources for placement in "{}": picked by scheduling policy'
 _OUTSCORED: Final = 'Cluster "{}" does not score high enough (affinity score: {}, topology spread score: {})'
-_AFFINITY: Final = (
-    "ClusterUnschedulable, cluster does not match with any of the required cluster affinity terms"
-)
+_AFFINITY: Final = "ClusterUnschedulable, cluster does not match with any of the required cluster affinity terms"
 _TAINT: Final = {"key": "old", "value": "yes", "effect": "NoSchedule"}
 
 
@@ -62,7 +60,7 @@ async def others_are_as_good(stage: Stage) -> object:
 
 @GROUP.situation(
     "2.7",
-    {**{one: _SCORED.format(one, 0, 0) for one in MEMBERS[:2]}, **{one: _AFFINITY for one in MEMBERS[2:]}},
+    {**{one: _SCORED.format(one, 0, 0) for one in MEMBERS[:2]}, **dict.fromkeys(MEMBERS[2:], _AFFINITY)},
     twins=BOTH,
 )
 async def clusters_do_not_match_the_affinity(stage: Stage) -> object:
@@ -146,14 +144,16 @@ async def a_cluster_that_comes_to_fit_is_picked(stage: Stage) -> object:
     return await stage.picked()
 
 
-@GROUP.situation("2.6", ("Specified cluster \"nowhere\" is not found", ["Scheduled False SchedulingPolicyUnfulfilled"]))
+@GROUP.situation("2.6", ('Specified cluster "nowhere" is not found', ["Scheduled False SchedulingPolicyUnfulfilled"]))
 async def a_named_cluster_is_missing(stage: Stage) -> object:
     await stage.placed(policy=fixed("nowhere"))
     (policy,) = await stage.policies()
     return (await stage.decisions())["nowhere"], spoken(policy["status"], policy["metadata"]["generation"])
 
 
-@GROUP.situation("2.6", f'Cluster "{GHOST}" is not eligible for resource placement yet: cluster is not connected to the fleet')
+@GROUP.situation(
+    "2.6", f'Cluster "{GHOST}" is not eligible for resource placement yet: cluster is not connected to the fleet'
+)
 async def a_named_cluster_has_no_agent(stage: Stage) -> object:
     await Ghost(stage).comes()
     await stage.placed(policy=fixed(GHOST))

@@ -138,7 +138,7 @@ async def names_of_bindings_fit_a_label(stage: Stage) -> object:
     (binding,) = await stage.bed.all(stage.twin.bindings)
     length = len(binding["metadata"]["name"])
     assert binding["metadata"]["name"].startswith("x" * 26 + "-cluster-1-")
-    return 63 if length <= 63 else length
+    return max(63, length)
 
 
 def _work_labels(twin: Twin) -> Untyped:
@@ -183,7 +183,8 @@ async def an_applied_work(stage: Stage) -> object:
 
 
 @GROUP.situation(
-    "1.8", {"ordinal": 0, "version": "v1", "kind": "ConfigMap", "resource": "configmaps", "namespace": SHOP, "name": SETTINGS},
+    "1.8",
+    {"ordinal": 0, "version": "v1", "kind": "ConfigMap", "resource": "configmaps", "namespace": SHOP, "name": SETTINGS},
     twins=(RP,),
 )
 async def what_an_applied_work_lists(stage: Stage) -> object:
@@ -218,9 +219,7 @@ async def a_placed_object(stage: Stage) -> object:
     return owners(found), set(marks(found)[1])
 
 
-@GROUP.situation(
-    "16", [("app-0-snapshot", "0", "false"), ("app-1-snapshot", "1", "true")], twins=BOTH
-)
+@GROUP.situation("16", [("app-0-snapshot", "0", "false"), ("app-1-snapshot", "1", "true")], twins=BOTH)
 async def resource_snapshots_after_a_change(stage: Stage) -> object:
     await stage.placed()
     await stage.paint("red")
@@ -276,7 +275,10 @@ def _large(number: int) -> Untyped:
 @GROUP.situation(
     "1.6",
     (
-        [("app-0-0", {"subindex-of-resource-snapshot": "0"}), ("app-0-snapshot", {"number-of-resource-snapshots": "2"})],
+        [
+            ("app-0-0", {"subindex-of-resource-snapshot": "0"}),
+            ("app-0-snapshot", {"number-of-resource-snapshots": "2"}),
+        ],
         ["app-0", "app-work"],
         True,
     ),

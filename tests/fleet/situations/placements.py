@@ -1,9 +1,9 @@
-"""What a placement says of itself and of its clusters: every status of every type that can occur (kubefleet.md §4.7, §18)."""
+"""What a placement says of itself and of its clusters: every status of every type (kubefleet.md §4.7, §18)."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from fleet import kinds
 from fleet.bed import MEMBERS
@@ -18,6 +18,7 @@ from fleet.situations.stage import (
     RP,
     SETTINGS,
     SHOP,
+    WORKS,
     Stage,
     Twin,
     config_map,
@@ -58,7 +59,7 @@ async def all_is_well_with_a_placement(stage: Stage) -> object:
     return await stage.says()
 
 
-@GROUP.situation("18", {one: CLUSTER_DONE for one in MEMBERS}, twins=BOTH)
+@GROUP.situation("18", dict.fromkeys(MEMBERS, CLUSTER_DONE), twins=BOTH)
 async def all_is_well_on_every_cluster(stage: Stage) -> object:
     await stage.placed()
     return {one: await stage.says_of(one) for one in await stage.picked()}
@@ -173,14 +174,21 @@ async def a_cluster_that_a_run_from_outside_has_not_reached(stage: Stage) -> obj
     return await stage.says_of("cluster-1")
 
 
+async def _running(stage: Stage, image: str, **spec: Any) -> None:
+    """A Deployment is placed: with its namespace, or alone."""
+    await stage.settle_in(deployment(image))
+    await stage.place(*([select("Deployment", "web", group="apps")] if stage.twin is RP else ()), **spec)
+    await stage.rest()
+
+
 async def _stopped(stage: Stage) -> None:
     """A bad image has reached one of three clusters."""
-    await stage.placed(deployment(), policy=fixed("cluster-1", "cluster-2", "cluster-3"), strategy=rolling(1))
+    await _running(stage, "app:1", policy=fixed("cluster-1", "cluster-2", "cluster-3"), strategy=rolling(1))
     await stage.change(kinds.DEPLOYMENTS, "web", {"spec": deployment("app:bad")["spec"]}, SHOP)
     await stage.rest()
 
 
-@GROUP.situation("18", [FULFILLED, "RolloutStarted False RolloutNotStartedYet"], real=True)
+@GROUP.situation("18", [FULFILLED, "RolloutStarted False RolloutNotStartedYet"], twins=BOTH, real=True)
 async def a_rollout_that_is_held_up(stage: Stage) -> object:
     await _stopped(stage)
     return await stage.says()
@@ -232,6 +240,14 @@ async def the_name_of_a_work_is_taken(stage: Stage) -> object:
     await stage.place(policy=fixed("cluster-1"))
     await stage.rest()
     return await stage.says(), await stage.says_of("cluster-1")
+
+
+@GROUP.situation("4.7", [FULFILLED, STARTED, AS_IS, "WorkSynchronized False WorkNotSynchronizedYet"])
+async def the_name_of_a_work_is_somebody_elses(stage: Stage) -> object:
+    body = {"metadata": {"name": "app-work", "namespace": "fleet-member-cluster-1"}}
+    await stage.make(WORKS, {**body, "spec": {"workload": {"manifests": []}}})
+    await stage.placed(policy=fixed("cluster-1"))
+    return await stage.says()
 
 
 # Applied
@@ -311,20 +327,29 @@ async def an_agent_does_not_say_whether_it_works(stage: Stage) -> object:
 
 
 @GROUP.situation(
-    "18", ([*DONE[:5], "Available False ResourceNotAvailableYet"], [("web", "Available False ManifestNotAvailableYet")])
+    "18",
+    ([*DONE[:5], "Available False ResourceNotAvailableYet"], [("web", "Available False ManifestNotAvailableYet")]),
+    twins=BOTH,
 )
 async def a_deployment_does_not_start(stage: Stage) -> object:
-    await stage.placed(deployment("app:bad"), policy=fixed("cluster-1"))
+    await _running(stage, "app:bad", policy=fixed("cluster-1"))
     failed = (await stage.entry("cluster-1"))["failedPlacements"]
     return await stage.says(), [(one["name"], *spoken({"conditions": [one["condition"]]})) for one in failed]
 
 
-@GROUP.situation("4.7", (DONE, [*CLUSTER_DONE[:5], "Available True NotAllWorkAreAvailabilityTrackable"]), real=True)
+@GROUP.situation(
+    "4.7",
+    (DONE, [*CLUSTER_DONE[:5], "Available True NotAllWorkAreAvailabilityTrackable"]),
+    twins=BOTH,
+    real=True,
+)
 async def nothing_tells_whether_it_works(stage: Stage) -> object:
     await stage.make(kinds.DEFINITIONS, widgets())
     await stage.make(kinds.DEFINITIONS, widgets(), "cluster-1")
     await stage.bed.until(lambda: _serves_widgets(stage))
-    await stage.placed(widget(), policy=fixed("cluster-1"))
+    await stage.settle_in(widget())
+    await stage.place(*([select("Widget", group="example.com")] if stage.twin is RP else ()), policy=fixed("cluster-1"))
+    await stage.rest()
     return await stage.says(), await stage.says_of("cluster-1")
 
 

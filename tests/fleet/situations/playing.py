@@ -109,5 +109,3 @@ async def _play(bed: Bed, situation: Situation) -> Any:
     except Exception:  # noqa: BLE001  # likewise, unless there is worse to tell
         seen = seen if isinstance(seen, Failure) else Failure(traceback.format_exc())
     return seen
-
-

@@ -1,4 +1,4 @@
-"""Words: every condition KubeFleet knows, by the kind of the object, its type and its status (kubefleet.md §4.7, §7)."""
+"""Words: every condition KubeFleet knows, by the object's kind, its type and its status (kubefleet.md §4.7, §7)."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ _OF_PLACEMENTS: Final = {
     "Available": ("ResourceAvailable", "ResourceNotAvailableYet", "ResourceAvailableUnknown"),
     "StatusSynced": ("StatusSyncSucceeded", "StatusSyncFailed", ""),
 }
+_OF_NAMESPACED: Final = {type_: words for type_, words in _OF_PLACEMENTS.items() if type_ != "StatusSynced"}
 _OF_CLUSTERS: Final = {
     "Scheduled": ("Scheduled", "ScheduleFailed", ""),
     **_STEPS,
@@ -41,19 +42,25 @@ _OF_CLUSTERS: Final = {
         "ResourceAvailableUnknown",
     ),
 }
+# A binding is always scheduled, and says nothing where nothing is known: that is the placement's to say.
+_OF_BINDINGS: Final = {
+    type_: (true, false, "") for type_, (true, false, _) in _OF_CLUSTERS.items() if type_ != "Scheduled"
+}
 _OF_WORKS: Final = {
     "Applied": ("AllManifestsApplied", "SomeManifestsAreNotApplied", ""),
     "Available": ("AllManifestsAvailable WorkNotTrackable", "SomeManifestsAreNotAvailable", ""),
-    "StatusTrimmed": ("StatusTrimmed", "", ""),
 }
 _OF_MANIFESTS: Final = {
     "Applied": (
         "Applied AppliedWithFailedDriftDetection",
-        "PreparingToProcess DecodingErred FoundGenerateName Duplicated FailedToFindObjInMemberCluster FailedToTakeOver "
-        "NotTakenOver FailedToRunDriftDetection FoundDrifts FoundDriftsInDegradedMode ManifestApplyFailed",
+        (
+            "PreparingToProcess DecodingErred FoundGenerateName Duplicated FailedToFindObjInMemberCluster "
+            "FailedToTakeOver NotTakenOver FailedToRunDriftDetection FoundDrifts FoundDriftsInDegradedMode "
+            "ManifestApplyFailed"
+        ),
         "",
     ),
-    "Available": ("Available NotTrackable", "ManifestNotAvailableYet Failed", ""),
+    "Available": ("Available NotTrackable", "ManifestNotAvailableYet", ""),
 }
 _OF_MEMBERS: Final = {
     "ReadyToJoin": ("MemberClusterReadyToJoin", "MemberClusterNotReadyToJoin", ""),
@@ -62,7 +69,7 @@ _OF_MEMBERS: Final = {
 _OF_AGENTS: Final = {
     "Joined": (
         "InternalMemberClusterJoined",
-        "InternalMemberClusterLeft InternalMemberClusterFailedToJoin",
+        "InternalMemberClusterLeft",
         "InternalMemberClusterFailedToJoin",
     ),
     "Healthy": ("InternalMemberClusterHealthy", "InternalMemberClusterUnhealthy", ""),
@@ -95,10 +102,10 @@ KNOWN: Final = frozenset(
     word
     for of, table, prefix in (
         ("ClusterResourcePlacement", _OF_PLACEMENTS, "ClusterResourcePlacement"),
-        ("ResourcePlacement", _OF_PLACEMENTS, "ResourcePlacement"),
+        ("ResourcePlacement", _OF_NAMESPACED, "ResourcePlacement"),
         ("cluster", _OF_CLUSTERS, ""),
-        ("ClusterResourceBinding", _OF_CLUSTERS, ""),
-        ("ResourceBinding", _OF_CLUSTERS, ""),
+        ("ClusterResourceBinding", _OF_BINDINGS, ""),
+        ("ResourceBinding", _OF_BINDINGS, ""),
         ("Work", _OF_WORKS, ""),
         ("manifest", _OF_MANIFESTS, ""),
         ("MemberCluster", _OF_MEMBERS, ""),
@@ -108,6 +115,15 @@ KNOWN: Final = frozenset(
     )
     for word in _words(of, table, prefix)
 )
+LATER: Final = frozenset(
+    {"OverriddenSucceeded", "FailedToRunDriftDetection", "FoundDrifts", "FoundDriftsInDegradedMode"}
+    | {"AppliedWithFailedDriftDetection", "FailedToFindObjInMemberCluster"}
+)
+"""Reasons that belong to overrides and to drift, which are not built yet: nobody must say them."""
+MOMENTS: Final = frozenset(
+    {"ApplyPending", "OverriddenPending", "WorkSynchronizedUnknown", "SchedulePending", "PreparingToProcess"}
+)
+"""Reasons that hold for so short a time, if for any, that they may not be seen."""
 OWN: Final = Word("MemberCluster", "Healthy", "False", "MemberClusterUnreachable")
 """What Kedge says beyond that: a member cannot be reached."""
 

@@ -221,9 +221,7 @@ async def what_others_delete_is_made_again(stage: Stage) -> object:
 @GROUP.situation("4.5", (ALL_WELL, {"spec-hash"}))
 async def the_server_applies(stage: Stage) -> object:
     """Then nobody has to remember what was applied last."""
-    work = await given(
-        stage, NAMESPACE, config_map(SETTINGS, colour="blue"), applyStrategy={"type": "ServerSideApply"}
-    )
+    work = await given(stage, NAMESPACE, config_map(SETTINGS, colour="blue"), applyStrategy={"type": "ServerSideApply"})
     meta = (await stage.bed.get(CONFIG_MAPS, SETTINGS, SHOP, on="cluster-1"))["metadata"]
     return says(work), {one.removeprefix("kubernetes-fleet.io/") for one in meta["annotations"]}
 

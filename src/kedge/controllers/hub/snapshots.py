@@ -105,7 +105,10 @@ class Snapshots:
         if name_problem(placement):
             return Outcome.done
         placement = await self._held(placement)
-        policies = await self._policy_snapshots.keep(placement, self._policies.by(PLACEMENT, _named(placement)))
+        known = self._policies.by(PLACEMENT, _named(placement))
+        if not known and not self._resources.selected(placement).is_known:
+            return Outcome.done  # no cluster is picked before it is known what for (kubefleet.md §16)
+        policies = await self._policy_snapshots.keep(placement, known)
         outcome = await self._keep_resources(key, placement)
         await self._forget_history(placement, policies)
         return outcome

@@ -52,6 +52,9 @@ class Selection(Protocol):
     def problem(self) -> str: ...
 
     @property
+    def pending(self) -> str: ...
+
+    @property
     def remark(self) -> str: ...
 
 
@@ -148,6 +151,7 @@ class PlacementStatuses:
             bindings=bindings,
             unreachable=self._unreachable(bindings),
             problem=selection.problem,
+            pending=selection.pending,
             remark=selection.remark,
             dialect=self._dialect,
         )

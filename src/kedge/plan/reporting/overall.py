@@ -28,10 +28,13 @@ _SHOWN: Final = 3
 _OF_ONE: Final = {"have": "has", "need": "needs", "wait": "waits", "do": "does"}
 
 
-def scheduled(policy: PolicySnapshot | None, generation: int, problem: str) -> Said:
-    """Whether clusters were picked for the placement as it is now."""
+def scheduled(policy: PolicySnapshot | None, generation: int, problem: str, pending: str = "") -> Said:
+    """Whether clusters were picked for the placement as it is now. `pending`: what it selects that is not known yet."""
     if problem:
         return Said(SCHEDULED, FALSE, INVALID_SELECTORS, problem)
+    if policy is None and pending:
+        message = f"Clusters are picked once it is known what to place, and {pending}"
+        return Said(SCHEDULED, UNKNOWN, SCHEDULE_PENDING, message)
     found = _decided(policy, generation)
     if found is None:
         return Said(SCHEDULED, UNKNOWN, SCHEDULE_PENDING, "Clusters are being picked")

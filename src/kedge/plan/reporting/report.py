@@ -49,6 +49,8 @@ class Seen(Struct, frozen=True):
     """What is said of the members that cannot be reached."""
     problem: str = ""
     """Why its resource selectors make no sense; empty if they do."""
+    pending: str = ""
+    """What is not known yet of what they select."""
     remark: str = ""
     """What else there is to say of them."""
     dialect: Dialect = Dialect.seed
@@ -58,7 +60,7 @@ def report(seen: Seen, now: datetime) -> PlacementStatus:
     """What there is to say of a placement, but for the objects its resources are: those are in the snapshots."""
     meta, before = seen.placement.metadata, seen.placement.status
     policy = _policy(seen)
-    scheduled = overall.scheduled(policy, meta.generation, seen.problem)
+    scheduled = overall.scheduled(policy, meta.generation, seen.problem, seen.pending)
     snapshot = _spoken_of(seen)
     clusters, chosen = ((), 0) if policy is None or _is_pending(scheduled) else _clusters(seen, policy, snapshot, now)
     snapshot = snapshot if snapshot is not None else _shared(seen, clusters[:chosen])
