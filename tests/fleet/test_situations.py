@@ -53,6 +53,7 @@ def test_it_is_as_kubefleet_has_it(
 
 
 @pytest.mark.real
+@pytest.mark.timeout(2 * SECONDS)  # starting the clusters counts, too
 @pytest.mark.parametrize(("group", "situation"), rows(only_real=True))
 def test_it_is_so_on_real_clusters(real: Callable[[Group], Performance], group: Group, situation: Situation) -> None:
     assert real(group).of(situation) == situation.expected

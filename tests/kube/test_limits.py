@@ -30,6 +30,20 @@ def test_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
     assert times[5:] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5], abs=1e-3)
 
 
+def test_nobody_goes_at_once_before_those_who_wait() -> None:
+    async def story() -> list[bool]:
+        limiter = Limiter(rate=10, burst=1)
+        took = [limiter.at_once(), limiter.at_once()]
+        waiting = [asyncio.create_task(limiter.turn("a")) for _ in range(2)]
+        await asyncio.sleep(0.15)  # one of the two has had its turn
+        took.append(limiter.at_once())
+        await asyncio.gather(*waiting)
+        await asyncio.sleep(0.1)
+        return [*took, limiter.at_once()]
+
+    assert run(story()) == [True, False, False, True]
+
+
 def test_a_busy_flow_does_not_starve_a_quiet_one() -> None:
     async def story() -> int:
         limiter = Limiter(rate=10, burst=1)

@@ -168,6 +168,37 @@ def test_an_unreachable_cluster_stops_no_other_and_recovers_on_its_own() -> None
     run(main())
 
 
+def test_what_failed_for_want_of_a_cluster_is_tried_as_soon_as_it_is_back() -> None:
+    async def main() -> None:
+        server, now = a_server(), asyncio.get_running_loop().time
+        done: list[float] = []
+        async with make() as manager:
+            cluster = await manager.connect("member", server)
+            maps, wakes = cluster.cache(ConfigMap), Signal("member")
+
+            async def reconcile(key: Key) -> Outcome:
+                await cluster.client.get(ConfigMap, "a", "shop")
+                done.append(now())
+                return Outcome.done
+
+            manager.add_controller(Controller("test", reconcile, [wakes]))
+            running = asyncio.create_task(manager.run(signals=False))
+            await until(lambda: maps.is_synced)
+            server.down = True
+            server.break_watches()
+            wakes.wake(Key("member", "shop", "a"))
+            await asyncio.sleep(300)  # by now it is tried once a minute, and the watch every ten seconds
+            assert not done
+            server.down = False
+            back = now()
+            await until(lambda: done and maps.problem is None)
+            assert now() - back < 5
+            manager.stop()
+            await running
+
+    run(main())
+
+
 def test_handlers_are_told_of_every_state() -> None:
     async def main() -> None:
         server = a_server()

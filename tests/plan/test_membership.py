@@ -152,3 +152,12 @@ def test_silence_is_a_condition_that_comes_and_goes() -> None:
 )
 def test_an_agent_has_left_when_it_answers_that_it_has(internal: InternalMemberCluster, left: bool) -> None:
     assert membership.has_left(internal) == left
+
+
+def test_an_agent_that_is_heard_says_what_is_wrong_with_its_cluster() -> None:
+    well, ill = (replace(agent(TRUE), conditions=(condition("Healthy", status),)) for status in (TRUE, FALSE))
+    assert membership.illness(None) == ""
+    assert membership.illness(member(status=MemberClusterStatus(agent_status=(well,)))) == ""
+    shown = member(status=MemberClusterStatus(agent_status=(ill,)))
+    assert membership.illness(shown) == "cluster-1 is not healthy: Said"
+    assert membership.silence(shown) == ""

@@ -3,7 +3,7 @@
 * A cluster is added only while fewer than wanted + maxSurge hold resources.
 * An available cluster is changed or removed only if wanted - maxUnavailable others are available, and stay so.
 * What moves or removes a binding does so to the very version of it that was looked at.
-* No cluster is picked twice.
+* No cluster is picked twice, and of those who write a binding's conditions none undoes what another said.
 * A binding says that its resources are available only if the member's own Deployment was, with these resources.
 * Bad releases reach no more clusters that worked than may be unavailable; said by the members' Deployments alone, in
   runs in which nothing but releases happens.
@@ -24,10 +24,10 @@ import msgspec
 from kedge.api.apps import Deployment
 from kedge.api.binding import BindingState, ClusterResourceBinding
 from kedge.api.cluster import MemberCluster
-from kedge.api.condition import FALSE, TRUE, find_condition, is_true
+from kedge.api.condition import FALSE, TRUE, Condition, find_condition, is_true
 from kedge.api.numbers import IntOrPercent, resolve
 from kedge.api.placement import ClusterResourcePlacement
-from kedge.api.reasons import AVAILABLE, HEALTHY, JOINED, NOT_ALL_TRACKABLE, WORK_UNTRACKABLE
+from kedge.api.reasons import AVAILABLE, HEALTHY, JOINED, NOT_ALL_TRACKABLE, ROLLOUT_STARTED, WORK_UNTRACKABLE
 from kedge.api.rollout import RollingUpdate
 from kedge.api.scheduling import PlacementType
 from kedge.api.snapshot import ClusterResourceSnapshot
@@ -170,7 +170,7 @@ class Promises:
         wrong = self._of_move(key, before, added=added) if number and (moved or leaves) else ""
         if number and (moved or leaves):
             self._moves.setdefault(key, []).append(Version(made, now, number))
-        return wrong or self._of_claim(key, before, now)
+        return wrong or self._of_words(before, now, number) or self._of_claim(key, before, now)
 
     def _note_pointed(self, key: str, before: Binding, now: Binding) -> None:
         self._pointed[key] = self._simulation.loop.time()
@@ -293,6 +293,18 @@ class Promises:
         if said.reason in _UNTRACKABLE and self._true_clocks:
             return bool(said.last_transition_time + view.period <= view.moment)
         return True
+
+    def _of_words(self, before: Binding, now: Binding, number: int) -> str:
+        """Of the two who write a binding's conditions, neither undoes what the other said."""
+        what = self.bindings.sent[number].what if number else ""
+        if "/status" not in what:
+            return ""
+        is_rollout = "fieldManager=kedge-rollout" in what
+        self.asked("nobody undoes what another has said", tight=True)
+        if _words_of_others(before, is_rollout) == _words_of_others(now, is_rollout):
+            return ""
+        writer = "the rollout" if is_rollout else "whoever makes Works"
+        return f"{writer} undoes what another said of {now.spec.target_cluster}"
 
     def _of_claim(self, key: str, before: Binding, now: Binding) -> str:
         """A binding says that it is available only if the member's own Deployment was, since it has these resources."""
@@ -420,6 +432,10 @@ def _holds(binding: Binding) -> bool:
 
 def _is_picked(binding: Binding) -> bool:
     return binding.metadata.deletion_timestamp is None and binding.spec.state != BindingState.unscheduled
+
+
+def _words_of_others(binding: Binding, is_rollout: bool) -> set[Condition]:
+    return {one for one in binding.status.conditions if (one.type == ROLLOUT_STARTED) is not is_rollout}
 
 
 def has_joined(member: MemberCluster) -> bool:

@@ -331,6 +331,7 @@ class FleetInTrouble:
         """Nothing goes wrong any more, and a good release is wanted: it must arrive everywhere."""
         self.simulation.calm()
         for process in self.simulation.processes.values():
+            process.crash_no_more()
             process.clock.jump(-process.clock.off)
         await self._set_right()
         if self.rng.random() < 0.4:

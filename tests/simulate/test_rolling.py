@@ -26,6 +26,7 @@ PROMISES = {
     "disturbed only if enough others are available": 300,
     "a move is of the version that was looked at": 1000,
     "no cluster is picked twice": 1000,
+    "nobody undoes what another has said": 1000,
     "available only if the member's own Deployment was": 1000,
     "bad releases reach no more than may be unavailable": 100,
     "nothing is deleted that is still asked for": 100,
@@ -93,7 +94,7 @@ def test_no_promise_is_ever_broken(all_seeds: Counts, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("promise", PROMISES)
 def test_every_promise_was_put_to_a_tight_test_often(promise: str, all_seeds: Counts) -> None:
-    assert all_seeds["promise", promise, "tight"] >= PROMISES[promise]
+    assert all_seeds["promise", promise, "tight"] >= PROMISES[promise] * SEEDS / 300
 
 
 @pytest.mark.parametrize("fault", [*REQUESTS, "partitions", "crash"])

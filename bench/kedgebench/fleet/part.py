@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
@@ -153,8 +154,8 @@ def how(sizes: Sizes) -> str:
     )
 
 
-def _each(rolled: dict[str, Any], found: dict[str, Any], roles: Any) -> float:
-    return sum(rolled["cpu"][role] for role in roles) / found["members"] * MILLI
+def _each(rolled: dict[str, Any], found: dict[str, Any], roles: Iterable[str]) -> float:
+    return float(sum(rolled["cpu"][role] for role in roles) / found["members"] * MILLI)
 
 
 def _is_write(role: str, key: str) -> bool:

@@ -79,6 +79,7 @@ class Cache(Generic[T]):
         self._version = ""
         self._streamed_lists = True
         self._synced = asyncio.Event()
+        self._hurried = asyncio.Event()
         self._handlers: list[Handler[T]] = []
         self._on_problem: list[Callable[[str | None], None]] = []
 
@@ -169,6 +170,11 @@ class Cache(Generic[T]):
             if failure is not None or not lasted:  # what lasted and ended in good order goes on without a gap
                 await self._pause(failure)
 
+    def hurry(self) -> None:
+        """The server is there again: try at once, and as if it had not failed yet."""
+        self._backoff.reset()
+        self._hurried.set()
+
     async def _pause(self, failure: KubeError | None) -> None:
         """Wait before the next try. A watch that ended in good order is no trouble, but it may not storm either."""
         pause = self._backoff.next()
@@ -179,7 +185,10 @@ class Cache(Generic[T]):
             log.warning("watching %s: %s; trying again in %.1f s", self.codec.resource, failure.answer, pause)
         if isinstance(failure, ApiError) and failure.retry_after:
             pause = max(pause, failure.retry_after)
-        await asyncio.sleep(pause)
+        self._hurried.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await self._hurried.wait()
 
     def _report(self, problem: str | None) -> None:
         if problem != self.problem:

@@ -25,7 +25,7 @@ from kedge.kube.errors import Conflict, Invalid, NotUnderstood, ServerError, Sta
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.patches import APPLY, Patch
 from kedge.kube.sender import Sender
-from kedge.kube.transport import JSON, Request, Stream, Transport
+from kedge.kube.transport import JSON, Request, Response, Stream, Transport
 
 T = TypeVar("T")
 Kind: TypeAlias = type[T] | Codec[T]
@@ -103,7 +103,8 @@ class Client:
         form = codec(kind)
         query = (("resourceVersion", resource_version),) if resource_version is not None else ()
         path = form.path(_place(form, namespace), name, subresource)
-        return await self._one(form, Request("GET", path, query, accept=form.accept))
+        request = Request("GET", path, query, accept=form.accept)
+        return _one(form, request, await self._sender.send(request))
 
     async def list(
         self,
@@ -201,7 +202,7 @@ class Client:
         path = form.path(place, name, subresource)
         request = Request("POST", path, _write_query(manager, dry_run), encode(form.resource, body))
         if subresource is not None:
-            return await self._one(form, request)
+            return _one(form, request, await self._sender.send(request))
         return await self._write(form, request, meta_in(body, "name") or "", place, dry_run)
 
     async def apply(
@@ -294,13 +295,6 @@ class Client:
 
     # Sending
 
-    async def _one(self, form: Codec[T], request: Request) -> T:
-        response = await self._sender.send(request)
-        try:
-            return form.one(response.body)
-        except NOT_READ as error:
-            raise NotUnderstood(request, f"the answer is no {form.resource.kind}: {error}") from error
-
     async def _page(self, form: Codec[T], request: Request) -> Page[T]:
         response = await self._sender.send(request)
         try:
@@ -311,9 +305,9 @@ class Client:
     async def _write(self, form: Codec[T], request: Request, name: str, namespace: str | None, dry_run: bool) -> T:
         """Send a write, and have it witnessed: also one of which nobody knows whether it was done."""
         if self._witness is None or dry_run:
-            return await self._one(form, request)
+            return _one(form, request, await self._sender.send(request))
         with self._doubting(self._witness, form, name, namespace):
-            written = await self._one(form, request)
+            written = _one(form, request, await self._sender.send(request))
         self._witness.wrote(form, form.meta(written))
         return written
 
@@ -327,6 +321,13 @@ class Client:
             if sent and name:
                 witness.in_doubt(form, name, namespace)
             raise
+
+
+def _one(form: Codec[T], request: Request, response: Response) -> T:
+    try:
+        return form.one(response.body)
+    except NOT_READ as error:
+        raise NotUnderstood(request, f"the answer is no {form.resource.kind}: {error}") from error
 
 
 async def _events(form: Codec[T], request: Request, stream: Stream) -> WatchEvents[T]:

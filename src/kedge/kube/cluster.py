@@ -54,6 +54,7 @@ class Cluster:
         self._following: dict[Cache[Any], asyncio.Task[None]] = {}
         self._optional: set[Cache[Any]] = set()
         self._tasks: asyncio.TaskGroup | None = None
+        self._reach.on_state(self._reached)
 
     # How it is
 
@@ -138,6 +139,11 @@ class Cluster:
     def watch(self, cache: Cache[T], *, to: Mapper[T] = own_key, when: Predicate[T] | None = None) -> Watch[T]:
         """A source for a controller: `to` says whom an object wakes, `when` which changes count."""
         return Watch(self.name, cache, to=to, when=when)
+
+    def _reached(self, state: State) -> None:
+        if state.phase == "connected":
+            for cache in self._caches.values():
+                cache.hurry()
 
     def _follow(self, tasks: asyncio.TaskGroup, cache: Cache[Any]) -> None:
         self._following[cache] = tasks.create_task(self._keep(cache), name=f"{self.name}: {cache.codec.resource}")

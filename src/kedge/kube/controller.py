@@ -92,6 +92,11 @@ class Controller:
             task.cancel()
         self._held.pop(cluster, None)
 
+    def start_over(self) -> None:
+        """A cluster is there again: what failed for want of it need not wait for its next turn."""
+        if self._queue is not None:
+            self._queue.start_over()
+
     def waits_for(self) -> list[str]:
         """The clusters whose sources are not ready."""
         return sorted(self._unready)

@@ -29,15 +29,21 @@ class Limiter:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
+    def at_once(self) -> bool:
+        """Take a turn, if nobody has to wait for one."""
+        if self.rate <= 0:
+            return True
+        self._fill(asyncio.get_running_loop().time())
+        if self._waiting or self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
     async def turn(self, flow: str) -> None:
         """Wait for this flow's turn."""
-        if self.rate <= 0:
+        if self.at_once():
             return
         loop = asyncio.get_running_loop()
-        self._fill(loop.time())
-        if not self._waiting and self._tokens >= 1:
-            self._tokens -= 1
-            return
         turn = loop.create_future()
         self._waiting.setdefault(flow, deque()).append(turn)
         self._wake_later(loop)

@@ -35,7 +35,7 @@ from kedge.kube.crash import named, one_crash
 from kedge.kube.health import Address, Check, Health
 from kedge.kube.limits import Limiter
 from kedge.kube.metrics import Metrics
-from kedge.kube.reach import Probe
+from kedge.kube.reach import Probe, State
 from kedge.kube.transport import Transport
 
 Work: TypeAlias = Callable[[], Awaitable[None]]
@@ -81,6 +81,7 @@ class Manager:
         self._grace = grace
         self._clusters: dict[str, Cluster] = {}
         self._cluster_tasks: dict[str, asyncio.Task[None]] = {}
+        self._lost: set[str] = set()  # clusters that do not answer
         self._controllers: list[Controller] = []
         self._controller_tasks: list[asyncio.Task[None]] = []
         self._tasks = asyncio.TaskGroup()
@@ -140,16 +141,26 @@ class Manager:
         if cluster.name in self._clusters:
             raise ValueError(f"there is a cluster {cluster.name} already: remove it first, or choose another name")
         self._clusters[cluster.name] = cluster
+        cluster.on_state(partial(self._on_state, cluster.name))
         self._cluster_tasks[cluster.name] = self._start(self._tasks, f"cluster {cluster.name}", cluster.run)
 
     async def remove(self, name: str) -> None:
         """Stop this cluster, and have every controller forget it. Its client is closed."""
         cluster, task = self._clusters.pop(name), self._cluster_tasks.pop(name)
+        self._lost.discard(name)
         for controller in self._controllers:
             controller.forget_cluster(name)
         task.cancel()
         await asyncio.wait([task])
         await cluster.close()
+
+    def _on_state(self, name: str, state: State) -> None:
+        if state.phase != "connected":
+            self._lost.add(name)
+        elif name in self._lost:
+            self._lost.remove(name)
+            for controller in self._controllers:
+                controller.start_over()
 
     # Controllers
 

@@ -134,6 +134,12 @@ class Queue:
         """The key succeeded: its next failure is its first again."""
         self._failures.pop(key, None)
 
+    def start_over(self) -> None:
+        """What failed may work now: have all of it looked at, as if it had not failed yet."""
+        for key in [key for key in self._failures if key in self._later]:
+            self.forget(key)
+            self.add(key)
+
     async def get(self) -> Key | None:
         """The next key, now in work with the caller; None once the queue is closed."""
         while not self._closed:

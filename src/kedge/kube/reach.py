@@ -35,9 +35,13 @@ class State(Struct, frozen=True):
 
 
 class Probe(Struct, frozen=True):
-    """How often to ask, how long to wait for an answer, and how many failures in a row are one too many."""
+    """How often to ask, how long to wait for an answer, and how many failures in a row are one too many.
+
+    One that fails is asked more often: much may wait for it.
+    """
 
     every: float = 10.0
+    while_failing: float = 3.0
     timeout: float = 5.0
     failures: int = 2
 
@@ -110,7 +114,8 @@ class Reach:
     async def _pause(self) -> None:
         """Rest until the next turn, or until there is a doubt; half a second at least, so that doubts cannot storm."""
         shortest = 0.5 * self._rng.uniform(1.0, 1.5)
-        self._rest = rest = _Rest(shortest, self._probe.every * self._rng.uniform(0.9, 1.1))
+        every = self._probe.while_failing if self.state.phase == "failing" else self._probe.every
+        self._rest = rest = _Rest(shortest, every * self._rng.uniform(0.9, 1.1))
         if self._doubted:
             rest.hurry()
         try:

@@ -55,7 +55,8 @@ class Sender:
         """The answer to a request."""
         attempt = 1
         while True:
-            await self._limiter.turn(self._flow)
+            if not self._limiter.at_once():
+                await self._limiter.turn(self._flow)
             try:
                 return await self._send_once(request)
             except KubeError as error:

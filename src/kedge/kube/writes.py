@@ -6,8 +6,8 @@ write of a `Cluster`'s client is noted twice: with each cache of its kind, which
 its footprint shows. Nobody has to think of it.
 
 A write whose answer was lost may have happened or not; what the caches show of that object counts as old until the
-server has been asked. A delete is shown when the object is gone, is another one, or is on its way out; a write that took
-the last finalizer off one on its way out is shown when it is gone: its answer still has the version of before.
+server has been asked. A delete is shown when the object is gone, is another one, or is on its way out; a write that
+took the last finalizer off one on its way out is shown when it is gone: its answer still has the version of before.
 """
 
 from __future__ import annotations

@@ -215,6 +215,21 @@ def left_to_wait(member: MemberCluster, force_after: float, now: datetime) -> fl
 # Silence
 
 
+def silence(member: MemberCluster | None) -> str:
+    """What says that a member cannot be reached; empty if it can."""
+    found = find_condition(member.status.conditions, reasons.HEALTHY) if member is not None else None
+    return found.message if found is not None and found.status == FALSE else ""
+
+
+def illness(member: MemberCluster | None) -> str:
+    """What a member's agent, which is heard, says is wrong with the cluster; empty if nothing is."""
+    agent = agent_of(member.status.agent_status) if member is not None else None
+    found = find_condition(agent.conditions, reasons.HEALTHY) if agent is not None else None
+    if member is None or found is None or found.status != FALSE:
+        return ""
+    return f"{member.metadata.name} is not healthy: {found.message or found.reason}"
+
+
 class Hearing(Struct, frozen=True):
     """Whether a member is heard: `last` is when, `in_time` how many seconds until it counts as silent."""
 

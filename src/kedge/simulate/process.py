@@ -141,6 +141,10 @@ class Process:
         self._crash_at = self.writes + number
         self._then = then or self.start
 
+    def crash_no_more(self) -> None:
+        """Forget about crashing after a write."""
+        self._crash_at = None
+
     def cut(self) -> None:
         """Cut every link it has."""
         for link in self._links.values():
@@ -151,8 +155,7 @@ class Process:
             link.mend()
 
     def calm(self) -> None:
-        """Nothing goes wrong on its links and its clock from now on, and no crash is to come."""
-        self._crash_at = None
+        """Nothing goes wrong on its links and its clock from now on."""
         self.clock.calm()
         for link in self._links.values():
             link.calm()

@@ -167,6 +167,7 @@ def _unhandled(simulation: Simulation, what: dict[str, Any]) -> None:
 @contextmanager
 def _collecting_at_set_turns(loop: Loop) -> Iterator[None]:
     was_on = gc.isenabled()
+    gc.collect()  # the whole of the run before: nothing later looks at what is that old
     gc.disable()
     loop.every(COLLECT_EVERY, lambda: gc.collect(1))
     try:

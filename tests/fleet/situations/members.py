@@ -51,7 +51,7 @@ async def a_member_that_has_joined(stage: Stage) -> object:
     return set(says(found)), {agent: set(said) for agent, said in agents(found).items()}
 
 
-@GROUP.situation("7", {"MemberAgent": set(AGENT_WELL)}, real=True)
+@GROUP.situation("7", {"MemberAgent": set(AGENT_WELL)})
 async def what_the_agent_says_in_its_own_place(stage: Stage) -> object:
     found = await stage.bed.get(INTERNAL, "cluster-1", "fleet-member-cluster-1")
     return {agent: set(said) for agent, said in agents(found).items()}

@@ -14,6 +14,7 @@ from fleet.situations.stage import (
     BOTH,
     CONFIG_MAPS,
     COPIES,
+    CRP,
     INTERNAL,
     MEMBER_CLUSTERS,
     RP,
@@ -60,7 +61,7 @@ def _owned_by_placement(twin: Twin) -> list[tuple[str, str, str, bool, bool]]:
     return [("placement.kubernetes-fleet.io/v1beta1", twin.prefix, APP, True, True)]
 
 
-@GROUP.situation("1.12", {"crp-cleanup", "scheduler-cleanup"}, twins=BOTH, real=True)
+@GROUP.situation("1.12", {"crp-cleanup", "scheduler-cleanup"}, twins=BOTH)
 async def finalizers_of_a_placement(stage: Stage) -> object:
     await stage.placed()
     return finalizers(await stage.placement())
@@ -111,7 +112,6 @@ async def a_policy_snapshot(stage: Stage) -> object:
         [],
     ),
     twins=BOTH,
-    real=True,
 )
 async def a_binding(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
@@ -159,7 +159,7 @@ def _work_labels(twin: Twin) -> Untyped:
         {"work-cleanup"},
         [],
     ),
-    twins=BOTH,
+    twins=(RP, CRP),
     real=True,
 )
 async def a_work(stage: Stage) -> object:
@@ -211,7 +211,6 @@ async def what_an_applied_work_lists(stage: Stage) -> object:
         {"spec-hash", "last-applied-configuration"},
     ),
     twins=BOTH,
-    real=True,
 )
 async def a_placed_object(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
@@ -320,7 +319,7 @@ async def the_copy_of_a_status(stage: Stage) -> object:
 _MEMBER: Final = ("cluster.kubernetes-fleet.io/v1beta1", "MemberCluster", GHOST, True, True)
 
 
-@GROUP.situation("7", ({"member-name": "cluster-1"}, {"membercluster-finalizer"}), real=True)
+@GROUP.situation("7", ({"member-name": "cluster-1"}, {"membercluster-finalizer"}))
 async def a_member(stage: Stage) -> object:
     member = await stage.bed.get(MEMBER_CLUSTERS, "cluster-1")
     return marks(member)[0], finalizers(member)

@@ -50,7 +50,7 @@ def of_manifests(work: Untyped) -> list[list[str]]:
     return [spoken(one) for one in work["status"].get("manifestConditions", ())]
 
 
-@GROUP.situation("4.7", (ALL_WELL, [APPLIED_AND_AVAILABLE, APPLIED_AND_AVAILABLE]), real=True)
+@GROUP.situation("4.7", (ALL_WELL, [APPLIED_AND_AVAILABLE, APPLIED_AND_AVAILABLE]))
 async def all_manifests_work(stage: Stage) -> object:
     work = await given(stage, NAMESPACE, config_map("a"))
     return says(work), of_manifests(work)
@@ -176,7 +176,6 @@ async def what_another_work_placed_is_left_alone(stage: Stage) -> object:
             "name": "web",
         },
     ],
-    real=True,
 )
 async def manifests_are_named(stage: Stage) -> object:
     work = await given(stage, NAMESPACE, deployment())

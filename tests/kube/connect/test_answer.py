@@ -164,6 +164,7 @@ def test_noise_is_never_an_answer(noise: bytes) -> None:
         OK + b"bare: a\nb: c\r\n\r\n",
         OK + b"bare: a\rb\r\n\r\n",
         OK + b"null: \0\r\n\r\n",
+        OK + b"deleted: \x7f\r\n\r\n",
         OK + b"x: " + b"y" * HEAD_LIMIT,
         CHUNKED + b"\r\n",
         CHUNKED + b"-1\r\n",
@@ -177,6 +178,7 @@ def test_noise_is_never_an_answer(noise: bytes) -> None:
         CHUNKED + b"1\r\na\n0\r\n\r\n",
         CHUNKED + b"0" * (LINE_LIMIT + 2),
         CHUNKED + b"0\r\n" + b"x: y\r\n" * 100,
+        CHUNKED + b"0\r\n" + b"x: y\r\n" * 64 + b"0\r\n\r\n",
     ],
 )
 def test_what_is_not_plainly_one_answer_is_refused(sent: bytes) -> None:

@@ -349,3 +349,17 @@ def test_what_is_being_deleted_is_not_available(obj: Object) -> None:
     going = {**obj, "metadata": {**obj["metadata"], "deletionTimestamp": "2030-01-01T00:00:00Z"}}
     assert judge(going).message == f"{obj['kind']} shop/web is being deleted"
     assert not judge(going).available
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (stateful_set(), "StatefulSet shop/web has 3 of 3 replicas updated and available"),
+        (
+            stateful_set(partition(2), updatedReplicas=1, currentReplicas=2, **OLD_AND_NEW),
+            "StatefulSet shop/web has 3 of 3 replicas available; its strategy updates 1",
+        ),
+    ],
+)
+def test_a_set_that_is_available_says_how_much_of_it_is_new(found: Object, said: str) -> None:
+    assert judge(found).message == said

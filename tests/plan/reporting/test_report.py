@@ -30,7 +30,13 @@ from kedge.api.reasons import (
     STARTED_UNKNOWN,
     WORK_SYNCHRONIZED,
 )
-from kedge.api.rollout import ReportBackDestination, ReportBackStrategy, ReportBackType, RolloutStrategy
+from kedge.api.rollout import (
+    ReportBackDestination,
+    ReportBackStrategy,
+    ReportBackType,
+    RolloutStrategy,
+    RolloutStrategyType,
+)
 from kedge.api.snapshot import (
     ClusterDecision,
     ClusterSchedulingPolicySnapshot,
@@ -316,3 +322,35 @@ def test_clusters_that_wait_for_the_same_are_named_together() -> None:
     assert found(status, ROLLOUT_STARTED).message == (
         "6 of 6 clusters wait: w1, w2, w3 and 2 more: a is not available; x: its turn"
     )
+
+
+def test_clusters_that_runs_move_say_that_they_wait_for_one() -> None:
+    external = PlacementSpec(
+        resource_selectors=seen().placement.spec.resource_selectors,
+        strategy=RolloutStrategy(type=RolloutStrategyType.external),
+    )
+    status = report(seen(binding(), placement=replace(seen().placement, spec=external), snapshots=[]), LATER)
+    assert last(status) == (ROLLOUT_STARTED, UNKNOWN, STARTED_UNKNOWN)
+    assert "staged update run" in status.placement_statuses[0].conditions[-1].message
+
+
+def test_while_it_is_not_known_what_is_selected_it_says_so() -> None:
+    status = report(seen(policies=[], pending="the hub has not said yet which kinds it serves"), LATER)
+    assert found(status, SCHEDULED).reason == SCHEDULE_PENDING
+    assert "the hub has not said yet which kinds it serves" in found(status, SCHEDULED).message
+
+
+def test_a_cluster_that_cannot_be_reached_is_named_once() -> None:
+    not_yet = binding(*WELL[:3], said(APPLIED, FALSE, APPLY_IN_PROGRESS, "b10 has not reported yet"), cluster="b1")
+    silent = report(seen(not_yet, unreachable={"b1": "b1 cannot be reached"}), LATER)
+    assert "object: b1: cannot be reached. Last known" in found(silent, APPLIED).message
+    assert "object: b1: b10 has not reported yet" in found(report(seen(not_yet), LATER), APPLIED).message
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_what_is_wrong_with_a_cluster_is_said_beside_what_it_said_last(dialect: Dialect) -> None:
+    status = report(seen(binding(*WELL), unwell={"a": "a is not healthy: no answer"}, dialect=dialect), LATER)
+    assert is_complete(status)
+    shown = status.placement_statuses[0].conditions
+    unsure = [one.message.startswith("a is not healthy: no answer. Last known: ") for one in shown]
+    assert unsure == [False, False, False, False, True, True]

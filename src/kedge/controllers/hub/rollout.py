@@ -16,9 +16,9 @@ from msgspec import to_builtins
 
 from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
-from kedge.api.condition import FALSE, Condition, find_condition
+from kedge.api.condition import find_condition
 from kedge.api.dialect import Dialect
-from kedge.api.reasons import HEALTHY, ROLLOUT_STARTED
+from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.rollout import ApplyStrategy
 from kedge.api.twins import Binding, Placement, Twins
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
@@ -34,6 +34,7 @@ from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
+from kedge.plan.membership import silence
 from kedge.plan.revisions import parent
 from kedge.plan.rolling.plan import Plan, is_paused, is_rolling, plan
 from kedge.plan.rolling.plan import Seen as Picture
@@ -92,7 +93,7 @@ class Rollout:
             placement=placement,
             bindings=bindings,
             wanted=wanted(meta, [found.metadata for found in self._snapshots.by(PLACEMENT, whose)]),
-            unreachable={name: said.message for name, one in members.items() if (said := _silence(one))},
+            unreachable={name: said for name, one in members.items() if (said := silence(one))},
             gone={name for name, one in members.items() if one is None},
             parting={name for name, one in members.items() if one and one.metadata.deletion_timestamp},
             dialect=self._dialect,
@@ -243,13 +244,7 @@ def _comes_or_goes(change: Change[MemberCluster]) -> bool:
 
 
 def _presence(member: MemberCluster | None) -> tuple[object, ...]:
-    return () if member is None else (member.metadata.deletion_timestamp, _silence(member))
-
-
-def _silence(member: MemberCluster | None) -> Condition | None:
-    """What says that a member cannot be reached; None if it can."""
-    found = find_condition(member.status.conditions, HEALTHY) if member is not None else None
-    return found if found is not None and found.status == FALSE else None
+    return () if member is None else (member.metadata.deletion_timestamp, silence(member))
 
 
 def _placement_of(seen: Seen[Any]) -> Iterable[Key]:

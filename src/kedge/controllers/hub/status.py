@@ -8,7 +8,7 @@ a row only some moments, but always the last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from kedge.api.condition import FALSE, UNKNOWN, find_condition, is_true
 from kedge.api.dialect import Dialect
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.placement_status import PlacementStatus
-from kedge.api.reasons import HEALTHY, SCHEDULED
+from kedge.api.reasons import SCHEDULED
 from kedge.api.twins import Binding, Placement, Twins
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
 from kedge.controllers.hub.namespace_statuses import NamespaceStatuses
@@ -35,6 +35,7 @@ from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
+from kedge.plan.membership import illness, silence
 from kedge.plan.reporting.fitting import fitting
 from kedge.plan.reporting.report import Seen as Picture
 from kedge.plan.reporting.report import is_complete, report, revision
@@ -149,16 +150,19 @@ class PlacementStatuses:
             policies=self._policies.by(PLACEMENT, whose),
             snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
             bindings=bindings,
-            unreachable=self._unreachable(bindings),
+            unreachable=self._said_of_members(bindings, silence),
+            unwell=self._said_of_members(bindings, illness),
             problem=selection.problem,
             pending=selection.pending,
             remark=selection.remark,
             dialect=self._dialect,
         )
 
-    def _unreachable(self, bindings: Iterable[Binding]) -> Mapping[str, str]:
-        silences = {one.spec.target_cluster: _silence(self._members.get(one.spec.target_cluster)) for one in bindings}
-        return {cluster: silence for cluster, silence in silences.items() if silence}
+    def _said_of_members(
+        self, bindings: Iterable[Binding], told: Callable[[MemberCluster | None], str]
+    ) -> Mapping[str, str]:
+        clusters = {one.spec.target_cluster for one in bindings}
+        return {cluster: said for cluster in clusters if (said := told(self._members.get(cluster)))}
 
     def _patience(self, key: Key, placement: Placement, status: PlacementStatus) -> float:
         """How long to go on showing what was said of the generation before, while clusters are being picked."""
@@ -225,11 +229,5 @@ def _speaks_of(status: PlacementStatus, generation: int) -> bool:
     return all(one.observed_generation == generation for one in status.conditions)
 
 
-def _silence(member: MemberCluster | None) -> str:
-    """What is said of a member that cannot be reached; empty if it can."""
-    found = find_condition(member.status.conditions, HEALTHY) if member is not None else None
-    return found.message if found is not None and found.status == FALSE else ""
-
-
 def _falls_silent_or_speaks(change: Change[MemberCluster]) -> bool:
-    return _silence(change.old) != _silence(change.new)
+    return any(told(change.old) != told(change.new) for told in (silence, illness))

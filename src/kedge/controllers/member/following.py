@@ -79,7 +79,7 @@ class Following:
 
     def follow(self, resources: Iterable[Resource]) -> None:
         """Follow these kinds too, from now on."""
-        for resource in resources:
+        for resource in sorted(resources, key=str):  # in the same order each time, whatever a set makes of it
             if resource not in self._caches:
                 kept = self._member.cache(_codec(resource), only=is_placed, transform=reduced, optional=True)
                 kept.on_change(self._changed)

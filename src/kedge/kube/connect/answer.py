@@ -21,10 +21,11 @@ LINE_LIMIT = 2**12
 TRAILERS = 64
 _START = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: ([^\x00-\x08\x0a-\x1f\x7f]*))?")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROL = bytes(range(0x09)) + bytes(range(0x0A, 0x20)) + b"\x7f"
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[^\x00\r\n]*)?")
 _HEAD_END = b"\r\n\r\n"
 _LINE_END = b"\r\n"
+_LAST_CHUNK = b"0\r\n\r\n"
 
 
 class Framing(Protocol):
@@ -91,26 +92,35 @@ class HeadReader:
 def read_head(raw: bytes, method: str) -> Head:
     """A head, without the empty line at its end."""
     first, *lines = raw.decode("utf-8", "surrogateescape").split("\r\n")
-    start = _START.fullmatch(first)
-    if start is None:
-        raise Malformed("it is no HTTP/1.1")
+    version, status, reason = _start(first)
+    if len(raw) - len(raw.translate(None, _CONTROL)) != len(_LINE_END) * len(lines):
+        raise Malformed("a header holds control characters")
     headers: dict[str, str] = {}
     for line in lines:
-        name, value = _field(line)
+        written, colon, value = line.partition(":")
+        if not colon:
+            raise Malformed("a header has no proper name")
+        name, value = _name(written), value.strip(" \t")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return Head(status, reason, headers, _framing(method, status, version, headers), _keeps(version, headers))
+
+
+@lru_cache(32)
+def _start(line: str) -> tuple[str, int, str]:
+    """Version, status and reason."""
+    start = _START.fullmatch(line)
+    if start is None:
+        raise Malformed("it is no HTTP/1.1")
     version, status, reason = start.groups()
-    framing = _framing(method, int(status), version, headers)
-    return Head(int(status), reason or "", headers, framing, _keeps(version, headers))
+    return version, int(status), reason or ""
 
 
-@lru_cache(128)  # most lines are those of the answer before
-def _field(line: str) -> tuple[str, str]:
-    name, colon, value = line.partition(":")
-    if not colon or not _NAME.fullmatch(name):
+@lru_cache(128)
+def _name(written: str) -> str:
+    """The name of a header, in lower case."""
+    if not _NAME.fullmatch(written):
         raise Malformed("a header has no proper name")
-    if _CONTROL.search(value):
-        raise Malformed("a header holds control characters")
-    return name.lower(), value.strip(" \t")
+    return written.lower()
 
 
 def _keeps(version: str, headers: dict[str, str]) -> bool:
@@ -205,6 +215,9 @@ class Chunked:
                     break
                 at += 2
                 self._closing = False
+            if len(data) - at == len(_LAST_CHUNK) and self._trailers < 0 and data.startswith(_LAST_CHUNK, at):
+                self.done = True  # as nearly every body ends
+                break
             end = data.find(_LINE_END, at)
             if end < 0:
                 self._put_off(data[at:])

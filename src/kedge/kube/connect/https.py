@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
@@ -131,22 +131,29 @@ class HttpsTransport:
         fresh = await self._identity(deadline)
         return fresh if fresh != refused else None
 
-    async def _ask_as(
+    def _ask_as(
         self, identity: Identity, request: Request, encoding: str, deadline: float, silence: float | None
-    ) -> Answer:
-        pool = self._pools.at_hand(identity.certificate) or await self._pool(identity.certificate, deadline)
+    ) -> Coroutine[None, None, Answer]:
         asked = Asked(
             request.method,
             self._heads.write(request, encoding, identity.authorization),
             request.body,
             partial(self._before_send, request) if self._before_send else None,
         )
-        return await pool.ask(asked, deadline, None if silence is None else Incoming(silence))
+        incoming = None if silence is None else Incoming(silence)
+        pool = self._pools.at_hand(identity.certificate)
+        if pool is None:
+            return self._ask_anew(identity.certificate, asked, deadline, incoming)
+        return pool.ask(asked, deadline, incoming)
 
-    async def _pool(self, certificate: ClientCertificate | None, deadline: float) -> Pool:
+    async def _ask_anew(
+        self, certificate: ClientCertificate | None, asked: Asked, deadline: float, incoming: Incoming | None
+    ) -> Answer:
+        """The same through a pool that is still to be made."""
         with failures.before_sending:
             async with asyncio.timeout_at(deadline):
-                return await self._pools.with_certificate(certificate)
+                pool = await self._pools.with_certificate(certificate)
+        return await pool.ask(asked, deadline, incoming)
 
     async def _new_pool(self, certificate: ClientCertificate | None) -> Pool:
         told = self._connection

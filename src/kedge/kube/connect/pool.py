@@ -10,6 +10,8 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from msgspec import Struct
+
 from kedge.kube.connect.credentials import ClientCertificate
 from kedge.kube.connect.dial import Way, dial
 from kedge.kube.connect.failures import HungUp, before_sending
@@ -23,21 +25,18 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 ENDED_WITHIN = 3.0
 
 
-class Answer:
-    """An answer. Whoever has one with a body to follow must leave it."""
+class Answer(Struct, frozen=True):
+    """An answer, and over which wire it came. Whoever has one with a body to follow must leave it."""
 
-    __slots__ = ("_pool", "_wire", "incoming", "reply")
-
-    def __init__(self, reply: Reply, incoming: Incoming | None, pool: Pool, wire: Wire) -> None:
-        self.reply = reply
-        self.incoming = incoming
-        self._pool = pool
-        self._wire = wire
+    reply: Reply
+    incoming: Incoming | None
+    pool: Pool
+    wire: Wire
 
     def leave(self) -> None:
         if self.incoming is not None:
             self.incoming.close()
-            self._pool.left(self._wire)
+            self.pool.left(self.wire)
 
 
 class Pool:

@@ -94,8 +94,9 @@ class Wire(asyncio.BufferedProtocol):
             with before_sending:
                 raise HungUp from self._lost_with
         waiter = self._begin(asked, incoming)
-        if deadline is not None:
-            self._set_clock(deadline)
+        self._deadline = deadline
+        if deadline is not None and (self._timer is None or self._rings > deadline):
+            self._set_timer(deadline)
         try:
             if len(asked.body) <= PART:
                 self.transport.write(asked.head + asked.body)
@@ -154,20 +155,18 @@ class Wire(asyncio.BufferedProtocol):
 
     # Time
 
-    def _set_clock(self, deadline: float) -> None:
-        self._deadline = deadline
-        if self._timer is None or self._rings > deadline:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._rings = deadline
-            self._timer = self._loop.call_at(deadline, self._ring)
+    def _set_timer(self, deadline: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._rings = deadline
+        self._timer = self._loop.call_at(deadline, self._ring)
 
     def _ring(self) -> None:
         self._timer = None
         if self._deadline is None:
             return
         if self._loop.time() < self._deadline:
-            self._set_clock(self._deadline)
+            self._set_timer(self._deadline)
         else:
             self._fail(TimeoutError())
 

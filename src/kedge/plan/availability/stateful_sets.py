@@ -19,7 +19,9 @@ def judge(obj: Object) -> Verdict:
     problem = _not_updated(obj, to_update) or _not_available(obj, desired) or _unfinished(obj, desired, to_update)
     if problem:
         return not_available(f"{name_of(obj)} {problem}")
-    return available(f"{name_of(obj)} has {desired} of {desired} replicas available, {to_update} to be updated")
+    if to_update == desired:
+        return available(f"{name_of(obj)} has {desired} of {desired} replicas updated and available")
+    return available(f"{name_of(obj)} has {desired} of {desired} replicas available; its strategy updates {to_update}")
 
 
 def _to_update(obj: Object, desired: int) -> int:

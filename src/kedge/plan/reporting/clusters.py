@@ -45,6 +45,8 @@ class Around(Struct, frozen=True):
     """Of snapshots, by name."""
     unreachable: Mapping[str, str]
     """What is said of the members that cannot be reached."""
+    unwell: Mapping[str, str]
+    """What the agents of members say is wrong with their clusters."""
     before: Mapping[str, ClusterPlacementStatus]
     """What was said of each cluster last."""
 
@@ -53,7 +55,7 @@ def picked(decision: ClusterDecision, binding: Binding | None, around: Around) -
     """What is said of a cluster that was picked."""
     name = decision.cluster_name
     scheduled = Said(SCHEDULED, TRUE, SCHEDULE_SUCCEEDED, decision.reason)
-    steps = _reach(_steps(binding, around), around.unreachable.get(name, ""), around.dialect)
+    steps = _unsure(_steps(binding, around), name, around)
     before = around.before.get(name, ClusterPlacementStatus()).conditions
     status = ClusterPlacementStatus(cluster_name=name, conditions=_conditions((scheduled, *steps), before, around))
     return status if binding is None else _with_details(status, binding, around)
@@ -69,6 +71,8 @@ def _steps(binding: Binding | None, around: Around) -> list[Said]:
     if binding is None:
         return [_unknown(STEPS[0])]
     current = _current(binding)
+    if around.snapshot is None and ROLLOUT_STARTED not in current:
+        return [replace(_unknown(STEPS[0]), message=_OUTSIDE)]
     if around.snapshot is None or binding.spec.resource_snapshot_name == around.snapshot:
         return _taken(current)
     waits = current.get(ROLLOUT_STARTED)
@@ -102,6 +106,7 @@ def _unknown(step: Step) -> Said:
     return Said(step.type, UNKNOWN, step.reasons[UNKNOWN], f"This cluster may {_MAY[step.type]}")
 
 
+_OUTSIDE: Final = "A staged update run has to bring this cluster its resources, and none has yet"
 _MAY: Final = {
     STEPS[0].type: "have to wait for others: the rollout has not looked at it yet",
     STEPS[1].type: "get its objects any moment",
@@ -111,17 +116,18 @@ _MAY: Final = {
 }
 
 
-def _reach(said: Sequence[Said], silence: str, dialect: Dialect) -> list[Said]:
-    """The same of a member that cannot be reached: what it said last may no longer be so."""
-    if not silence:
+def _unsure(said: Sequence[Said], cluster: str, around: Around) -> list[Said]:
+    """The same of a member that cannot be reached, or is not well: what it said last may no longer be so."""
+    trouble = around.unreachable.get(cluster) or around.unwell.get(cluster)
+    if not trouble:
         return list(said)
     shown = [
-        replace(one, message=f"{silence}. Last known: {one.message}")
+        replace(one, message=f"{trouble}. Last known: {one.message}")
         if one.type in _REPORTED or one is said[-1]
         else one
         for one in said
     ]
-    if dialect is Dialect.seed and shown[-1].type == AVAILABLE:
+    if cluster in around.unreachable and around.dialect is Dialect.seed and shown[-1].type == AVAILABLE:
         shown[-1] = replace(shown[-1], status=UNKNOWN, reason=AVAILABLE_UNKNOWN, since=None)
     return shown
 

@@ -112,7 +112,8 @@ def _named(clusters: Sequence[Standing]) -> str:
 
 def _reason(cluster: str, message: str) -> str:
     """What is said of a cluster, without its name."""
-    return message.removeprefix(cluster).removeprefix(" waits").removeprefix(": ")
+    who, _, what = message.partition(" ")
+    return what.removeprefix("waits").removeprefix(": ") if who == cluster else message
 
 
 def _why(names: Sequence[str], reason: str) -> str:

@@ -47,6 +47,8 @@ class Seen(Struct, frozen=True):
     bindings: Sequence[Binding]
     unreachable: Mapping[str, str] = {}
     """What is said of the members that cannot be reached."""
+    unwell: Mapping[str, str] = {}
+    """What the agents of members say is wrong with their clusters."""
     problem: str = ""
     """Why its resource selectors make no sense; empty if they do."""
     pending: str = ""
@@ -128,6 +130,7 @@ def _clusters(
         snapshot=None if _is_external(seen) else snapshot.name if snapshot is not None else "",
         indexes={one.name: str(resource_index(one)) for one in seen.snapshots},
         unreachable=seen.unreachable,
+        unwell=seen.unwell,
         before={one.cluster_name: one for one in before if one.cluster_name},
     )
     decisions = policy.status.target_clusters if policy.status is not None else ()
