@@ -190,6 +190,17 @@ def test_what_did_not_change_is_not_told_again_after_a_new_list() -> None:
     follow(lambda: cache_on(transport), check)
 
 
+def test_the_same_trouble_is_logged_once_until_it_was_over(caplog: pytest.LogCaptureFixture) -> None:
+    transport = Scripted(streams=[DOWN, DOWN, DOWN, stream(*FILLED, RESET), DOWN, DOWN, stream(None)])
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        warnings = [record.getMessage().split(";")[0] for record in caplog.records if record.levelname == "WARNING"]
+        down, reset = (f"watching configmaps: no answer: {failure}" for failure in (DOWN, RESET))
+        assert warnings == [down, reset, down]
+
+    follow(lambda: cache_on(transport), check, seconds=60)
+
+
 FAILURES = [
     DOWN,
     RESET,

@@ -21,7 +21,7 @@ DIFFERENCES = [
         "NODE",
     ),
     (
-        "there is no OpenAPI v2, so kubectl does not try it after v3",
+        "OpenAPI v2 is empty, so kubectl does not try to make a patch of it after v3",
         r"warning: error calculating patch from openapi spec: .*\n",
         "",
     ),

@@ -5,10 +5,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
+from kedge.api.dialect import Dialect
 from kedge.api.markers import Rule, Schema
 from kedge.api.meta import Value
 from kedge.api.numbers import IntOrPercent
 
+NOT_IN_V1 = Schema(absent=True, versions=("v1",), dialect=Dialect.kubefleet)
+"""What KubeFleet has in v1beta1 alone, where it does nothing. Here it does; and kubectl annotate, which writes v1,
+would silently take away what v1 does not have."""
 _NUMBER_OR_PERCENT = Schema(pattern="^((100|[0-9]{1,2})%|[0-9]+)$", default="25%")
 
 
@@ -148,8 +152,7 @@ class RolloutStrategy(Value, frozen=True, gc=False):
     """How much a rolling update may disturb at once."""
     apply_strategy: ApplyStrategy | None = None
     """How objects are written to a member."""
-    # KubeFleet has these two in v1beta1 alone. There, kubectl annotate, which writes v1, would silently take them away.
-    delete_strategy: DeleteStrategy | None = None
+    delete_strategy: Annotated[DeleteStrategy | None, NOT_IN_V1] = None
     """What the placement leaves behind."""
-    report_back_strategy: Annotated[ReportBackStrategy | None, Schema(rules=REPORT_BACK_RULES)] = None
+    report_back_strategy: Annotated[ReportBackStrategy | None, NOT_IN_V1, Schema(rules=REPORT_BACK_RULES)] = None
     """Whether the status of placed objects comes back to the hub."""

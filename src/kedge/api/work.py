@@ -18,7 +18,7 @@ from kedge.api.meta import ObjectMeta, Value
 from kedge.api.placement import CATEGORIES, GROUP
 from kedge.api.placement_status import PatchDetail
 from kedge.api.resource import Resource
-from kedge.api.rollout import ApplyStrategy, ReportBackStrategy
+from kedge.api.rollout import NOT_IN_V1, ApplyStrategy, ReportBackStrategy
 from kedge.api.snapshot import Manifest
 
 _VERSIONS = (Version("v1"), Version("v1beta1", storage=True))
@@ -38,7 +38,7 @@ class WorkSpec(Value, frozen=True, gc=False):
     """The objects to apply."""
     apply_strategy: ApplyStrategy | None = None
     """How they are written."""
-    report_back_strategy: ReportBackStrategy | None = None
+    report_back_strategy: Annotated[ReportBackStrategy | None, NOT_IN_V1] = None
     """Whether their status comes back to the hub."""
 
 
@@ -107,7 +107,7 @@ class ManifestCondition(Value, frozen=True, gc=False):
     """How it was changed on the member."""
     diff_details: DiffDetails | None = None
     """How it differs from the hub's."""
-    back_reported_status: BackReportedStatus | None = None
+    back_reported_status: Annotated[BackReportedStatus | None, NOT_IN_V1] = None
     """What it says of itself on the member."""
 
 

@@ -181,8 +181,10 @@ class Cache(Generic[T]):
         if isinstance(failure, Gone):
             self._version = ""
         elif failure is not None:
+            # Once: a server that is gone for an hour would fill the log with all that is followed there.
+            level = logging.DEBUG if failure.answer == self.problem else logging.WARNING
+            log.log(level, "watching %s: %s; trying again in %.1f s", self.codec.resource, failure.answer, pause)
             self._report(failure.answer)
-            log.warning("watching %s: %s; trying again in %.1f s", self.codec.resource, failure.answer, pause)
         if isinstance(failure, ApiError) and failure.retry_after:
             pause = max(pause, failure.retry_after)
         self._hurried.clear()

@@ -193,3 +193,10 @@ async def test_a_token_is_asked_for(kubectl: Kubectl) -> None:
         "expirationSeconds": 3600,
         "boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "p"},
     }
+
+
+async def test_a_list_can_be_applied(kubectl: Kubectl, tmp_path: Path) -> None:
+    maps = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in ("a", "b")]
+    file = tmp_path / "list.json"
+    file.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": maps}))
+    assert await kubectl(f"apply -f {file}") == "configmap/a created\nconfigmap/b created\n"

@@ -64,8 +64,18 @@ def test_a_document_is_asked_for(path: str, accept: str, status: int) -> None:
     assert response.status == status
 
 
+@pytest.mark.parametrize(
+    ("accept", "begins"),
+    [("application/json", b"{"), ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", b"\x0a\x032.0")],
+)
+def test_the_older_form_says_nothing_in_two_ways(accept: str, begins: bytes) -> None:
+    response = Documents(BUILT_IN).response("/openapi/v2", {}, accept)
+    assert response is not None
+    assert (response.status, response.body[: len(begins)]) == (200, begins)
+
+
 def test_other_paths_are_not_ours() -> None:
-    assert Documents(BUILT_IN).response("/openapi/v2", {}) is None
+    assert Documents(BUILT_IN).response("/openapi", {}) is None
     assert Documents(BUILT_IN).response("/apis", {}) is None
 
 

@@ -7,7 +7,8 @@
 kubectl reads there whether it may leave validation to the server (`fieldValidation` on PATCH), by which keys lists
 merge, and what `explain` explains. Documents are built when first asked for, and shared by every server of the process
 that serves the same kinds. Published kinds come without prose: `kubectl explain` shows their fields, not their
-descriptions. There is no OpenAPI v2: kubectl asks for it only where there is no v3.
+descriptions. OpenAPI v2 is there and says nothing of any kind: kubectl wants to have it before it applies a `List`, and
+leaves what it does not find there to the server.
 """
 
 from __future__ import annotations
@@ -28,11 +29,18 @@ from kedge.kube.transport import JSON, Response
 Node: TypeAlias = dict[str, Any]
 
 ROOT = "/openapi/v3"
+_V2 = "/openapi/v2"
 _REFERENCE = "#/components/schemas/"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _ALSO = (f"{_META}.DeleteOptions", f"{_META}.ListMeta", f"{_META}.Patch", f"{_META}.Status")
 _SCALE = "io.k8s.api.autoscaling.v1.Scale"
 _OBJECT = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+_ABOUT = {"title": "Kubernetes", "version": "1.36"}
+_V2_PROTOBUF = b"\x0a\x032.0\x12\x12\x0a\x0aKubernetes\x12\x041.36"  # the same as below, by gnostic's OpenAPIv2.proto
+_V2_FORMS = {
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf": _V2_PROTOBUF,
+    JSON: msgspec.json.encode({"swagger": "2.0", "info": _ABOUT, "paths": {}}),
+}
 _NOT_THERE = Response(404)
 _NOT_ACCEPTABLE = Response(406)
 _INDEX_HEADERS = {"content-type": "text/plain; charset=utf-8", "cache-control": "no-cache, private"}
@@ -69,6 +77,8 @@ class Documents:
         """The answer to a GET; None if the path is none of ours."""
         if path == ROOT:
             return Response(200, self._index(), _INDEX_HEADERS)
+        if path == _V2:
+            return _nothing(accept)
         if not path.startswith(f"{ROOT}/"):
             return None
         kinds = self._kinds.get(path.removeprefix(f"{ROOT}/"))
@@ -79,6 +89,12 @@ class Documents:
     def _index(self) -> bytes:
         known = {path: {"serverRelativeURL": _document(self._kinds[path]).url} for path in sorted(self._kinds)}
         return msgspec.json.encode({"paths": known})
+
+
+def _nothing(accept: str) -> Response:
+    """OpenAPI v2 without any kind."""
+    form = next((form for form in _V2_FORMS if form in accept), JSON)
+    return Response(200, _V2_FORMS[form], {"content-type": form.replace("@", "."), "vary": "Accept"})
 
 
 def _response(document: Document, asked: str, accept: str) -> Response:
@@ -99,7 +115,7 @@ def _document(kinds: tuple[Served, ...]) -> Document:
     body = msgspec.json.encode(
         {
             "openapi": "3.0.0",
-            "info": {"title": "Kubernetes", "version": "1.36"},
+            "info": _ABOUT,
             "paths": {path: item for kind in kinds for path, item in paths_of(kind).items()},
             "components": {"schemas": _schemas(kinds)},
         },
