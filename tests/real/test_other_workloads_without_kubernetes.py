@@ -153,6 +153,7 @@ describe statefulset/db --show-events=false
 describe daemonset/logs --show-events=false
 get controllerrevisions
 """
+LAST_EVENT = {"describe job/sum": "Job completed"}  # told after the status that says so: it may come later
 SHORT = (
     (re.compile(r"\b(logs|sum|db)-(?=[a-z0-9]*[a-z])[a-z0-9]{5}\b"), r"\1-<name>"),
     (re.compile(r"\b(logs|db)-[a-z0-9]{6,10}\b"), r"\1-<revision>"),
@@ -192,6 +193,9 @@ async def shown(kubectl: Kubectl) -> dict[str, list[str]]:
     for number, command in enumerate(SCRIPT.strip().splitlines()):
         waits = command.startswith(("rollout status", "wait"))
         text = await kubectl(*command.split(), *((PATIENCE,) if waits else ()))
+        while LAST_EVENT.get(command, "") not in text:
+            await asyncio.sleep(0.2)
+            text = await kubectl(*command.split())
         lines = text.splitlines()[-1:] if waits else text.splitlines()
         found[f"{number}: {command}"] = sorted(short(line, kubectl.namespace) for line in lines)
     return found

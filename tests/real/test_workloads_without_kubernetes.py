@@ -103,6 +103,7 @@ describe deployment/web --show-events=false
 describe replicaset --selector=app=web
 get replicaset,pods --show-labels
 """
+LAST_EVENT = {"describe deployment/web": "from 1 to 0"}  # told after the change itself: it may come later
 SHORT = (
     (re.compile(r"web-[a-z0-9]{6,10}-[a-z0-9]{5}\b"), "<pod>"),
     (re.compile(r"web-[a-z0-9]{6,10}\b"), "<set>"),
@@ -135,6 +136,9 @@ async def _shown(cluster: Cluster, namespace: str) -> dict[str, list[str]]:
     shown = {}
     for number, command in enumerate(SCRIPT.strip().splitlines()):
         text = await kubectl(*command.split())
+        while LAST_EVENT.get(command, "") not in text:
+            await asyncio.sleep(0.2)
+            text = await kubectl(*command.split())
         lines = text.splitlines()[-1:] if "rollout status" in command else text.splitlines()
         shown[f"{number}: {command}"] = sorted(_short(line, namespace) for line in lines)
     return shown
