@@ -20,6 +20,8 @@ from simulate.promises import BAD, Promises, image_of, is_available, target_of
 
 SOON = 5400.0  # seconds: a clock that was wrong for a while may have made a wait of minutes one of an hour
 
+UNHEARD = 100.0  # seconds: a watch that fell silent before the faults stopped is noticed after 75 s
+
 
 class Ending:
     """What is true at the end."""
@@ -89,7 +91,7 @@ class Ending:
     async def stuck_and_says_so(self) -> None:
         """A bad release stops at its budget, and the placement names a cluster that has it, and why."""
         await self._simulation.until("a bad release reaches somebody", self._broken, within=SOON, every=1.0)
-        await self._rest(30.0)
+        await self._rest(UNHEARD)
         broken = self._broken()
         placement = await self._placement()
         words = [one.message for one in placement.status.conditions if one.status != TRUE]
@@ -104,10 +106,12 @@ class Ending:
 
     async def _rest(self, quiet: float) -> None:
         """Wait until nobody writes anything more, heartbeats apart."""
-        loop, promises = self._simulation.loop, self._promises
-        await self._simulation.until(
-            f"nothing is written for {quiet:g} s", lambda: loop.time() - promises.last_write >= quiet, every=2.0
-        )
+        loop, promises, began = self._simulation.loop, self._promises, self._simulation.loop.time()
+
+        def is_quiet() -> bool:
+            return loop.time() - max(promises.last_write, began) >= quiet
+
+        await self._simulation.until(f"nothing is written for {quiet:g} s", is_quiet, every=2.0)
 
     async def _placement(self) -> ClusterResourcePlacement:
         return await self._hub.get(ClusterResourcePlacement, self._name)

@@ -102,7 +102,7 @@ class FleetInTrouble:
         self.rng = rng = Random(7) if quiet else simulation.rng("fleet")
         self.members = [f"cluster-{number}" for number in range(1, (5 if quiet else rng.randint(5, 7)) + 1)]
         self.gone: list[str] = []  # members that left
-        self.kind = "PickN" if quiet else rng.choice(["PickN", "PickN", "PickAll", "PickFixed"])
+        self.kind = "PickAll" if quiet else rng.choice(["PickN", "PickN", "PickAll", "PickFixed"])
         self.only_releases = quiet or rng.random() < 0.35
         self.heartbeat = 20 if not quiet and rng.random() < 0.3 else 60
         self.image = "app:1"

@@ -18,7 +18,7 @@ from simulate.weather import LEAST, OTHERS, REQUESTS, weather
 
 TESTS = Path(__file__).parents[1]
 ROLLING, PLANTED = "simulate.rolling", "simulate.planted"
-SEEDS = int(os.environ.get("KEDGE_SEEDS", "60"))
+SEEDS = int(os.environ.get("KEDGE_SEEDS", "300"))
 IS_SOAK = SEEDS > 300
 PROCESSES = 2
 PROMISES = {
@@ -118,7 +118,6 @@ def test_the_same_seeds_are_the_same_in_two_processes() -> None:
 # A crash after every single write
 
 
-@pytest.mark.skipif(not IS_SOAK, reason="not yet settled: run by `make soak`")
 @pytest.mark.parametrize(
     ("scenario", "who", "most"), [("hub_crashing", "hub", 60), ("agent_crashing", "cluster-1", 20)]
 )

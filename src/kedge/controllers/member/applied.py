@@ -84,7 +84,8 @@ class Book:
         before = self.entries
         listed: dict[Identity, AppliedResource] = {}
         for one in results:
-            if uid := one.uid or _uid(before.get(one.identity)):
+            uid = one.uid or _uid(before.get(one.identity))
+            if uid or (one.unsure and one.identity in before):
                 listed.setdefault(one.identity, _entry(one.identifier, uid))
         self._found = await self._works.list_in(self._found, [*listed.values(), *left_over])
 

@@ -247,6 +247,7 @@ def not_applied(one: Placed | Misread, why: Refusal, shown: Followed | None = No
         uid=shown.metadata.uid if shown else "",
         generation=shown.metadata.generation if shown else None,
         retry=retry,
+        unsure=why.unsure,
     )
 
 

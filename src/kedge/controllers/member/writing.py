@@ -18,7 +18,7 @@ from kedge.api.rollout import ApplyStrategy, ApplyType
 from kedge.controllers.member.following import content_of
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
-from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, TooManyRequests
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, TooManyRequests
 from kedge.kube.patches import JsonPatch, MergePatch, difference
 from kedge.plan.applying.configuration import configured, remembered, target, without_last_applied
 from kedge.plan.applying.handover import handed_over
@@ -56,7 +56,8 @@ class Writer:
                 raise
             if _is_of_the_path(error):
                 return Refusal(reasons.DECODING_ERRED, not_served(placed.identifier))
-            return Refusal(reasons.MANIFEST_APPLY_FAILED, said_of(placed, error))
+            unsure = isinstance(error, ServerError)  # it may have failed after the write as well as before
+            return Refusal(reasons.MANIFEST_APPLY_FAILED, said_of(placed, error), unsure)
 
     async def _write(self, asked: _Asked, expected: bool) -> Written | Refusal:
         for _ in range(_TRIES):

@@ -22,10 +22,11 @@ KIND: Final = AppliedWork.resource.kind
 
 
 class Refusal(Struct, frozen=True):
-    """Why an object is not written: a reason for programs, a sentence for people."""
+    """Why an object is not written: a reason for programs, a sentence for people; `unsure` if it may have been."""
 
     reason: str
     message: str
+    unsure: bool = False
 
 
 class Owner(Struct, frozen=True):

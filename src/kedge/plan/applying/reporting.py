@@ -34,7 +34,8 @@ class Result(Struct, frozen=True):
     """What came of one manifest.
 
     `uid` and `generation` are the object's, if it is there and ours. `verdict` is None unless it was applied. `retry`
-    says that looking again may help though no event will come; `later` when, if that is known.
+    says that looking again may help though no event will come; `later` when, if that is known. `unsure` says that it
+    may be there though nobody said so.
     """
 
     identifier: WorkResourceIdentifier
@@ -47,6 +48,7 @@ class Result(Struct, frozen=True):
     back_reported: BackReportedStatus | None = None
     retry: bool = False
     later: float | None = None
+    unsure: bool = False
 
     @property
     def identity(self) -> Identity:
