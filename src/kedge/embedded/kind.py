@@ -72,7 +72,11 @@ class Custom(Protocol):
         """An object of this version, as it is kept."""
         ...
 
-    def to_served(self, obj: Untyped) -> Untyped:
+    def complete(self, obj: Untyped, old: Untyped) -> Untyped:
+        """The next state of an object, with what its schema fills in."""
+        ...
+
+    def to_served(self, obj: Untyped, number: int) -> Untyped:
         """An object as it is kept, as one of this version."""
         ...
 

@@ -98,13 +98,13 @@ class Collection:
         self._order: list[str] = []
         self._changes: deque[Change] = deque(maxlen=history)
         self._forgotten = 0
-        self._watchers: dict[int, Watcher] = {}
+        self._watchers: dict[str, dict[int, Watcher]] = {}  # by the namespace they are told of; "" for all
         self._last_watcher = 0
 
     @property
     def watchers(self) -> int:
         """How many follow it."""
-        return len(self._watchers)
+        return sum(map(len, self._watchers.values()))
 
     def get(self, key: str) -> Version | None:
         return self._versions.get(key)
@@ -127,14 +127,20 @@ class Collection:
             then[change.version.key] = change.previous
         return Snapshot(self._versions, self._order, then)
 
-    def follow(self, watcher: Watcher) -> Callable[[], None]:
-        """Tell the watcher of every change from now on, within the write; call what comes back to make it stop."""
+    def follow(self, watcher: Watcher, namespace: str = "") -> Callable[[], None]:
+        """Tell the watcher of every change from now on, or of those in a namespace, within the write.
+
+        Call what comes back to make it stop.
+        """
         self._last_watcher += 1
         number = self._last_watcher
-        self._watchers[number] = watcher
+        self._watchers.setdefault(namespace, {})[number] = watcher
 
         def stop() -> None:
-            self._watchers.pop(number, None)
+            told = self._watchers.get(namespace, {})
+            told.pop(number, None)
+            if not told:
+                self._watchers.pop(namespace, None)
 
         return stop
 
@@ -152,8 +158,12 @@ class Collection:
             self._forgotten = self._changes[0].version.number
         self._changes.append(change)
         lines: Lines = {}
-        for watcher in tuple(self._watchers.values()):
+        for watcher in self._told_of(change.version.namespace):
             watcher(change, lines)
+
+    def _told_of(self, namespace: str) -> list[Watcher]:
+        here = self._watchers.get(namespace, {}) if namespace else {}
+        return [*self._watchers.get("", {}).values(), *here.values()]
 
 
 class Snapshot:

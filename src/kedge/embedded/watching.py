@@ -75,7 +75,7 @@ class Watch:
             return iter((forms.event(ERROR, refused.body()),))
         self._sink = sink
         self._opened[self] = None
-        self._stop = self._store.all(self._kind).follow(self._see)
+        self._stop = self._store.all(self._kind).follow(self._see, self._wanted.namespace)
         return first
 
     @property

@@ -119,7 +119,7 @@ class Writing:
         kind, part = order.kind, order.place.subresource
         _refuse_stale(kind, seen, sent.obj)
         validation.check_change(kind, old, sent.obj)
-        new = sent.obj if part == "finalize" else kind.rules.complete(sent.obj)
+        new = sent.obj if part == "finalize" else _complete(kind, sent.obj, old)
         owners = sent.owners or self._owners_after(order, seen, old, _filled(kind, new), asked)
         result = _kept(kind, self._next_state(order, old, new))
         version = version_of(kind, seen.key, seen.number, result, owners)
@@ -238,7 +238,12 @@ def _warnings(kind: Kind, obj: Untyped, old: Untyped | None = None) -> Iterable[
 
 def _read(kind: Kind, seen: Version) -> Untyped:
     """An object as the asked version of its kind has it."""
-    return kind.custom.to_served(seen.decode()) if kind.custom else seen.decode()
+    return kind.custom.to_served(seen.decode(), seen.number) if kind.custom else seen.decode()
+
+
+def _complete(kind: Kind, obj: Untyped, old: Untyped) -> Untyped:
+    """The next state of an object with its defaults."""
+    return kind.custom.complete(obj, old) if kind.custom else kind.rules.complete(obj)
 
 
 def _kept(kind: Kind, obj: Untyped) -> Untyped:

@@ -84,13 +84,13 @@ def test_an_object_of_another_version_is_kept_without_what_the_stored_one_does_n
 
 
 def test_an_object_is_shown_without_what_the_asked_version_does_not_know() -> None:
-    shown = served(BOTH, "v2").to_served(obj("v1", shared="a", old="b"))
+    shown = served(BOTH, "v2").to_served(obj("v1", shared="a", old="b"), 0)
     assert shown == obj("v2", shared="a", mode="old")
 
 
 def test_the_stored_version_is_shown_as_it_is_kept() -> None:
     kept = obj("v1", shared="a", old="b", mode="c")
-    assert served(BOTH, "v1").to_served(kept) is kept
+    assert served(BOTH, "v1").to_served(kept, 0) is kept
     assert served(BOTH, "v1").to_stored(kept) is kept
 
 
@@ -103,7 +103,7 @@ def test_what_was_kept_before_the_schema_changed_is_completed_when_it_is_shown()
 
 def test_what_was_kept_in_another_version_is_shown_in_the_asked_one() -> None:
     later = definition(versions=[version("v1", OLD), version("v2", NEW, storage=True)])
-    assert served(later, "v1").to_served(obj("v1", shared="a", old="b", mode="c")) == obj("v1", shared="a", mode="c")
+    assert served(later, "v1").to_served(obj("v1", shared="a", old="b", mode="c"), 0) == obj("v1", shared="a", mode="c")
 
 
 def test_a_deprecated_version_warns_and_names_a_better_one() -> None:

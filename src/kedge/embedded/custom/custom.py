@@ -38,9 +38,12 @@ class Custom:
         status = schema.properties.get("status")
         self._status = Shape(status) if status is not None else None
 
-    def complete(self, obj: Untyped) -> Untyped:
-        """The object with what its schema fills in; the same one if nothing was missing."""
-        found: Untyped = defaults.completed(self.schema, obj)
+    def complete(self, obj: Untyped, known: Untyped | None = None) -> Untyped:
+        """The object with what its schema fills in; the same one if nothing was missing.
+
+        `known` is one that is complete, whose members need no second look where the object has the very same.
+        """
+        found: Untyped = defaults.completed(self.schema, obj, known)
         return found
 
     def pruned(self, obj: Untyped) -> Untyped:

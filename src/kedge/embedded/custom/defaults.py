@@ -14,21 +14,21 @@ from msgspec import UNSET
 
 from kedge.api.openapi.model import Schema
 
-Complete: TypeAlias = Callable[[Any], Any]
+Complete: TypeAlias = Callable[[Any, Any], Any]
 
 
-def completed(schema: Schema, value: Any) -> Any:
-    """The value, completed by its schema."""
-    return schema.once(_completer)(value)
+def completed(schema: Schema, value: Any, known: Any = None) -> Any:
+    """The value, completed by its schema. What it shares with `known`, which is complete, is not looked at again."""
+    return schema.once(_completer)(value, known)
 
 
 def _completer(schema: Schema) -> Complete:
     """How values of one node are completed."""
     fill = {name: one.default for name, one in schema.properties.items() if one.default not in (UNSET, None)}
 
-    def complete(value: Any) -> Any:
+    def complete(value: Any, known: Any) -> Any:
         if type(value) is dict:
-            return _members(schema, fill, value)
+            return _members(schema, fill, value, known if type(known) is dict else {})
         if type(value) is list and schema.items is not None:
             return _items(schema.items, value)
         return value
@@ -36,14 +36,16 @@ def _completer(schema: Schema) -> Complete:
     return complete
 
 
-def _members(schema: Schema, fill: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+def _members(schema: Schema, fill: dict[str, Any], value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     changed: dict[str, Any] = {}
     dropped: list[str] = []
     for name, one in value.items():
-        below = schema.properties.get(name, schema.values)
-        if below is None or (one is not None and type(one) not in (dict, list)):
+        if one is not None and type(one) not in (dict, list):
             continue
-        made = _replaced(below, one)
+        below, was = schema.properties.get(name, schema.values), known.get(name)
+        if below is None or (one is was and one is not None):
+            continue
+        made = _replaced(below, one, was)
         if made is None and one is None and not below.nullable:
             dropped.append(name)
         elif made is not one:
@@ -55,11 +57,11 @@ def _members(schema: Schema, fill: dict[str, Any], value: dict[str, Any]) -> dic
     return {**kept, **changed, **missing}
 
 
-def _replaced(schema: Schema, one: Any) -> Any:
+def _replaced(schema: Schema, one: Any, known: Any = None) -> Any:
     """A value, or what stands for a null that may not be one, completed."""
     if one is None and not schema.nullable and schema.default is not UNSET:
         one = schema.default
-    return schema.once(_completer)(one) if type(one) in (dict, list) else one
+    return schema.once(_completer)(one, known) if type(one) in (dict, list) else one
 
 
 def _items(schema: Schema, value: list[Any]) -> list[Any]:

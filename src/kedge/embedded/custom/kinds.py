@@ -65,18 +65,27 @@ class Served(Struct, frozen=True):
         """An object of this version as it is kept."""
         return _as_version(obj, self.own, self.stored, self.stored_as)
 
-    def to_served(self, obj: Untyped) -> Untyped:
-        """An object as it is kept, in whatever version, completed, as one of this version."""
+    def complete(self, obj: Untyped, old: Untyped) -> Untyped:
+        """The next state of an object, with what its schema fills in."""
+        return self.custom.complete(obj, old)
+
+    def to_served(self, obj: Untyped, number: int) -> Untyped:
+        """An object as it is kept, in whatever version, under its resourceVersion, completed, as one of this version."""
+        if self._is_as_kept(number):
+            return obj
         kept = _as_version(obj, None, self.stored, self.stored_as)
         return _as_version(self.stored_as.complete(kept), self.stored, self.own, self.custom)
 
     def shown(self, body: bytes, number: int) -> bytes:
         """An object as it is kept, under its resourceVersion, as one of this version: mostly just as it is."""
-        if number > self.since and self.stored.version == self.own.version:
+        if self._is_as_kept(number):
             return body
         kept: Untyped = msgspec.json.decode(body)
-        made = self.to_served(kept)
+        made = self.to_served(kept, number)
         return body if made is kept else msgspec.json.encode(made, order="deterministic")
+
+    def _is_as_kept(self, number: int) -> bool:
+        return number > self.since and self.stored.version == self.own.version
 
 
 def kinds_of(crd: Untyped) -> list[Kind]:
