@@ -1,10 +1,19 @@
-"""Pace: large things rest between looks, and say something only once it stands; small ones never wait."""
+"""Pace: large things rest between looks; words are said once they stand, and not while something moves."""
 
 from __future__ import annotations
 
 import asyncio
 
-from kedge.controllers.hub.pace import AT_ONCE, FEW, PER_CLUSTER, STANDS_AFTER, Pace
+from kedge.controllers.hub.pace import (
+    AT_ONCE,
+    FEW,
+    FEW_STAND_AFTER,
+    HUSH,
+    LONGEST_HUSH,
+    PER_CLUSTER,
+    STANDS_AFTER,
+    Pace,
+)
 from kedge.kube.queue import Key
 from support.virtual import run
 
@@ -23,17 +32,39 @@ def test_a_small_placement_is_looked_at_at_once_and_a_large_one_after_a_rest() -
     run(main())
 
 
-def test_a_few_words_are_said_at_once_and_many_when_they_have_stood() -> None:
+def test_words_are_said_when_they_have_stood_and_few_of_them_sooner() -> None:
     async def main() -> None:
         pace, many = Pace(), FEW + 1
+        assert pace.unsettled(KEY, "so", 0) == 0.0
+        assert pace.unsettled(KEY, "so", FEW) == FEW_STAND_AFTER
+        await asyncio.sleep(FEW_STAND_AFTER)
         assert pace.unsettled(KEY, "so", FEW) == 0.0
-        assert pace.unsettled(KEY, "so", many) == STANDS_AFTER
+        assert pace.unsettled(KEY, "now many", many) == STANDS_AFTER
         await asyncio.sleep(STANDS_AFTER / 2)
         assert pace.unsettled(KEY, "otherwise", many) == STANDS_AFTER
         await asyncio.sleep(STANDS_AFTER / 2)
         assert pace.unsettled(KEY, "otherwise", many) == STANDS_AFTER / 2
         await asyncio.sleep(STANDS_AFTER / 2)
         assert pace.unsettled(KEY, "otherwise", many) == 0.0
+
+    run(main())
+
+
+def test_nothing_is_said_shortly_after_a_move_but_what_moves_for_ever_does_not_silence_it() -> None:
+    async def main() -> None:
+        pace = Pace()
+        assert pace.hush(KEY) == 0.0
+        pace.moved(KEY)
+        assert pace.hush(KEY) == HUSH
+        await asyncio.sleep(HUSH)
+        assert pace.hush(KEY) == 0.0
+        for _ in range(round(LONGEST_HUSH / HUSH * 2) - 1):
+            pace.moved(KEY)
+            await asyncio.sleep(HUSH / 2)
+            assert pace.hush(KEY) > 0.0
+        pace.moved(KEY)
+        await asyncio.sleep(HUSH / 2)
+        assert pace.hush(KEY) == 0.0
 
     run(main())
 

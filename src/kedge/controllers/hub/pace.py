@@ -1,6 +1,7 @@
 """Pace: how often something large is looked at, and when it has stood still long enough to be worth telling.
 
-Both only put off; what is remembered may be lost at any time. Small things are never put off.
+Whoever waits for a cluster that moves should not have to wait for words about the others. All of this only puts off;
+what is remembered may be lost at any time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from kedge.kube.queue import Key
 PER_CLUSTER: Final = 0.0002  # seconds of rest after a look, for each cluster: a look costs about a tenth of that
 AT_ONCE: Final = 50  # so many clusters are looked at without rest
 STANDS_AFTER: Final = 2.0
-FEW: Final = 10  # so many sentences are written at once, true for however short a time
+FEW: Final = 10  # so many sentences are written sooner
+FEW_STAND_AFTER: Final = 0.5
+HUSH: Final = 0.2  # seconds after a move in which nothing is said that nobody acts on
+LONGEST_HUSH: Final = 1.0
 
 
 class Pace:
@@ -22,6 +26,7 @@ class Pace:
     def __init__(self) -> None:
         self._next_look: dict[Key, float] = {}
         self._standing: dict[Key, tuple[int, float]] = {}
+        self._moved: dict[Key, tuple[float, float]] = {}  # first, since something was said, and last
 
     def rest(self, key: Key, size: int) -> float:
         """How many seconds to wait before looking at so many clusters again; 0 to look now, which is noted."""
@@ -33,18 +38,35 @@ class Pace:
             self._next_look[key] = now + size * PER_CLUSTER
         return 0.0
 
+    def moved(self, key: Key) -> None:
+        """Something moves now."""
+        now = asyncio.get_running_loop().time()
+        first, _ = self._moved.get(key, (now, now))
+        self._moved[key] = (first, now)
+
+    def hush(self, key: Key) -> float:
+        """How many seconds longer to say nothing; 0 if long enough."""
+        if key not in self._moved:
+            return 0.0
+        first, last = self._moved[key]
+        left = min(last + HUSH, first + LONGEST_HUSH) - asyncio.get_running_loop().time()
+        if left <= 0:
+            del self._moved[key]
+        return max(0.0, left)
+
     def unsettled(self, key: Key, said: object, number: int) -> float:
         """In how many seconds that which is said in so many places will have stood long enough; 0 if it has."""
         now = asyncio.get_running_loop().time()
-        if number <= FEW:
+        if not number:
             return 0.0
-        what = hash(said)
+        stands_after, what = STANDS_AFTER if number > FEW else FEW_STAND_AFTER, hash(said)
         before, since = self._standing.get(key, (what, now))
         if before != what or key not in self._standing:
             self._standing[key] = (what, now)
-            return STANDS_AFTER
-        return max(0.0, since + STANDS_AFTER - now)
+            return stands_after
+        return max(0.0, since + stands_after - now)
 
     def forget(self, key: Key) -> None:
         self._next_look.pop(key, None)
         self._standing.pop(key, None)
+        self._moved.pop(key, None)

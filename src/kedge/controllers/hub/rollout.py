@@ -38,7 +38,7 @@ from kedge.plan.membership import silence
 from kedge.plan.revisions import parent
 from kedge.plan.rolling.plan import Plan, is_paused, is_rolling, plan
 from kedge.plan.rolling.plan import Seen as Picture
-from kedge.plan.rolling.standing import Conditions, is_wording, standing
+from kedge.plan.rolling.standing import Conditions, is_waited_for, is_wording, standing
 from kedge.plan.rolling.wanted import wanted
 
 MANAGER: Final = "kedge-rollout"
@@ -79,7 +79,9 @@ class Rollout:
             await _all(partial(self._apply_as, binding, _apply_strategy(placement)) for binding in strayed)
             return Outcome.done  # their new generations wake us again
         planned = plan(picture, self._clock.now())
-        await self._move(planned)
+        if planned.bind or planned.repoint or planned.remove:
+            self._pace.moved(key)
+            await self._move(planned)
         return await self._tell(key, picture, planned)
 
     # Observing
@@ -142,15 +144,19 @@ class Rollout:
     # Telling
 
     async def _tell(self, key: Key, picture: Picture, planned: Plan) -> Outcome:
-        """Have every binding that stays say how it stands; wait with new words alone until they stand, if many."""
+        """Have every binding that stays say how it stands; not while others move, and new words once they stand."""
         news = self._news(picture, planned)
-        wordy = [name for name, (binding, said) in news.items() if is_wording(binding.status.conditions, said)]
-        said = tuple(planned.why[name] for name in wordy if name in planned.why)
-        unsettled = self._pace.unsettled(key, said, len(wordy))
-        if unsettled > 0:
-            news = {name: one for name, one in news.items() if name not in set(wordy)}
-        await _all(partial(self._say, binding, conditions) for binding, conditions in news.values())
-        waits = [after for after in (planned.look_again, unsettled) if after]
+        wordy = {name for name, (binding, said) in news.items() if is_wording(binding.status.conditions, said)}
+        said = tuple(planned.why[name] for name in news if name in wordy and name in planned.why)
+        unsettled, hush = self._pace.unsettled(key, said, len(wordy)), self._pace.hush(key)
+        told = [
+            one
+            for name, one in news.items()
+            if is_waited_for(*one) or not (hush > 0 or (unsettled > 0 and name in wordy))
+        ]
+        await _all(partial(self._say, binding, conditions) for binding, conditions in told)
+        put_off = [hush, unsettled] if len(told) < len(news) else []
+        waits = [after for after in (planned.look_again, *put_off) if after]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
 
     def _news(self, picture: Picture, planned: Plan) -> dict[str, tuple[Binding, Conditions]]:

@@ -1,11 +1,12 @@
 """Snapshots: keeps what each placement selects, and its policy, written down under running numbers.
 
     resources = Resources(hub)
-    Snapshots(hub, twins, resources, clock=clock, collect=0.5).controller
+    Snapshots(hub, twins, resources, clock=clock, collect=0.2).controller
 
-Changes of resources are collected for a moment, so that one `kubectl apply` of many files is one revision: `collect`
-seconds from the first change that was seen, and at least `interval` seconds after the revision before. What is back as
-it was by then is no revision. Nobody waits for the first revision, nor after the selectors themselves changed.
+Changes of resources are collected for a moment, so that one `kubectl apply` of many files is one revision: until there
+was none for `collect` seconds, but no longer than ten times that from the first, and at least `interval` seconds after
+the revision before. What is back as it was by then is no revision. Nobody waits for the first revision, nor after the
+selectors themselves changed.
 
 What cannot be seen in full is not written down: the revision before stays the newest, and `Resources` says why.
 """
@@ -47,7 +48,8 @@ from kedge.plan.selecting.selectors import name_problem
 
 Typed = TypeVar("Typed", ClusterSchedulingPolicySnapshot, PartialObject)
 
-COLLECT: Final = 0.5
+COLLECT: Final = 0.2
+LONGEST: Final = 10  # so many times `collect`, changes that do not end are collected
 _TOO_LARGE: Final = 413
 
 
@@ -56,6 +58,7 @@ class _Noticed:
 
     def __init__(self) -> None:
         self.since: float | None = None
+        self.last = ("", 0.0)  # the digest of what it selects, and since when it is that
         self.selectors: tuple[ResourceSelector, ...] | None = None
         self.holds: tuple[str, str] = ("", "")  # uid of the newest master, and the digest of what it holds
 
@@ -126,7 +129,7 @@ class Snapshots:
         current = newest(masters(known))
         if current is not None and await self._holds(noticed, current) == selection.digest:
             return await self._settle(placement, noticed, known)
-        wait = self._wait(placement, noticed, current)
+        wait = self._wait(placement, noticed, current, selection.digest)
         return Outcome.again(after=wait) if wait > 0 else await self._take(placement, selection, noticed, known)
 
     async def _settle(
@@ -150,15 +153,20 @@ class Snapshots:
             noticed.holds = (current.meta.uid, digest)
         return digest
 
-    def _wait(self, placement: ClusterResourcePlacement, noticed: _Noticed, current: Revision | None) -> float:
+    def _wait(
+        self, placement: ClusterResourcePlacement, noticed: _Noticed, current: Revision | None, digest: str
+    ) -> float:
         """How many seconds to collect changes before the next revision; 0 if there is nothing to wait for."""
         now = asyncio.get_running_loop().time()
         if noticed.since is None:
             noticed.since = now
+        if noticed.last[0] != digest:
+            noticed.last = (digest, now)
         if current is None or not current.hash:
             return 0.0
         same_selectors = noticed.selectors in (None, placement.spec.resource_selectors)
-        collected = noticed.since + (self._collect if same_selectors else 0.0) - now
+        ended = min(noticed.last[1] + self._collect, noticed.since + LONGEST * self._collect)
+        collected = ended - now if same_selectors else 0.0
         made = current.meta.creation_timestamp
         age = max(0.0, (self._clock.now() - made).total_seconds()) if made else self._interval
         return max(0.0, collected, self._interval - age)

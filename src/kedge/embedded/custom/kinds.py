@@ -70,7 +70,7 @@ class Served(Struct, frozen=True):
         return self.custom.complete(obj, old)
 
     def to_served(self, obj: Untyped, number: int) -> Untyped:
-        """An object as it is kept, in whatever version, under its resourceVersion, completed, as one of this version."""
+        """An object as it is kept, in whatever version, under its resourceVersion: completed, as one of this one."""
         if self._is_as_kept(number):
             return obj
         kept = _as_version(obj, None, self.stored, self.stored_as)

@@ -38,6 +38,12 @@ def is_wording(before: Conditions, after: Conditions) -> bool:
     return tuple(_wordless(one) for one in before) == tuple(_wordless(one) for one in after)
 
 
+def is_waited_for(binding: Binding, after: Conditions) -> bool:
+    """Whether somebody acts on it: no Works are made before this generation of the binding was spoken of."""
+    said, was = find_condition(after, ROLLOUT_STARTED), find_condition(binding.status.conditions, ROLLOUT_STARTED)
+    return said is not None and (was is None or was.observed_generation != said.observed_generation)
+
+
 def _wordless(condition: Condition) -> Condition:
     return replace(condition, message="")
 
