@@ -147,6 +147,15 @@ async def test_a_patch_carries_its_preconditions(patch: Patch, sent: object) -> 
     assert transport.asked[0].content_type == patch.content_type
 
 
+async def test_an_amendment_is_of_the_very_version_that_was_seen() -> None:
+    transport = Scripted([FOUND])
+    seen = ObjectMeta(name="web", namespace="shop", uid="u", resource_version="7")
+    await client(transport).amend(ConfigMap, seen, {"data": {"a": None}}, manager="kedge", subresource="status")
+    asked, sent = transport.asked[0], {"data": {"a": None}, "metadata": {"uid": "u", "resourceVersion": "7"}}
+    assert str(asked) == "PATCH /api/v1/namespaces/shop/configmaps/web/status?fieldManager=kedge"
+    assert msgspec.json.decode(asked.body) == sent
+
+
 async def test_delete_carries_its_preconditions() -> None:
     transport = Scripted([answer(200, {"kind": "Status"})])
     await client(transport).delete(

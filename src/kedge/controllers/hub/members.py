@@ -31,7 +31,7 @@ from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.errors import AlreadyExists, ApiError, Invalid, NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch, difference
+from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
@@ -220,15 +220,7 @@ class Members:
                     await self._free(work, {"finalizers": kept or None, "annotations": mark})
 
     async def _free(self, work: ObjectMeta, change: Mapping[str, Any]) -> None:
-        await self._client.patch(
-            WORKS,
-            work.name,
-            MergePatch({"metadata": change}),
-            work.namespace,
-            uid=work.uid,
-            resource_version=work.resource_version,
-            manager=MANAGER,
-        )
+        await self._client.amend(WORKS, work, {"metadata": change}, manager=MANAGER)
 
     async def _let_go(self, member: MemberCluster) -> None:
         kept = [one for one in member.metadata.finalizers if one != MEMBER_FINALIZER]
@@ -238,16 +230,7 @@ class Members:
     async def _patch(self, seen: Kind, body: Mapping[str, Any], subresource: str | None = None) -> Kind:
         """Change what was seen, if it still is that."""
         meta = seen.metadata
-        return await self._client.patch(
-            type(seen),
-            meta.name,
-            MergePatch(body),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            subresource=subresource,
-            manager=MANAGER,
-        )
+        return await self._client.amend(type(seen), meta, body, subresource=subresource, manager=MANAGER)
 
 
 def _matters(change: Change[MemberCluster]) -> bool:

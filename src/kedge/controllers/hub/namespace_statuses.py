@@ -19,7 +19,6 @@ from kedge.controllers.hub.status_patch import status_patch
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, Status, TooManyRequests
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.plan.reporting.steps import Said
@@ -61,17 +60,8 @@ class NamespaceStatuses:
         if copy.source_status == status:
             return None
         body = {"sourceStatus": status_patch(copy.source_status, status), "lastUpdatedTime": self._now()}
-        meta = copy.metadata
         try:
-            await self._client.patch(
-                ClusterResourcePlacementStatus,
-                name,
-                MergePatch(body),
-                namespace,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-                manager=MANAGER,
-            )
+            await self._client.amend(ClusterResourcePlacementStatus, copy.metadata, body, manager=MANAGER)
         except NotFound as error:
             raise _look_again(error) from error
 

@@ -18,7 +18,6 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.plan import membership
@@ -54,12 +53,10 @@ class Reachability:
 
     async def _write(self, member: MemberCluster, heard: membership.Hearing, conditions: tuple[object, ...]) -> None:
         meta = member.metadata
-        await self._client.patch(
+        await self._client.amend(
             MemberCluster,
-            meta.name,
-            MergePatch({"status": {"conditions": to_builtins(conditions)}}),
-            uid=meta.uid,
-            resource_version=meta.resource_version,
+            meta,
+            {"status": {"conditions": to_builtins(conditions)}},
             subresource="status",
             manager=MANAGER,
         )

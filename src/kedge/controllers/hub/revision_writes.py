@@ -12,7 +12,6 @@ from kedge.api.resource import Resource
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import NotFound
-from kedge.kube.patches import MergePatch
 
 MANAGER: Final = "kedge-snapshots"
 
@@ -36,16 +35,8 @@ class RevisionWrites:
     ) -> None:
         """Set these labels and annotations; None takes one away."""
         given = {"labels": labels, "annotations": annotations}
-        patch = MergePatch({"metadata": {key: value for key, value in given.items() if value}})
-        await self._client.patch(
-            self._form,
-            meta.name,
-            patch,
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            manager=MANAGER,
-        )
+        change = {"metadata": {key: value for key, value in given.items() if value}}
+        await self._client.amend(self._form, meta, change, manager=MANAGER)
 
     async def remove(self, meta: ObjectMeta) -> None:
         """Delete it, if it is still there."""

@@ -30,7 +30,6 @@ from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.errors import Conflict, NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
@@ -122,15 +121,7 @@ class Rollout:
 
     async def _patch(self, binding: Binding, spec: dict[str, Any]) -> Binding:
         meta = binding.metadata
-        return await self._client.patch(
-            self._twins.binding,
-            meta.name,
-            MergePatch({"spec": spec}),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            manager=MANAGER,
-        )
+        return await self._client.amend(self._twins.binding, meta, {"spec": spec}, manager=MANAGER)
 
     async def _remove(self, binding: Binding) -> None:
         meta = binding.metadata
@@ -173,13 +164,10 @@ class Rollout:
         if conditions == binding.status.conditions:
             return
         meta = binding.metadata
-        await self._client.patch(
+        await self._client.amend(
             self._twins.binding,
-            meta.name,
-            MergePatch({"status": {"conditions": to_builtins(conditions)}}),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
+            meta,
+            {"status": {"conditions": to_builtins(conditions)}},
             subresource="status",
             manager=MANAGER,
         )

@@ -40,7 +40,6 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.plan.placing.eligibility import NO_HEARTBEAT, SILENT_AFTER
 from kedge.plan.placing.schedule import Repick, Schedule, schedule
@@ -255,16 +254,7 @@ class Scheduler:
     async def _change(self, found: P, body: Mapping[str, Any], subresource: str | None = None) -> P:
         """Change this very object, if it is still as it was seen."""
         meta = found.metadata
-        return await self._client.patch(
-            type(found),
-            meta.name,
-            MergePatch(body),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            manager=MANAGER,
-            subresource=subresource,
-        )
+        return await self._client.amend(type(found), meta, body, manager=MANAGER, subresource=subresource)
 
     async def _each(self, write: Callable[[T], Awaitable[None]], things: Iterable[T]) -> None:
         """Write them all, several at a time. What fails does not keep the others; it is raised in the end."""

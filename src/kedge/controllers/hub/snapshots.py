@@ -37,7 +37,6 @@ from kedge.kube.codec import PartialObject, metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.errors import ApiError, BadRequest, Invalid, NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
@@ -245,14 +244,8 @@ class Snapshots:
         return await self._write_finalizers(meta, [*meta.finalizers, PLACEMENT_CLEANUP])
 
     async def _write_finalizers(self, meta: ObjectMeta, finalizers: list[str]) -> ClusterResourcePlacement:
-        return await self._hub.client.patch(
-            self._twins.placement,
-            meta.name,
-            MergePatch({"metadata": {"finalizers": finalizers}}),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            manager=MANAGER,
+        return await self._hub.client.amend(
+            self._twins.placement, meta, {"metadata": {"finalizers": finalizers}}, manager=MANAGER
         )
 
 

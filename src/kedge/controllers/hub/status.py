@@ -31,7 +31,6 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
@@ -189,13 +188,10 @@ class PlacementStatuses:
 
     async def _write(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> None:
         meta = placement.metadata
-        await self._client.patch(
+        await self._client.amend(
             self._twins.placement,
-            meta.name,
-            MergePatch({"status": status_patch(placement.status, status)}),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
+            meta,
+            {"status": status_patch(placement.status, status)},
             manager=MANAGER,
             subresource="status",
         )

@@ -12,7 +12,6 @@ from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import Work
 from kedge.kube.client import Client
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, Status, TooManyRequests
-from kedge.kube.patches import MergePatch
 from kedge.plan.working.kept import kept
 from kedge.plan.working.wanted import Changes, Wanted
 
@@ -80,15 +79,7 @@ class WorkWrites:
 
     async def _patch(self, work: Work, body: Mapping[str, object]) -> Work:
         meta = work.metadata
-        return await self._client.patch(
-            Work,
-            meta.name,
-            MergePatch(body),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            manager=MANAGER,
-        )
+        return await self._client.amend(Work, meta, body, manager=MANAGER)
 
 
 class _Refusal(Exception):

@@ -40,7 +40,6 @@ from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
 from kedge.plan.revisions import parent
@@ -235,17 +234,8 @@ class Works:
         return await self._set_finalizers(binding, [*binding.metadata.finalizers, WORK_CLEANUP])
 
     async def _set_finalizers(self, binding: Binding, finalizers: list[str]) -> Binding:
-        meta = binding.metadata
-        patch = MergePatch({"metadata": {"finalizers": finalizers}})
-        return await self._client.patch(
-            self._twins.binding,
-            meta.name,
-            patch,
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            manager=MANAGER,
-        )
+        held = {"metadata": {"finalizers": finalizers}}
+        return await self._client.amend(self._twins.binding, binding.metadata, held, manager=MANAGER)
 
     async def _tell(self, binding: Binding, told: Told) -> Outcome:
         await self._write(binding, told)
@@ -256,16 +246,9 @@ class Works:
         status = folding.spoken(binding, told, self._clock.now())
         if status == binding.status:
             return binding
-        meta = binding.metadata
-        return await self._client.patch(
-            self._twins.binding,
-            meta.name,
-            MergePatch({"status": _as_patch(status)}),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            manager=MANAGER,
-            subresource="status",
+        said = {"status": _as_patch(status)}
+        return await self._client.amend(
+            self._twins.binding, binding.metadata, said, manager=MANAGER, subresource="status"
         )
 
 

@@ -12,7 +12,6 @@ from kedge.api.work import AppliedResource, AppliedWork, Work, WorkResourceIdent
 from kedge.controllers.member.writing import MANAGER
 from kedge.kube.cluster import Cluster
 from kedge.kube.errors import AlreadyExists, NotFound
-from kedge.kube.patches import MergePatch
 from kedge.plan.applying.manifests import Identity, Placed, identity_of
 from kedge.plan.applying.owning import Owner
 from kedge.plan.applying.reporting import Result
@@ -51,14 +50,8 @@ class AppliedWorks:
             return found
         meta = found.metadata
         listed: list[Any] = to_builtins(resources)
-        return await self._client.patch(
-            AppliedWork,
-            meta.name,
-            MergePatch({"status": {"appliedResources": listed or None}}),
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            subresource="status",
-            manager=MANAGER,
+        return await self._client.amend(
+            AppliedWork, meta, {"status": {"appliedResources": listed or None}}, subresource="status", manager=MANAGER
         )
 
 

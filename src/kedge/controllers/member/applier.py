@@ -42,7 +42,6 @@ from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Signal, Source, Watch
 from kedge.kube.writes import recording
@@ -199,16 +198,7 @@ class Applier:
         meta = work.metadata
         if (rest := self._telling.rest(meta.name, work.status, status)) > 0:
             return rest
-        await self._hub.patch(
-            Work,
-            meta.name,
-            MergePatch({"status": _written(status)}),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            subresource="status",
-            manager=MANAGER,
-        )
+        await self._hub.amend(Work, meta, {"status": _written(status)}, subresource="status", manager=MANAGER)
         self._telling.told(meta.name)
         return 0.0
 
@@ -259,15 +249,7 @@ class Applier:
             return
 
     async def _set_finalizers(self, work: ObjectMeta, finalizers: list[str]) -> Work:
-        return await self._hub.patch(
-            Work,
-            work.name,
-            MergePatch({"metadata": {"finalizers": finalizers or None}}),
-            work.namespace,
-            uid=work.uid,
-            resource_version=work.resource_version,
-            manager=MANAGER,
-        )
+        return await self._hub.amend(Work, work, {"metadata": {"finalizers": finalizers or None}}, manager=MANAGER)
 
     # Waking
 

@@ -35,7 +35,7 @@ from kedge.kube.controller import Controller
 from kedge.kube.errors import KubeError
 from kedge.kube.limits import Steps
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch, difference
+from kedge.kube.patches import difference
 from kedge.kube.queue import NORMAL, Key
 from kedge.kube.source import Source, Wake, generation_changed
 from kedge.plan import membership
@@ -149,16 +149,7 @@ class Joining:
         if not change:
             return
         meta = asked.metadata
-        await self._hub.patch(
-            InternalMemberCluster,
-            meta.name,
-            MergePatch({"status": change}),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            subresource="status",
-            manager=MANAGER,
-        )
+        await self._hub.amend(InternalMemberCluster, meta, {"status": change}, subresource="status", manager=MANAGER)
 
 
 class Counted:

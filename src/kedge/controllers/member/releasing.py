@@ -19,7 +19,6 @@ from kedge.controllers.member.writing import MANAGER
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import ApiError, Conflict, NotFound, TooManyRequests
-from kedge.kube.patches import MergePatch
 from kedge.plan.applying.manifests import identity_of
 from kedge.plan.applying.owning import Owner
 
@@ -88,14 +87,8 @@ class Releaser:
             await self._own(resource, live, owners)
 
     async def _own(self, resource: Resource, live: ObjectMeta, owners: list[Mapping[str, Any]]) -> None:
-        await self._client.patch(
-            metadata_of(resource),
-            live.name,
-            MergePatch({"metadata": {"ownerReferences": owners or None}}),
-            live.namespace,
-            uid=live.uid,
-            resource_version=live.resource_version,
-            manager=MANAGER,
+        await self._client.amend(
+            metadata_of(resource), live, {"metadata": {"ownerReferences": owners or None}}, manager=MANAGER
         )
 
 

@@ -15,7 +15,6 @@ from kedge.embedded.workloads.sets import VolumeClaim
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
@@ -49,14 +48,8 @@ class ClaimGuard:
         meta = found.metadata
         left = [one for one in meta.finalizers if one != PROTECTION]
         with suppress(NotFound):
-            await self._view.client.patch(
-                VolumeClaim,
-                meta.name,
-                MergePatch({"metadata": {"finalizers": left or None}}),
-                meta.namespace,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-                manager=MANAGER,
+            await self._view.client.amend(
+                VolumeClaim, meta, {"metadata": {"finalizers": left or None}}, manager=MANAGER
             )
 
 

@@ -15,7 +15,7 @@ from kedge.embedded.workloads.kinds import Pod
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Status
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch, difference
+from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
@@ -97,14 +97,8 @@ class Deployments:
 
     async def _change(self, wanted: Deployment, before: ReplicaSet, after: ReplicaSet) -> None:
         meta = before.metadata
-        await self._view.client.patch(
-            ReplicaSet,
-            meta.name,
-            MergePatch(difference(to_builtins(before), to_builtins(after))),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            manager=MANAGER,
+        await self._view.client.amend(
+            ReplicaSet, meta, difference(to_builtins(before), to_builtins(after)), manager=MANAGER
         )
         if before.replicas != after.replicas:
             way = "up" if after.replicas > before.replicas else "down"

@@ -18,7 +18,7 @@ from kedge.embedded.workloads.service_kinds import Endpoints, EndpointSlice, Ser
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch, difference
+from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
@@ -145,15 +145,7 @@ class EndpointKeeper:
             return
         meta = found.metadata
         body = {**change, "metadata": {**change.get("metadata", {}), "annotations": {CHANGED: when or None}}}
-        await self._view.client.patch(
-            kind,
-            meta.name,
-            MergePatch(body),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            manager=MANAGER,
-        )
+        await self._view.client.amend(kind, meta, body, manager=MANAGER)
 
     async def _forget(self, key: Key) -> None:
         """Slices go with the service that owns them; the older form has no owner."""

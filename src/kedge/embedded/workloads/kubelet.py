@@ -19,7 +19,6 @@ from kedge.embedded.workloads.kubelet_plan import Due, Stage
 from kedge.embedded.workloads.view import ADDRESS, NODE, View
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
@@ -82,16 +81,7 @@ class Kubelet:
                 return
             host, address = self._host(pod.spec.node_name), self._address(pod)
             status = kubelet_plan.status_after(stage, pod, self._view.now(), host=host, address=address)
-            await self._view.client.patch(
-                Pod,
-                meta.name,
-                MergePatch({"status": status}),
-                meta.namespace,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-                subresource="status",
-                manager=NAME,
-            )
+            await self._view.client.amend(Pod, meta, {"status": status}, subresource="status", manager=NAME)
         except NotFound:
             return  # gone by itself
 

@@ -125,14 +125,8 @@ class Nodes:
 
     async def _patch(self, node: Node, body: dict[str, Any], subresource: str | None) -> None:
         meta = node.metadata
-        await self._view.client.patch(
-            Node,
-            meta.name,
-            MergePatch(body),
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            subresource=subresource,
-            manager=MANAGER if subresource is None else "kubelet",
+        await self._view.client.amend(
+            Node, meta, body, subresource=subresource, manager=MANAGER if subresource is None else "kubelet"
         )
 
 

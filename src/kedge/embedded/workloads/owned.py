@@ -18,7 +18,6 @@ from kedge.embedded.workloads.kinds import Selecting
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import Conflict, NotFound
-from kedge.kube.patches import MergePatch
 from kedge.kube.store import Index
 
 O = TypeVar("O", bound=Object)  # noqa: E741  # an object
@@ -93,18 +92,9 @@ async def _is_still_there(client: Client, workload: Selecting) -> bool:
 
 
 async def _set_owners(client: Client, one: Object, owners: tuple[OwnerReference, ...], manager: str | None) -> None:
-    meta = one.metadata
-    patch = MergePatch({"metadata": {"ownerReferences": to_builtins(owners) or None}})
+    change = {"metadata": {"ownerReferences": to_builtins(owners) or None}}
     try:
-        await client.patch(
-            type(one),
-            meta.name,
-            patch,
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            manager=manager,
-        )
+        await client.amend(type(one), one.metadata, change, manager=manager)
     except (NotFound, Conflict):
         return  # the cache will show what it is now, and wake whom it concerns
 

@@ -19,7 +19,6 @@ from kedge.embedded.workloads.owned import reference_to, settle
 from kedge.embedded.workloads.sets import ControllerRevision, DaemonSet, StatefulSet
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists
-from kedge.kube.patches import MergePatch
 
 AnySet: TypeAlias = StatefulSet | DaemonSet
 _LONGEST_PREFIX = 223
@@ -117,15 +116,7 @@ class Histories:
 
     async def _renumber(self, found: ControllerRevision, number: int) -> ControllerRevision:
         meta = found.metadata
-        return await self._view.client.patch(
-            ControllerRevision,
-            meta.name,
-            MergePatch({"revision": number}),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            manager=MANAGER,
-        )
+        return await self._view.client.amend(ControllerRevision, meta, {"revision": number}, manager=MANAGER)
 
 
 def _age(meta: ObjectMeta) -> float:

@@ -16,7 +16,6 @@ from kedge.embedded.workloads.conditions import as_written, with_condition
 from kedge.embedded.workloads.kinds import Node, Pod, PodCondition
 from kedge.embedded.workloads.view import NODE, UNBOUND, View
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change, key_of
@@ -94,16 +93,7 @@ class Scheduler:
         conditions = with_condition(pod.status.conditions, new, self._view.now())
         status: dict[str, Any] = {"phase": "Pending", "conditions": as_written(conditions)}
         meta = pod.metadata
-        await self._view.client.patch(
-            Pod,
-            meta.name,
-            MergePatch({"status": status}),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            subresource="status",
-            manager="kube-scheduler",
-        )
+        await self._view.client.amend(Pod, meta, {"status": status}, subresource="status", manager="kube-scheduler")
         return True
 
     def _count(self, change: Change[Pod]) -> None:

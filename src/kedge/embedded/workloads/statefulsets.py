@@ -28,7 +28,6 @@ from kedge.embedded.workloads.stateful_plan import Member, Plan, Wanted
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists, ApiError, NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
 
@@ -171,18 +170,9 @@ class StatefulSets:
                 self._tell(seen.set, "Update", pod.metadata.name)
 
     async def _give(self, claim: VolumeClaim, owners: tuple[OwnerReference, ...]) -> None:
-        meta = claim.metadata
-        patch = MergePatch({"metadata": {"ownerReferences": to_builtins(owners) or None}})
+        change = {"metadata": {"ownerReferences": to_builtins(owners) or None}}
         with suppress(NotFound):
-            await self._view.client.patch(
-                VolumeClaim,
-                meta.name,
-                patch,
-                meta.namespace,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-                manager=MANAGER,
-            )
+            await self._view.client.amend(VolumeClaim, claim.metadata, change, manager=MANAGER)
 
     def _claims(self, seen: StatefulSet, ordinal: int) -> list[VolumeClaim]:
         """The claims of a pod that are there."""

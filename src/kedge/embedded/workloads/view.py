@@ -22,7 +22,7 @@ from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.events import Recorder
-from kedge.kube.patches import MergePatch, difference
+from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source, owner_of
 from kedge.kube.store import Index
@@ -122,16 +122,7 @@ class View:
         if not body:
             return False
         meta = seen.metadata
-        await self.client.patch(
-            type(seen),
-            meta.name,
-            MergePatch(body),
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            subresource="status",
-            manager=MANAGER,
-        )
+        await self.client.amend(type(seen), meta, body, subresource="status", manager=MANAGER)
         return True
 
 
