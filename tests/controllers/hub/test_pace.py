@@ -6,12 +6,11 @@ import asyncio
 
 from kedge.controllers.hub.pace import (
     AT_ONCE,
-    FEW,
-    FEW_STAND_AFTER,
     HUSH,
     LONGEST_HUSH,
     PER_CLUSTER,
     STANDS_AFTER,
+    UNSAID,
     Pace,
 )
 from kedge.kube.queue import Key
@@ -32,20 +31,29 @@ def test_a_small_placement_is_looked_at_at_once_and_a_large_one_after_a_rest() -
     run(main())
 
 
-def test_words_are_said_when_they_have_stood_and_few_of_them_sooner() -> None:
+def test_words_are_said_when_they_have_stood() -> None:
     async def main() -> None:
-        pace, many = Pace(), FEW + 1
-        assert pace.unsettled(KEY, "so", 0) == 0.0
-        assert pace.unsettled(KEY, "so", FEW) == FEW_STAND_AFTER
-        await asyncio.sleep(FEW_STAND_AFTER)
-        assert pace.unsettled(KEY, "so", FEW) == 0.0
-        assert pace.unsettled(KEY, "now many", many) == STANDS_AFTER
+        pace = Pace()
+        assert pace.unsettled(KEY, ()) == 0.0
+        assert pace.unsettled(KEY, "so") == STANDS_AFTER
         await asyncio.sleep(STANDS_AFTER / 2)
-        assert pace.unsettled(KEY, "otherwise", many) == STANDS_AFTER
+        assert pace.unsettled(KEY, "otherwise") == STANDS_AFTER
         await asyncio.sleep(STANDS_AFTER / 2)
-        assert pace.unsettled(KEY, "otherwise", many) == STANDS_AFTER / 2
+        assert pace.unsettled(KEY, "otherwise") == STANDS_AFTER / 2
         await asyncio.sleep(STANDS_AFTER / 2)
-        assert pace.unsettled(KEY, "otherwise", many) == 0.0
+        assert pace.unsettled(KEY, "otherwise") == 0.0
+
+    run(main())
+
+
+def test_words_that_never_stand_are_said_all_the_same_after_a_while() -> None:
+    async def main() -> None:
+        pace = Pace()
+        for number in range(round(UNSAID)):
+            assert 0.0 < pace.unsettled(KEY, f"{number}") <= STANDS_AFTER
+            await asyncio.sleep(1.0)
+        assert pace.unsettled(KEY, "at last") == 0.0
+        assert pace.unsettled(KEY, "and then") == STANDS_AFTER
 
     run(main())
 

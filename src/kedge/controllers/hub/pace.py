@@ -13,9 +13,8 @@ from kedge.kube.queue import Key
 
 PER_CLUSTER: Final = 0.0002  # seconds of rest after a look, for each cluster: a look costs about a tenth of that
 AT_ONCE: Final = 50  # so many clusters are looked at without rest
-STANDS_AFTER: Final = 2.0
-FEW: Final = 10  # so many sentences are written sooner
-FEW_STAND_AFTER: Final = 0.5
+STANDS_AFTER: Final = 2.0  # seconds: nobody reads what is true for less
+UNSAID: Final = 10.0  # seconds after which what never stands still is said all the same
 HUSH: Final = 0.2  # seconds after a move in which nothing is said that nobody acts on
 LONGEST_HUSH: Final = 1.0
 
@@ -25,7 +24,7 @@ class Pace:
 
     def __init__(self) -> None:
         self._next_look: dict[Key, float] = {}
-        self._standing: dict[Key, tuple[int, float]] = {}
+        self._standing: dict[Key, tuple[int, float, float]] = {}  # what, since when, and since when it is not said
         self._moved: dict[Key, tuple[float, float]] = {}  # first, since something was said, and last
 
     def rest(self, key: Key, size: int) -> float:
@@ -54,17 +53,21 @@ class Pace:
             del self._moved[key]
         return max(0.0, left)
 
-    def unsettled(self, key: Key, said: object, number: int) -> float:
-        """In how many seconds that which is said in so many places will have stood long enough; 0 if it has."""
+    def unsettled(self, key: Key, said: object) -> float:
+        """In how many seconds that which differs from what was said will have stood long enough; 0 if it has."""
         now = asyncio.get_running_loop().time()
-        if not number:
+        if not said:
+            self._standing.pop(key, None)
             return 0.0
-        stands_after, what = STANDS_AFTER if number > FEW else FEW_STAND_AFTER, hash(said)
-        before, since = self._standing.get(key, (what, now))
-        if before != what or key not in self._standing:
-            self._standing[key] = (what, now)
-            return stands_after
-        return max(0.0, since + stands_after - now)
+        what = hash(said)
+        before, since, unsaid = self._standing.get(key, (what, now, now))
+        if before != what:
+            since = now
+        self._standing[key] = (what, since, unsaid)
+        left = min(since + STANDS_AFTER, unsaid + UNSAID) - now
+        if left <= 0:
+            del self._standing[key]
+        return max(0.0, left)
 
     def forget(self, key: Key) -> None:
         self._next_look.pop(key, None)

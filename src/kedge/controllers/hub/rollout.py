@@ -113,8 +113,8 @@ class Rollout:
         await _all([*pointed, *(partial(self._remove, binding) for binding in planned.remove)])
 
     async def _point(self, binding: Binding, resources: str) -> None:
-        pointed = await self._patch(binding, {"state": BindingState.bound.value, "resourceSnapshotName": resources})
-        await self._say(pointed, standing(pointed, None, self._clock.now()))
+        """What it stands for from now on is said at the next look, which this wakes: others may move before."""
+        await self._patch(binding, {"state": BindingState.bound.value, "resourceSnapshotName": resources})
 
     async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:
         await self._patch(binding, {"applyStrategy": _spelled_out(strategy)})
@@ -139,7 +139,7 @@ class Rollout:
         news = self._news(picture, planned)
         wordy = {name for name, (binding, said) in news.items() if is_wording(binding.status.conditions, said)}
         said = tuple(planned.why[name] for name in news if name in wordy and name in planned.why)
-        unsettled, hush = self._pace.unsettled(key, said, len(wordy)), self._pace.hush(key)
+        unsettled, hush = self._pace.unsettled(key, said), self._pace.hush(key)
         told = [
             one
             for name, one in news.items()

@@ -12,7 +12,7 @@ from typing import Final
 
 from kedge.kube.queue import Key
 
-REST: Final = 0.1  # seconds after a write
+REST: Final = 0.3  # seconds after a write
 PER_CLUSTER: Final = 0.003
 PATIENCE: Final = 1.0  # seconds in which what is only not known yet is not worth telling
 
