@@ -24,6 +24,7 @@ from kedge.controllers.hub.rollout import Rollout
 from kedge.controllers.hub.scheduler import Scheduler
 from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
 from kedge.controllers.hub.snapshots import COLLECT, Snapshots
+from kedge.controllers.hub.staged import StagedRuns
 from kedge.controllers.hub.status import PlacementStatuses
 from kedge.controllers.hub.works import Works
 from kedge.controllers.member.applier import Applier
@@ -71,18 +72,14 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
         resources.controller,
     ]
     for twins in TWINS:
+        snapshots = Snapshots(
+            hub, twins, resources, clock=clock, dialect=dialect, collect=options.collect, interval=options.interval
+        )
         found += [
-            Snapshots(
-                hub,
-                twins,
-                resources,
-                clock=clock,
-                dialect=dialect,
-                collect=options.collect,
-                interval=options.interval,
-            ).controller,
+            snapshots.controller,
             Scheduler(hub, twins, clock=clock, rng=_branch(manager.rng), metrics=scheduling).controller,
             Rollout(hub, twins, clock=clock, dialect=dialect).controller,
+            StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect).controller,
             Works(hub, twins, clock=clock).controller,
             PlacementStatuses(
                 hub, twins, clock=clock, dialect=dialect, selections=resources, metrics=standing

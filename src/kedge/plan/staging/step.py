@@ -41,6 +41,7 @@ from kedge.api.reasons import (
 from kedge.api.stage import StrategySpec
 from kedge.api.staged import RunState
 from kedge.api.staged_status import RunStatus, StageStatus
+from kedge.api.twins import Run
 from kedge.plan.staging.changing import changed, newcomers
 from kedge.plan.staging.clearing import Clearing
 from kedge.plan.staging.round import Broken, Round
@@ -53,10 +54,10 @@ from kedge.plan.telling.words import listed
 _SOON: Final = 0.001
 
 
-def wanted_state(seen: Seen) -> RunState:
+def wanted_state(run: Run, dialect: Dialect) -> RunState:
     """What is wanted of a run; one that does not say runs, and in today's KubeFleet only gets ready."""
-    default = RunState.initialize if seen.dialect is Dialect.kubefleet else RunState.run
-    return seen.run.spec.state or default
+    default = RunState.initialize if dialect is Dialect.kubefleet else RunState.run
+    return run.spec.state or default
 
 
 def step(seen: Seen, now: datetime) -> Step:
@@ -65,7 +66,7 @@ def step(seen: Seen, now: datetime) -> Step:
     status = spoken_of(seen.run.status, at.generation)
     if has_ended(status):
         return Step(status=status)
-    round_ = Round(seen, at, is_stopped=wanted_state(seen) is RunState.stop)
+    round_ = Round(seen, at, is_stopped=wanted_state(seen.run, seen.dialect) is RunState.stop)
     try:
         status = _taken(seen, status, round_, at)
     except Broken as failure:
@@ -83,7 +84,7 @@ def step(seen: Seen, now: datetime) -> Step:
 def _taken(seen: Seen, status: RunStatus, round_: Round, at: At) -> RunStatus:
     if seen.gone_for_good:
         raise Broken(seen.gone_for_good)
-    match wanted_state(seen):
+    match wanted_state(seen.run, seen.dialect):
         case RunState.initialize:
             return status
         case RunState.stop:
