@@ -33,6 +33,7 @@ NODES = _kind("", "Node")
 ACCOUNTS = _kind("", "ServiceAccount", namespaced=True)
 QUOTAS = _kind("", "ResourceQuota", namespaced=True)
 EVENTS = _kind("", "Event", namespaced=True)
+CONFIG_MAPS = _kind("", "ConfigMap", namespaced=True)
 DEPLOYMENTS = _kind("apps", "Deployment", namespaced=True)
 DEFINITIONS = _kind("apiextensions.k8s.io", "CustomResourceDefinition")
 
@@ -40,8 +41,8 @@ ON_THE_HUB = (
     *(MEMBERS, INTERNAL, PLACEMENTS, POLICIES, SNAPSHOTS, BINDINGS, WORKS, STRATEGIES, RUNS, APPROVALS),
     *(ROLES, ROLE_BINDINGS, NAMESPACES, DEPLOYMENTS),
 )
-ON_A_MEMBER = (APPLIED, NAMESPACES, DEPLOYMENTS)
-EVERY = (*ON_THE_HUB, APPLIED, NODES, ACCOUNTS, QUOTAS, DEFINITIONS)
+ON_A_MEMBER = (APPLIED, NAMESPACES, DEPLOYMENTS, CONFIG_MAPS)
+EVERY = (*ON_THE_HUB, APPLIED, CONFIG_MAPS, NODES, ACCOUNTS, QUOTAS, DEFINITIONS)
 
 
 def of(obj: Untyped) -> Codec[Untyped]:
