@@ -184,6 +184,7 @@ def test_a_run_that_ends_well_shows_it_everywhere(backend: Backend) -> None:
         await bed.apply(manifest)
         await sit_out_the_wait(bed)
         await bed.until(lambda: is_asked(bed))
+        await bed.until(lambda: rollout_says(bed, "3 of 4 clusters resources 1, and is in stage canary (2 of 3)"))
         midway = await bed.get(kinds.PLACEMENTS, placement["metadata"]["name"])
         await approve(bed)
         await bed.until(lambda: says_so(bed, "Succeeded", "True/UpdateRunSucceeded"))
@@ -198,6 +199,12 @@ def test_a_run_that_ends_well_shows_it_everywhere(backend: Backend) -> None:
         assert [one["type"] for one in stage["conditions"]] == ["Progressing", "Succeeded"]
     (rollout,) = (one for one in midway["status"]["conditions"] if one["type"].endswith("RolloutStarted"))
     assert (rollout["status"], rollout["reason"]) == ("Unknown", "RolloutControlledByExternalController")
+
+
+async def rollout_says(bed: Bed, words: str) -> bool:
+    name = seeds.staged()[1]["metadata"]["name"]
+    found = await bed.condition(kinds.PLACEMENTS, name, "ClusterResourcePlacementRolloutStarted")
+    return words in found.get("message", "")
 
 
 async def is_available(bed: Bed, name: str) -> bool:
