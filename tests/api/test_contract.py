@@ -59,7 +59,7 @@ def seed_field(row: FieldRow) -> FieldRow:
 
 
 OWN = re.compile(
-    r"(spec|status\.stagedUpdateStrategySnapshot)"
+    r"status\.previousResourceSnapshotIndex|(spec|status\.stagedUpdateStrategySnapshot)"
     r"\.(stages\[\]\.maxFailures|deleteStageTasks.*|unmatchedClusters|unreachableClusters|rollbackOnFailure)"
 )
 """What a strategy can say here alone: docs/kubefleet.md tells of it."""

@@ -57,6 +57,11 @@ AVAILABLE_WHEN: Final = "kedge.dev/available-when"
 THROTTLE_FIRST: Final = "kedge.dev/throttle-first-placement"
 """Annotation of a placement: `true` if newly picked clusters, too, wait for those before them."""
 
+RETRY: Final = "kedge.dev/retry"
+"""Annotation of a run: a time; clusters that failed until then are tried once more (`kedge retry`)."""
+ROLLBACK_OF: Final = "kedge.dev/rollback-of"
+"""Annotation of a run: the run whose clusters it brings back to what they had."""
+
 ON_DELETE: Final = "kedge.dev/on-delete"
 """Annotation of a Work: `Abandon` if what it placed stays on the member when the Work goes."""
 

@@ -108,6 +108,10 @@ RUN_STOPPING: Final = "UpdateRunStopping"
 RUN_STOPPED: Final = "UpdateRunStopped"
 RUN_FAILED: Final = "UpdateRunFailed"
 RUN_SUCCEEDED: Final = "UpdateRunSucceeded"
+ROLLED_BACK: Final = "RolledBack"
+"""Of our own: whether a run that failed is followed by one that takes it back."""
+ROLLBACK_STARTED: Final = "RollbackStarted"
+NOTHING_BEFORE: Final = "NothingToGoBackTo"
 
 # Of one of its stages
 STAGE_STARTED: Final = "StageUpdatingStarted"

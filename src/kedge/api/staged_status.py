@@ -75,6 +75,10 @@ class RunStatus(Value, frozen=True, gc=False):
     """How many clusters the policy picked."""
     resource_snapshot_index_used: Annotated[str | None, _NOT_IN_ALPHA] = None
     """The index of the resources that move."""
+    previous_resource_snapshot_index: Annotated[
+        str | None, _NOT_IN_ALPHA, Schema(absent=True, dialect=Dialect.kubefleet)
+    ] = None
+    """The index of the resources that most of the clusters had before; what a rollback brings back."""
     applied_strategy: ApplyStrategy | None = None
     """How objects are written to a member, as the placement said when the run began."""
     staged_update_strategy_snapshot: StrategySpec | None = None

@@ -11,7 +11,7 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.condition import FALSE, find_condition, is_true
 from kedge.api.core import Event
 from kedge.api.dialect import Dialect
-from kedge.api.fleet import IS_LATEST_APPROVAL, RUN_FINALIZER, TARGET_RUN, TARGET_STAGE, TASK_TYPE
+from kedge.api.fleet import IS_LATEST_APPROVAL, RETRY, RUN_FINALIZER, TARGET_RUN, TARGET_STAGE, TASK_TYPE
 from kedge.api.reasons import INITIALIZED, ROLLOUT_STARTED, SUCCEEDED
 from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.kube.patches import MergePatch
@@ -437,5 +437,49 @@ def test_a_run_that_has_ended_says_so_of_every_generation() -> None:
         run = await placed.run()
         assert {one.observed_generation for one in run.status.conditions} == {run.metadata.generation}
         assert is_true(run.status.conditions, SUCCEEDED)
+
+    play(act)
+
+
+def test_a_run_that_fails_is_taken_back_without_asking_anybody() -> None:
+    async def act(placed: Staging) -> None:
+        two = stage("two", beforeStageTasks=[APPROVAL], maxFailures=0)
+        await placed.fleet(THREE, stage("one", maxFailures=0), two, rollbackOnFailure=True)
+        await placed.start("first", resourceSnapshotIndex="0")
+        for _ in range(8):
+            await placed.arrive(*[name for name, index in (await placed.given()).items() if index == "0"])
+            for name in await placed.requests():
+                await placed.approve(name)
+        await placed.until_says(ENDED, SUCCEEDED, "first")
+        await placed.start()
+        await placed.until_given(given("1", "0", "0"))
+        await placed.arrive("a")
+        await placed.approve("run-before-two")
+        await placed.until_given(given("1", "1", "0"))
+        await placed.say(NOT_AVAILABLE, "b")
+        await placed.until_says("False/UpdateRunFailed", SUCCEEDED, within=400)
+        await placed.until_says("True/RollbackStarted", "RolledBack")
+        await placed.until_given(given("0", "1", "0"))
+        await placed.arrive("a")
+        await placed.until_given(given("0", "0", "0"))
+        await placed.arrive("b")
+        await placed.until_says(ENDED, SUCCEEDED, "run-rollback")
+        stages = (await placed.status("run-rollback")).stages_status
+        assert [[one.cluster_name for one in found.clusters] for found in stages] == [["a"], ["b"]]
+
+    play(act)
+
+
+def test_what_failed_is_tried_once_more_if_asked() -> None:
+    async def act(placed: Staging) -> None:
+        await begun(placed, stage("one", maxFailures=0), stage("two"))
+        await placed.say(NOT_AVAILABLE, "a")
+        await placed.until_says("False/UpdateRunFailed", SUCCEEDED, within=400)
+        now = f"{placed.clock.now():%Y-%m-%dT%H:%M:%SZ}"
+        body = {"metadata": {"annotations": {RETRY: now}}}
+        await placed.client.patch(placed.twins.run, "run", MergePatch(body))
+        await placed.until_says("True/UpdateRunStarted")
+        await finish(placed)
+        await placed.until_says(ENDED, SUCCEEDED)
 
     play(act)

@@ -41,6 +41,15 @@ from kedge.plan.membership import silence
 from kedge.plan.staging.initializing import Newest, initialize, needs_newest, selected_by, told
 from kedge.plan.staging.initializing import Seen as Beginning
 from kedge.plan.staging.naming import When, ask
+from kedge.plan.staging.returning import (
+    is_rollback,
+    retried,
+    rolls_back,
+    taken_back,
+    touched,
+    wants_rollback,
+    without_gates,
+)
 from kedge.plan.staging.saying import has_ended, is_initialized, spoken_of
 from kedge.plan.staging.seen import Seen, Step
 from kedge.plan.staging.step import holds, step, wanted_state
@@ -114,8 +123,9 @@ class StagedRuns:
         if run.metadata.deletion_timestamp is not None:
             await self._let_go(run)
             return []
+        run = await self._say(run, retried(run), runs)
         if has_ended(run.status):
-            await self._say(run, spoken_of(run.status, run.metadata.generation), runs)
+            await self._take_back(run, runs)
             return []
         run = await self._writes.hold(run)
         if (wait := self._unsettled(run)) > 0:
@@ -139,11 +149,13 @@ class StagedRuns:
     async def _beginning(self, key: Key, run: Run) -> Beginning:
         placement, whose = await self._placement(key), named(key.namespace, key.name)
         policies = self._policies.by(PLACEMENT, whose)
+        strategy, only = await self._strategy_of(run)
         is_ready = placement is not None and needs_newest(run) and told(placement, policies) is not None
         return Beginning(
             run=run,
             placement=placement,
-            strategy=await self._strategy(run),
+            strategy=strategy,
+            only=only,
             policies=policies,
             snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
             bindings=self._bindings.by(PLACEMENT, whose),
@@ -171,6 +183,24 @@ class StagedRuns:
             return await self._client.get(self._twins.strategy, name, namespace)
         except NotFound:
             return None
+
+    async def _strategy_of(self, run: Run) -> tuple[Strategy | None, frozenset[str] | None]:
+        """The stages to move through, and the clusters a run is confined to: a rollback has both from its run."""
+        if not is_rollback(run):
+            return await self._strategy(run), None
+        undone = self._runs.get(rolls_back(run), run.metadata.namespace)
+        if undone is None or undone.status.staged_update_strategy_snapshot is None:
+            return None, None
+        return self._twins.strategy(spec=without_gates(undone.status.staged_update_strategy_snapshot)), touched(undone)
+
+    async def _take_back(self, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> None:
+        """Have a run that failed followed by its rollback, once, if it is to be."""
+        status = spoken_of(run.status, run.metadata.generation)
+        if wants_rollback(run):
+            if status.previous_resource_snapshot_index is not None:
+                await self._writes.roll_back(run)
+            status = taken_back(run, self._clock.now())
+        await self._say(run, status, runs)
 
     # Going on
 

@@ -22,6 +22,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import MergePatch, difference
 from kedge.plan.staging.naming import Ask
+from kedge.plan.staging.returning import rollback_of
 
 MANAGER: Final = "kedge-staged-runs"
 
@@ -69,6 +70,11 @@ class RunWrites:
             manager=MANAGER,
             subresource=subresource,
         )
+
+    async def roll_back(self, run: Run) -> None:
+        """Make the run that takes this one back, unless it is there."""
+        with suppress(AlreadyExists):
+            await self._client.create(self._twins.run, rollback_of(run), run.metadata.namespace, manager=MANAGER)
 
     # Bindings
 

@@ -12,6 +12,7 @@ from kedge.api.stage import Stage, StrategySpec
 from kedge.api.staged_status import RunStatus, StageStatus
 from kedge.plan.staging.grouping import BadStages, order, selected
 from kedge.plan.staging.initializing import unstarted
+from kedge.plan.staging.returning import is_rollback
 from kedge.plan.staging.saying import is_over, is_settled, is_started
 from kedge.plan.staging.seen import Seen
 
@@ -29,6 +30,8 @@ def changed(seen: Seen, status: RunStatus) -> RunStatus:
 
 def newcomers(seen: Seen, status: RunStatus) -> frozenset[str]:
     """Clusters that are picked, and no part of the run."""
+    if is_rollback(seen.run):
+        return frozenset()  # it is confined to the clusters of the run it takes back
     known = {cluster.cluster_name for stage in status.stages_status for cluster in stage.clusters}
     bound = {one.spec.target_cluster for one in seen.bindings}
     return frozenset((seen.picked or frozenset()) & bound & seen.labels.keys() - known)

@@ -26,6 +26,7 @@ from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStat
 from kedge.api.twins import Binding
 from kedge.plan.staging.initializing import unstarted
 from kedge.plan.staging.naming import When, ask
+from kedge.plan.staging.returning import is_rollback
 from kedge.plan.staging.round import STUCK_AFTER, Round
 from kedge.plan.staging.saying import At, is_moving, is_settled, is_started, say, settled, settled_at, started
 from kedge.plan.staging.seen import Seen
@@ -73,6 +74,8 @@ class Clearing:
     def _listed(self, stage: StageStatus) -> StageStatus:
         """With those that are to be cleared now: since the run began, clusters may have gone or been picked again."""
         leaving = {one.spec.target_cluster for one in self._seen.bindings if self._is_leaving(one)}
+        if is_rollback(self._seen.run):
+            leaving = set()  # it brings back, and takes nothing away
         return replace(stage, clusters=unstarted(sorted(leaving)))
 
     def _is_leaving(self, binding: Binding) -> bool:

@@ -9,7 +9,8 @@ spec of a run cannot change. The order of the checks decides which of several mi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import Final
 
@@ -63,6 +64,8 @@ class Seen(Struct, frozen=True):
     """Of the members."""
     newest: Newest = Newest()
     """For a run that does not say which resources it moves."""
+    only: Set[str] | None = None
+    """The clusters to which the run is confined, if it is."""
     dialect: Dialect = Dialect.seed
 
 
@@ -98,10 +101,12 @@ def _initialized(seen: Seen) -> RunStatus:
     found = picked(placement, seen.policies, seen.bindings)
     strategy = _strategy(seen)
     groups = _groups(seen, strategy, found)
+    index = _index(seen)
     return RunStatus(
         policy_snapshot_index_used=str(policy_index(found.policy.metadata)),
         policy_observed_cluster_count=len(found.clusters),
-        resource_snapshot_index_used=str(_index(seen)),
+        resource_snapshot_index_used=str(index),
+        previous_resource_snapshot_index=_previous(seen, found, index),
         applied_strategy=apply_strategy(placement),
         staged_update_strategy_snapshot=strategy,
         stages_status=tuple(_stage(seen, stage, groups.stages[stage.name]) for stage in strategy.stages),
@@ -223,7 +228,8 @@ def _groups(seen: Seen, strategy: StrategySpec, found: Picked) -> Grouped:
     if missing := sorted(found.clusters - seen.labels.keys()):
         raise NotYet(f"{missing[0]} is picked, and is no member of the fleet: clusters are being picked anew")
     try:
-        groups = grouped(strategy, {name: seen.labels[name] for name in found.clusters}, seen.dialect)
+        wanted = found.clusters if seen.only is None else found.clusters & seen.only
+        groups = grouped(strategy, {name: seen.labels[name] for name in wanted}, seen.dialect)
     except BadStages as error:
         raise Cannot(str(error)) from error
     if groups.unmatched and strategy.unmatched_clusters is not Missing.skip:
@@ -253,3 +259,12 @@ def _index(seen: Seen) -> int:
             f"no resourceSnapshots with index `{asked}` found for placement `{name}`: there are {known or 'none'}"
         )
     return int(asked)
+
+
+def _previous(seen: Seen, found: Picked, index: int) -> str | None:
+    """The resources that most of the clusters have, if they are others than those that come; the newer of two."""
+    indexes = {meta.name: resource_index(meta) for meta in seen.snapshots}
+    bound = (one for one in seen.bindings if one.spec.target_cluster in found.clusters)
+    had = [indexes.get(one.spec.resource_snapshot_name) for one in bound]
+    counted = Counter(one for one in had if one is not None and one != index)
+    return str(max(counted, key=lambda one: (counted[one], one))) if counted else None
