@@ -252,12 +252,14 @@ class StagedRuns:
         return found is not None and found.metadata.deletion_timestamp is None
 
     def _ahead_of(self, run: Run, runs: Iterable[Run]) -> str:
-        """The run that has the placement, or is to have it, before this one; empty if it is this one's turn."""
+        """The run that has the placement, or is to have it, before this one; empty if it is this one's turn.
+
+        One that was asked to stop makes room at once: what it began with may never arrive, and another is to mend it.
+        """
         live = [one for one in runs if not has_ended(one.status) and one.metadata.deletion_timestamp is None]
-        ready = [one for one in live if is_initialized(one.status)]
-        first = next((one for one in ready if holds(one.status)), None) or next(
-            (one for one in ready if wanted_state(one, self._dialect) is RunState.run), None
-        )
+        wanted = [one for one in live if wanted_state(one, self._dialect) is RunState.run]
+        ready = [one for one in wanted if is_initialized(one.status)]
+        first = next((one for one in ready if holds(one.status)), ready[0] if ready else None)
         return "" if first is None or first.metadata.uid == run.metadata.uid else first.metadata.name
 
     # Saying

@@ -191,9 +191,9 @@ def _resting(stage: StageStatus, round_: Round, at: At) -> StageStatus:
 
 
 def holds(status: RunStatus) -> bool:
-    """Whether a run that has not ended has the placement to itself: it has begun, and was not stopped."""
+    """Whether a run that has not ended has the placement to itself: it has begun, and was not asked to stop."""
     stages = (*status.stages_status, *((status.deletion_stage_status,) if status.deletion_stage_status else ()))
     current = next((stage for stage in stages if not is_over(stage)), None)
     if current is None or find(status, PROGRESSING) is None:
         return False
-    return has_begun(current) and reason_of(current, PROGRESSING) != STAGE_STOPPED
+    return has_begun(current) and reason_of(current, PROGRESSING) not in (STAGE_STOPPED, STAGE_STOPPING)
