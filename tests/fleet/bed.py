@@ -57,7 +57,7 @@ MEMBERS = ("cluster-1", "cluster-2", "cluster-3", "cluster-4")
 _LABELS = {
     "cluster-1": {"loc": "west", "environment": "staging", "order": "1"},
     "cluster-2": {"loc": "west", "environment": "canary", "order": "2"},
-    "cluster-3": {"loc": "east", "environment": "canary", "order": "3"},
+    "cluster-3": {"loc": "east", "environment": "production", "order": "3"},
     "cluster-4": {"loc": "east", "environment": "production", "order": "4"},
 }
 _TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"

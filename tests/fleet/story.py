@@ -161,8 +161,9 @@ async def apply_recovers(bed: Bed) -> Fleet:
 
 
 async def external(bed: Bed) -> Fleet:
-    """A placement that staged update runs move, before any has."""
+    """A placement that staged update runs move, before any has. When this was recorded there were two canaries."""
     await begin_anew(bed)
+    await bed.patch(kinds.MEMBERS, "cluster-3", {"metadata": {"labels": {"environment": "canary"}}}, on="hub")
     await bed.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STAGED_NAMESPACE}})
     meta = {"name": "c", "namespace": STAGED_NAMESPACE}
     await bed.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "0"}})
@@ -220,6 +221,7 @@ async def member_leaves(bed: Bed) -> Fleet:
         await bed.delete(kinds.RUNS, name)
     await bed.delete(kinds.PLACEMENTS, STAGED)
     await bed.until(lambda: is_only_on(bed))
+    await bed.patch(kinds.MEMBERS, "cluster-3", {"metadata": {"labels": {"environment": "production"}}}, on="hub")
     await bed.patch(kinds.MEMBERS, "cluster-4", {"metadata": {"labels": {"env": "prod"}}}, on="hub")
     await bed.apply(STRATEGY)
     await bed.apply(placing("test-ns", {"placementType": "PickFixed", "clusterNames": ["cluster-4"]}))

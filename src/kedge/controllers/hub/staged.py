@@ -26,6 +26,7 @@ from kedge.controllers.hub.at_once import all_of
 from kedge.controllers.hub.binding_wakes import matters, placement_of
 from kedge.controllers.hub.indexes import APPROVALS, BINDINGS, PLACEMENT, RUN, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
+from kedge.controllers.hub.run_metrics import RunMetrics
 from kedge.controllers.hub.staged_tales import RunTales
 from kedge.controllers.hub.staged_wakes import RunWakes, asks_otherwise, is_another_member
 from kedge.controllers.hub.staged_writes import RunWrites
@@ -70,13 +71,22 @@ class StagedRuns:
     """The runs of one kind of placement."""
 
     def __init__(
-        self, hub: Cluster, twins: Twins, snapshots: Snapshots, *, clock: Clock, dialect: Dialect = Dialect.seed
+        self,
+        hub: Cluster,
+        twins: Twins,
+        snapshots: Snapshots,
+        *,
+        clock: Clock,
+        dialect: Dialect = Dialect.seed,
+        metrics: RunMetrics | None = None,
     ) -> None:
+        """`metrics` are shared between the twins: a process shows each name once."""
         self._client = hub.client
         self._twins = twins
         self._newest = snapshots
         self._clock = clock
         self._dialect = dialect
+        self._metrics = metrics
         self._runs = hub.cache(twins.run, indexes=RUNS)
         self._strategies = hub.cache(twins.strategy)
         self._approvals = hub.cache(twins.approval, indexes=APPROVALS)
@@ -269,6 +279,8 @@ class StagedRuns:
             return run
         said = await self._writes.say(run, status)
         self._tales.tell(run, said)
+        if self._metrics is not None:
+            self._metrics.said(run, said, self._clock.now().timestamp())
         runs[run.metadata.uid] = said
         return said
 
@@ -277,6 +289,8 @@ class StagedRuns:
     async def _let_go(self, run: Run) -> None:
         """The run goes, and its requests; what it moved stays where it is."""
         self._met.pop(run.metadata.uid, None)
+        if self._metrics is not None:
+            self._metrics.forget(run)
         if RUN_FINALIZER in run.metadata.finalizers:
             meta = run.metadata
             for request in self._approvals.by(RUN, named(meta.namespace, meta.name)):
