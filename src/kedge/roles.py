@@ -21,9 +21,11 @@ from kedge.controllers.hub.placement_metrics import PlacementMetrics
 from kedge.controllers.hub.reachability import Reachability
 from kedge.controllers.hub.resources import Resources
 from kedge.controllers.hub.rollout import Rollout
+from kedge.controllers.hub.run_metrics import RunMetrics
 from kedge.controllers.hub.scheduler import Scheduler
 from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
 from kedge.controllers.hub.snapshots import COLLECT, Snapshots
+from kedge.controllers.hub.staged import StagedRuns
 from kedge.controllers.hub.status import PlacementStatuses
 from kedge.controllers.hub.works import Works
 from kedge.controllers.member.applier import Applier
@@ -64,25 +66,21 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
     clock, dialect = manager.clock, options.dialect
     resources = Resources(hub)
     registry = manager.metrics.registry
-    scheduling, standing = SchedulingMetrics(registry), PlacementMetrics(registry)
+    scheduling, standing, moving = SchedulingMetrics(registry), PlacementMetrics(registry), RunMetrics(registry)
     found = [
         Members(hub, clock=clock, force_delete_after=options.force_delete_after).controller,
         Reachability(hub, clock=clock).controller,
         resources.controller,
     ]
     for twins in TWINS:
+        snapshots = Snapshots(
+            hub, twins, resources, clock=clock, dialect=dialect, collect=options.collect, interval=options.interval
+        )
         found += [
-            Snapshots(
-                hub,
-                twins,
-                resources,
-                clock=clock,
-                dialect=dialect,
-                collect=options.collect,
-                interval=options.interval,
-            ).controller,
+            snapshots.controller,
             Scheduler(hub, twins, clock=clock, rng=_branch(manager.rng), metrics=scheduling).controller,
             Rollout(hub, twins, clock=clock, dialect=dialect).controller,
+            StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving).controller,
             Works(hub, twins, clock=clock).controller,
             PlacementStatuses(
                 hub, twins, clock=clock, dialect=dialect, selections=resources, metrics=standing

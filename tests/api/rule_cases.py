@@ -165,6 +165,7 @@ RULES = (
     RuleCase("a task before a stage takes no waitTime", ([APPROVAL],), ([{"type": "Approval", "waitTime": "1h"}],)),
     RuleCase("a task before a stage must be of type Approval", ([APPROVAL],), ([{"type": "TimedWait"}],)),
     RuleCase("maxConcurrency must be 1 or more, or a percentage", (1, 100, "1%"), (0, -1)),
+    RuleCase("maxFailures must be 0 or more, or a percentage", (0, 100, "1%", "3"), (-1,)),
     RuleCase(
         "a run cannot go from state Initialize to Stop",
         (Move({"state": "Initialize"}, {"state": "Run"}), Move({"state": "Run"}, {"state": "Stop"})),

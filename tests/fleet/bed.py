@@ -61,7 +61,7 @@ _LABELS = {
     "cluster-4": {"loc": "east", "environment": "production", "order": "4"},
 }
 _TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
-_OURS = (kinds.PLACEMENTS, kinds.MEMBERS)
+_OURS = (kinds.RUNS, kinds.PLACEMENTS, kinds.MEMBERS)
 
 
 class Ground(Struct, frozen=True):
@@ -134,7 +134,8 @@ class Bed:
         """Everything there is to see now."""
         objects = [found for where in self.clients for found in await self._objects(where)]
         plurals = ("memberclusters", "clusterresourceplacements", "clusterresourcebindings", "clusterresourcesnapshots")
-        commands = (*plurals, "clusterschedulingpolicysnapshots", "works -A")
+        staged = ("clusterstagedupdateruns", "clusterapprovalrequests")
+        commands = (*plurals, "clusterschedulingpolicysnapshots", "works -A", *staged)
         return Fleet("ours", tuple(objects), {command: await self.table(command) for command in commands})
 
     async def _objects(self, where: str) -> list[Found]:
@@ -190,7 +191,8 @@ class Bed:
             for obj in await self.all(kind):
                 await self.hub.delete(kind, obj["metadata"]["name"])
             await self.until(partial(self._has_none, kind), within=90.0)
-        await asyncio.gather(*(self._remove_namespace("test-ns", where) for where in self.clients))
+        for name in ("test-ns", "test-namespace"):
+            await asyncio.gather(*(self._remove_namespace(name, where) for where in self.clients))
         for member in MEMBERS:
             await self.patch(kinds.NODES, "node-1", {"spec": {"unschedulable": None}}, on=member)
         for obj in await self.all(kinds.STRATEGIES):

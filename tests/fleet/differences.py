@@ -29,6 +29,7 @@ class Known(Struct, frozen=True):
 
 
 _WITHOUT_STRATEGY = ("08", "09", "10", "11", "12")
+_WITH_RUNS = ("14", "15", "16", "17", "18")
 
 KNOWN = (
     Known("There are no ClusterProfiles", ("01", "19"), "MemberCluster", r"metadata\.finalizers \(length\)"),
@@ -64,6 +65,31 @@ KNOWN = (
         "ClusterResourceBinding",
         r"status\.conditions\.RolloutStarted\.observedGeneration",
         "crp-cluster-3-SUFFIX",
+    ),
+    Known("Specs are their users'", _WITH_RUNS, "ClusterStagedUpdateRun", r"metadata\.generation"),
+    Known("Specs are their users'", _WITH_RUNS, "ClusterStagedUpdateRun", r"spec\.resourceSnapshotIndex"),
+    *(
+        Known("A run goes on as soon as it can", ("18",), kind, path, name)
+        for kind, path, name in (
+            (
+                "ClusterResourcePlacement",
+                r"status\.conditions\.\w+(Overridden\.\w+|Synchronized|Applied|Available)",
+                ".*",
+            ),
+            ("ClusterResourcePlacement", r"status\.placementStatuses\[2\]\.conditions\.\w+(\.reason|\.status)?", ".*"),
+            ("ClusterResourceBinding", r"status\.conditions\.\w+\.observedGeneration", ".*-cluster-3-SUFFIX"),
+            ("ClusterResourceBinding", r"status\.conditions \(order\)", ".*-cluster-3-SUFFIX"),
+            ("ClusterStagedUpdateRun", r"status\.conditions\.Progressing\.(reason|status)", "second"),
+            (
+                "ClusterStagedUpdateRun",
+                r"status\.stagesStatus\[1\]\.conditions\.Progressing\.(reason|status)",
+                "second",
+            ),
+            ("ClusterStagedUpdateRun", r"status\.stagesStatus\[1\]\.clusters\[1\]\.conditions\.Succeeded", "second"),
+            ("ClusterStagedUpdateRun", r"status\.stagesStatus\[1\]\.afterStageTaskStatus\[0\]\.conditions", "second"),
+            ("clusterstagedupdateruns", "PROGRESSING", "second"),
+            ("clusterapprovalrequests", "", "second-after-canary"),
+        )
     ),
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kedge.api.resource import Resource
 from kedge.kube.codec import Codec, Untyped, untyped
 
@@ -22,6 +24,8 @@ BINDINGS = _kind(_PLACING, "ClusterResourceBinding")
 WORKS = _kind(_PLACING, "Work", namespaced=True)
 APPLIED = _kind(_PLACING, "AppliedWork")
 STRATEGIES = _kind(_PLACING, "ClusterStagedUpdateStrategy", "clusterstagedupdatestrategies")
+RUNS = _kind(_PLACING, "ClusterStagedUpdateRun")
+APPROVALS = _kind(_PLACING, "ClusterApprovalRequest")
 ROLES = _kind(_RBAC, "Role", namespaced=True)
 ROLE_BINDINGS = _kind(_RBAC, "RoleBinding", namespaced=True)
 NAMESPACES = _kind("", "Namespace")
@@ -29,17 +33,19 @@ NODES = _kind("", "Node")
 ACCOUNTS = _kind("", "ServiceAccount", namespaced=True)
 QUOTAS = _kind("", "ResourceQuota", namespaced=True)
 EVENTS = _kind("", "Event", namespaced=True)
+CONFIG_MAPS = _kind("", "ConfigMap", namespaced=True)
 DEPLOYMENTS = _kind("apps", "Deployment", namespaced=True)
 DEFINITIONS = _kind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 ON_THE_HUB = (
-    *(MEMBERS, INTERNAL, PLACEMENTS, POLICIES, SNAPSHOTS, BINDINGS, WORKS, STRATEGIES, ROLES, ROLE_BINDINGS),
-    *(NAMESPACES, DEPLOYMENTS),
+    *(MEMBERS, INTERNAL, PLACEMENTS, POLICIES, SNAPSHOTS, BINDINGS, WORKS, STRATEGIES, RUNS, APPROVALS),
+    *(ROLES, ROLE_BINDINGS, NAMESPACES, DEPLOYMENTS),
 )
-ON_A_MEMBER = (APPLIED, NAMESPACES, DEPLOYMENTS)
-EVERY = (*ON_THE_HUB, APPLIED, NODES, ACCOUNTS, QUOTAS, DEFINITIONS)
+ON_A_MEMBER = (APPLIED, NAMESPACES, DEPLOYMENTS, CONFIG_MAPS)
+EVERY = (*ON_THE_HUB, APPLIED, CONFIG_MAPS, NODES, ACCOUNTS, QUOTAS, DEFINITIONS)
 
 
 def of(obj: Untyped) -> Codec[Untyped]:
-    """How to ask for objects of the kind of this one."""
-    return next(kind for kind in EVERY if kind.resource.kind == obj["kind"])
+    """How to ask for objects of the kind of this one, in its version."""
+    found = next(kind for kind in EVERY if kind.resource.kind == obj["kind"])
+    return untyped(replace(found.resource, version=obj.get("apiVersion", "v1").rpartition("/")[2]))

@@ -8,7 +8,7 @@ it is now. `observedGeneration` therefore becomes `current`, or by how many it l
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fleet.traces import Found, Table, Untyped
@@ -83,10 +83,18 @@ def _word(text: str) -> str:
 
 def _say_of_which_generation(obj: Untyped, own: int) -> None:
     status = obj.get("status") or {}
-    for holder in (status, *status.get("placementStatuses", ()), *status.get("agentStatus", ())):
+    for holder in (status, *status.get("placementStatuses", ()), *status.get("agentStatus", ()), *_of_stages(status)):
         for condition in holder.get("conditions", ()):
             if "observedGeneration" in condition:
                 condition["observedGeneration"] = _against(condition["observedGeneration"], own)
+
+
+def _of_stages(status: Untyped) -> Iterator[Untyped]:
+    """Whatever a run says something of: its stages, their clusters and tasks."""
+    stages = [*status.get("stagesStatus", ()), *filter(None, [status.get("deletionStageStatus")])]
+    parts = ("clusters", "beforeStageTaskStatus", "afterStageTaskStatus")
+    yield from stages
+    yield from (one for stage in stages for part in parts for one in stage.get(part, ()))
 
 
 def _say_of_which_placement(obj: Untyped, placements: Mapping[str, int]) -> None:

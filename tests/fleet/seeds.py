@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import yaml
@@ -36,3 +37,44 @@ def rolling_update() -> Untyped:
 def placement(spec: Untyped | None = None) -> Untyped:
     kind = {"apiVersion": "placement.kubernetes-fleet.io/v1", "kind": "ClusterResourcePlacement"}
     return {**kind, "metadata": {"name": "crp"}, **({"spec": spec} if spec else {})}
+
+
+# Staged updates
+
+
+def staged() -> tuple[Untyped, Untyped, Untyped]:
+    """The strategy, the placement and the run of the page on rollout strategies, to the letter."""
+    kinds = ("ClusterStagedUpdateStrategy", "ClusterResourcePlacement", "ClusterStagedUpdateRun")
+    part = _STRATEGIES.partition("Defining a staged update strategy\n")[2]
+    strategy, placement_, run = (_first(part, kind) for kind in kinds)
+    return strategy, placement_, run
+
+
+def staged_status() -> Untyped:
+    """The run the page shows midway, whole; times are left out."""
+    part = _STRATEGIES.partition("The following sample is annotated to explain.\n")[2]
+    # A time that is left out may have begun an item of a list.
+    text = re.sub(r"(?m)^(\s*)- lastTransitionTime: \.\.\.\n\s*", r"\1- ", part.partition("\nSubmit approvals")[0])
+    text = "\n".join(line for line in text.splitlines() if not line.rstrip().endswith("..."))
+    manifest: Untyped = yaml.safe_load(text)
+    return manifest
+
+
+def approval() -> Untyped:
+    """The body of the page's patch that approves, with the time it is given."""
+    found = re.search(r"--type=merge -p (\{.*\}) --subresource=status", _STRATEGIES)
+    assert found is not None
+    body: Untyped = yaml.safe_load(re.sub(r"\"'\$\(date[^\"]*\"", '"2025-03-12T06:15:21Z"', found[1]))
+    return body
+
+
+def tables() -> list[str]:
+    """The tables `kubectl get` prints on the page, in order."""
+    return [found[0] for found in re.finditer(r"(?m)^ *NAME  .*\n.*\n", _STRATEGIES)]
+
+
+def _first(text: str, kind: str) -> Untyped:
+    found = re.search(rf"(?ms)^( *)apiVersion: [^\n]+\n *kind: {kind}\n.*?\n *\n", text)
+    assert found is not None
+    manifest: Untyped = yaml.safe_load(textwrap.dedent(found[0]))
+    return manifest

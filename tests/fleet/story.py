@@ -13,10 +13,13 @@ from contextlib import asynccontextmanager, contextmanager
 
 from fleet import kinds
 from fleet.bed import Bed
-from fleet.seeds import example, placement
+from fleet.seeds import example, placement, staged
 from fleet.traces import Fleet, Untyped
+from kedge.kube.codec import Codec
+from kedge.kube.patches import MergePatch
 
 PLACEMENT = "crp"
+STAGED, STAGED_NAMESPACE, RUN = "crp-staged-update-sample", "test-namespace", "example-staged-update-run"
 _HOLD = "fleet.test/hold"
 _NAMESPACE_SELECTOR = {"group": "", "kind": "Namespace", "version": "v1"}
 
@@ -157,9 +160,69 @@ async def apply_recovers(bed: Bed) -> Fleet:
     return await bed.at_rest()
 
 
+async def external(bed: Bed) -> Fleet:
+    """A placement that staged update runs move, before any has. When this was recorded there were two canaries."""
+    await begin_anew(bed)
+    await bed.patch(kinds.MEMBERS, "cluster-3", {"metadata": {"labels": {"environment": "canary"}}}, on="hub")
+    await bed.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STAGED_NAMESPACE}})
+    meta = {"name": "c", "namespace": STAGED_NAMESPACE}
+    await bed.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "0"}})
+    await bed.apply(staged()[1])
+    await bed.until(lambda: is_picked(bed))
+    return await bed.at_rest()
+
+
+async def run_initialized(bed: Bed) -> Fleet:
+    await bed.apply(STRATEGY)
+    await bed.apply(run_named(RUN, "Initialize"))
+    await bed.until(lambda: run_says(bed, RUN, "Initialized", "UpdateRunInitializedSuccessfully"))
+    return await bed.at_rest()
+
+
+async def run_waits_for_time(bed: Bed) -> Fleet:
+    await bed.patch(kinds.RUNS, RUN, {"spec": {"state": "Run"}}, on="hub")
+    await bed.until(lambda: run_says(bed, RUN, "Progressing", "UpdateRunWaiting"))
+    return await bed.at_rest()
+
+
+async def run_waits_for_approval(bed: Bed) -> Fleet:
+    await bed.until(lambda: is_there(bed, kinds.APPROVALS, f"{RUN}-after-canary"))
+    return await bed.at_rest()
+
+
+async def run_succeeds(bed: Bed) -> Fleet:
+    await approve(bed, f"{RUN}-after-canary")
+    await bed.until(lambda: run_says(bed, RUN, "Succeeded", "UpdateRunSucceeded"))
+    return await bed.at_rest()
+
+
+async def second_run(bed: Bed) -> Fleet:
+    """cluster-4 is no longer picked; the run that will clear it is in its second stage."""
+    await bed.patch(kinds.MEMBERS, "cluster-4", {"metadata": {"labels": {"env": "other"}}}, on="hub")
+    terms = [{"labelSelector": {"matchLabels": {"env": "prod"}}}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"clusterSelectorTerms": terms}}
+    policy = {"placementType": "PickAll", "affinity": {"clusterAffinity": required}}
+    await bed.patch(kinds.PLACEMENTS, STAGED, {"spec": {"policy": policy}}, on="hub")
+    await bed.apply(run_named("second", "Run"))
+    await bed.until(lambda: is_there(bed, kinds.APPROVALS, "second-after-canary"))
+    return await bed.at_rest()
+
+
+async def second_run_ends(bed: Bed) -> Fleet:
+    """The same once it was approved; this was not recorded."""
+    await approve(bed, "second-after-canary")
+    await bed.until(lambda: run_says(bed, "second", "Succeeded", "UpdateRunSucceeded"))
+    return await bed.at_rest()
+
+
 async def member_leaves(bed: Bed) -> Fleet:
     """cluster-4 leaves, and keeps what was placed on it."""
-    await begin_anew(bed)
+    for name in (RUN, "second"):
+        await bed.delete(kinds.RUNS, name)
+    await bed.delete(kinds.PLACEMENTS, STAGED)
+    await bed.until(lambda: is_only_on(bed))
+    await bed.patch(kinds.MEMBERS, "cluster-3", {"metadata": {"labels": {"environment": "production"}}}, on="hub")
+    await bed.patch(kinds.MEMBERS, "cluster-4", {"metadata": {"labels": {"env": "prod"}}}, on="hub")
     await bed.apply(STRATEGY)
     await bed.apply(placing("test-ns", {"placementType": "PickFixed", "clusterNames": ["cluster-4"]}))
     await bed.until(lambda: is_so(bed, "Available"))
@@ -181,6 +244,13 @@ STEPS: dict[str, Callable[[Bed], Awaitable[Fleet]]] = {
     "10": nothing_selected,
     "11": apply_fails,
     "12": apply_recovers,
+    "13": external,
+    "14": run_initialized,
+    "15": run_waits_for_time,
+    "16": run_waits_for_approval,
+    "17": run_succeeds,
+    "18": second_run,
+    "18-rest": second_run_ends,
     "19": member_leaves,
 }
 
@@ -248,7 +318,34 @@ async def held(bed: Bed, member: str) -> AsyncIterator[None]:
         await bed.patch(kinds.DEPLOYMENTS, "web", {"metadata": {"finalizers": left}}, "test-ns", on=member)
 
 
+def run_named(name: str, state: str) -> Untyped:
+    """A run of whatever is the newest."""
+    spec = {"placementName": STAGED, "stagedRolloutStrategyName": "example-staged-strategy", "state": state}
+    kind = {"apiVersion": "placement.kubernetes-fleet.io/v1", "kind": "ClusterStagedUpdateRun"}
+    return {**kind, "metadata": {"name": name}, "spec": spec}
+
+
+async def approve(bed: Bed, name: str) -> None:
+    said = {"type": "Approved", "status": "True", "reason": "lgtm", "message": "", "observedGeneration": 1}
+    now = f"{bed.ground.clock.now():%Y-%m-%dT%H:%M:%SZ}"
+    body = {"status": {"conditions": [{**said, "lastTransitionTime": now}]}}
+    await bed.hub.patch(kinds.APPROVALS, name, MergePatch(body), subresource="status")
+
+
 # What to wait for
+
+
+async def is_picked(bed: Bed) -> bool:
+    found = await bed.condition(kinds.PLACEMENTS, STAGED, "ClusterResourcePlacementScheduled")
+    return bool(found.get("status") == "True")
+
+
+async def is_there(bed: Bed, kind: Codec[Untyped], name: str) -> bool:
+    return not await bed.is_gone(kind, name)
+
+
+async def run_says(bed: Bed, name: str, kind: str, reason: str) -> bool:
+    return bool((await bed.condition(kinds.RUNS, name, kind)).get("reason") == reason)
 
 
 async def is_so(bed: Bed, suffix: str, status: str = "True", reason: str = "") -> bool:

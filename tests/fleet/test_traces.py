@@ -15,6 +15,8 @@ from fleet.traces import load, names
 
 DOCS = Path(__file__).parents[2] / "docs" / "kubefleet.md"
 TRACES = [name[:2] for name in names()]
+WAITS = {"16": 41.0, "18": 41.0}
+"""What the strategy itself waits for in these steps."""
 
 pytestmark = pytest.mark.timeout(SECONDS)
 
@@ -50,7 +52,8 @@ def test_no_reconcile_fails_on_the_way(story: Story) -> None:
 def test_every_change_is_worked_off_within_ten_seconds(backend: Backend, story: Story) -> None:
     """In virtual time: on real clusters it is their namespaces that take their time to go, and the machine."""
     if backend.real is None:
-        assert {step: seconds for step, seconds in story.seconds.items() if seconds > 10.0} == {}
+        took = {step: seconds - WAITS.get(step, 0.0) for step, seconds in story.seconds.items()}
+        assert {step: seconds for step, seconds in took.items() if seconds > 10.0} == {}
     assert set(story.seconds) == set(STEPS)
 
 
@@ -70,6 +73,15 @@ def test_a_member_that_leaves_keeps_what_was_placed_on_it(story: Story) -> None:
     assert [obj["metadata"]["name"] for obj in left.of("Deployment", "cluster-4")] == ["web"]
     assert "cluster-4" not in [obj["metadata"]["name"] for obj in left.of("MemberCluster")]
     assert "fleet-member-cluster-4" not in [obj["metadata"]["name"] for obj in left.of(kinds.NAMESPACES.resource.kind)]
+
+
+def test_a_cluster_that_is_no_longer_picked_is_cleared_by_the_next_run(story: Story) -> None:
+    rest = story.at("18-rest")
+    (second,) = (obj for obj in rest.of("ClusterStagedUpdateRun") if obj["metadata"]["name"] == "second")
+    (cluster,) = second["status"]["deletionStageStatus"]["clusters"]
+    assert (cluster["clusterName"], cluster["conditions"][1]["reason"]) == ("cluster-4", "ClusterUpdatingSucceeded")
+    assert "fleet-member-cluster-4" not in [obj["metadata"]["namespace"] for obj in rest.of("Work")]
+    assert "test-namespace" not in [obj["metadata"]["name"] for obj in rest.of("Namespace", "cluster-4")]
 
 
 @pytest.mark.parametrize("heading", sorted({known.heading for known in KNOWN}))

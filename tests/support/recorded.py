@@ -13,8 +13,7 @@ from kedge.api.meta import Object
 
 T = TypeVar("T", bound=Object)
 
-_TESTS = Path(__file__).parents[1]
-FOLDERS = (_TESTS / "fleet" / "traces", _TESTS / "plan" / "reporting" / "traces")
+FOLDER = Path(__file__).parents[1] / "fleet" / "traces"
 WHEN = "2026-08-01T12:00:00Z"
 
 
@@ -24,7 +23,7 @@ def recorded(trace: str, kind: type[T]) -> list[T]:
 
 
 def _documents(trace: str) -> Iterator[dict[str, Any]]:
-    (path,) = [path for folder in FOLDERS for path in folder.glob(f"{trace}-*.yaml")]
+    (path,) = FOLDER.glob(f"{trace}-*.yaml")
     for found in yaml.load_all(path.read_text(), yaml.CSafeLoader):
         if found:
             yield found

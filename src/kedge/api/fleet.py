@@ -19,6 +19,10 @@ MEMBER_NAME: Final = f"{_PREFIX}member-name"
 PARENT_BINDING: Final = f"{_PREFIX}parent-resource-binding"
 PARENT_NAMESPACE: Final = f"{_PREFIX}parent-placement-namespace"
 PARENT_SNAPSHOT_INDEX: Final = f"{_PREFIX}parent-resource-snapshot-index"
+TARGET_RUN: Final = f"{_PREFIX}targetUpdateRun"
+TARGET_STAGE: Final = f"{_PREFIX}targetUpdatingStage"
+TASK_TYPE: Final = f"{_PREFIX}taskType"
+IS_LATEST_APPROVAL: Final = f"{_PREFIX}isLatestUpdateRunApproval"
 
 # Annotations
 RESOURCE_HASH: Final = f"{_PREFIX}resource-hash"
@@ -41,6 +45,7 @@ SCHEDULER_CLEANUP: Final = f"{_PREFIX}scheduler-cleanup"
 BINDING_CLEANUP: Final = f"{_PREFIX}scheduler-crb-cleanup"
 WORK_CLEANUP: Final = f"{_PREFIX}work-cleanup"
 MEMBER_FINALIZER: Final = f"{_PREFIX}membercluster-finalizer"
+RUN_FINALIZER: Final = f"{_PREFIX}stagedupdaterun-finalizer"
 
 # Of our own
 PAUSED: Final = "kedge.dev/paused"
@@ -51,6 +56,11 @@ AVAILABLE_WHEN: Final = "kedge.dev/available-when"
 """Annotation of a placed object: a CEL rule on `self` that says when it is available."""
 THROTTLE_FIRST: Final = "kedge.dev/throttle-first-placement"
 """Annotation of a placement: `true` if newly picked clusters, too, wait for those before them."""
+
+RETRY: Final = "kedge.dev/retry"
+"""Annotation of a run: a time; clusters that failed until then are tried once more (`kedge retry`)."""
+ROLLBACK_OF: Final = "kedge.dev/rollback-of"
+"""Annotation of a run: the run whose clusters it brings back to what they had."""
 
 ON_DELETE: Final = "kedge.dev/on-delete"
 """Annotation of a Work: `Abandon` if what it placed stays on the member when the Work goes."""

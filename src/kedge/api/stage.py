@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final
 
+from kedge.api.dialect import Dialect
 from kedge.api.duration import Duration
 from kedge.api.markers import Rule, Schema
 from kedge.api.meta import Value
@@ -13,6 +14,8 @@ from kedge.api.selector import LabelSelector
 
 _ALPHA: Final = ("v1alpha1",)
 _NOT_IN_ALPHA = Schema(absent=True, versions=_ALPHA)
+_OURS = (_NOT_IN_ALPHA, Schema(absent=True, dialect=Dialect.kubefleet))
+"""What KubeFleet does not have: without it a run does what KubeFleet's does."""
 _LENGTH = r"(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+"
 
 
@@ -44,6 +47,8 @@ _BEFORE_RULES = (
 )
 _AT_LEAST_ONE = Rule("type(self) == string || self > 0", "maxConcurrency must be 1 or more, or a percentage")
 
+_NOT_NEGATIVE = Rule("type(self) == string || self >= 0", "maxFailures must be 0 or more, or a percentage")
+
 
 class Stage(Value, frozen=True, gc=False):
     """A group of clusters that a change reaches together."""
@@ -64,6 +69,19 @@ class Stage(Value, frozen=True, gc=False):
         tuple[StageTask, ...], Schema(max_items=2, rules=_AFTER_RULES), Schema(rules=None, versions=_ALPHA)
     ] = ()
     """What to wait for after the stage, before the next begins."""
+    max_failures: Annotated[
+        IntOrPercent | None, Schema(pattern="^((100|[0-9]{1,2})%|[0-9]+)$", rules=(_NOT_NEGATIVE,)), *_OURS
+    ] = None
+    """How many of its clusters may fail, as a number or a share of the stage, rounded down; a cluster has failed that
+    does not work five minutes after its update began. Without it the run waits for such a cluster."""
+
+
+class Missing(StrEnum):
+    """What a run does about a cluster that it cannot bring the change."""
+
+    fail = "Fail"
+    skip = "Skip"
+    wait = "Wait"
 
 
 class StrategySpec(Value, frozen=True, gc=False):
@@ -71,3 +89,13 @@ class StrategySpec(Value, frozen=True, gc=False):
 
     stages: Annotated[tuple[Stage, ...], Schema(max_items=31)]
     """The stages, first to last."""
+    delete_stage_tasks: Annotated[tuple[StageTask, ...], Schema(max_items=2, rules=_AFTER_RULES), *_OURS] = ()
+    """What to wait for after the last stage, before clusters that are no longer picked are cleared."""
+    unmatched_clusters: Annotated[Missing, *_OURS] = Missing.fail
+    """What to do about picked clusters that belong to no stage: Fail the run, which is the default, Skip
+    them, or Wait until they do."""
+    unreachable_clusters: Annotated[Missing, *_OURS] = Missing.wait
+    """What to do about clusters that cannot be reached when it is their turn: Fail the run, Skip them,
+    or Wait, which is the default."""
+    rollback_on_failure: Annotated[bool, *_OURS] = False
+    """Whether a run that fails is followed by one that brings its clusters back to what they had."""

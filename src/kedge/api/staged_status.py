@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Annotated, Final
 
 from kedge.api.condition import BY_TYPE, Condition
+from kedge.api.dialect import Dialect
 from kedge.api.markers import Schema
 from kedge.api.meta import Value
 from kedge.api.placement_status import NamespacedName
@@ -50,7 +51,12 @@ class StageStatus(Value, frozen=True, gc=False):
     """The stage's clusters, in the order they are updated."""
     after_stage_task_status: Annotated[tuple[StageTaskStatus, ...], Schema(max_items=2)] = ()
     """How far the tasks after the stage are."""
-    before_stage_task_status: Annotated[tuple[StageTaskStatus, ...], Schema(max_items=1), _NOT_IN_ALPHA] = ()
+    before_stage_task_status: Annotated[
+        tuple[StageTaskStatus, ...],
+        Schema(max_items=1, dialect=Dialect.kubefleet),
+        Schema(max_items=2, dialect=Dialect.seed),  # the last stage may have both
+        _NOT_IN_ALPHA,
+    ] = ()
     """How far the tasks before the stage are."""
     start_time: datetime | None = None
     """When the stage began."""
@@ -69,6 +75,10 @@ class RunStatus(Value, frozen=True, gc=False):
     """How many clusters the policy picked."""
     resource_snapshot_index_used: Annotated[str | None, _NOT_IN_ALPHA] = None
     """The index of the resources that move."""
+    previous_resource_snapshot_index: Annotated[
+        str | None, _NOT_IN_ALPHA, Schema(absent=True, dialect=Dialect.kubefleet)
+    ] = None
+    """The index of the resources that most of the clusters had before; what a rollback brings back."""
     applied_strategy: ApplyStrategy | None = None
     """How objects are written to a member, as the placement said when the run began."""
     staged_update_strategy_snapshot: StrategySpec | None = None

@@ -18,11 +18,22 @@ from kedge.api.snapshot import (
     ResourceSnapshot,
     SchedulingPolicySnapshot,
 )
+from kedge.api.staged import (
+    ApprovalRequest,
+    ClusterApprovalRequest,
+    ClusterStagedUpdateRun,
+    ClusterStagedUpdateStrategy,
+    StagedUpdateRun,
+    StagedUpdateStrategy,
+)
 
 Placement: TypeAlias = ClusterResourcePlacement | ResourcePlacement
 PolicySnapshot: TypeAlias = ClusterSchedulingPolicySnapshot | SchedulingPolicySnapshot
 Snapshot: TypeAlias = ClusterResourceSnapshot | ResourceSnapshot
 Binding: TypeAlias = ClusterResourceBinding | ResourceBinding
+Strategy: TypeAlias = ClusterStagedUpdateStrategy | StagedUpdateStrategy
+Run: TypeAlias = ClusterStagedUpdateRun | StagedUpdateRun
+Approval: TypeAlias = ClusterApprovalRequest | ApprovalRequest
 
 
 class Twins(Struct, frozen=True):
@@ -36,6 +47,9 @@ class Twins(Struct, frozen=True):
     policy_snapshot: type[ClusterSchedulingPolicySnapshot]
     resource_snapshot: type[ClusterResourceSnapshot]
     binding: type[ClusterResourceBinding]
+    strategy: type[ClusterStagedUpdateStrategy]
+    run: type[ClusterStagedUpdateRun]
+    approval: type[ClusterApprovalRequest]
 
     @property
     def prefix(self) -> str:
@@ -49,12 +63,21 @@ class Twins(Struct, frozen=True):
 
 
 CLUSTER: Final = Twins(
-    ClusterResourcePlacement, ClusterSchedulingPolicySnapshot, ClusterResourceSnapshot, ClusterResourceBinding
+    ClusterResourcePlacement,
+    ClusterSchedulingPolicySnapshot,
+    ClusterResourceSnapshot,
+    ClusterResourceBinding,
+    ClusterStagedUpdateStrategy,
+    ClusterStagedUpdateRun,
+    ClusterApprovalRequest,
 )
 NAMESPACED: Final = Twins(
     cast("type[ClusterResourcePlacement]", ResourcePlacement),
     cast("type[ClusterSchedulingPolicySnapshot]", SchedulingPolicySnapshot),
     cast("type[ClusterResourceSnapshot]", ResourceSnapshot),
     cast("type[ClusterResourceBinding]", ResourceBinding),
+    cast("type[ClusterStagedUpdateStrategy]", StagedUpdateStrategy),
+    cast("type[ClusterStagedUpdateRun]", StagedUpdateRun),
+    cast("type[ClusterApprovalRequest]", ApprovalRequest),
 )
 TWINS: Final = (CLUSTER, NAMESPACED)

@@ -15,9 +15,12 @@ from rich.console import Console
 from kedge.api.twins import TWINS
 from kedge.cli.asking import NO_PLACEMENTS, Found, Hub, find
 from kedge.cli.following import Moving, follow, screen
+from kedge.cli.run_following import follow_run
+from kedge.cli.runs import is_run, run_story, show_run
 from kedge.cli.showing import can_draw, console, draw, history_table, placements_table, tree
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
+from kedge.plan.staging.stories import RunStory
 from kedge.plan.telling.history import revisions
 from kedge.plan.telling.phrases import explained, explained_place
 from kedge.plan.telling.story import Story, tell
@@ -63,12 +66,16 @@ def run_status(
 ) -> bool:
     """Show it, once or until it is available; says whether it is."""
 
-    async def question(client: Client) -> Story:
+    async def question(client: Client) -> Story | RunStory:
+        if await is_run(client, name, namespace):
+            return await (follow_run(client, name, namespace, timeout) if watch else run_story(client, name, namespace))
         found = await find(client, name, namespace)
         return await _followed(found, timeout, form) if watch else await found.story()
 
     story = hub.ask(question)
-    if form != "tree":
+    if isinstance(story, RunStory):
+        _show_run(story, form, watch)
+    elif form != "tree":
         _print(_counted(story), form)
     elif not watch:
         _show_tree(story, everything)
@@ -83,6 +90,13 @@ async def _followed(found: Found, timeout: float | None, form: str) -> Story:
     if not story.is_done and not isinstance(shown, Moving):
         _say(explained(story), out)
     return story
+
+
+def _show_run(story: RunStory, form: str, watch: bool) -> None:
+    if form != "tree":
+        _print(story, form)
+    elif not watch:
+        show_run(story)
 
 
 def _show_tree(story: Story, everything: bool) -> None:

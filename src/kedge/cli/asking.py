@@ -27,6 +27,7 @@ from kedge.plan.telling.things import without_manifests
 from kedge.plan.telling.words import listed
 
 T = TypeVar("T")
+MANAGER = "kedge-cli"
 NO_PLACEMENTS = "this cluster knows no placements: is it the hub? `kedge install hub` prints what a hub needs"
 _WORKS_AT_ONCE = 50  # they hold all manifests, of which nothing is needed
 

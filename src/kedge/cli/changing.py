@@ -6,14 +6,14 @@ import click
 
 from kedge.api.fleet import PAUSED, PINNED
 from kedge.api.rollout import RolloutStrategyType
-from kedge.cli.asking import Found, Hub, find
+from kedge.api.staged import RunState
+from kedge.cli.asking import MANAGER, Found, Hub, find
+from kedge.cli.runs import is_run, run_set_state, run_take_back
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
 from kedge.plan.telling.history import Revision, revisions
 from kedge.plan.telling.story import tell
 from kedge.plan.telling.words import listed
-
-MANAGER = "kedge-cli"
 
 
 def run_pause(hub: Hub, name: str, namespace: str | None) -> None:
@@ -32,6 +32,9 @@ def run_pause(hub: Hub, name: str, namespace: str | None) -> None:
 
 def run_resume(hub: Hub, name: str, namespace: str | None) -> None:
     """Let it go on, to the newest resources."""
+    if hub.ask(lambda client: is_run(client, name, namespace)):
+        run_set_state(hub, name, namespace, RunState.run)
+        return
 
     async def question(client: Client) -> str:
         found = await _rolling(client, name, namespace)
@@ -48,6 +51,9 @@ def run_resume(hub: Hub, name: str, namespace: str | None) -> None:
 
 def run_rollback(hub: Hub, name: str, namespace: str | None, index: int | None) -> None:
     """Go back to earlier resources, and stay there."""
+    if index is None and hub.ask(lambda client: is_run(client, name, namespace)):
+        run_take_back(hub, name, namespace)
+        return
 
     async def question(client: Client) -> str:
         found = await _rolling(client, name, namespace)

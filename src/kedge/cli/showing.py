@@ -51,13 +51,13 @@ def can_draw(where: Console) -> bool:
 def tree(story: Story, *, lines: int | None = None, drawn: bool = True) -> Tree:
     """A placement, its clusters, and what is on them: no more of it than fits into so many lines."""
     folded = fold(story, lines)
-    root = Tree(_line(story.state, story.title, summary(story), drawn))
+    root = Tree(line_of(story.state, story.title, summary(story), drawn))
     for place in folded.places:
-        branch = root.add(_line(place.state, place.cluster, of_place(place), drawn))
+        branch = root.add(line_of(place.state, place.cluster, of_place(place), drawn))
         for thing in place.things:
-            branch.add(_line(thing.state, thing.what, of_thing(thing), drawn))
+            branch.add(line_of(thing.state, thing.what, of_thing(thing), drawn))
     for why in story.unpicked:
-        root.add(_line(State.waiting, "no cluster", why, drawn))
+        root.add(line_of(State.waiting, "no cluster", why, drawn))
     for line in _left_out(folded):
         root.add(Text(line, "dim"))
     return root
@@ -67,7 +67,8 @@ def _left_out(folded: Folded) -> list[str]:
     return [f"and {number} more: {state}" for state, number in folded.left_out.items()]
 
 
-def _line(state: State, what: str, about: str, drawn: bool) -> Text:
+def line_of(state: State, what: str, about: str, drawn: bool) -> Text:
+    """A line of a tree: how it stands, of what, and what there is to say."""
     mark, typed, colour = _MARKS[state]
     text = Text.assemble((f"{mark if drawn else typed} ", colour), (what, "bold"))
     return text.append(f"  {about}") if about else text

@@ -83,9 +83,9 @@ def status(
     form: str,
     hub: Hub,
 ) -> None:
-    """Show a placement, its clusters, and what was placed on them.
+    """Show a placement, its clusters, and what was placed on them; or a staged update run and its stages.
 
-    Exits with 0 if it is available, 3 if not (yet), 1 if it cannot be read.
+    Exits with 0 if it is available (a run: has succeeded), 3 if not (yet), 1 if it cannot be read.
     """
     from kedge.cli.answering import run_status
 
@@ -130,7 +130,7 @@ def pause(placement: str, namespace: str | None, hub: Hub) -> None:
 @of_placement
 @asking
 def resume(placement: str, namespace: str | None, hub: Hub) -> None:
-    """Let a paused or rolled-back placement go on, to the newest resources."""
+    """Let a paused or rolled-back placement go on, to the newest resources; or a stopped staged update run."""
     from kedge.cli.changing import run_resume
 
     run_resume(hub, placement, namespace)
@@ -143,10 +143,52 @@ def resume(placement: str, namespace: str | None, hub: Hub) -> None:
 )
 @asking
 def rollback(placement: str, namespace: str | None, index: int | None, hub: Hub) -> None:
-    """Roll a placement back to earlier resources, under the same budget; `kedge resume` goes to the newest again."""
+    """Roll a placement back to earlier resources, under the same budget; `kedge resume` goes to the newest again.
+
+    Of a staged update run: stop it, and bring the clusters it has begun with back to what they had.
+    """
     from kedge.cli.changing import run_rollback
 
     run_rollback(hub, placement, namespace, index)
+
+
+def of_run(command: F) -> F:
+    """Which run is meant."""
+    command = click.option("-n", "--namespace", help="The namespace of a StagedUpdateRun.")(command)
+    return click.argument("run")(command)
+
+
+@click.command()
+@of_run
+@click.argument("stage", required=False)
+@click.option("-m", "--message", default="", help="Why, for those who look at the run later.")
+@asking
+def approve(run: str, stage: str | None, namespace: str | None, message: str, hub: Hub) -> None:
+    """Say yes to what a staged update run asks: the one stage it waits at, or STAGE."""
+    from kedge.cli.runs import run_approve
+
+    run_approve(hub, run, stage, namespace, message)
+
+
+@click.command()
+@of_run
+@asking
+def stop(run: str, namespace: str | None, hub: Hub) -> None:
+    """Stop a staged update run: what is on its way arrives, nothing else begins; `kedge resume` goes on."""
+    from kedge.api.staged import RunState
+    from kedge.cli.runs import run_set_state
+
+    run_set_state(hub, run, namespace, RunState.stop)
+
+
+@click.command()
+@of_run
+@asking
+def retry(run: str, namespace: str | None, hub: Hub) -> None:
+    """Try once more what failed of a staged update run."""
+    from kedge.cli.runs import run_retry
+
+    run_retry(hub, run, namespace)
 
 
 @click.command()
@@ -162,4 +204,4 @@ def completion(shell: str) -> None:
     click.echo(kind(main, {}, "kedge", "_KEDGE_COMPLETE").source())
 
 
-VERBS = (get, status, explain, history, pause, resume, rollback, completion)
+VERBS = (get, status, explain, history, pause, resume, rollback, approve, stop, retry, completion)

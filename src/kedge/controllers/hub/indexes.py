@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kedge.api.fleet import PARENT_BINDING, PARENT_NAMESPACE
+from kedge.api.fleet import PARENT_BINDING, PARENT_NAMESPACE, TARGET_RUN
 from kedge.api.meta import Object
-from kedge.api.twins import Binding
+from kedge.api.twins import Approval, Binding, Run
 from kedge.api.work import Work
 from kedge.kube.store import Index
 from kedge.plan.revisions import parent
@@ -18,6 +18,8 @@ from kedge.plan.revisions import parent
 PLACEMENT: Final = "placement"
 CLUSTER: Final = "cluster"
 BINDING: Final = "binding"
+STRATEGY: Final = "strategy"
+RUN: Final = "run"
 
 
 def named(namespace: str | None, name: str) -> str:
@@ -43,6 +45,24 @@ def by_binding(work: Work) -> Iterable[str]:
     return (named(labels.get(PARENT_NAMESPACE), owner),) if owner else ()
 
 
+def by_moved_placement(run: Run) -> Iterable[str]:
+    """Index of runs: what they move."""
+    return (named(run.metadata.namespace, run.spec.placement_name),)
+
+
+def by_strategy(run: Run) -> Iterable[str]:
+    """Index of runs: whose stages they move through."""
+    return (named(run.metadata.namespace, run.spec.staged_rollout_strategy_name),)
+
+
+def by_run(approval: Approval) -> Iterable[str]:
+    """Index of requests for approval: the run that asks."""
+    run = approval.metadata.labels.get(TARGET_RUN) or approval.spec.parent_stage_rollout
+    return (named(approval.metadata.namespace, run),)
+
+
 SNAPSHOTS: Final[Mapping[str, Index[Any]]] = {PLACEMENT: by_placement}
 BINDINGS: Final[Mapping[str, Index[Any]]] = {PLACEMENT: by_placement, CLUSTER: by_cluster}
 WORKS: Final[Mapping[str, Index[Any]]] = {BINDING: by_binding}
+RUNS: Final[Mapping[str, Index[Any]]] = {PLACEMENT: by_moved_placement, STRATEGY: by_strategy}
+APPROVALS: Final[Mapping[str, Index[Any]]] = {RUN: by_run}

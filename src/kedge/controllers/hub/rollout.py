@@ -7,20 +7,19 @@ does not change, so a look at a thousand clusters that wait costs no writes.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from msgspec import to_builtins
 
 from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
-from kedge.api.condition import find_condition
 from kedge.api.dialect import Dialect
-from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.rollout import ApplyStrategy
 from kedge.api.twins import Binding, Placement, Twins
+from kedge.controllers.hub.at_once import all_of
+from kedge.controllers.hub.binding_wakes import matters, placement_of
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
 from kedge.controllers.hub.pace import Pace
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
@@ -28,7 +27,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
-from kedge.kube.errors import Conflict, NotFound
+from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
@@ -41,8 +40,6 @@ from kedge.plan.rolling.standing import Conditions, is_waited_for, is_wording, s
 from kedge.plan.rolling.wanted import wanted
 
 MANAGER: Final = "kedge-rollout"
-AT_ONCE: Final = 16  # writes of one placement
-Write: TypeAlias = Callable[[], Awaitable[object]]
 
 
 class Rollout:
@@ -60,8 +57,8 @@ class Rollout:
         self._members = hub.cache(MemberCluster)
         sources: list[Source] = [
             hub.watch(self._placements, when=asks_for_more),
-            hub.watch(self._bindings, to=_placement_of, when=_matters),
-            hub.watch(self._snapshots, to=_placement_of),
+            hub.watch(self._bindings, to=placement_of, when=matters),
+            hub.watch(self._snapshots, to=placement_of),
             hub.watch(self._members, to=self._placed_on, when=_comes_or_goes),
         ]
         self.controller = Controller(f"rollout of {twins.name}", self.reconcile, sources)
@@ -75,7 +72,7 @@ class Rollout:
         if (rest := self._pace.rest(key, len(picture.bindings))) > 0:
             return Outcome.again(after=rest)
         if not is_paused(placement) and (strayed := _applied_otherwise(picture)):
-            await _all(partial(self._apply_as, binding, _apply_strategy(placement)) for binding in strayed)
+            await all_of(partial(self._apply_as, binding, _apply_strategy(placement)) for binding in strayed)
             return Outcome.done  # their new generations wake us again
         planned = plan(picture, self._clock.now())
         if planned.bind or planned.repoint or planned.remove:
@@ -110,14 +107,14 @@ class Rollout:
 
     async def _move(self, planned: Plan) -> None:
         pointed = (partial(self._point, binding, planned.resources) for binding in (*planned.bind, *planned.repoint))
-        await _all([*pointed, *(partial(self._remove, binding) for binding in planned.remove)])
+        await all_of([*pointed, *(partial(self._remove, binding) for binding in planned.remove)])
 
     async def _point(self, binding: Binding, resources: str) -> None:
         """What it stands for from now on is said at the next look, which this wakes: others may move before."""
         await self._patch(binding, {"state": BindingState.bound.value, "resourceSnapshotName": resources})
 
     async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:
-        await self._patch(binding, {"applyStrategy": _spelled_out(strategy)})
+        await self._patch(binding, {"applyStrategy": spelled_out(strategy)})
 
     async def _patch(self, binding: Binding, spec: dict[str, Any]) -> Binding:
         meta = binding.metadata
@@ -145,7 +142,7 @@ class Rollout:
             for name, one in news.items()
             if is_waited_for(*one) or not (hush > 0 or (unsettled > 0 and name in wordy))
         ]
-        await _all(partial(self._say, binding, conditions) for binding, conditions in told)
+        await all_of(partial(self._say, binding, conditions) for binding, conditions in told)
         put_off = [hush, unsettled] if len(told) < len(news) else []
         waits = [after for after in (planned.look_again, *put_off) if after]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
@@ -173,22 +170,6 @@ class Rollout:
         )
 
 
-async def _all(writes: Iterable[Write]) -> None:
-    """Make all writes, some at once. One that fails does not keep the others back; then it is raised."""
-    turn = asyncio.Semaphore(AT_ONCE)
-
-    async def one(write: Write) -> None:
-        async with turn:
-            await write()
-
-    results = await asyncio.gather(*map(one, writes), return_exceptions=True)
-    errors = [result for result in results if isinstance(result, BaseException)]
-    # That someone else was faster only means to look again; anything else is to be known.
-    errors.sort(key=lambda error: isinstance(error, Conflict))
-    if errors:
-        raise errors[0]
-
-
 # How objects are applied: not a matter of a rollout, so all bindings have it at once (kubefleet.md §3.1)
 
 
@@ -203,7 +184,7 @@ def _applied_otherwise(picture: Picture) -> list[Binding]:
     return [binding for binding in live if binding.spec.apply_strategy != strategy]
 
 
-def _spelled_out(strategy: ApplyStrategy) -> dict[str, Any]:
+def spelled_out(strategy: ApplyStrategy) -> dict[str, Any]:
     """All of it, so that a merge leaves nothing of another one."""
     config = strategy.server_side_apply_config
     return {
@@ -219,19 +200,6 @@ def _spelled_out(strategy: ApplyStrategy) -> dict[str, Any]:
 # What wakes
 
 
-def _matters(change: Change[Any]) -> bool:
-    """Whether a plan may be another one: not if only what we said ourselves changed."""
-    return change.old is None or change.new is None or _gist(change.old) != _gist(change.new)
-
-
-def _gist(binding: Binding) -> tuple[object, ...]:
-    meta, status = binding.metadata, binding.status
-    ours = find_condition(status.conditions, ROLLOUT_STARTED)
-    is_ours_true = ours is not None and ours.observed_generation == meta.generation
-    others = tuple(one for one in status.conditions if one.type != ROLLOUT_STARTED)
-    return (meta.generation, meta.deletion_timestamp, is_ours_true, others, status.failed_placements[:1])
-
-
 def _comes_or_goes(change: Change[MemberCluster]) -> bool:
     """Whether a member was met or lost, or began to leave."""
     return _presence(change.old) != _presence(change.new)
@@ -239,8 +207,3 @@ def _comes_or_goes(change: Change[MemberCluster]) -> bool:
 
 def _presence(member: MemberCluster | None) -> tuple[object, ...]:
     return () if member is None else (member.metadata.deletion_timestamp, silence(member))
-
-
-def _placement_of(seen: Seen[Any]) -> Iterable[Key]:
-    owner = parent(seen.meta)
-    return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()

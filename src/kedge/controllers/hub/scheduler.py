@@ -175,7 +175,9 @@ class Scheduler:
             "labels": {PARENT_PLACEMENT: meta.name},
             "finalizers": [BINDING_CLEANUP],
         }
-        body = to_builtins(spec) | {"applyStrategy": _apply_strategy(seen.placement)}
+        body = to_builtins(spec)
+        if not _moved_by_runs(seen.placement):  # a run brings the one of its beginning
+            body |= {"applyStrategy": _apply_strategy(seen.placement)}
         await self._client.create(
             self._twins.binding, {"metadata": metadata, "spec": body}, meta.namespace, manager=MANAGER
         )

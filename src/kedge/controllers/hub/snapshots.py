@@ -23,8 +23,8 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, ResourceSelector
 from kedge.api.rollout import RolloutStrategyType
 from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
-from kedge.api.twins import Twins
-from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
+from kedge.api.twins import Run, Twins
+from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
 from kedge.controllers.hub.policy_snapshots import PolicySnapshots
 from kedge.controllers.hub.reading import manifests
@@ -44,6 +44,8 @@ from kedge.plan.revisions import parent, resource_index
 from kedge.plan.selecting.choosing import Selection
 from kedge.plan.selecting.revising import Revision, newest, step, surplus
 from kedge.plan.selecting.selectors import name_problem
+from kedge.plan.staging.initializing import Newest
+from kedge.plan.staging.saying import has_ended
 
 Typed = TypeVar("Typed", ClusterSchedulingPolicySnapshot, PartialObject)
 
@@ -60,6 +62,8 @@ class _Noticed:
         self.last = ("", 0.0)  # the digest of what it selects, and since when it is that
         self.selectors: tuple[ResourceSelector, ...] | None = None
         self.holds: tuple[str, str] = ("", "")  # uid of the newest master, and the digest of what it holds
+        self.made = ""  # the master that was made last, which the cache may not show yet
+        self.turn = asyncio.Lock()  # there are two who may need a revision: a change, and a run that begins
 
 
 class Snapshots:
@@ -87,6 +91,7 @@ class Snapshots:
         self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
         self._policies = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
         self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._runs = hub.cache(twins.run, indexes=RUNS)
         self._policy_snapshots = PolicySnapshots(hub.client, twins)
         self._resource_snapshots = ResourceSnapshots(hub.client, twins)
         self._noticed: dict[Key, _Noticed] = {}
@@ -95,6 +100,7 @@ class Snapshots:
             hub.watch(self._policies, to=_placement, when=_is_marked_otherwise),
             hub.watch(self._snapshots, to=_placement, when=_is_marked_otherwise),
             hub.watch(self._bindings, when=lambda _: False),  # only so that nothing is done before they are known
+            hub.watch(self._runs, when=lambda _: False),
             resources.source(twins),
         ]
         self.controller = Controller(f"snapshots of {twins.name}", self.reconcile, sources)
@@ -123,8 +129,16 @@ class Snapshots:
         selection = self._resources.selected(placement)
         if not selection.is_known:
             return Outcome.done
-        known = self._known(placement)
         noticed = self._noticed.setdefault(key, _Noticed())
+        async with noticed.turn:
+            return await self._keep_selected(placement, selection, noticed)
+
+    async def _keep_selected(
+        self, placement: ClusterResourcePlacement, selection: Selection, noticed: _Noticed
+    ) -> Outcome:
+        if not self._shows(placement, noticed):
+            return Outcome.not_yet
+        known = self._known(placement)
         current = newest(masters(known))
         if current is not None and await self._holds(noticed, current) == selection.digest:
             return await self._settle(placement, noticed, known)
@@ -188,11 +202,42 @@ class Snapshots:
             self._resources.refuse(placement, selection, f"the hub does not keep what is selected: {error.answer}")
             return Outcome.done
         if made is not None:
-            noticed.holds = (made.uid, selection.digest)
+            noticed.holds, noticed.made = (made.uid, selection.digest), made.name
         elif (current := newest(masters(known))) is not None:
             noticed.holds = (current.meta.uid, selection.digest)
         noticed.since, noticed.selectors = None, placement.spec.resource_selectors
         return Outcome.done
+
+    # For a run that moves whatever is the newest
+
+    async def fresh(self, placement: ClusterResourcePlacement) -> Newest:
+        """The newest revision, which holds what the placement selects now; made at once if there is none that does."""
+        selection = self._resources.selected(placement)
+        if not selection.is_known:
+            return Newest(pending=f"it is not known yet what is selected: {selection.problem or selection.pending}")
+        meta = placement.metadata
+        noticed = self._noticed.setdefault(Key(self._hub.name, meta.namespace, meta.name), _Noticed())
+        async with noticed.turn:
+            return await self._fresh(placement, selection, noticed)
+
+    @property
+    def changes(self) -> Source:
+        """Wakes a placement whenever what it selects may be something else."""
+        return self._resources.source(self._twins)
+
+    async def _fresh(self, placement: ClusterResourcePlacement, selection: Selection, noticed: _Noticed) -> Newest:
+        if not self._shows(placement, noticed) or await manifests(self._hub.client, selection) is None:
+            return Newest(pending="what is selected is changing")
+        known = self._known(placement)
+        current = newest(masters(known))
+        if current is None or await self._holds(noticed, current) != selection.digest:
+            await self._take(placement, selection, noticed, known)
+            return Newest(pending="the selected resources are being written down")
+        return Newest(current.index)
+
+    def _shows(self, placement: ClusterResourcePlacement, noticed: _Noticed) -> bool:
+        """Whether the cache knows of the revision that was made last, whoever it was made for."""
+        return not noticed.made or self._snapshots.caught_up(noticed.made, placement.metadata.namespace)
 
     # What is no longer needed
 
@@ -206,6 +251,7 @@ class Snapshots:
         bindings = self._bindings.by(PLACEMENT, _named(placement))
         held = {binding.spec.resource_snapshot_name for binding in bindings}
         needed = {each.index for each in revisions if each.meta.name in held} | _pinned(placement)
+        needed |= {index for run in self._runs.by(PLACEMENT, _named(placement)) for index in _moved(run)}
         old = {each.index for each in surplus(revisions, limit, needed)}
         await self._resource_snapshots.remove(meta for meta in known if resource_index(meta) in old)
         used = {binding.spec.scheduling_policy_snapshot_name for binding in bindings}
@@ -270,5 +316,14 @@ def _is_external(placement: ClusterResourcePlacement) -> bool:
 
 
 def _pinned(placement: ClusterResourcePlacement) -> set[int]:
-    text = placement.metadata.annotations.get(PINNED, "")
-    return {int(text)} if text.isascii() and text.isdecimal() else set()
+    return _numbers(placement.metadata.annotations.get(PINNED))
+
+
+def _moved(run: Run) -> set[int]:
+    """The revision that a run moves, or is to move, if it has not ended."""
+    used = run.status.resource_snapshot_index_used or run.spec.resource_snapshot_index
+    return set() if has_ended(run.status) else _numbers(used)
+
+
+def _numbers(text: str | None) -> set[int]:
+    return {int(text)} if text and text.isascii() and text.isdecimal() else set()

@@ -19,8 +19,9 @@ from kedge.api.dialect import Dialect
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.placement_status import PlacementStatus
 from kedge.api.reasons import SCHEDULED
+from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import Binding, Placement, Twins
-from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
+from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.namespace_statuses import NamespaceStatuses
 from kedge.controllers.hub.placement_metrics import PlacementMetrics
 from kedge.controllers.hub.selected import Selected
@@ -93,6 +94,7 @@ class PlacementStatuses:
         self._policies = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
         self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
+        self._runs = hub.cache(twins.run, indexes=RUNS)
         self._members = hub.cache(MemberCluster)
         self._copies = None if twins.placement.resource.namespaced else NamespaceStatuses(hub, clock=clock)
         sources: list[Source] = [
@@ -100,6 +102,7 @@ class PlacementStatuses:
             hub.watch(self._policies, to=_placement_of),
             hub.watch(self._snapshots, to=_placement_of),
             hub.watch(self._bindings, to=_placement_of),
+            hub.watch(self._runs, to=_moved_by),
             hub.watch(self._members, to=self._placed_on, when=_falls_silent_or_speaks),
             selections.source(twins),
         ]
@@ -149,6 +152,7 @@ class PlacementStatuses:
             policies=self._policies.by(PLACEMENT, whose),
             snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
             bindings=bindings,
+            runs=self._runs.by(PLACEMENT, whose),
             unreachable=self._said_of_members(bindings, silence),
             unwell=self._said_of_members(bindings, illness),
             problem=selection.problem,
@@ -214,6 +218,10 @@ class PlacementStatuses:
         """The placements that have a binding on a member."""
         for binding in self._bindings.by(CLUSTER, seen.meta.name):
             yield Key(seen.cluster, binding.metadata.namespace, parent(binding.metadata))
+
+
+def _moved_by(seen: Seen[ClusterStagedUpdateRun]) -> Iterable[Key]:
+    return (Key(seen.cluster, seen.meta.namespace, seen.object.spec.placement_name),)
 
 
 def _placement_of(seen: Seen[Any]) -> Iterable[Key]:

@@ -49,6 +49,8 @@ class Around(Struct, frozen=True):
     """What the agents of members say is wrong with their clusters."""
     before: Mapping[str, ClusterPlacementStatus]
     """What was said of each cluster last."""
+    turns: Mapping[str, str] = {}
+    """When a staged update run will get to a cluster."""
 
 
 def picked(decision: ClusterDecision, binding: Binding | None, around: Around) -> ClusterPlacementStatus:
@@ -72,7 +74,7 @@ def _steps(binding: Binding | None, around: Around) -> list[Said]:
         return [_unknown(STEPS[0])]
     current = _current(binding)
     if around.snapshot is None and ROLLOUT_STARTED not in current:
-        return [replace(_unknown(STEPS[0]), message=_OUTSIDE)]
+        return [replace(_unknown(STEPS[0]), message=around.turns.get(binding.spec.target_cluster, _OUTSIDE))]
     if around.snapshot is None or binding.spec.resource_snapshot_name == around.snapshot:
         return _taken(current)
     waits = current.get(ROLLOUT_STARTED)

@@ -64,11 +64,12 @@ def taken(clusters: Sequence[ClusterPlacementStatus], leaving: Iterable[str] = (
     return [_and(said[0], leaving), *said[1:]]
 
 
-def moved_outside(clusters: Sequence[ClusterPlacementStatus]) -> Said:
-    """What is said while staged runs decide which cluster has what."""
+def moved_outside(clusters: Sequence[ClusterPlacementStatus], run: str = "") -> Said:
+    """What is said while staged runs decide which cluster has what. `run`: how far one has got."""
     at = sorted({one.observed_resource_index for one in clusters if one.observed_resource_index})
     have = f"clusters have resources {', '.join(at)}" if at else "no cluster has resources yet"
     message = f"Staged update runs move this placement from cluster to cluster, and {have}"
+    message += f": {run}" if run else ""
     return Said(ROLLOUT_STARTED, UNKNOWN, CONTROLLED_OUTSIDE, message)
 
 

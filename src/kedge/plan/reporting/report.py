@@ -23,13 +23,14 @@ from kedge.api.reasons import INVALID_SELECTORS, ROLLOUT_STARTED
 from kedge.api.rollout import RolloutStrategyType
 from kedge.api.scheduling import PlacementType
 from kedge.api.snapshot import ClusterDecision
-from kedge.api.twins import Binding, Placement, PolicySnapshot
+from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.plan.reporting import overall
 from kedge.plan.reporting.clusters import Around, not_picked, picked
 from kedge.plan.reporting.picking import goes, live
 from kedge.plan.reporting.steps import STEPS, Said
 from kedge.plan.revisions import is_master, newest_policy, newest_resources, resource_index
 from kedge.plan.rolling.wanted import wanted
+from kedge.plan.staging.progress import progress, telling, turns
 from kedge.plan.working.wanted import goes_back_to_original
 
 _LEAVING: Final = "is to be removed"
@@ -55,6 +56,8 @@ class Seen(Struct, frozen=True):
     """What is not known yet of what they select."""
     remark: str = ""
     """What else there is to say of them."""
+    runs: Sequence[Run] = ()
+    """Staged update runs that move it, or have."""
     dialect: Dialect = Dialect.seed
 
 
@@ -132,6 +135,7 @@ def _clusters(
         unreachable=seen.unreachable,
         unwell=seen.unwell,
         before={one.cluster_name: one for one in before if one.cluster_name},
+        turns={name: said for run in seen.runs for name, said in turns(run).items()},
     )
     decisions = policy.status.target_clusters if policy.status is not None else ()
     chosen = [one for one in decisions if one.selected]
@@ -167,7 +171,8 @@ def _overall(
     if not clusters or scheduled.reason == INVALID_SELECTORS:
         return []
     if _is_external(seen) and (shared is None or any(_is_unknown(one) for one in clusters)):
-        return [overall.moved_outside(clusters)]
+        run = telling(seen.runs)
+        return [overall.moved_outside(clusters, progress(run) if run is not None else "")]
     return overall.taken(clusters, _leaving(seen, clusters))
 
 

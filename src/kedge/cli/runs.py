@@ -1,0 +1,211 @@
+"""Runs: staged update runs from the command line: approve, stop, resume, retry, take back, show.
+
+Each that changes something is a patch of one object, or the making of one, so kubectl can do it too.
+"""
+
+from __future__ import annotations
+
+import getpass
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import click
+from rich.tree import Tree
+
+from kedge.api.condition import TRUE, find_condition
+from kedge.api.fleet import RETRY
+from kedge.api.reasons import APPROVAL_GIVEN, APPROVED
+from kedge.api.staged import RunState
+from kedge.api.twins import Approval, Run
+from kedge.cli.asking import MANAGER, Hub, Which
+from kedge.cli.showing import can_draw, console, line_of
+from kedge.kube.client import Client
+from kedge.kube.errors import AlreadyExists, NotFound
+from kedge.kube.patches import MergePatch
+from kedge.plan.staging.returning import failed_at, rollback_name, rollback_of
+from kedge.plan.staging.saying import has_ended, says
+from kedge.plan.staging.stories import RunStory, StageStory, tell_run
+from kedge.plan.staging.waiting import moment
+from kedge.plan.telling.words import age, listed
+
+BAR: Final = 20  # letters
+
+
+async def find_run(client: Client, name: str, namespace: str | None) -> tuple[Which, Run]:
+    """The run that is meant, or a sentence that says there is none."""
+    which = Which.of(name, namespace)
+    try:
+        return which, await client.get(which.twins.run, which.name, which.namespace)
+    except NotFound as error:
+        known = (await client.list(which.twins.run, which.namespace)).items
+        there = f": there is {listed(run.metadata.name for run in known)}" if known else ", nor any other run"
+        raise click.ClickException(f"there is no {which.twins.run.resource.kind} {which.path}{there}") from error
+
+
+async def is_run(client: Client, name: str, namespace: str | None) -> bool:
+    """Whether a name is that of a run, and of no placement."""
+    which = Which.of(name, namespace)
+    with suppress(NotFound):
+        await client.get(which.twins.placement, which.name, which.namespace)
+        return False
+    with suppress(NotFound):
+        await client.get(which.twins.run, which.name, which.namespace)
+        return True
+    return False
+
+
+# Approving
+
+
+def run_approve(hub: Hub, name: str, stage: str | None, namespace: str | None, message: str) -> None:
+    """Say yes to what a run asks."""
+
+    async def question(client: Client) -> str:
+        which, run = await find_run(client, name, namespace)
+        asked = await _asked(client, which, run)
+        wanted = [one for one in asked if stage in (None, one.spec.target_stage)]
+        if not wanted:
+            raise click.ClickException(_nothing_asked(which.path, run, stage, asked))
+        if len(wanted) > 1:
+            stages = listed(one.spec.target_stage for one in wanted)
+            raise click.ClickException(f"{which.path} asks about {stages}: say which stage")
+        await _approve(client, which, wanted[0], message)
+        return f"stage {wanted[0].spec.target_stage} of {which.path} is approved"
+
+    click.echo(hub.ask(question))
+
+
+def _nothing_asked(path: str, run: Run, stage: str | None, asked: list[Approval]) -> str:
+    if asked:
+        return f"{path} does not ask about {stage}: it asks about {listed(one.spec.target_stage for one in asked)}"
+    story = tell_run(run)
+    about = f" of {stage}" if stage else ""
+    return f"{path} does not ask for approval{about}" + (f": {story.why}" if story.why else "")
+
+
+async def _asked(client: Client, which: Which, run: Run) -> list[Approval]:
+    """The requests of a run that are not approved."""
+    last = run.status.deletion_stage_status
+    stages = (*run.status.stages_status, *((last,) if last is not None else ()))
+    tasks = [task for one in stages for task in (*one.before_stage_task_status, *one.after_stage_task_status)]
+    found: list[Approval] = []
+    for task in tasks:
+        if task.approval_request_name and not says(task, APPROVAL_GIVEN):
+            with suppress(NotFound):
+                found.append(await client.get(which.twins.approval, task.approval_request_name, which.namespace))
+    return [one for one in found if not _is_approved(one)]
+
+
+def _is_approved(request: Approval) -> bool:
+    said = find_condition(request.status.conditions, APPROVED)
+    return said is not None and said.status == TRUE
+
+
+async def _approve(client: Client, which: Which, request: Approval, message: str) -> None:
+    meta = request.metadata
+    said: dict[str, Any] = {
+        "type": APPROVED,
+        "status": TRUE,
+        "reason": f"{which.twins.approval.resource.kind}Approved",
+        "message": f"by {getpass.getuser()}" + (f": {message}" if message else ""),
+        "lastTransitionTime": moment(datetime.now(UTC)),
+        "observedGeneration": meta.generation,
+    }
+    others = [one for one in request.status.conditions if one.type != APPROVED]
+    await client.amend(
+        which.twins.approval, meta, {"status": {"conditions": [*others, said]}}, manager=MANAGER, subresource="status"
+    )
+
+
+# Stopping, going on, trying again, going back
+
+
+def run_set_state(hub: Hub, name: str, namespace: str | None, state: RunState) -> None:
+    """Stop a run, or let it go on."""
+
+    async def question(client: Client) -> str:
+        which, run = await find_run(client, name, namespace)
+        if has_ended(run.status):
+            raise click.ClickException(f"{which.path} has ended: {tell_run(run).why or 'it is done'}")
+        await _patch(client, which, run, {"spec": {"state": state.value}})
+        if state is RunState.run:
+            return f"{which.path} goes on"
+        return f"{which.path} stops: what is on its way arrives, nothing else begins until `kedge resume {which.path}`"
+
+    click.echo(hub.ask(question))
+
+
+def run_retry(hub: Hub, name: str, namespace: str | None) -> None:
+    """Try what failed once more."""
+
+    async def question(client: Client) -> str:
+        which, run = await find_run(client, name, namespace)
+        at = failed_at(run.status)
+        if at is None:
+            raise click.ClickException(f"nothing of {which.path} has failed that could be tried again")
+        await _patch(client, which, run, {"metadata": {"annotations": {RETRY: moment(at)}}})
+        return f"{which.path} tries once more what had failed by {moment(at)}"
+
+    click.echo(hub.ask(question))
+
+
+def run_take_back(hub: Hub, name: str, namespace: str | None) -> None:
+    """Make the run that brings a run's clusters back to what they had."""
+
+    async def question(client: Client) -> str:
+        which, run = await find_run(client, name, namespace)
+        previous = run.status.previous_resource_snapshot_index
+        if previous is None:
+            raise click.ClickException(f"the clusters of {which.path} had nothing before it")
+        if not has_ended(run.status):
+            await _patch(client, which, run, {"spec": {"state": RunState.stop.value}})
+        try:
+            await client.create(which.twins.run, rollback_of(run), which.namespace, manager=MANAGER)
+        except AlreadyExists as error:
+            raise click.ClickException(f"{which.path} is taken back already, by run {rollback_name(run)}") from error
+        return f"run {rollback_name(run)} brings the clusters of {which.path} back to revision {previous}"
+
+    click.echo(hub.ask(question))
+
+
+async def _patch(client: Client, which: Which, run: Run, body: dict[str, Any]) -> None:
+    meta = run.metadata
+    await client.patch(which.twins.run, meta.name, MergePatch(body), meta.namespace, uid=meta.uid, manager=MANAGER)
+
+
+# Showing
+
+
+async def run_story(client: Client, name: str, namespace: str | None) -> RunStory:
+    """Where a run stands now."""
+    _, run = await find_run(client, name, namespace)
+    return tell_run(run)
+
+
+def show_run(story: RunStory) -> None:
+    out = console()
+    out.print(run_tree(story, datetime.now(UTC), drawn=can_draw(out)))
+
+
+def run_tree(story: RunStory, now: datetime, *, drawn: bool = True) -> Tree:
+    """A run and its stages, a bar for each."""
+    path = f"{story.namespace}/{story.name}" if story.namespace else story.name
+    what = f"{story.placement}, revision {story.index or '?'}"
+    why = "" if any(stage.why for stage in story.stages) else story.why
+    root = Tree(line_of(story.state, f"run {path}", ": ".join(part for part in (what, why) if part), drawn))
+    for stage in story.stages:
+        root.add(line_of(stage.state, stage.name, _stage(stage, now, drawn), drawn))
+    return root
+
+
+def _stage(stage: StageStory, now: datetime, drawn: bool) -> str:
+    if not stage.clusters:
+        return "no clusters"
+    full, empty = ("█", "░") if drawn else ("#", ".")
+    filled = BAR * stage.done // stage.clusters
+    parts = [f"{full * filled}{empty * (BAR - filled)} {stage.done}/{stage.clusters}"]
+    parts += [f"moving {listed(stage.moving, most=3)}"] if stage.moving else []
+    parts += [f"failed {listed(stage.failed, most=3)}"] if stage.failed else []
+    parts += [f"{age(stage.until - now)} to wait"] if stage.until is not None and stage.until > now else []
+    return ", ".join([*parts, *([stage.why] if stage.why and stage.until is None else [])])

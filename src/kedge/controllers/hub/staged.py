@@ -1,0 +1,315 @@
+"""Staged runs: moves placements through stages of clusters, as their runs say.
+
+    StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect).controller
+
+All runs of a placement are looked at together, since only one of them moves it at a time. What a run is about to do is
+written on the run first, as the run was seen: if a user has stopped it meanwhile, the server refuses, and nothing
+moves. Only then bindings are pointed, requests made, clusters cleared; what of that a crash loses, the next look finds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from typing import Final, Protocol
+
+from kedge.api.cluster import MemberCluster
+from kedge.api.dialect import Dialect
+from kedge.api.fleet import RUN_FINALIZER, resource_snapshot_name
+from kedge.api.meta import ObjectMeta
+from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.staged import ClusterStagedUpdateRun, RunState
+from kedge.api.staged_status import DELETE_STAGE, RunStatus
+from kedge.api.twins import Approval, Run, Strategy, Twins
+from kedge.controllers.hub.at_once import all_of
+from kedge.controllers.hub.binding_wakes import matters, placement_of
+from kedge.controllers.hub.indexes import APPROVALS, BINDINGS, PLACEMENT, RUN, RUNS, SNAPSHOTS, named
+from kedge.controllers.hub.placements import asks_for_more, wanted_placements
+from kedge.controllers.hub.run_metrics import RunMetrics
+from kedge.controllers.hub.staged_tales import RunTales
+from kedge.controllers.hub.staged_wakes import RunWakes, asks_otherwise, is_another_member
+from kedge.controllers.hub.staged_writes import RunWrites
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.codec import metadata_of
+from kedge.kube.controller import Controller
+from kedge.kube.errors import Conflict, NotFound
+from kedge.kube.outcome import Outcome
+from kedge.kube.queue import Key
+from kedge.kube.source import Source
+from kedge.plan.membership import silence
+from kedge.plan.staging.initializing import Newest, initialize, needs_newest, selected_by, told
+from kedge.plan.staging.initializing import Seen as Beginning
+from kedge.plan.staging.naming import When, ask
+from kedge.plan.staging.returning import (
+    is_rollback,
+    retried,
+    rolls_back,
+    taken_back,
+    touched,
+    wants_rollback,
+    without_gates,
+)
+from kedge.plan.staging.saying import has_ended, is_initialized, spoken_of
+from kedge.plan.staging.seen import Seen, Step
+from kedge.plan.staging.step import holds, step, wanted_state
+
+SETTLED_AFTER: Final = 0.2  # seconds until all that was made before a run has been seen, also what is of other kinds
+
+
+class Snapshots(Protocol):
+    """Knows the newest resources of placements."""
+
+    async def fresh(self, placement: ClusterResourcePlacement) -> Newest: ...
+
+    @property
+    def changes(self) -> Source: ...
+
+
+class StagedRuns:
+    """The runs of one kind of placement."""
+
+    def __init__(
+        self,
+        hub: Cluster,
+        twins: Twins,
+        snapshots: Snapshots,
+        *,
+        clock: Clock,
+        dialect: Dialect = Dialect.seed,
+        metrics: RunMetrics | None = None,
+    ) -> None:
+        """`metrics` are shared between the twins: a process shows each name once."""
+        self._client = hub.client
+        self._twins = twins
+        self._newest = snapshots
+        self._clock = clock
+        self._dialect = dialect
+        self._metrics = metrics
+        self._runs = hub.cache(twins.run, indexes=RUNS)
+        self._strategies = hub.cache(twins.strategy)
+        self._approvals = hub.cache(twins.approval, indexes=APPROVALS)
+        self._placements = wanted_placements(hub, twins)
+        self._policies = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
+        self._members = hub.cache(MemberCluster)
+        self._writes = RunWrites(hub.client, twins, clock)
+        self._met: dict[str, float] = {}  # runs that have not begun, and when they were first seen
+        self._tales = RunTales(hub.events.signed("staged-update-run-controller"))
+        wakes = RunWakes(self._runs, self._bindings)
+        sources: list[Source] = [
+            hub.watch(self._runs, to=wakes.by_run, when=asks_otherwise),
+            hub.watch(self._strategies, to=wakes.by_strategy),
+            hub.watch(self._approvals, to=wakes.by_approval),
+            hub.watch(self._placements, when=asks_for_more),
+            hub.watch(self._policies, to=placement_of),
+            hub.watch(self._snapshots, to=placement_of),
+            hub.watch(self._bindings, to=placement_of, when=matters),
+            hub.watch(self._members, to=wakes.by_member, when=is_another_member),
+            snapshots.changes,
+        ]
+        self.controller = Controller(f"staged runs of {twins.name}", self.reconcile, sources)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        runs = {run.metadata.uid: run for run in sorted(self._of(key), key=_age)}
+        waits: list[float] = []
+        problem: Exception | None = None
+        for run in list(runs.values()):
+            try:
+                waits += await self._attend(key, run, runs)
+            except Exception as error:  # noqa: BLE001  # one run does not hold up the others; it is raised in the end
+                problem = error if problem is None or isinstance(problem, Conflict) else problem
+        if problem is not None:
+            raise problem
+        return Outcome.again(after=min(waits)) if waits else Outcome.done
+
+    def _of(self, key: Key) -> tuple[ClusterStagedUpdateRun, ...]:
+        return self._runs.by(PLACEMENT, named(key.namespace, key.name))
+
+    async def _attend(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> list[float]:
+        """Do what one run asks for; gives in how many seconds to look again, if so."""
+        if run.metadata.deletion_timestamp is not None:
+            await self._let_go(run)
+            return []
+        run = await self._say(run, retried(run), runs)
+        if has_ended(run.status):
+            await self._take_back(run, runs)
+            return []
+        run = await self._writes.hold(run)
+        if (wait := self._unsettled(run)) > 0:
+            return [wait]
+        if not is_initialized(run.status):
+            run = await self._say(run, initialize(await self._beginning(key, run), self._clock.now()), runs)
+        if is_initialized(run.status):
+            return await self._act(key, run, runs)
+        return []
+
+    # Beginning
+
+    def _unsettled(self, run: Run) -> float:
+        """How many seconds a run that moves the newest resources waits, so that the newest are known."""
+        uid, now = run.metadata.uid, asyncio.get_running_loop().time()
+        if is_initialized(run.status) or not needs_newest(run):
+            self._met.pop(uid, None)
+            return 0.0
+        return max(0.0, self._met.setdefault(uid, now) + SETTLED_AFTER - now)
+
+    async def _beginning(self, key: Key, run: Run) -> Beginning:
+        placement, whose = await self._placement(key), named(key.namespace, key.name)
+        policies = self._policies.by(PLACEMENT, whose)
+        strategy, only = await self._strategy_of(run)
+        is_ready = placement is not None and needs_newest(run) and told(placement, policies) is not None
+        return Beginning(
+            run=run,
+            placement=placement,
+            strategy=strategy,
+            only=only,
+            policies=policies,
+            snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
+            bindings=self._bindings.by(PLACEMENT, whose),
+            labels={one.metadata.name: one.metadata.labels for one in self._members.all()},
+            newest=await self._newest.fresh(placement) if placement is not None and is_ready else Newest(),
+            dialect=self._dialect,
+        )
+
+    async def _placement(self, key: Key) -> ClusterResourcePlacement | None:
+        """That it is not there is the end of a run: so the server is asked, should the cache not know it yet."""
+        found = self._placements.get(key.name, key.namespace)
+        if found is not None:
+            return found
+        try:
+            return await self._client.get(self._twins.placement, key.name, key.namespace)
+        except NotFound:
+            return None
+
+    async def _strategy(self, run: Run) -> Strategy | None:
+        name, namespace = run.spec.staged_rollout_strategy_name, run.metadata.namespace
+        found = self._strategies.get(name, namespace)
+        if found is not None:
+            return found
+        try:
+            return await self._client.get(self._twins.strategy, name, namespace)
+        except NotFound:
+            return None
+
+    async def _strategy_of(self, run: Run) -> tuple[Strategy | None, frozenset[str] | None]:
+        """The stages to move through, and the clusters a run is confined to: a rollback has both from its run."""
+        if not is_rollback(run):
+            return await self._strategy(run), None
+        undone = self._runs.get(rolls_back(run), run.metadata.namespace)
+        if undone is None or undone.status.staged_update_strategy_snapshot is None:
+            return None, None
+        return self._twins.strategy(spec=without_gates(undone.status.staged_update_strategy_snapshot)), touched(undone)
+
+    async def _take_back(self, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> None:
+        """Have a run that failed followed by its rollback, once, if it is to be."""
+        status = spoken_of(run.status, run.metadata.generation)
+        if wants_rollback(run):
+            if status.previous_resource_snapshot_index is not None:
+                await self._writes.roll_back(run)
+            status = taken_back(run, self._clock.now())
+        await self._say(run, status, runs)
+
+    # Going on
+
+    async def _act(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> list[float]:
+        planned = step(await self._seen(key, run, runs), self._clock.now())
+        await all_of(partial(self._writes.accept, request) for request in planned.accept)
+        run = await self._say(run, planned.status, runs)
+        await self._move(run, planned)
+        return [planned.look_again] if planned.look_again is not None else []
+
+    async def _move(self, run: Run, planned: Step) -> None:
+        resources = _resources(run)
+        await all_of(
+            [
+                *(partial(self._writes.point, run, binding, resources) for binding in planned.point),
+                *(partial(self._writes.remove, binding) for binding in planned.remove),
+                *(partial(self._writes.ask, run, asked) for asked in planned.ask),
+            ]
+        )
+
+    async def _seen(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> Seen:
+        placement, whose = await self._placement(key), named(key.namespace, key.name)
+        bindings = self._bindings.by(PLACEMENT, whose)
+        there = {one.spec.target_cluster: self._members.get(one.spec.target_cluster) for one in bindings}
+        policy = told(placement, self._policies.by(PLACEMENT, whose)) if placement is not None else None
+        return Seen(
+            run=run,
+            placement=placement,
+            bindings=bindings,
+            approvals=self._requests(run),
+            resources=_resources(run),
+            is_kept=self._is_kept(run),
+            picked=None if policy is None else selected_by(policy),
+            labels={name: one.metadata.labels for name, one in there.items() if one is not None},
+            unreachable={name: said for name, one in there.items() if (said := silence(one))},
+            gone={name for name, one in there.items() if one is None},
+            parting={name for name, one in there.items() if one and one.metadata.deletion_timestamp},
+            ahead=self._ahead_of(run, runs.values()),
+            dialect=self._dialect,
+        )
+
+    def _requests(self, run: Run) -> dict[str, Approval]:
+        """The requests that go by the names of this run's, whoever made them."""
+        found = (self._approvals.get(name, run.metadata.namespace) for name in _asked(run, self._dialect))
+        return {one.metadata.name: one for one in found if one is not None}
+
+    def _is_kept(self, run: Run) -> bool:
+        found = self._snapshots.get(_resources(run), run.metadata.namespace)
+        return found is not None and found.metadata.deletion_timestamp is None
+
+    def _ahead_of(self, run: Run, runs: Iterable[Run]) -> str:
+        """The run that has the placement, or is to have it, before this one; empty if it is this one's turn.
+
+        One that was asked to stop makes room at once: what it began with may never arrive, and another is to mend it.
+        """
+        live = [one for one in runs if not has_ended(one.status) and one.metadata.deletion_timestamp is None]
+        wanted = [one for one in live if wanted_state(one, self._dialect) is RunState.run]
+        ready = [one for one in wanted if is_initialized(one.status)]
+        first = next((one for one in ready if holds(one.status)), ready[0] if ready else None)
+        return "" if first is None or first.metadata.uid == run.metadata.uid else first.metadata.name
+
+    # Saying
+
+    async def _say(self, run: Run, status: RunStatus, runs: dict[str, ClusterStagedUpdateRun]) -> Run:
+        if status == run.status:
+            return run
+        said = await self._writes.say(run, status)
+        self._tales.tell(run, said)
+        if self._metrics is not None:
+            self._metrics.said(run, said, self._clock.now().timestamp())
+        runs[run.metadata.uid] = said
+        return said
+
+    # Ending
+
+    async def _let_go(self, run: Run) -> None:
+        """The run goes, and its requests; what it moved stays where it is."""
+        self._met.pop(run.metadata.uid, None)
+        if self._metrics is not None:
+            self._metrics.forget(run)
+        if RUN_FINALIZER in run.metadata.finalizers:
+            meta = run.metadata
+            for request in self._approvals.by(RUN, named(meta.namespace, meta.name)):
+                await self._writes.withdraw(request)
+            await self._writes.release(run)
+
+
+def _age(run: Run) -> tuple[float, str]:
+    meta: ObjectMeta = run.metadata
+    return (meta.creation_timestamp.timestamp() if meta.creation_timestamp else 0.0, meta.name)
+
+
+def _resources(run: Run) -> str:
+    return resource_snapshot_name(run.spec.placement_name, int(run.status.resource_snapshot_index_used or 0))
+
+
+def _asked(run: Run, dialect: Dialect) -> Iterable[str]:
+    for stage in run.status.stages_status:
+        for task in (*stage.before_stage_task_status, *stage.after_stage_task_status):
+            if task.approval_request_name:
+                yield task.approval_request_name
+    yield ask(run.metadata.name, DELETE_STAGE, When.before, dialect).name

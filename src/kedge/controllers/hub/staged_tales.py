@@ -1,0 +1,81 @@
+"""Staged tales: events that tell on a run what became of it, and of its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from kedge.api.condition import TRUE, Condition
+from kedge.api.reasons import (
+    INITIALIZED,
+    PROGRESSING,
+    RUN_FAILED,
+    RUN_INITIALIZED,
+    RUN_NOT_INITIALIZED,
+    RUN_STOPPED,
+    RUN_STUCK,
+    RUN_SUCCEEDED,
+    RUN_WAITING,
+    SUCCEEDED,
+)
+from kedge.api.staged_status import RunStatus, StageStatus
+from kedge.api.twins import Run
+from kedge.kube.events import Recorder
+from kedge.plan.staging.saying import find, has_begun, is_over
+
+_BAD = (RUN_NOT_INITIALIZED, RUN_STUCK, RUN_FAILED)
+_TOLD = (*_BAD, RUN_INITIALIZED, RUN_WAITING, RUN_STOPPED, RUN_SUCCEEDED)
+
+
+class Tale(Struct, frozen=True):
+    """One thing that happened."""
+
+    reason: str
+    message: str
+
+
+class RunTales:
+    """Tells on runs."""
+
+    def __init__(self, events: Recorder) -> None:
+        self._events = events
+
+    def tell(self, before: Run, after: Run) -> None:
+        """What is new between two looks."""
+        for tale in tales(before.status, after.status):
+            tell = self._events.warning if tale.reason in _BAD else self._events.normal
+            tell(after, tale.reason, tale.message)
+
+
+def tales(before: RunStatus, after: RunStatus) -> Iterator[Tale]:
+    """What happened between two statuses of a run, stages first."""
+    old = {stage.stage_name: stage for stage in _stages(before)}
+    for stage in _stages(after):
+        yield from _of_stage(old.get(stage.stage_name), stage)
+    for kind in (INITIALIZED, PROGRESSING, SUCCEEDED):
+        found, earlier = find(after, kind), find(before, kind)
+        if found is None or found.reason not in _TOLD:
+            continue
+        is_said_twice = kind == PROGRESSING and found.reason in (RUN_SUCCEEDED, RUN_FAILED)
+        if not is_said_twice and _words(found) != _words(earlier):
+            yield Tale(found.reason, found.message or "the run has gone through all its stages")
+
+
+def _words(said: Condition | None) -> tuple[str, str]:
+    return ("", "") if said is None else (said.reason, said.message)
+
+
+def _of_stage(before: StageStatus | None, after: StageStatus) -> Iterator[Tale]:
+    name, count = after.stage_name, len(after.clusters)
+    if after.start_time is not None and (before is None or before.start_time is None):
+        yield Tale("StageUpdatingStarted", f"stage {name} begins with its {count} clusters")
+    if is_over(after) and has_begun(after) and (before is None or not is_over(before)):
+        found = find(after, SUCCEEDED)
+        yield Tale(found.reason if found is not None and found.status == TRUE else "", f"stage {name} is over")
+
+
+def _stages(status: RunStatus) -> Iterator[StageStatus]:
+    yield from status.stages_status
+    if status.deletion_stage_status is not None:
+        yield status.deletion_stage_status

@@ -1,0 +1,137 @@
+"""Staged writes: the few things runs do to objects, each only to the object that was looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from msgspec import to_builtins
+
+from kedge.api.binding import BindingState
+from kedge.api.condition import TRUE, Condition, set_condition
+from kedge.api.fleet import RUN_FINALIZER
+from kedge.api.reasons import APPROVAL_ACCEPTED, REQUEST_ACCEPTED, ROLLOUT_STARTED, STARTED
+from kedge.api.rollout import ApplyStrategy
+from kedge.api.staged import ApprovalCondition, ClusterStagedUpdateRun
+from kedge.api.staged_status import RunStatus
+from kedge.api.twins import Approval, Binding, Run, Twins
+from kedge.controllers.hub.rollout import spelled_out
+from kedge.kube.client import Client
+from kedge.kube.clock import Clock
+from kedge.kube.errors import AlreadyExists, NotFound
+from kedge.kube.patches import difference
+from kedge.plan.staging.naming import Ask
+from kedge.plan.staging.returning import rollback_of
+
+MANAGER: Final = "kedge-staged-runs"
+
+
+class RunWrites:
+    """Of runs of one kind."""
+
+    def __init__(self, client: Client, twins: Twins, clock: Clock) -> None:
+        self._client = client
+        self._twins = twins
+        self._clock = clock
+
+    # The run
+
+    async def hold(self, run: Run) -> Run:
+        """The run, which cannot go without us from now on."""
+        if RUN_FINALIZER in run.metadata.finalizers:
+            return run
+        return await self._finalize(run, [*run.metadata.finalizers, RUN_FINALIZER])
+
+    async def release(self, run: Run) -> None:
+        """Let go of a run."""
+        with suppress(NotFound):
+            await self._finalize(run, [one for one in run.metadata.finalizers if one != RUN_FINALIZER])
+
+    async def _finalize(self, run: Run, finalizers: Sequence[str]) -> Run:
+        return await self._change_run(run, {"metadata": {"finalizers": list(finalizers)}})
+
+    async def say(self, run: Run, status: RunStatus) -> ClusterStagedUpdateRun:
+        """Have the run say this, if it is still as it was seen."""
+        said = difference(to_builtins(run.status, str_keys=True), to_builtins(status, str_keys=True))
+        return await self._change_run(run, {"status": said}, "status")
+
+    async def _change_run(
+        self, run: Run, body: dict[str, Any], subresource: str | None = None
+    ) -> ClusterStagedUpdateRun:
+        meta = run.metadata
+        return await self._client.amend(self._twins.run, meta, body, manager=MANAGER, subresource=subresource)
+
+    async def roll_back(self, run: Run) -> None:
+        """Make the run that takes this one back, unless it is there."""
+        with suppress(AlreadyExists):
+            await self._client.create(self._twins.run, rollback_of(run), run.metadata.namespace, manager=MANAGER)
+
+    # Bindings
+
+    async def point(self, run: Run, binding: Binding, resources: str) -> None:
+        """Give a cluster the run's resources, and say so of the binding as it is then."""
+        strategy = run.status.applied_strategy or ApplyStrategy()
+        spec = binding.spec
+        is_there = spec.state == BindingState.bound and spec.resource_snapshot_name == resources
+        if not is_there or spec.apply_strategy != strategy:
+            body = {
+                "state": BindingState.bound.value,
+                "resourceSnapshotName": resources,
+                "applyStrategy": spelled_out(strategy),
+            }
+            binding = await self._change_binding(binding, {"spec": body})
+        message = f"{spec.target_cluster} was given {resources} by run {run.metadata.name}"
+        said = self._condition(ROLLOUT_STARTED, STARTED, message, binding.metadata.generation)
+        conditions = set_condition(binding.status.conditions, Condition(**said))
+        if conditions != binding.status.conditions:
+            await self._change_binding(binding, {"status": {"conditions": to_builtins(conditions)}}, "status")
+
+    async def remove(self, binding: Binding) -> None:
+        """Take a cluster that is no longer picked out."""
+        meta = binding.metadata
+        with suppress(NotFound):
+            await self._client.delete(
+                self._twins.binding, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
+            )
+
+    async def _change_binding(self, binding: Binding, body: dict[str, Any], subresource: str | None = None) -> Binding:
+        meta = binding.metadata
+        return await self._client.amend(self._twins.binding, meta, body, manager=MANAGER, subresource=subresource)
+
+    # Requests for approval
+
+    async def ask(self, run: Run, asked: Ask) -> None:
+        """Make a request. If there is one of that name already, the cache will show it in a moment."""
+        with suppress(AlreadyExists):
+            await self._client.create(self._twins.approval, asked.body, run.metadata.namespace, manager=MANAGER)
+
+    async def accept(self, request: Approval) -> None:
+        """Take note that this was approved, unless that was just taken back."""
+        said = self._condition(APPROVAL_ACCEPTED, REQUEST_ACCEPTED, "the run goes on", request.metadata.generation)
+        conditions = set_condition(request.status.conditions, ApprovalCondition(**said))
+        meta = request.metadata
+        await self._client.amend(
+            self._twins.approval,
+            meta,
+            {"status": {"conditions": to_builtins(conditions)}},
+            manager=MANAGER,
+            subresource="status",
+        )
+
+    async def withdraw(self, request: Approval) -> None:
+        """Delete a request whose run goes."""
+        meta = request.metadata
+        if meta.deletion_timestamp is None:
+            with suppress(NotFound):
+                await self._client.delete(self._twins.approval, meta.name, meta.namespace, uid=meta.uid)
+
+    def _condition(self, kind: str, reason: str, message: str, generation: int) -> dict[str, Any]:
+        return {
+            "type": kind,
+            "status": TRUE,
+            "reason": reason,
+            "message": message,
+            "last_transition_time": self._clock.now(),
+            "observed_generation": generation,
+        }

@@ -1,0 +1,122 @@
+"""Clearing: the last stage of a run, in which clusters that are no longer picked lose what was placed on them.
+
+All at once, as nothing is gained by leaving one longer; but not before the tasks that guard it, and never a cluster
+that is leaving the fleet: what was placed there is to stay.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from kedge.api.binding import BindingState
+from kedge.api.condition import FALSE, TRUE
+from kedge.api.reasons import (
+    PROGRESSING,
+    STAGE_STARTED,
+    STAGE_SUCCEEDED,
+    STAGE_WAITING,
+    SUCCEEDED,
+    UPDATING_SKIPPED,
+    UPDATING_SUCCEEDED,
+)
+from kedge.api.stage import StageTaskType, StrategySpec
+from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStatus, StageTaskStatus
+from kedge.api.twins import Binding
+from kedge.plan.staging.initializing import unstarted
+from kedge.plan.staging.naming import When, ask
+from kedge.plan.staging.returning import is_rollback
+from kedge.plan.staging.round import STUCK_AFTER, Round
+from kedge.plan.staging.saying import At, is_moving, is_settled, is_started, say, settled, settled_at, started
+from kedge.plan.staging.seen import Seen
+from kedge.plan.staging.stages import Gates
+
+
+class Clearing:
+    """The last stage of one run, at one look."""
+
+    def __init__(self, seen: Seen, round_: Round, strategy: StrategySpec, at: At) -> None:
+        self._seen = seen
+        self._round = round_
+        self._strategy = strategy
+        self._at = at
+
+    def advance(self, stage: StageStatus | None) -> StageStatus:
+        """The stage as far as it gets now."""
+        stage = stage or StageStatus(stage_name=DELETE_STAGE, clusters=())
+        if not any(map(is_started, stage.clusters)):
+            stage = self._listed(stage)
+            stage, waits = self._opened(stage)
+            if waits:
+                self._round.waits.append(waits)
+                return say(stage, PROGRESSING, FALSE, STAGE_WAITING, waits, self._at)
+        stage = replace(stage, clusters=tuple(map(self._cleared, stage.clusters)))
+        stage = replace(stage, start_time=stage.start_time or self._now())
+        if not all(map(is_settled, stage.clusters)):
+            return say(stage, PROGRESSING, TRUE, STAGE_STARTED, "", self._at)
+        stage = say(stage, PROGRESSING, FALSE, STAGE_SUCCEEDED, "", self._at)
+        return replace(say(stage, SUCCEEDED, TRUE, STAGE_SUCCEEDED, "", self._at), end_time=self._now())
+
+    def _now(self) -> datetime:
+        return self._at.now.replace(microsecond=0)
+
+    def rested(self, stage: StageStatus) -> StageStatus:
+        """The stage of a run that is stopped: what is on its way goes on, nothing else is begun."""
+        clusters = tuple(self._cleared(one) if is_moving(one) else one for one in stage.clusters)
+        self._round.remove.clear()
+        going = {one.spec.target_cluster for one in self._seen.bindings if one.metadata.deletion_timestamp is not None}
+        self._round.moves = [one for one in self._round.moves if one in going]
+        return replace(stage, clusters=clusters)
+
+    # Its gate
+
+    def _listed(self, stage: StageStatus) -> StageStatus:
+        """With those that are to be cleared now: since the run began, clusters may have gone or been picked again."""
+        leaving = {one.spec.target_cluster for one in self._seen.bindings if self._is_leaving(one)}
+        if is_rollback(self._seen.run):
+            leaving = set()  # it brings back, and takes nothing away
+        return replace(stage, clusters=unstarted(sorted(leaving)))
+
+    def _is_leaving(self, binding: Binding) -> bool:
+        return binding.spec.state == BindingState.unscheduled
+
+    def _opened(self, stage: StageStatus) -> tuple[StageStatus, str]:
+        wanted = self._strategy.delete_stage_tasks
+        if not stage.clusters or not wanted:
+            return stage, ""
+        tasks = stage.before_stage_task_status or tuple(map(self._task, [task.type for task in wanted]))
+        since = max((at for at in map(settled_at, self._seen.run.status.stages_status) if at is not None), default=None)
+        gates = Gates(self._seen, self._round, self._at)
+        tasks, waits = gates.passed(DELETE_STAGE, tasks, wanted, When.before, since)
+        return replace(stage, before_stage_task_status=tasks), waits
+
+    def _task(self, kind: StageTaskType) -> StageTaskStatus:
+        asked = ask(self._seen.run.metadata.name, DELETE_STAGE, When.before, self._seen.dialect)
+        return StageTaskStatus(type=kind, approval_request_name=asked.name if kind is StageTaskType.approval else None)
+
+    # Its clusters
+
+    def _cleared(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
+        if is_settled(cluster):
+            return cluster
+        name = cluster.cluster_name
+        left = [one for one in self._seen.bindings if one.spec.target_cluster == name and self._is_leaving(one)]
+        cluster = cluster if is_moving(cluster) else started(cluster, "", self._at)
+        if not left and any(one.spec.target_cluster == name for one in self._seen.bindings):
+            return settled(cluster, UPDATING_SKIPPED, f"{name} is picked again", self._at)
+        if not left:
+            return settled(cluster, UPDATING_SUCCEEDED, "", self._at, TRUE)
+        self._round.moves.append(name)
+        if name not in self._seen.parting:
+            self._round.remove += [one for one in left if one.metadata.deletion_timestamp is None]
+        return self._told(cluster)
+
+    def _told(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
+        name, since = cluster.cluster_name, self._round.since(cluster)
+        if self._at.now < since + STUCK_AFTER:
+            self._round.timers.append(since + STUCK_AFTER)
+            return cluster
+        cause = self._seen.unreachable.get(name) or "what was placed there is not gone yet"
+        self._round.stuck.append(f"{name} is not cleared: {cause}")
+        return started(cluster, cause, self._at)

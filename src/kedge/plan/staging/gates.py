@@ -1,0 +1,112 @@
+"""Gates: what a run waits for before and after a stage: a person, or time.
+
+An approval counts once it was seen, and is told so (ApprovalAccepted): taking it back before that counts, afterwards it
+changes nothing. A wait counts from the moment the stage's last cluster was done, whatever happened to the run since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from kedge.api.condition import FALSE, TRUE, find_condition
+from kedge.api.reasons import (
+    APPROVAL_ACCEPTED,
+    APPROVAL_GIVEN,
+    APPROVAL_REQUESTED,
+    APPROVED,
+    TASK_APPROVED,
+    TASK_REQUESTED,
+    TASK_WAIT_ELAPSED,
+    WAIT_ELAPSED,
+)
+from kedge.api.stage import StageTask, StageTaskType
+from kedge.api.staged_status import StageTaskStatus
+from kedge.api.twins import Approval
+from kedge.plan.staging.grouping import wait_of
+from kedge.plan.staging.naming import Ask
+from kedge.plan.staging.saying import At, say, says
+from kedge.plan.staging.waiting import moment
+
+_TO_THE_SECOND: Final = timedelta(seconds=1)  # conditions keep whole seconds: a wait is never shorter than it says
+
+
+class Passed(Struct, frozen=True):
+    """What became of one task."""
+
+    task: StageTaskStatus
+    waits: str = ""
+    """What it waits for; empty if it is done."""
+    ask: Ask | None = None
+    accept: Approval | None = None
+    until: datetime | None = None
+    """When waiting alone will be enough."""
+
+
+def attempt(
+    task: StageTaskStatus,
+    wanted: StageTask,
+    asked: Ask,
+    approvals: Mapping[str, Approval],
+    since: datetime | None,
+    at: At,
+) -> Passed:
+    """Whether one task is done now. `since` is when its stage was."""
+    if task.type is StageTaskType.timed_wait:
+        return _wait(task, wanted, asked, since, at)
+    if says(task, APPROVAL_GIVEN):
+        return Passed(task)
+    return _approval(say(task, APPROVAL_REQUESTED, TRUE, TASK_REQUESTED, "", at), asked, approvals.get(asked.name), at)
+
+
+def _wait(task: StageTaskStatus, wanted: StageTask, asked: Ask, since: datetime | None, at: At) -> Passed:
+    if says(task, WAIT_ELAPSED):
+        return Passed(task)
+    until = (since or at.now) + wait_of(wanted) + _TO_THE_SECOND
+    if at.now >= until:
+        return Passed(say(task, WAIT_ELAPSED, TRUE, TASK_WAIT_ELAPSED, "", at))
+    waits = f"stage {asked.stage} is given {wanted.wait_time} after its last cluster, until {moment(until)}"
+    return Passed(task, waits, until=until)
+
+
+def _approval(task: StageTaskStatus, asked: Ask, found: Approval | None, at: At) -> Passed:
+    if found is None:
+        return Passed(task, f"stage {asked.stage} {_asks(asked)}", ask=asked)
+    if not asked.is_asked_by(found.spec):
+        other = f"run {found.spec.parent_stage_rollout}, stage {found.spec.target_stage}"
+        return Passed(
+            task, f"approval request {asked.name} is about {other}: delete it, and it is made anew for this run"
+        )
+    if is_accepted(found):
+        return Passed(_given(task, found, at))
+    if found.metadata.deletion_timestamp is not None:
+        return Passed(task, f"approval request {asked.name} is being deleted, and will be made anew")
+    said = find_condition(found.status.conditions, APPROVED)
+    if said is not None and said.status == FALSE:
+        return Passed(task, f"stage {asked.stage} was not approved by {asked.name}: {said.reason}: {said.message}")
+    if said is None or said.status != TRUE:
+        return Passed(task, f"stage {asked.stage} {_asks(asked)}")
+    if said.observed_generation != found.metadata.generation:
+        wanted = f"set observedGeneration to {found.metadata.generation}"
+        return Passed(task, f"{asked.name} was approved for generation {said.observed_generation}: {wanted}")
+    return Passed(_given(task, found, at), accept=found)
+
+
+def is_accepted(request: Approval) -> bool:
+    """Whether a run has taken note that this was approved."""
+    said = find_condition(request.status.conditions, APPROVAL_ACCEPTED)
+    return said is not None and said.status == TRUE
+
+
+def _given(task: StageTaskStatus, found: Approval, at: At) -> StageTaskStatus:
+    """With when and why it was approved, which outlives the request."""
+    said = find_condition(found.status.conditions, APPROVED)
+    words = "" if said is None else f"approved {moment(said.last_transition_time)}: {said.reason}: {said.message}"
+    return say(task, APPROVAL_GIVEN, TRUE, TASK_APPROVED, words, at)
+
+
+def _asks(asked: Ask) -> str:
+    return f"waits for approval: set condition {APPROVED} of {asked.name}, or `kedge approve {asked.run} {asked.stage}`"

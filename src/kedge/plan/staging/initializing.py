@@ -1,0 +1,270 @@
+"""Initializing: what a run works out before it moves anything: its clusters in their stages, and the resources to move.
+
+    begun = initialize(seen, now)
+
+It ends in a status that says so, in a failure that says why, or is not possible yet. What will come by itself is waited
+for: clusters being picked, resources being written down. What only a user can mend is a failure, which is final: the
+spec of a run cannot change. The order of the checks decides which of several mistakes is told (kubefleet.md §5.2).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kedge.api.binding import BindingState
+from kedge.api.condition import FALSE, TRUE, UNKNOWN, find_condition
+from kedge.api.dialect import Dialect
+from kedge.api.fleet import PLACEMENT_GENERATION
+from kedge.api.meta import ObjectMeta
+from kedge.api.reasons import INITIALIZED, RUN_INITIALIZED, RUN_NOT_INITIALIZED, RUN_WAITING, SCHEDULED
+from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
+from kedge.api.stage import Missing, Stage, StageTaskType, StrategySpec
+from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, RunStatus, StageStatus, StageTaskStatus
+from kedge.api.twins import Binding, Placement, PolicySnapshot, Run, Strategy
+from kedge.plan.revisions import is_master, newest_policy, policy_index, resource_index
+from kedge.plan.staging.grouping import BadStages, Grouped, Labels, grouped
+from kedge.plan.staging.naming import When, ask
+from kedge.plan.staging.saying import At, say, spoken_of
+
+_SHOWN: Final = 10
+
+
+class Cannot(ValueError):
+    """A run that can never begin; says why."""
+
+
+class NotYet(ValueError):
+    """A run that cannot begin yet; says what it waits for."""
+
+
+class Newest(Struct, frozen=True):
+    """The newest resources, if they are known to be as the hub has them; else what they wait for."""
+
+    index: int | None = None
+    pending: str = ""
+
+
+class Seen(Struct, frozen=True):
+    """Everything the beginning of a run depends on but the time."""
+
+    run: Run
+    placement: Placement | None
+    strategy: Strategy | None
+    policies: Sequence[PolicySnapshot]
+    snapshots: Sequence[ObjectMeta]
+    """Of the placement's resources."""
+    bindings: Sequence[Binding]
+    labels: Mapping[str, Labels]
+    """Of the members."""
+    newest: Newest = Newest()
+    """For a run that does not say which resources it moves."""
+    only: Set[str] | None = None
+    """The clusters to which the run is confined, if it is."""
+    dialect: Dialect = Dialect.seed
+
+
+class Picked(Struct, frozen=True):
+    """The clusters a placement's newest policy picked, and those that are to be cleared."""
+
+    policy: PolicySnapshot
+    clusters: frozenset[str]
+    leaving: tuple[str, ...]
+
+
+def initialize(seen: Seen, now: datetime) -> RunStatus:
+    """The status of a run that has worked out its stages; or of one that could not, or not yet."""
+    at, kind = At(now, seen.run.metadata.generation), seen.run.resource.kind
+    before = spoken_of(seen.run.status, at.generation)
+    try:
+        status = _initialized(seen)
+    except Cannot as error:
+        return say(before, INITIALIZED, FALSE, RUN_NOT_INITIALIZED, str(error), at)
+    except NotYet as error:
+        return say(before, INITIALIZED, UNKNOWN, RUN_WAITING, f"{seen.run.metadata.name} waits: {error}", at)
+    status = replace(status, conditions=before.conditions)
+    return say(status, INITIALIZED, TRUE, RUN_INITIALIZED, f"{kind} initialized successfully", at)
+
+
+def needs_newest(run: Run) -> bool:
+    """Whether a run moves whatever is the newest when it begins."""
+    return not run.spec.resource_snapshot_index
+
+
+def _initialized(seen: Seen) -> RunStatus:
+    placement = external(seen.placement, seen.run)
+    found = picked(placement, seen.policies, seen.bindings)
+    strategy = _strategy(seen)
+    groups = _groups(seen, strategy, found)
+    index = _index(seen)
+    return RunStatus(
+        policy_snapshot_index_used=str(policy_index(found.policy.metadata)),
+        policy_observed_cluster_count=len(found.clusters),
+        resource_snapshot_index_used=str(index),
+        previous_resource_snapshot_index=_previous(seen, found, index),
+        applied_strategy=apply_strategy(placement),
+        staged_update_strategy_snapshot=strategy,
+        stages_status=tuple(_stage(seen, stage, groups.stages[stage.name]) for stage in strategy.stages),
+        deletion_stage_status=StageStatus(stage_name=DELETE_STAGE, clusters=unstarted(found.leaving)),
+    )
+
+
+def unstarted(names: Sequence[str]) -> tuple[ClusterUpdateStatus, ...]:
+    """Clusters of which there is nothing to say yet."""
+    return tuple(ClusterUpdateStatus(cluster_name=name) for name in names)
+
+
+def _stage(seen: Seen, stage: Stage, clusters: Sequence[str]) -> StageStatus:
+    def tasks(given: Sequence[StageTaskType], when: When) -> tuple[StageTaskStatus, ...]:
+        name = ask(seen.run.metadata.name, stage.name, when, seen.dialect).name
+        return tuple(
+            StageTaskStatus(type=kind, approval_request_name=name if kind is StageTaskType.approval else None)
+            for kind in given
+        )
+
+    return StageStatus(
+        stage_name=stage.name,
+        clusters=unstarted(clusters),
+        before_stage_task_status=tasks([task.type for task in stage.before_stage_tasks], When.before),
+        after_stage_task_status=tasks([task.type for task in stage.after_stage_tasks], When.after),
+    )
+
+
+# The placement
+
+
+def external(placement: Placement | None, run: Run) -> Placement:
+    """The placement of a run, which has to leave it to runs to move it. Raises `Cannot`."""
+    name = run.spec.placement_name
+    if placement is None:
+        raise Cannot(f"parent placement not found: there is no placement {name}")
+    if placement.metadata.deletion_timestamp is not None:
+        raise Cannot(f"parent placement not found: {name} is being deleted")
+    strategy = placement.spec.strategy
+    kind = strategy.type if strategy is not None else RolloutStrategyType.rolling_update
+    if kind is not RolloutStrategyType.external:
+        raise Cannot(
+            f"parent placement does not have an external rollout strategy, current strategy: {kind.value}: "
+            f"set spec.strategy.type of {name} to External, and make a new run"
+        )
+    return placement
+
+
+def apply_strategy(placement: Placement) -> ApplyStrategy:
+    """How a placement has objects written to its members."""
+    strategy = placement.spec.strategy
+    return (strategy.apply_strategy if strategy is not None else None) or ApplyStrategy()
+
+
+# Its clusters
+
+
+def picked(placement: Placement, policies: Sequence[PolicySnapshot], bindings: Sequence[Binding]) -> Picked:
+    """The clusters of a placement as it is now. Raises `NotYet` while they are being picked; `Cannot`, if none are."""
+    policy = decided(placement, policies)
+    if policy is None:
+        raise NotYet(f"clusters are being picked for {placement.metadata.name}")
+    chosen = selected_by(policy)
+    live = [one for one in bindings if one.metadata.deletion_timestamp is None]
+    bound = [one for one in live if one.spec.state != BindingState.unscheduled]
+    leaving = {one.spec.target_cluster for one in live if one.spec.state == BindingState.unscheduled}
+    current = {
+        one.spec.target_cluster for one in bound if one.spec.scheduling_policy_snapshot_name == policy.metadata.name
+    }
+    if current != chosen or len(bound) != len(current):
+        raise NotYet(f"clusters are being picked for {placement.metadata.name}: their bindings are not as decided yet")
+    if not chosen and not leaving:
+        raise Cannot(
+            f"no scheduled or to-be-deleted clusterResourceBindings found for the latest policy snapshot "
+            f"`{policy.metadata.name}`: {placement.metadata.name} picks no cluster"
+        )
+    return Picked(policy, frozenset(chosen), tuple(sorted(leaving - current)))
+
+
+def decided(placement: Placement, policies: Sequence[PolicySnapshot]) -> PolicySnapshot | None:
+    """The policy of a placement as it is now, once its clusters are picked; None until then. Raises `Cannot`."""
+    policy = told(placement, policies)
+    said = find_condition(policy.status.conditions, SCHEDULED) if policy is not None and policy.status else None
+    if policy is not None and said is not None and said.status == FALSE:
+        raise Cannot(f"policy snapshot `{policy.metadata.name}` not fully scheduled yet: {said.message}")
+    return policy
+
+
+def told(placement: Placement, policies: Sequence[PolicySnapshot]) -> PolicySnapshot | None:
+    """The policy of a placement as it is now, once it says which clusters there are, were they enough or not."""
+    newest = newest_policy([one.metadata for one in policies])
+    policy = next((one for one in policies if newest is not None and one.metadata.name == newest.name), None)
+    if policy is None or policy.status is None:
+        return None
+    generation = placement.metadata.generation
+    is_told = policy.metadata.annotations.get(PLACEMENT_GENERATION) == str(generation)
+    said = find_condition(policy.status.conditions, SCHEDULED)
+    is_known = said is not None and said.status != UNKNOWN and said.observed_generation == policy.metadata.generation
+    return policy if is_told and is_known and policy.status.observed_crp_generation >= generation else None
+
+
+def selected_by(policy: PolicySnapshot) -> set[str]:
+    """The clusters a policy picked."""
+    decisions = policy.status.target_clusters if policy.status is not None else ()
+    return {one.cluster_name for one in decisions if one.selected}
+
+
+# Its stages
+
+
+def _strategy(seen: Seen) -> StrategySpec:
+    if seen.strategy is None:
+        name = seen.run.spec.staged_rollout_strategy_name
+        raise Cannot(f"referenced updateStrategy not found: there is no strategy {name}")
+    return seen.strategy.spec
+
+
+def _groups(seen: Seen, strategy: StrategySpec, found: Picked) -> Grouped:
+    if missing := sorted(found.clusters - seen.labels.keys()):
+        raise NotYet(f"{missing[0]} is picked, and is no member of the fleet: clusters are being picked anew")
+    try:
+        wanted = found.clusters if seen.only is None else found.clusters & seen.only
+        groups = grouped(strategy, {name: seen.labels[name] for name in wanted}, seen.dialect)
+    except BadStages as error:
+        raise Cannot(str(error)) from error
+    if groups.unmatched and strategy.unmatched_clusters is not Missing.skip:
+        shown = ", ".join(groups.unmatched[:_SHOWN])
+        total = f"total {len(groups.unmatched)}, showing up to {_SHOWN}: {shown}"
+        problem = NotYet if strategy.unmatched_clusters is Missing.wait else Cannot
+        raise problem(f"some clusters are not placed in any stage, {total}")
+    return groups
+
+
+# Its resources
+
+
+def _index(seen: Seen) -> int:
+    asked = seen.run.spec.resource_snapshot_index
+    if not asked:
+        if seen.newest.index is None:
+            raise NotYet(seen.newest.pending or "the placement's resources are being written down")
+        return seen.newest.index
+    if not (asked.isascii() and asked.isdecimal()):
+        raise Cannot(f"invalid resource snapshot index `{asked}` provided, expected an integer >= 0")
+    there = {resource_index(meta) for meta in seen.snapshots if is_master(meta) and meta.deletion_timestamp is None}
+    if int(asked) not in there:
+        known = ", ".join(str(index) for index in sorted(index for index in there if index is not None))
+        name = seen.run.spec.placement_name
+        raise Cannot(
+            f"no resourceSnapshots with index `{asked}` found for placement `{name}`: there are {known or 'none'}"
+        )
+    return int(asked)
+
+
+def _previous(seen: Seen, found: Picked, index: int) -> str | None:
+    """The resources that most of the clusters have, if they are others than those that come; the newer of two."""
+    indexes = {meta.name: resource_index(meta) for meta in seen.snapshots}
+    bound = (one for one in seen.bindings if one.spec.target_cluster in found.clusters)
+    had = [indexes.get(one.spec.resource_snapshot_name) for one in bound]
+    counted = Counter(one for one in had if one is not None and one != index)
+    return str(max(counted, key=lambda one: (counted[one], one))) if counted else None

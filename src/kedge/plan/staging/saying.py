@@ -1,0 +1,160 @@
+"""Saying: the conditions of a run, its stages, clusters and tasks.
+
+All of them speak of the run as it is now: what was said before a run was stopped and resumed still holds after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kedge.api.condition import FALSE, TRUE, Condition, find_condition, set_condition
+from kedge.api.reasons import (
+    CLUSTER_STARTED,
+    INITIALIZED,
+    PROGRESSING,
+    RUN_FAILED,
+    RUN_NOT_INITIALIZED,
+    RUN_SUCCEEDED,
+    SUCCEEDED,
+    UPDATING_STARTED,
+)
+from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus, StageTaskStatus
+
+LONGEST: Final = 1024
+Conditions = tuple[Condition, ...]
+Holder = TypeVar("Holder", RunStatus, StageStatus, ClusterUpdateStatus, StageTaskStatus)
+
+
+class At(Struct, frozen=True):
+    """When something is said, and of which generation of the run."""
+
+    now: datetime
+    generation: int
+
+
+def say(holder: Holder, kind: str, status: str, reason: str, message: str, at: At) -> Holder:
+    """The same, saying this too."""
+    condition = Condition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…",
+        last_transition_time=at.now,
+        observed_generation=at.generation,
+    )
+    return replace(holder, conditions=set_condition(holder.conditions, condition))
+
+
+def find(holder: Holder, kind: str) -> Condition | None:
+    """What it says of this."""
+    return find_condition(holder.conditions, kind)
+
+
+def reason_of(holder: Holder, kind: str) -> str:
+    """Why it says of this what it says; empty if it says nothing."""
+    found = find(holder, kind)
+    return found.reason if found is not None else ""
+
+
+def says(holder: Holder, kind: str, status: str = TRUE) -> bool:
+    """Whether it says this."""
+    found = find(holder, kind)
+    return found is not None and found.status == status
+
+
+# A run
+
+
+def is_initialized(status: RunStatus) -> bool:
+    """Whether it has worked out its stages."""
+    return says(status, INITIALIZED)
+
+
+def has_ended(status: RunStatus) -> bool:
+    """Whether nothing will happen any more: it has succeeded, failed, or could not even begin."""
+    ended = reason_of(status, SUCCEEDED) in (RUN_SUCCEEDED, RUN_FAILED)
+    return ended or reason_of(status, INITIALIZED) == RUN_NOT_INITIALIZED
+
+
+def spoken_of(status: RunStatus, generation: int) -> RunStatus:
+    """The same, said of the run as it is now."""
+    stages = tuple(_stage(stage, generation) for stage in status.stages_status)
+    last = status.deletion_stage_status
+    return replace(
+        status,
+        conditions=_all(status.conditions, generation),
+        stages_status=stages,
+        deletion_stage_status=None if last is None else _stage(last, generation),
+    )
+
+
+def _stage(stage: StageStatus, generation: int) -> StageStatus:
+    return replace(
+        stage,
+        conditions=_all(stage.conditions, generation),
+        clusters=tuple(replace(one, conditions=_all(one.conditions, generation)) for one in stage.clusters),
+        before_stage_task_status=_tasks(stage.before_stage_task_status, generation),
+        after_stage_task_status=_tasks(stage.after_stage_task_status, generation),
+    )
+
+
+def _tasks(tasks: Iterable[StageTaskStatus], generation: int) -> tuple[StageTaskStatus, ...]:
+    return tuple(replace(task, conditions=_all(task.conditions, generation)) for task in tasks)
+
+
+def _all(conditions: Conditions, generation: int) -> Conditions:
+    if all(one.observed_generation == generation for one in conditions):
+        return conditions
+    return tuple(replace(one, observed_generation=generation) for one in conditions)
+
+
+# A stage
+
+
+def is_over(stage: StageStatus) -> bool:
+    """Whether a stage is done with, its gates included."""
+    return says(stage, SUCCEEDED)
+
+
+def has_begun(stage: StageStatus) -> bool:
+    """Whether anything was said of a stage yet."""
+    return find(stage, PROGRESSING) is not None
+
+
+# A cluster
+
+
+def is_started(cluster: ClusterUpdateStatus) -> bool:
+    """Whether the run has begun to bring it the change."""
+    return says(cluster, CLUSTER_STARTED)
+
+
+def is_settled(cluster: ClusterUpdateStatus) -> bool:
+    """Whether the run is done with it, whatever came of it."""
+    return find(cluster, SUCCEEDED) is not None
+
+
+def is_moving(cluster: ClusterUpdateStatus) -> bool:
+    """Whether it has begun, and nothing has come of it yet."""
+    return is_started(cluster) and not is_settled(cluster)
+
+
+def started(cluster: ClusterUpdateStatus, message: str, at: At) -> ClusterUpdateStatus:
+    return say(cluster, CLUSTER_STARTED, TRUE, UPDATING_STARTED, message, at)
+
+
+def settled(
+    cluster: ClusterUpdateStatus, reason: str, message: str, at: At, status: str = FALSE
+) -> ClusterUpdateStatus:
+    return say(cluster, SUCCEEDED, status, reason, message, at)
+
+
+def settled_at(stage: StageStatus) -> datetime | None:
+    """When the last of a stage's clusters was done; None if none ever was."""
+    found = (find(cluster, SUCCEEDED) for cluster in stage.clusters)
+    return max((one.last_transition_time for one in found if one is not None), default=None)

@@ -1,0 +1,75 @@
+"""Seen: all that a run's next step depends on; and the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from datetime import timedelta
+
+from msgspec import Struct
+
+from kedge.api.dialect import Dialect
+from kedge.api.rollout import ApplyStrategy, RollingUpdate
+from kedge.api.staged_status import RunStatus
+from kedge.api.twins import Approval, Binding, Placement, Run
+from kedge.plan.staging.grouping import Labels
+from kedge.plan.staging.naming import Ask
+
+
+class Seen(Struct, frozen=True):
+    """Everything the next step of a run depends on but the time."""
+
+    run: Run
+    placement: Placement | None
+    bindings: tuple[Binding, ...] = ()
+    approvals: Mapping[str, Approval] = {}
+    """By name."""
+    resources: str = ""
+    """What the run moves, by the name of its first snapshot."""
+    is_kept: bool = True
+    """Whether that snapshot is still there."""
+    picked: Set[str] | None = None
+    """The clusters the placement's policy picks; None while that is being decided."""
+    labels: Mapping[str, Labels] = {}
+    """Of the members."""
+    unreachable: Mapping[str, str] = {}
+    """Clusters that are not heard of, and what is known of since when, in words."""
+    gone: Set[str] = frozenset()
+    parting: Set[str] = frozenset()
+    ahead: str = ""
+    """The run that moves the placement already, if another one does."""
+    dialect: Dialect = Dialect.seed
+
+    @property
+    def gone_for_good(self) -> str:
+        """Why there is nothing left to move."""
+        name = self.run.spec.placement_name
+        if self.placement is None:
+            return f"parent placement not found: {name} was deleted"
+        is_going = self.placement.metadata.deletion_timestamp is not None
+        return f"parent placement not found: {name} is being deleted" if is_going else ""
+
+    @property
+    def period(self) -> timedelta:
+        """How long to wait where it cannot be seen whether resources work."""
+        strategy = self.placement.spec.strategy if self.placement is not None else None
+        rolling = (strategy.rolling_update if strategy is not None else None) or RollingUpdate()
+        return timedelta(seconds=rolling.unavailable_period_seconds)
+
+    @property
+    def apply_strategy(self) -> ApplyStrategy:
+        """How objects are written, as the placement said when the run began."""
+        return self.run.status.applied_strategy or ApplyStrategy()
+
+
+class Step(Struct, frozen=True):
+    """What a run says now, and what is to be done once it has said it."""
+
+    status: RunStatus
+    point: tuple[Binding, ...] = ()
+    """Bindings to point at the run's resources, or to say of that they are."""
+    remove: tuple[Binding, ...] = ()
+    ask: tuple[Ask, ...] = ()
+    accept: tuple[Approval, ...] = ()
+    """Requests that were approved, to be told so before the run counts on it."""
+    look_again: float | None = None
+    """In how many seconds time alone will have changed something; None if never."""

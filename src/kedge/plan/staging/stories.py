@@ -1,0 +1,135 @@
+"""Stories: where a run stands, stage by stage, each with the reason; from what the run says of itself alone."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from kedge.api.condition import FALSE, UNKNOWN, find_condition
+from kedge.api.reasons import (
+    INITIALIZED,
+    PROGRESSING,
+    RUN_FAILED,
+    RUN_NOT_INITIALIZED,
+    RUN_STOPPED,
+    RUN_STUCK,
+    RUN_SUCCEEDED,
+    SUCCEEDED,
+    UPDATING_FAILED,
+    WAIT_ELAPSED,
+)
+from kedge.api.stage import StageTaskType
+from kedge.api.staged_status import DELETE_STAGE, RunStatus, StageStatus
+from kedge.api.twins import Run
+from kedge.plan.staging.grouping import wait_of
+from kedge.plan.staging.saying import find, has_begun, is_moving, is_over, is_settled, reason_of, says, settled_at
+from kedge.plan.telling.state import State
+
+
+class StageStory(Struct, frozen=True):
+    """One stage: how many of its clusters are done, and what it waits for."""
+
+    name: str
+    state: State
+    done: int
+    clusters: int
+    moving: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    why: str = ""
+    until: datetime | None = None
+    """When its wait is over, if it waits for time."""
+
+
+class RunStory(Struct, frozen=True):
+    """Where a run stands."""
+
+    kind: str
+    namespace: str | None
+    name: str
+    placement: str
+    index: str
+    state: State
+    why: str
+    stages: tuple[StageStory, ...]
+
+    @property
+    def is_done(self) -> bool:
+        return self.state is State.available
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in (State.available, State.failed)
+
+
+def tell_run(run: Run) -> RunStory:
+    """The story of a run."""
+    status, meta = run.status, run.metadata
+    last = status.deletion_stage_status
+    shown = (*status.stages_status, *((last,) if last is not None and last.clusters else ()))
+    return RunStory(
+        kind=run.resource.kind,
+        namespace=meta.namespace,
+        name=meta.name,
+        placement=run.spec.placement_name,
+        index=status.resource_snapshot_index_used or run.spec.resource_snapshot_index or "",
+        state=_state(status),
+        why=_why(status),
+        stages=tuple(_stage(status, stage) for stage in shown),
+    )
+
+
+def _state(status: RunStatus) -> State:
+    if reason_of(status, INITIALIZED) == RUN_NOT_INITIALIZED or reason_of(status, SUCCEEDED) == RUN_FAILED:
+        return State.failed
+    if reason_of(status, SUCCEEDED) == RUN_SUCCEEDED:
+        return State.available
+    said = find(status, PROGRESSING)
+    if said is None:
+        return State.waiting
+    if said.reason == RUN_STOPPED or said.status == UNKNOWN:
+        return State.paused
+    if said.reason == RUN_STUCK:
+        return State.waiting
+    return State.moving if said.status != FALSE else State.waiting
+
+
+def _why(status: RunStatus) -> str:
+    found = find(status, SUCCEEDED) or find(status, PROGRESSING) or find_condition(status.conditions, INITIALIZED)
+    return found.message if found is not None else "it was not looked at yet"
+
+
+def _stage(status: RunStatus, stage: StageStatus) -> StageStory:
+    said = find(stage, PROGRESSING)
+    failed = tuple(one.cluster_name for one in stage.clusters if reason_of(one, SUCCEEDED) == UPDATING_FAILED)
+    return StageStory(
+        name="(clearing)" if stage.stage_name == DELETE_STAGE else stage.stage_name,
+        state=_stage_state(stage),
+        done=sum(map(is_settled, stage.clusters)),
+        clusters=len(stage.clusters),
+        moving=tuple(one.cluster_name for one in stage.clusters if is_moving(one)),
+        failed=failed,
+        why="" if said is None or is_over(stage) else said.message,
+        until=None if is_over(stage) else _until(status, stage),
+    )
+
+
+def _stage_state(stage: StageStatus) -> State:
+    if is_over(stage):
+        return State.available
+    if says(stage, SUCCEEDED, FALSE):
+        return State.failed
+    if not has_begun(stage):
+        return State.waiting
+    said = find(stage, PROGRESSING)
+    return State.moving if said is not None and said.status != FALSE else State.waiting
+
+
+def _until(status: RunStatus, stage: StageStatus) -> datetime | None:
+    strategy, since = status.staged_update_strategy_snapshot, settled_at(stage)
+    if strategy is None or since is None or not all(map(is_settled, stage.clusters)):
+        return None
+    wanted = next((one for one in strategy.stages if one.name == stage.stage_name), None)
+    pairs = zip(stage.after_stage_task_status, wanted.after_stage_tasks if wanted is not None else (), strict=False)
+    waits = [task for told, task in pairs if task.type is StageTaskType.timed_wait and not says(told, WAIT_ELAPSED)]
+    return since + wait_of(waits[0]) + timedelta(seconds=1) if waits else None

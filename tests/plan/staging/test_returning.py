@@ -1,0 +1,115 @@
+"""What becomes of a run that failed: it is tried once more, or taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kedge.api import reasons
+from kedge.api.fleet import RETRY, ROLLBACK_OF
+from kedge.plan.staging.returning import (
+    failed_at,
+    retried,
+    rollback_name,
+    rollback_of,
+    taken_back,
+    touched,
+    wants_rollback,
+    without_gates,
+)
+from plan.rolling.making import NOT_AVAILABLE, binding
+from plan.staging.making import APPROVAL, NOW, World, run, stage, strategy, timed
+
+
+def failed(**how: Any) -> World:
+    """A run of which the first of three clusters failed, and none may."""
+    one = stage("one", max_failures=0)
+    world = World(dict.fromkeys("abc", "one"), one, strategy=strategy(one, **how))
+    world.settle()
+    world.say(NOT_AVAILABLE, "a")
+    world.wait(300)
+    assert world.says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
+    return world
+
+
+def annotated(world: World, value: str) -> World:
+    meta = replace(world.run.metadata, annotations={RETRY: value})
+    world.run = replace(world.run, metadata=meta)
+    world.run = replace(world.run, status=retried(world.run))
+    return world
+
+
+def test_what_failed_is_tried_once_more() -> None:
+    world = failed()
+    world.now = world.now.replace(minute=30)
+    world = annotated(world, "2030-01-01T12:05:00Z")
+    assert world.says(reasons.SUCCEEDED) == ""
+    world.settle()
+    assert (world.moving("one"), world.says()) == (["a"], "True/UpdateRunStarted")
+    world.arrive_all()
+    assert world.says(reasons.SUCCEEDED) == "True/UpdateRunSucceeded"
+
+
+def test_a_cluster_that_fails_again_after_it_was_asked_has_failed() -> None:
+    world = annotated(failed(), "2030-01-01T12:05:00Z")
+    world.settle()
+    world.wait(300)
+    world.run = replace(world.run, status=retried(world.run))
+    assert world.says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
+
+
+@pytest.mark.parametrize("value", ["2030-01-01T12:04:59Z", "soon", ""])
+def test_what_failed_later_or_is_no_time_changes_nothing(value: str) -> None:
+    assert annotated(failed(), value).says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
+
+
+def test_it_is_known_when_something_failed_last() -> None:
+    assert failed_at(failed().status) == NOW.replace(minute=5)
+    assert failed_at(World({"a": "one"}, stage("one")).status) is None
+
+
+def test_a_run_knows_what_most_of_its_clusters_had() -> None:
+    had = [binding("a"), binding("b"), binding("c", has="crp-1-snapshot")]
+    world = World(dict.fromkeys("abc", "one"), stage("one"), bindings=had)
+    assert world.status.previous_resource_snapshot_index == "0"
+    assert World({"a": "one"}, stage("one")).status.previous_resource_snapshot_index is None
+
+
+def test_a_run_that_fails_is_taken_back_only_if_the_strategy_says_so() -> None:
+    assert not wants_rollback(failed().run)
+    world = failed(rollback_on_failure=True)
+    assert wants_rollback(world.run)
+    world.run = replace(world.run, status=taken_back(world.run, NOW))
+    assert not wants_rollback(world.run)
+
+
+def test_a_rollback_is_a_run_over_the_clusters_that_were_touched() -> None:
+    world = failed(rollback_on_failure=True)
+    undone = replace(world.run, status=replace(world.status, previous_resource_snapshot_index="0"))
+    made = rollback_of(undone)
+    assert made["metadata"] == {"name": "run-rollback", "annotations": {ROLLBACK_OF: "run"}}
+    assert (made["spec"]["resourceSnapshotIndex"], made["spec"]["state"]) == ("0", "Run")
+    assert touched(world.run) == {"a"}
+    assert taken_back(undone, NOW).conditions[-1].reason == "RollbackStarted"
+
+
+def test_where_there_was_nothing_before_it_says_so() -> None:
+    said = taken_back(failed(rollback_on_failure=True).run, NOW).conditions[-1]
+    assert (said.type, said.status, said.reason) == ("RolledBack", "False", "NothingToGoBackTo")
+
+
+def test_no_gate_holds_up_the_way_back() -> None:
+    guarded = strategy(
+        stage("one", before_stage_tasks=(APPROVAL,), after_stage_tasks=(timed("1h"),), max_failures=1),
+        delete_stage_tasks=(APPROVAL,),
+        rollback_on_failure=True,
+    )
+    assert without_gates(guarded.spec).stages == (stage("one"),)
+    assert without_gates(guarded.spec).delete_stage_tasks == ()
+
+
+@pytest.mark.parametrize("length", [1, 54, 63])
+def test_the_name_of_a_rollback_fits(length: int) -> None:
+    assert len(rollback_name(run(name="r" * length))) <= 63

@@ -1,0 +1,73 @@
+"""Where a run stands, stage by stage; and how that is shown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rich.console import Console
+
+from kedge.api.staged import RunState
+from kedge.cli.runs import run_tree
+from kedge.plan.staging.stories import RunStory, tell_run
+from kedge.plan.telling.state import State
+from plan.rolling.making import NOT_AVAILABLE
+from plan.staging.making import APPROVAL, NOW, World, run, stage, timed
+
+
+def world() -> World:
+    return World(
+        {"a": "one", "b": "two", "c": "two"},
+        stage("one", after_stage_tasks=(timed("1h"),)),
+        stage("two", max_failures=0, after_stage_tasks=(APPROVAL,)),
+        stage("nobody"),
+    )
+
+
+def shown(story: RunStory, after: float = 0.0) -> list[str]:
+    console = Console(width=200, highlight=False)
+    with console.capture() as drawn:
+        console.print(run_tree(story, NOW + timedelta(seconds=after), drawn=False))
+    return [line.strip() for line in drawn.get().splitlines()]
+
+
+def test_each_stage_has_a_bar_and_what_moves() -> None:
+    found = world()
+    found.settle()
+    story = tell_run(found.run)
+    assert (story.state, [stage.state for stage in story.stages]) == (
+        State.moving,
+        [State.moving, State.waiting, State.waiting],
+    )
+    assert shown(story)[1].endswith("one  .................... 0/1, moving a")
+    assert shown(story)[3].endswith("nobody  no clusters")
+
+
+def test_a_wait_shows_the_time_that_is_left() -> None:
+    found = world()
+    found.settle()
+    found.arrive("a")
+    story = tell_run(found.run)
+    assert story.stages[0].until == NOW + timedelta(seconds=3601)
+    assert shown(story, 1801)[1].endswith("one  #################### 1/1, 30m to wait")
+
+
+def test_a_run_that_is_stopped_fails_or_ends_is_told_so() -> None:
+    found = world()
+    found.settle()
+    found.set_state(RunState.stop)
+    found.settle()
+    assert tell_run(found.run).state is State.paused
+    found.set_state(RunState.run)
+    found.arrive("a")
+    found.wait(3601)
+    found.say(NOT_AVAILABLE, "b")
+    found.wait(300)
+    story = tell_run(found.run)
+    assert (story.state, story.has_ended, story.is_done) == (State.failed, True, False)
+    assert story.stages[1].failed == ("b",)
+    assert "failed b" in shown(story)[2]
+
+
+def test_a_run_that_was_not_looked_at_says_so() -> None:
+    story = tell_run(run())
+    assert (story.state, story.why, story.stages) == (State.waiting, "it was not looked at yet", ())
