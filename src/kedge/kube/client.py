@@ -23,7 +23,7 @@ from kedge.kube.bodies import Body, delete_options, encode, for_one, meta_in, na
 from kedge.kube.codec import NOT_READ, Bookmark, Codec, Event, Page, Unreadable, Untyped, codec
 from kedge.kube.errors import Conflict, Invalid, NotUnderstood, ServerError, Status, Unreachable, api_error
 from kedge.kube.limits import Limiter, Retry
-from kedge.kube.patches import APPLY, Patch
+from kedge.kube.patches import APPLY, MergePatch, Patch
 from kedge.kube.sender import Sender
 from kedge.kube.transport import JSON, Request, Response, Stream, Transport
 
@@ -261,7 +261,16 @@ class Client:
         subresource: str | None = None,
     ) -> T:
         """Merge a change into an object, if it still is in the very version that was seen."""
-        return await self.amend(kind, seen, change, manager=manager, subresource=subresource)
+        return await self.patch(
+            kind,
+            seen.name,
+            MergePatch(change),
+            seen.namespace,
+            uid=seen.uid,
+            resource_version=seen.resource_version,
+            manager=manager,
+            subresource=subresource,
+        )
 
     async def replace(
         self,
