@@ -17,6 +17,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.twins import TWINS
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.mirror import Mirror
+from kedge.controllers.hub.pace import STANDS_AFTER
 from kedge.controllers.hub.placement_metrics import PlacementMetrics
 from kedge.controllers.hub.reachability import Reachability
 from kedge.controllers.hub.resources import Resources
@@ -44,6 +45,8 @@ class HubOptions(Struct, frozen=True):
     """Seconds between two revisions at least."""
     force_delete_after: float = FORCE_DELETE_AFTER
     """Seconds a leaving member's agent has to answer."""
+    stands_after: float = STANDS_AFTER
+    """Seconds after which what many clusters wait for is told in other words, if nothing but the words changed."""
 
 
 class MemberOptions(Struct, frozen=True):
@@ -82,7 +85,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
                 interval=options.interval,
             ).controller,
             Scheduler(hub, twins, clock=clock, rng=_branch(manager.rng), metrics=scheduling).controller,
-            Rollout(hub, twins, clock=clock, dialect=dialect).controller,
+            Rollout(hub, twins, clock=clock, dialect=dialect, stands_after=options.stands_after).controller,
             Works(hub, twins, clock=clock).controller,
             PlacementStatuses(
                 hub, twins, clock=clock, dialect=dialect, selections=resources, metrics=standing

@@ -208,7 +208,12 @@ def placement(scenario: Scenario) -> Untyped:
     spec: Untyped = {"resourceSelectors": [selector], "strategy": dict(scenario.strategy)}
     if scenario.policy:
         spec["policy"] = dict(scenario.policy)
-    return {"apiVersion": ClusterResourcePlacement.resource.api_version, "kind": "ClusterResourcePlacement", "metadata": {"name": NAME}, "spec": spec}
+    return {
+        "apiVersion": ClusterResourcePlacement.resource.api_version,
+        "kind": "ClusterResourcePlacement",
+        "metadata": {"name": NAME},
+        "spec": spec,
+    }
 
 
 # Around it

@@ -19,7 +19,9 @@ FEW: Final = 10  # so many sentences are written at once, true for however short
 class Pace:
     """Of the objects of one controller."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stands_after: float = STANDS_AFTER) -> None:
+        """What is said in many places is worth telling once it has stood so many seconds."""
+        self._stands_after = stands_after
         self._next_look: dict[Key, float] = {}
         self._standing: dict[Key, tuple[int, float]] = {}
 
@@ -42,8 +44,8 @@ class Pace:
         before, since = self._standing.get(key, (what, now))
         if before != what or key not in self._standing:
             self._standing[key] = (what, now)
-            return STANDS_AFTER
-        return max(0.0, since + STANDS_AFTER - now)
+            return self._stands_after
+        return max(0.0, since + self._stands_after - now)
 
     def forget(self, key: Key) -> None:
         self._next_look.pop(key, None)

@@ -22,7 +22,7 @@ from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.rollout import ApplyStrategy
 from kedge.api.twins import Binding, Placement, Twins
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
-from kedge.controllers.hub.pace import Pace
+from kedge.controllers.hub.pace import STANDS_AFTER, Pace
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -49,12 +49,20 @@ Write: TypeAlias = Callable[[], Awaitable[object]]
 class Rollout:
     """The rolling placements of one hub, of one of the twins."""
 
-    def __init__(self, hub: Cluster, twins: Twins, *, clock: Clock, dialect: Dialect = Dialect.seed) -> None:
+    def __init__(
+        self,
+        hub: Cluster,
+        twins: Twins,
+        *,
+        clock: Clock,
+        dialect: Dialect = Dialect.seed,
+        stands_after: float = STANDS_AFTER,
+    ) -> None:
         self._client = hub.client
         self._twins = twins
         self._clock = clock
         self._dialect = dialect
-        self._pace = Pace()
+        self._pace = Pace(stands_after=stands_after)
         self._placements = wanted_placements(hub, twins)
         self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
         self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)

@@ -103,7 +103,8 @@ async def _running(
     """The hub's role, modelled members, somebody who approves, and somebody who watches."""
     async with Manager(component="kedge-hub", clock=clock, rng=child(rng), grace=1.0) as manager:
         hub = await manager.connect("hub", cluster.transport(), limiter=Limiter(rate=0))
-        add_hub(manager, hub, HubOptions(dialect=assumed.dialect))
+        # Words that nobody reads before the end are most of what a large rollout writes.
+        add_hub(manager, hub, HubOptions(dialect=assumed.dialect, stands_after=assumed.within / 4))
         members = await manager.connect("hub for all members", cluster.transport(), limiter=Limiter(rate=0))
         manager.add_controller(Agents(members, clock=clock, takes=assumed.times).controller)
         if assumed.approved_after is not None:
