@@ -114,7 +114,13 @@ def _told(scenario: Scenario) -> Times:
     return Times(given=scenario.ready, for_all=scenario.otherwise)
 
 
-async def _really(scenario: Scenario) -> tuple[Picture, tuple[Move, ...]]:
+async def fleet_picture(scenario: Scenario) -> Picture:
+    """Of the fleet at rest, before anything is changed."""
+    picture, _ = await _really(scenario, act=False)
+    return picture
+
+
+async def _really(scenario: Scenario, *, act: bool = True) -> tuple[Picture, tuple[Move, ...]]:
     clock = LoopClock()
     async with Fleet(members=scenario.members, clock=clock, rng=Random(1), nodes=1) as fleet:
         await fleet.run_workloads()
@@ -127,7 +133,10 @@ async def _really(scenario: Scenario) -> tuple[Picture, tuple[Move, ...]]:
                 await put(client, deployment("app:1b", scenario.replicas))
                 await _at_rest(hub, clock)
             await _prepare(fleet, client, scenario)
-            picture, moves = await _change(hub, client, clock, scenario)
+            if not act:
+                picture, moves = await take(client, [TARGET], (), clock.now()), ()
+            else:
+                picture, moves = await _change(hub, client, clock, scenario)
         await client.close()
         return picture, moves
 

@@ -106,7 +106,6 @@ class VirtualHub:
             return
 
 
-
 def _around_members(picture: Picture) -> Iterator[Untyped]:
     """What the hub keeps for each member, so that nothing of it has to be made while time runs."""
     for member in picture.typed(MemberCluster):

@@ -162,5 +162,3 @@ def _placements_in(objects: Iterable[Untyped]) -> list[Untyped]:
 
 def _once(objects: Iterable[Untyped]) -> list[Untyped]:
     return list({one["metadata"]["uid"]: one for one in objects}.values())
-
-
