@@ -25,6 +25,7 @@ from kedge.controllers.hub.rollout import Rollout
 from kedge.controllers.hub.scheduler import Scheduler
 from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
 from kedge.controllers.hub.snapshots import COLLECT, Snapshots
+from kedge.controllers.hub.spacing import REST as STATUS_REST
 from kedge.controllers.hub.status import PlacementStatuses
 from kedge.controllers.hub.works import Works
 from kedge.controllers.member.applier import Applier
@@ -47,6 +48,8 @@ class HubOptions(Struct, frozen=True):
     """Seconds a leaving member's agent has to answer."""
     stands_after: float = STANDS_AFTER
     """Seconds after which what many clusters wait for is told in other words, if nothing but the words changed."""
+    status_rest: float = STATUS_REST
+    """Seconds between two writes of a placement's status at least."""
 
 
 class MemberOptions(Struct, frozen=True):
@@ -88,7 +91,13 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
             Rollout(hub, twins, clock=clock, dialect=dialect, stands_after=options.stands_after).controller,
             Works(hub, twins, clock=clock).controller,
             PlacementStatuses(
-                hub, twins, clock=clock, dialect=dialect, selections=resources, metrics=standing
+                hub,
+                twins,
+                clock=clock,
+                dialect=dialect,
+                selections=resources,
+                metrics=standing,
+                rest=options.status_rest,
             ).controller,
             Mirror(hub, twins).controller,
         ]

@@ -141,6 +141,27 @@ def test_a_placement_that_is_new_is_previewed_too(fleet: Path, tmp_path: Path) -
     assert {move["what"] for move in course["moves"]} == {"added"}
 
 
+def test_a_resource_placement_and_custom_kinds_are_previewed_as_well(fleet: Path, tmp_path: Path) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    names = {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version]},
+    }
+    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "one", "namespace": "shop"}}
+    selector = {"group": "example.com", "version": "v1", "kind": "Thing", "name": "one"}
+    new = placement(ONE_AT_A_TIME) | {"kind": "ResourcePlacement", "metadata": {"name": "things", "namespace": "shop"}}
+    new["spec"] = new["spec"] | {"resourceSelectors": [selector]}
+    file = saved(tmp_path / "things.yaml", new, thing, definition)
+    (course,) = told("-f", file, "--from", fleet, "--no-worst")["placements"]
+    assert (course["kind"], course["namespace"], course["is_done"]) == ("ResourcePlacement", "shop", True)
+    # Nothing tells when a Thing is available, so each cluster waits its period.
+    assert [move["done"] - move["at"] for move in course["moves"]] == pytest.approx([60.0] * 3, abs=2.0)
+
+
 def test_what_kubectl_prints_will_do_for_a_fleet(picture: Picture, release: Path, tmp_path: Path) -> None:
     """Without what is selected, and in the version that kubectl prefers."""
     ours = [one for one in picture.objects if "kubernetes-fleet.io" in one["apiVersion"]]
@@ -279,7 +300,7 @@ async def test_who_may_not_read_is_told_what_and_kinds_of_users_are_taken_from_t
 
 async def test_a_cluster_that_is_no_hub_is_told_so(release: Path, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
-    async with served(Picture(datetime.now(UTC), ()), file) as (cluster, asked):
+    async with served(Picture(datetime.now(UTC), ()), file) as (cluster, _):
         for definition in DEFINITIONS:
             name = definition["metadata"]["name"]
             cluster.server.handle(Request("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"))

@@ -126,7 +126,7 @@ async def _really(scenario: Scenario, *, act: bool = True) -> tuple[Picture, tup
         await fleet.run_workloads()
         await fleet.run_roles(HubOptions(), labels=scenario.labels)
         client = Client(fleet.hub.transport(), limiter=Limiter(rate=0))
-        async with _steered(fleet, clock, scenario) as hub:
+        async with _closing(client), _steered(fleet, clock, scenario) as hub:
             await _place(client, scenario)
             await _at_rest(hub, clock)
             if not scenario.told:
@@ -134,11 +134,16 @@ async def _really(scenario: Scenario, *, act: bool = True) -> tuple[Picture, tup
                 await _at_rest(hub, clock)
             await _prepare(fleet, client, scenario)
             if not act:
-                picture, moves = await take(client, [TARGET], (), clock.now()), ()
-            else:
-                picture, moves = await _change(hub, client, clock, scenario)
+                return await take(client, [TARGET], (), clock.now()), ()
+            return await _change(hub, client, clock, scenario)
+
+
+@asynccontextmanager
+async def _closing(client: Client) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
         await client.close()
-        return picture, moves
 
 
 async def _change(

@@ -63,9 +63,8 @@ class VirtualHub:
 
     async def change(self, objects: Iterable[Untyped]) -> None:
         """What a user would do with a file: each object as it says, new or in place of the one there is."""
-        kinds = self._kinds()
-        for obj in sorted(objects, key=lambda one: one["kind"] != "Namespace"):
-            kind = kinds.get(_key(obj))
+        for obj in sorted(objects, key=_order):
+            kind = self._kinds().get(_key(obj))
             if kind is None:
                 what = f"{obj['kind']} of {obj['apiVersion']}"
                 raise BadPicture(f"{obj['kind']} {obj['metadata']['name']}: the hub serves no {what}")
@@ -189,6 +188,12 @@ def _bare(definition: Untyped) -> Untyped:
 
 def _named(resource: Resource) -> tuple[str, str, str]:
     return resource.group, resource.version, resource.kind
+
+
+def _order(obj: Untyped) -> int:
+    """What others need comes first."""
+    first = ("CustomResourceDefinition", "Namespace")
+    return first.index(obj["kind"]) if obj["kind"] in first else len(first)
 
 
 def _key(obj: Untyped) -> tuple[str, str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from random import Random
@@ -28,7 +28,7 @@ from kedge.embedded.cluster import EmbeddedCluster, child
 from kedge.kube.codec import Untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
-from kedge.plan.previewing.course import Course, Stay
+from kedge.plan.previewing.course import Course, Move, Stay
 from kedge.plan.previewing.staged import stages_of
 from kedge.plan.previewing.times import Times, measured
 from kedge.plan.telling.state import State
@@ -40,7 +40,7 @@ from kedge.simulate.preview.agents import Agents
 from kedge.simulate.preview.approving import Approver
 from kedge.simulate.preview.hub import VirtualHub
 from kedge.simulate.preview.picture import Picture, Target
-from kedge.simulate.preview.seeing import Seeing
+from kedge.simulate.preview.seeing import REST, Seeing
 
 DAY: Final = 24 * 3600.0
 SEED: Final = 1
@@ -89,7 +89,7 @@ async def _played(picture: Picture, change: Change, assumed: Assumed, definition
         await hub.furnish(picture, definitions, picture.taken + timedelta(seconds=2 * assumed.within))
         await hub.change(change.objects)
         async with _running(cluster, clock, rng, change.targets, assumed) as seeing:
-            await seeing.over(assumed.within)
+            await seeing.over(assumed.within, rest=REST + _words_after(assumed))
             return tuple([await _course(hub, seeing, target, picture) for target in change.targets])
     finally:
         await hub.client.close()
@@ -103,8 +103,7 @@ async def _running(
     """The hub's role, modelled members, somebody who approves, and somebody who watches."""
     async with Manager(component="kedge-hub", clock=clock, rng=child(rng), grace=1.0) as manager:
         hub = await manager.connect("hub", cluster.transport(), limiter=Limiter(rate=0))
-        # Words that nobody reads before the end are most of what a large rollout writes.
-        add_hub(manager, hub, HubOptions(dialect=assumed.dialect, stands_after=assumed.within / 4))
+        add_hub(manager, hub, _options(assumed))
         members = await manager.connect("hub for all members", cluster.transport(), limiter=Limiter(rate=0))
         manager.add_controller(Agents(members, clock=clock, takes=assumed.times).controller)
         if assumed.approved_after is not None:
@@ -120,12 +119,23 @@ async def _running(
             await running
 
 
+def _options(assumed: Assumed) -> HubOptions:
+    """Those of any hub; but most of what a large rollout writes is words, which nobody reads here before the end."""
+    after = _words_after(assumed)
+    return HubOptions(dialect=assumed.dialect, stands_after=assumed.within / 4, status_rest=after)
+
+
+def _words_after(assumed: Assumed) -> float:
+    return min(300.0, assumed.within / 4)
+
+
 async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Picture) -> Course:
     """What a placement came to."""
     placement = await hub.client.get(target.twins.placement, target.name, target.namespace)
     story = tell(placement, seeing.bindings(target), (), seeing.snapshots(target))
     moves, runs = seeing.moves(target), seeing.runs(target)
-    is_done = seeing.is_there(target) and story.is_done
+    waits = seeing.waits(target)
+    is_done = seeing.is_there(target) and (story.is_done or (bool(story.places) and not story.unpicked))
     return Course(
         kind=story.kind,
         namespace=target.namespace,
@@ -134,18 +144,21 @@ async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Pict
         is_done=is_done,
         ends=max((move.done or move.at for move in moves), default=0.0) if is_done else None,
         moves=moves,
-        stays=tuple(_stays(story, {move.cluster for move in moves})),
+        stays=() if is_done else tuple(_stays(story, moves, waits)),
         unpicked=story.unpicked,
         stages=stages_of(runs[-1].status, picture.taken) if runs else (),
-        why="" if is_done else story.why,
+        why="" if is_done or waits else story.why,
     )
 
 
-def _stays(story: Story, moved: set[str]) -> Iterator[Stay]:
+def _stays(story: Story, moves: Sequence[Move], waits: Mapping[str, str]) -> Iterator[Stay]:
     """Clusters that are not where they should be."""
+    proven = {move.cluster: move.done is not None for move in moves}
     for place in story.places:
-        if place.state is not State.available:
-            yield Stay(place.cluster, place.why, moved=place.cluster in moved)
+        if place.cluster in waits:
+            yield Stay(place.cluster, waits[place.cluster])
+        elif not proven.get(place.cluster, place.state is State.available):
+            yield Stay(place.cluster, place.why, moved=place.cluster in proven)
 
 
 def at_worst(assumed: Assumed) -> Assumed:

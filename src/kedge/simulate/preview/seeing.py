@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.binding import BindingState
+from kedge.api.cluster import MemberCluster
 from kedge.api.condition import UNKNOWN, find_condition
 from kedge.api.dialect import Dialect
 from kedge.api.rollout import RolloutStrategyType
@@ -30,9 +31,12 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.store import Change
+from kedge.plan.membership import silence
 from kedge.plan.previewing.course import Move, What
 from kedge.plan.revisions import parent, resource_index
 from kedge.plan.rolling.budget import BadStrategy, budget_of
+from kedge.plan.rolling.plan import Seen as Picture
+from kedge.plan.rolling.plan import plan
 from kedge.plan.rolling.readiness import Around, Readiness, judge
 from kedge.plan.rolling.wanted import wanted
 from kedge.simulate.preview.picture import Target
@@ -68,6 +72,7 @@ class Seeing:
         self._snapshots = {
             twins: hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS) for twins in kinds
         }
+        self._members = hub.cache(MemberCluster)
         self._runs: dict[Twins, Cache[Any]] = {
             twins: hub.cache(ClusterStagedUpdateRun) if twins is CLUSTER else hub.cache(StagedUpdateRun)
             for twins in kinds
@@ -97,6 +102,26 @@ class Seeing:
     def placement(self, target: Target) -> Placement | None:
         return self._placements[target.twins].get(target.name, target.namespace)
 
+    def waits(self, target: Target) -> dict[str, str]:
+        """What each cluster waits for now, if a rollout decides it; bindings may tell it late where a hub is played."""
+        placement = self.placement(target)
+        if placement is None or _is_external(placement):
+            return {}
+        bindings = self.bindings(target)
+        members = {one.spec.target_cluster: self._members.get(one.spec.target_cluster) for one in bindings}
+        picture = Picture(
+            placement=placement,
+            bindings=bindings,
+            wanted=wanted(placement.metadata, self.snapshots(target)),
+            unreachable={name: said for name, one in members.items() if (said := silence(one))},
+            gone={name for name, one in members.items() if one is None},
+            parting={name for name, one in members.items() if one and one.metadata.deletion_timestamp},
+            dialect=self._dialect,
+        )
+        why = plan(picture, self._clock.now()).why
+        clusters = {one.metadata.name: one.spec.target_cluster for one in bindings}
+        return {clusters[name]: said for name, said in why.items()}
+
     def is_there(self, target: Target) -> bool:
         """Whether a placement is where it should be: nothing has to move any more."""
         placement = self.placement(target)
@@ -113,13 +138,16 @@ class Seeing:
 
     # Waiting
 
-    async def over(self, within: float) -> None:
+    async def over(self, within: float, rest: float = REST) -> None:
         """Wait until every placement is where it should be and stays there a while; no longer than so many seconds."""
         deadline = self._began + within
         while _now() < deadline:
             self._stirred.clear()
-            rest = REST if all(map(self.is_there, self._targets)) else self._next_proof()
-            if await self._nothing_within(min(rest, deadline - _now())) and rest == REST:
+            is_there = all(map(self.is_there, self._targets))
+            if (
+                await self._nothing_within(min(rest if is_there else self._next_proof(), deadline - _now()))
+                and is_there
+            ):
                 return
 
     def _next_proof(self) -> float:
