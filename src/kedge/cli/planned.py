@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from kedge.cli.showing import console, draw
-from kedge.plan.previewing.course import Course, Move, Stage, Wave, What
-from kedge.plan.previewing.times import DEFAULT, Times
-from kedge.plan.telling.words import counted, listed
+from kedge.plan.previewing.course import Course, Move, Stage, Stay, Wave, What
+from kedge.plan.previewing.times import Expected, Times
+from kedge.plan.telling.words import counted, listed, natural
 
 _NAMED = 12
 
@@ -163,30 +163,38 @@ def _left(course: Course) -> Iterator[str]:
     """The clusters that are not where they should be, those of which the same is said together."""
     if course.stays or course.unpicked:
         yield "not where they should be, in the end:"
-    stays = sorted(course.stays, key=lambda stay: (not stay.moved, stay.why))
-    for (moved, why), same in groupby(stays, key=lambda stay: (stay.moved, stay.why)):
+    stays = sorted(course.stays, key=lambda stay: (not stay.moved, _why(stay), natural(stay.cluster)))
+    for (moved, why), same in groupby(stays, key=lambda stay: (stay.moved, _why(stay))):
         names = listed((stay.cluster for stay in same), most=_NAMED)
         yield f"  {names}: {'moved, and ' if moved else ''}{why}"
     for why in course.unpicked:
         yield f"  no cluster: {why}"
 
 
+def _why(stay: Stay) -> str:
+    """Without saying again which cluster it is, so that the same is said the same way."""
+    return stay.why.removeprefix(f"{stay.cluster} ").removeprefix("waits: ")
+
+
 def _went_by(planned: Planned, course: Course) -> Iterator[str]:
     """How long clusters were taken to need, and how that is known."""
     names = dict.fromkeys(move.cluster for move in course.moves if move.what is not What.removed)
-    found = sorted((planned.times.of(name).source, planned.times.of(name).seconds, name) for name in names)
+    known = {name: planned.times.of(name) for name in names}
+    found = sorted(known, key=lambda name: (_known(known[name]), known[name].seconds, natural(name)))
     if found:
         yield "clusters are taken to be available"
-    for (source, seconds), same in groupby(found, key=lambda one: one[:2]):
-        who = listed((name for _, _, name in same), most=_NAMED)
-        hint = "; --ready-after says otherwise" if seconds == DEFAULT and source == "default" else ""
-        yield f"  {_span(seconds)} after they were given something new, {_known(source)}{hint}: {who}"
+    for (how, seconds), same in groupby(found, key=lambda name: (_known(known[name]), known[name].seconds)):
+        yield f"  {_span(seconds)} after they were given something new, {how}: {listed(same, most=_NAMED)}"
 
 
-def _known(source: str) -> str:
-    return {"told": "as told", "measured": "as they were last time", "default": "since nothing is known"}.get(
-        source, f"the {source}"
-    )
+def _known(expected: Expected) -> str:
+    words = {
+        "told": "as told",
+        "measured": "as they were last time",
+        "default": "since nothing is known (--ready-after tells)",
+    }
+    how = words.get(expected.source, f"the {expected.source}")
+    return f"{how}, which was the first, and for each round in which pods are replaced" if expected.first else how
 
 
 def _after(seconds: float) -> str:

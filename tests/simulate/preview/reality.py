@@ -21,6 +21,7 @@ from kedge.api.core import ConfigMap, Namespace
 from kedge.api.dialect import Dialect
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.resource import Resource
+from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
 from kedge.embedded.workloads.kinds import Pod
 from kedge.fleet import Fleet
 from kedge.kube.client import Client
@@ -37,6 +38,7 @@ from kedge.plan.previewing.course import Course, Move, Wave, waves
 from kedge.plan.previewing.times import Times
 from kedge.roles import HubOptions
 from kedge.simulate.loop import run
+from kedge.simulate.preview.approving import Approver
 from kedge.simulate.preview.picture import Picture, Target
 from kedge.simulate.preview.previewing import Assumed, Change, measured_in, previewed
 from kedge.simulate.preview.seeing import Seeing
@@ -53,6 +55,8 @@ _KINDS: Mapping[str, Codec[Untyped]] = {
         Namespace.resource,
         ConfigMap.resource,
         ClusterResourcePlacement.resource,
+        ClusterStagedUpdateStrategy.resource,
+        ClusterStagedUpdateRun.resource,
         Resource("", "v1", "PodTemplate", "podtemplates"),
     )
 }
@@ -77,11 +81,15 @@ class Scenario(Struct, frozen=True):
     replicas: int = 1
     told: bool = True
     """Whether the preview is told what clusters take; else it measures it."""
+    released_before: bool = True
+    """Whether, to be measured, there was a release before; else only a first placement."""
     silent: frozenset[str] = frozenset()
     """Clusters that cannot be reached from then on."""
     annotations: Mapping[str, str | None] = {}
     """Of the placement, from then on."""
     within: float = 900.0
+    approved_after: float = 0.0
+    """Seconds until somebody approves what a staged run asks for."""
     began: float = 0.0
     """How many seconds after the change the picture is taken: midway, if that is more than 0."""
 
@@ -104,6 +112,7 @@ def compared(scenario: Scenario) -> Told:
     assumed = Assumed(
         times=Times(given=times.given, for_all=times.for_all, measured=times.measured, failing=scenario.failing),
         within=scenario.within,
+        approved_after=scenario.approved_after,
     )
     change = () if scenario.began else scenario.change
     (course,) = previewed(picture, Change((TARGET,), change), assumed)
@@ -129,7 +138,7 @@ async def _really(scenario: Scenario, *, act: bool = True) -> tuple[Picture, tup
         async with _closing(client), _steered(fleet, clock, scenario) as hub:
             await _place(client, scenario)
             await _at_rest(hub, clock)
-            if not scenario.told:
+            if not scenario.told and scenario.released_before:
                 await put(client, deployment("app:1b", scenario.replicas))
                 await _at_rest(hub, clock)
             await _prepare(fleet, client, scenario)
@@ -242,6 +251,8 @@ async def _steered(fleet: Fleet, clock: LoopClock, scenario: Scenario) -> AsyncI
             takes = scenario.ready.get(member.name, scenario.otherwise)
             manager.add_controller(_Steering(cluster, takes, fails=member.name in scenario.failing).controller)
         hub = await manager.connect("hub", fleet.hub.transport(), limiter=Limiter(rate=0))
+        approver = Approver(hub, ClusterApprovalRequest, clock=clock, after=scenario.approved_after)
+        manager.add_controller(approver.controller)
         running = asyncio.create_task(manager.run(signals=False), name="steering")
         yield hub
         manager.stop()

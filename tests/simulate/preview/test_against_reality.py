@@ -54,6 +54,15 @@ SCENARIOS = {
     "times as measured, with several replicas": Scenario(
         members=3, strategy=rolling(), change=(deployment("app:2", 3),), told=False, otherwise=30.0, replicas=3
     ),
+    "times as measured at the first placement": Scenario(
+        members=3,
+        strategy=rolling(),
+        change=(deployment("app:2", 3),),
+        told=False,
+        released_before=False,
+        otherwise=30.0,
+        replicas=3,
+    ),
     "a cluster that fails, and holds up the rest": Scenario(
         members=4, strategy=rolling(), change=RELEASE, failing=frozenset({"cluster-2"}), within=600.0
     ),
