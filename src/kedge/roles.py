@@ -17,6 +17,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.twins import TWINS
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.mirror import Mirror
+from kedge.controllers.hub.pace import STANDS_AFTER
 from kedge.controllers.hub.placement_metrics import PlacementMetrics
 from kedge.controllers.hub.reachability import Reachability
 from kedge.controllers.hub.resources import Resources
@@ -25,6 +26,7 @@ from kedge.controllers.hub.run_metrics import RunMetrics
 from kedge.controllers.hub.scheduler import Scheduler
 from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
 from kedge.controllers.hub.snapshots import COLLECT, Snapshots
+from kedge.controllers.hub.spacing import REST as STATUS_REST
 from kedge.controllers.hub.staged import StagedRuns
 from kedge.controllers.hub.status import PlacementStatuses
 from kedge.controllers.hub.works import Works
@@ -46,6 +48,10 @@ class HubOptions(Struct, frozen=True):
     """Seconds between two revisions at least."""
     force_delete_after: float = FORCE_DELETE_AFTER
     """Seconds a leaving member's agent has to answer."""
+    stands_after: float = STANDS_AFTER
+    """Seconds after which what many clusters wait for is told in other words, if nothing but the words changed."""
+    status_rest: float = STATUS_REST
+    """Seconds between two writes of a placement's status at least."""
 
 
 class MemberOptions(Struct, frozen=True):
@@ -79,11 +85,17 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
         found += [
             snapshots.controller,
             Scheduler(hub, twins, clock=clock, rng=_branch(manager.rng), metrics=scheduling).controller,
-            Rollout(hub, twins, clock=clock, dialect=dialect).controller,
+            Rollout(hub, twins, clock=clock, dialect=dialect, stands_after=options.stands_after).controller,
             StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving).controller,
             Works(hub, twins, clock=clock).controller,
             PlacementStatuses(
-                hub, twins, clock=clock, dialect=dialect, selections=resources, metrics=standing
+                hub,
+                twins,
+                clock=clock,
+                dialect=dialect,
+                selections=resources,
+                metrics=standing,
+                rest=options.status_rest,
             ).controller,
             Mirror(hub, twins).controller,
         ]

@@ -116,6 +116,94 @@ def history(placement: str, namespace: str | None, form: str, hub: Hub) -> None:
     run_history(hub, placement, namespace, form)
 
 
+def _seconds(_: click.Context, param: click.Parameter, value: str) -> float:
+    """A time as Go writes it, such as 90s or 1h30m."""
+    from kedge.api.duration import parse_duration
+
+    try:
+        return max(0.0, parse_duration(value).total_seconds())
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=param) from None
+
+
+def _by_cluster(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
+    """Times by cluster, as in cluster-2=90s; under no name, that of all others."""
+    split = (value.rpartition("=") for value in values)
+    return {cluster: _seconds(context, param, text) for cluster, _, text in split}
+
+
+@click.command()
+@click.argument("placement", required=False)
+@click.option("-n", "--namespace", help="The namespace of a ResourcePlacement.")
+@click.option("-f", "--file", help="What would be applied: placements, staged runs, resources; - is standard input.")
+@click.option(
+    "--from", "source", help="A file with the fleet, instead of the hub: of --save, or of kubectl get -o yaml."
+)
+@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the fleet as it is to this file.")
+@click.option("--fail", multiple=True, metavar="CLUSTER", help="A cluster on which it never becomes available.")
+@click.option(
+    "--ready-after",
+    "ready",
+    callback=_by_cluster,
+    multiple=True,
+    metavar="[CLUSTER=]TIME",
+    help="How long clusters take, or one does.  [default: as measured last time]",
+)
+@click.option(
+    "--approve-after", callback=_seconds, default="0s", metavar="TIME", help="How long approvals take.  [default: 0s]"
+)
+@click.option("--within", callback=_seconds, default="24h", show_default=True, metavar="TIME", help="How far to look.")
+@click.option("--no-worst", is_flag=True, help="Leave out the worst case, which takes as long again.")
+@click.option("--dialect", type=click.Choice(["seed", "kubefleet"]), default="seed", help="That of the hub's role.")
+@output("text", "json", "yaml")
+@asking
+def plan(
+    placement: str | None,
+    namespace: str | None,
+    file: str | None,
+    source: str | None,
+    save: Path | None,
+    fail: tuple[str, ...],
+    ready: dict[str, float],
+    approve_after: float,
+    within: float,
+    no_worst: bool,
+    dialect: str,
+    form: str,
+    hub: Hub,
+) -> None:
+    """Show what a change would do, wave by wave, before anything is touched.
+
+    With -f, of what the file holds; without, what becomes of PLACEMENT if it goes on from now. Nothing is written to
+    any cluster. Exits with 0 if every cluster gets there, 3 if not, 1 if it cannot be told.
+    """
+    from kedge.api.dialect import Dialect
+    from kedge.cli.plan import Asked
+    from kedge.cli.plan import plan as planned_by
+    from kedge.cli.planned import show
+
+    asked = Asked(
+        file=file,
+        placement=placement,
+        namespace=namespace,
+        source=source,
+        save=save,
+        fail=fail,
+        ready={cluster: seconds for cluster, seconds in ready.items() if cluster},
+        ready_all=ready.get(""),
+        approve_after=approve_after,
+        within=within,
+        worst=not no_worst,
+        dialect=Dialect(dialect),
+    )
+    found = planned_by(hub, asked)
+    if found is None:
+        return
+    show(found, form)
+    if not found.is_done:
+        raise SystemExit(NOT_DONE)
+
+
 @click.command()
 @of_placement
 @asking
@@ -204,4 +292,4 @@ def completion(shell: str) -> None:
     click.echo(kind(main, {}, "kedge", "_KEDGE_COMPLETE").source())
 
 
-VERBS = (get, status, explain, history, pause, resume, rollback, approve, stop, retry, completion)
+VERBS = (get, status, explain, history, plan, pause, resume, rollback, approve, stop, retry, completion)

@@ -49,7 +49,7 @@ def test_words_are_said_when_they_have_stood() -> None:
 def test_words_that_never_stand_are_said_all_the_same_after_a_while() -> None:
     async def main() -> None:
         pace = Pace()
-        for number in range(round(UNSAID)):
+        for number in range(round(UNSAID * STANDS_AFTER)):
             assert 0.0 < pace.unsettled(KEY, f"{number}") <= STANDS_AFTER
             await asyncio.sleep(1.0)
         assert pace.unsettled(KEY, "at last") == 0.0

@@ -14,7 +14,7 @@ from kedge.kube.queue import Key
 PER_CLUSTER: Final = 0.0002  # seconds of rest after a look, for each cluster: a look costs about a tenth of that
 AT_ONCE: Final = 50  # so many clusters are looked at without rest
 STANDS_AFTER: Final = 2.0  # seconds: nobody reads what is true for less
-UNSAID: Final = 10.0  # seconds after which what never stands still is said all the same
+UNSAID: Final = 5  # so many times that, what never stands still is said all the same
 HUSH: Final = 0.2  # seconds after a move in which nothing is said that nobody acts on
 LONGEST_HUSH: Final = 1.0
 
@@ -22,7 +22,9 @@ LONGEST_HUSH: Final = 1.0
 class Pace:
     """Of the objects of one controller."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stands_after: float = STANDS_AFTER) -> None:
+        """What is said in many places is worth telling once it has stood so many seconds."""
+        self._stands_after = stands_after
         self._next_look: dict[Key, float] = {}
         self._standing: dict[Key, tuple[int, float, float]] = {}  # what, since when, and since when it is not said
         self._moved: dict[Key, tuple[float, float]] = {}  # first, since something was said, and last
@@ -64,7 +66,7 @@ class Pace:
         if before != what:
             since = now
         self._standing[key] = (what, since, unsaid)
-        left = min(since + STANDS_AFTER, unsaid + UNSAID) - now
+        left = min(since + self._stands_after, unsaid + UNSAID * self._stands_after) - now
         if left <= 0:
             del self._standing[key]
         return max(0.0, left)

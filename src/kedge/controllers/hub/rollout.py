@@ -21,7 +21,7 @@ from kedge.api.twins import Binding, Placement, Twins
 from kedge.controllers.hub.at_once import all_of
 from kedge.controllers.hub.binding_wakes import matters, placement_of
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
-from kedge.controllers.hub.pace import Pace
+from kedge.controllers.hub.pace import STANDS_AFTER, Pace
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -45,12 +45,20 @@ MANAGER: Final = "kedge-rollout"
 class Rollout:
     """The rolling placements of one hub, of one of the twins."""
 
-    def __init__(self, hub: Cluster, twins: Twins, *, clock: Clock, dialect: Dialect = Dialect.seed) -> None:
+    def __init__(
+        self,
+        hub: Cluster,
+        twins: Twins,
+        *,
+        clock: Clock,
+        dialect: Dialect = Dialect.seed,
+        stands_after: float = STANDS_AFTER,
+    ) -> None:
         self._client = hub.client
         self._twins = twins
         self._clock = clock
         self._dialect = dialect
-        self._pace = Pace()
+        self._pace = Pace(stands_after=stands_after)
         self._placements = wanted_placements(hub, twins)
         self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
         self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)

@@ -20,7 +20,8 @@ PATIENCE: Final = 1.0  # seconds in which what is only not known yet is not wort
 class Spacing:
     """Of the placements of one controller."""
 
-    def __init__(self) -> None:
+    def __init__(self, rest: float = REST) -> None:
+        self._rest = rest
         self._next: dict[Key, float] = {}
         self._unknown: dict[Key, tuple[int, float]] = {}
 
@@ -29,7 +30,7 @@ class Spacing:
         return max(0.0, self._next.get(key, 0.0) - asyncio.get_running_loop().time())
 
     def wrote(self, key: Key, clusters: int) -> None:
-        self._next[key] = asyncio.get_running_loop().time() + REST + PER_CLUSTER * clusters
+        self._next[key] = asyncio.get_running_loop().time() + self._rest + PER_CLUSTER * clusters
 
     def patience(self, key: Key, generation: int) -> float:
         """How many seconds longer to wait for what is not known yet of this generation; 0 if long enough."""

@@ -25,7 +25,7 @@ from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, RUNS, SN
 from kedge.controllers.hub.namespace_statuses import NamespaceStatuses
 from kedge.controllers.hub.placement_metrics import PlacementMetrics
 from kedge.controllers.hub.selected import Selected
-from kedge.controllers.hub.spacing import Spacing
+from kedge.controllers.hub.spacing import REST, Spacing
 from kedge.controllers.hub.status_patch import status_patch
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -79,6 +79,7 @@ class PlacementStatuses:
         selections: Selections,
         dialect: Dialect = Dialect.seed,
         metrics: PlacementMetrics | None = None,
+        rest: float = REST,
     ) -> None:
         """`metrics` are shared between the twins: a process shows each name once."""
         self._client = hub.client
@@ -88,7 +89,7 @@ class PlacementStatuses:
         self._selections = selections
         self._dialect = dialect
         self._metrics = metrics
-        self._spacing = Spacing()
+        self._spacing = Spacing(rest)
         self._selected = Selected(hub.client, twins)
         self._placements = hub.cache(twins.placement)
         self._policies = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)

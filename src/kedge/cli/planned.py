@@ -1,0 +1,211 @@
+"""Planned: a preview as it is printed: waves, times, the worst case, and what would not move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+import click
+import msgspec
+import yaml
+from msgspec import Struct
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kedge.cli.showing import console, draw
+from kedge.plan.previewing.course import Course, Move, Stage, Stay, Wave, What
+from kedge.plan.previewing.times import Expected, Times
+from kedge.plan.telling.words import counted, listed, natural
+
+_NAMED = 12
+
+
+class Planned(Struct, frozen=True):
+    """What was played through, and what it went by."""
+
+    taken: datetime
+    expected: tuple[Course, ...]
+    worst: tuple[Course, ...]
+    times: Times
+    within: float
+    changes: bool = True
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every placement gets where it should."""
+        return all(course.is_done for course in self.expected)
+
+
+def show(planned: Planned, form: str) -> None:
+    """Print it."""
+    if form == "text":
+        _show(planned, console())
+    elif form == "yaml":
+        click.echo(yaml.safe_dump(_told(planned), sort_keys=False, allow_unicode=True), nl=False)
+    else:
+        click.echo(msgspec.json.format(msgspec.json.encode(_told(planned)), indent=2).decode())
+
+
+def _told(planned: Planned) -> dict[str, Any]:
+    worst = {course.path: course for course in planned.worst}
+    placements = [
+        {
+            **course.told(),
+            "worst": worst[course.path].ends if course.path in worst else None,
+            "takes": _takes(planned, course),
+        }
+        for course in planned.expected
+    ]
+    return {
+        "takenAt": msgspec.to_builtins(planned.taken),
+        "within": planned.within,
+        "done": planned.is_done,
+        "placements": placements,
+    }
+
+
+def _takes(planned: Planned, course: Course) -> dict[str, Any]:
+    names = dict.fromkeys(move.cluster for move in course.moves)
+    return {name: msgspec.to_builtins(planned.times.of(name)) for name in names}
+
+
+# For people
+
+
+def _show(planned: Planned, out: Console) -> None:
+    worst = {course.path: course for course in planned.worst}
+    for number, course in enumerate(planned.expected):
+        if number:
+            out.print()
+        _show_course(planned, course, worst.get(course.path), out)
+    out.print(Text("\nThis is a preview: nothing was written to any cluster.", "dim"))
+
+
+def _show_course(planned: Planned, course: Course, worst: Course | None, out: Console) -> None:
+    out.print(Text(_title(course), "bold"))
+    if course.stages:
+        draw(_stages(course.stages), out, indent=2)
+    if course.moves:
+        draw(_waves(course), out, indent=2)
+    for line in (*_ending(planned, course, worst), *_left(course), *_went_by(planned, course)):
+        out.print(line, soft_wrap=True)
+
+
+def _title(course: Course) -> str:
+    revision = f" to revision {course.revision}" if course.revision else ""
+    if not course.moves:
+        return f"{course.title}: no cluster would move"
+    clusters = len({move.cluster for move in course.moves})
+    return f"{course.title}: {counted(clusters, 'cluster')} would move{revision}"
+
+
+def _waves(course: Course) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for column in ("WAVE", "FROM", "TO", "CLUSTERS"):
+        table.add_column(column, overflow="fold", no_wrap=column != "CLUSTERS")
+    for number, wave in enumerate(course.waves, 1):
+        end = "never" if wave.ends is None else _after(wave.ends)
+        table.add_row(str(number), _after(wave.begins), end, _clusters(wave, course.moves))
+    return table
+
+
+def _clusters(wave: Wave, moves: Sequence[Move]) -> str:
+    """The clusters of a wave; of removed and added ones it is said that they are."""
+    what = {(move.cluster, move.at >= wave.begins): move.what for move in moves}
+    named = [_with(name, what.get((name, True), What.changed)) for name in wave.clusters]
+    return listed(named, most=_NAMED)
+
+
+def _with(name: str, what: What) -> str:
+    return name if what is What.changed else f"{name} ({what})"
+
+
+def _stages(stages: Sequence[Stage]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for column in ("STAGE", "FROM", "TO", "CLUSTERS", "WAITS"):
+        table.add_column(column, overflow="fold", no_wrap=column not in ("CLUSTERS", "WAITS"))
+    for stage in stages:
+        waits = [
+            f"{wait.what} until {_after(wait.ends) if wait.ends is not None else 'somebody sees to it'}"
+            for wait in stage.waits
+        ]
+        begins, ends = (_after(at) if at is not None else "never" for at in (stage.begins, stage.ends))
+        table.add_row(stage.name, begins, ends, listed(stage.clusters, most=_NAMED), "; ".join(waits))
+    return table
+
+
+def _ending(planned: Planned, course: Course, worst: Course | None) -> Iterator[str]:
+    if course.is_done and course.ends is not None:
+        if course.moves:
+            at = planned.taken + timedelta(seconds=course.ends)
+            yield f"ends after {_span(course.ends)}, at {at:%Y-%m-%d %H:%M:%S} UTC{_at_worst(worst)}"
+        else:
+            yield "everything is where it should be"
+        return
+    moved = f"after {_span(course.last_move)}" if course.moves else "from the beginning"
+    yield f"does not end within {_span(planned.within)}: it stands still {moved}"
+    if course.why:
+        yield f"  {course.why}"
+
+
+def _at_worst(worst: Course | None) -> str:
+    if worst is None:
+        return ""
+    if worst.ends is None:
+        return "; at worst, with clusters as slow as their workloads may be, not in that time"
+    return f"; at worst after {_span(worst.ends)}, with clusters as slow as their workloads may be"
+
+
+def _left(course: Course) -> Iterator[str]:
+    """The clusters that are not where they should be, those of which the same is said together."""
+    if course.stays or course.unpicked:
+        yield "not where they should be, in the end:"
+    stays = sorted(course.stays, key=lambda stay: (not stay.moved, _why(stay), natural(stay.cluster)))
+    for (moved, why), same in groupby(stays, key=lambda stay: (stay.moved, _why(stay))):
+        names = listed((stay.cluster for stay in same), most=_NAMED)
+        yield f"  {names}: {'moved, and ' if moved else ''}{why}"
+    for why in course.unpicked:
+        yield f"  no cluster: {why}"
+
+
+def _why(stay: Stay) -> str:
+    """Without saying again which cluster it is, so that the same is said the same way."""
+    return stay.why.removeprefix(f"{stay.cluster} ").removeprefix("waits: ")
+
+
+def _went_by(planned: Planned, course: Course) -> Iterator[str]:
+    """How long clusters were taken to need, and how that is known."""
+    names = dict.fromkeys(move.cluster for move in course.moves if move.what is not What.removed)
+    known = {name: planned.times.of(name) for name in names}
+    found = sorted(known, key=lambda name: (_known(known[name]), known[name].seconds, natural(name)))
+    if found:
+        yield "clusters are taken to be available"
+    for (how, seconds), same in groupby(found, key=lambda name: (_known(known[name]), known[name].seconds)):
+        yield f"  {_span(seconds)} after they were given something new, {how}: {listed(same, most=_NAMED)}"
+
+
+def _known(expected: Expected) -> str:
+    words = {
+        "told": "as told",
+        "measured": "as they were last time",
+        "default": "since nothing is known (--ready-after tells)",
+    }
+    how = words.get(expected.source, f"the {expected.source}")
+    return f"{how}, which was the first, and for each round in which pods are replaced" if expected.first else how
+
+
+def _after(seconds: float) -> str:
+    return f"+{_span(seconds)}"
+
+
+def _span(seconds: float) -> str:
+    """`45s`, `1m 30s`, `2h 5m`, `1d 2h`."""
+    whole = round(seconds)
+    for size, name, smaller, rest in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if whole >= size:
+            left = whole % size // smaller
+            return f"{whole // size}{name} {left}{rest}" if left else f"{whole // size}{name}"
+    return f"{whole}s"

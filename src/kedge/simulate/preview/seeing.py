@@ -1,0 +1,273 @@
+"""Seeing: what becomes of placements on a hub, as their bindings show it: who moves when, and when it is proven.
+
+    seen = Seeing(hub, targets, clock=clock, dialect=dialect)
+    await seen.over(within=3600.0)
+    seen.moves(target)
+
+Sees any hub, played or real, the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kedge.api.binding import BindingState
+from kedge.api.cluster import MemberCluster
+from kedge.api.condition import UNKNOWN, find_condition
+from kedge.api.dialect import Dialect
+from kedge.api.rollout import RolloutStrategyType
+from kedge.api.staged import ClusterStagedUpdateRun, StagedUpdateRun
+from kedge.api.twins import CLUSTER, Binding, Placement, Twins
+from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
+from kedge.controllers.hub.placements import wanted_placements
+from kedge.kube.cache import Cache
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.codec import metadata_of
+from kedge.kube.store import Change
+from kedge.plan.membership import silence
+from kedge.plan.previewing.course import Move, What
+from kedge.plan.revisions import parent, resource_index
+from kedge.plan.rolling.budget import BadStrategy, budget_of
+from kedge.plan.rolling.plan import Seen as Picture
+from kedge.plan.rolling.plan import plan
+from kedge.plan.rolling.readiness import Around, Readiness, judge
+from kedge.plan.rolling.wanted import wanted
+from kedge.simulate.preview.picture import Target
+
+REST: Final = 30.0
+"""Seconds in which nothing happens any more, once everything is where it should be."""
+_NONE: Final = timedelta(0)
+_Name: TypeAlias = tuple[str | None, str]
+
+
+class _Proof(Struct, frozen=True):
+    """How a binding stands: what it holds, and from when on it is proven with that."""
+
+    holds: str
+    at: float | None
+
+
+class Seeing:
+    """Placements of one hub, from now on."""
+
+    def __init__(self, hub: Cluster, targets: Iterable[Target], *, clock: Clock, dialect: Dialect) -> None:
+        self._targets = tuple(targets)
+        self._clock = clock
+        self._dialect = dialect
+        self._began = _now()
+        self._stirred = asyncio.Event()
+        self._moves: dict[Target, list[Move]] = {target: [] for target in self._targets}
+        self._open: dict[_Name, int] = {}  # the move under way of each binding, by its place in the list
+        self._stands: dict[Target, dict[_Name, _Proof]] = {target: {} for target in self._targets}
+        kinds = dict.fromkeys(target.twins for target in self._targets)
+        self._placements = {twins: wanted_placements(hub, twins) for twins in kinds}
+        self._bindings = {twins: hub.cache(twins.binding, indexes=BINDINGS) for twins in kinds}
+        self._snapshots = {
+            twins: hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS) for twins in kinds
+        }
+        self._members = hub.cache(MemberCluster)
+        self._runs: dict[Twins, Cache[Any]] = {
+            twins: hub.cache(ClusterStagedUpdateRun) if twins is CLUSTER else hub.cache(StagedUpdateRun)
+            for twins in kinds
+        }
+        for twins in kinds:
+            self._bindings[twins].on_change(self._saw)
+            for cache in (self._placements[twins], self._snapshots[twins], self._runs[twins]):
+                cache.on_change(self._stir)
+
+    # What was seen
+
+    def moves(self, target: Target) -> tuple[Move, ...]:
+        """Every move so far, in the order they began."""
+        return tuple(self._moves[target])
+
+    def bindings(self, target: Target) -> tuple[Binding, ...]:
+        return self._bindings[target.twins].by(PLACEMENT, named(target.namespace, target.name))
+
+    def snapshots(self, target: Target) -> tuple[Any, ...]:
+        return tuple(one.metadata for one in self._snapshots[target.twins].by(PLACEMENT, _whose(target)))
+
+    def runs(self, target: Target) -> list[Any]:
+        """The staged runs of a placement, oldest first."""
+        found = [one for one in self._runs[target.twins].all() if _runs_on(one, target)]
+        return sorted(found, key=lambda one: (str(one.metadata.creation_timestamp), one.metadata.name))
+
+    def placement(self, target: Target) -> Placement | None:
+        return self._placements[target.twins].get(target.name, target.namespace)
+
+    def waits(self, target: Target) -> dict[str, str]:
+        """What each cluster waits for now, if a rollout decides it; bindings may tell it late where a hub is played."""
+        placement = self.placement(target)
+        if placement is None or _is_external(placement):
+            return {}
+        bindings = self.bindings(target)
+        members = {one.spec.target_cluster: self._members.get(one.spec.target_cluster) for one in bindings}
+        picture = Picture(
+            placement=placement,
+            bindings=bindings,
+            wanted=wanted(placement.metadata, self.snapshots(target)),
+            unreachable={name: said for name, one in members.items() if (said := silence(one))},
+            gone={name for name, one in members.items() if one is None},
+            parting={name for name, one in members.items() if one and one.metadata.deletion_timestamp},
+            dialect=self._dialect,
+        )
+        why = plan(picture, self._clock.now()).why
+        clusters = {one.metadata.name: one.spec.target_cluster for one in bindings}
+        return {clusters[name]: said for name, said in why.items()}
+
+    def is_there(self, target: Target) -> bool:
+        """Whether a placement is where it should be: nothing has to move any more."""
+        placement = self.placement(target)
+        if placement is None:
+            return True
+        if _is_external(placement):
+            return all(_has_ended(run) for run in self.runs(target))
+        goal = self._goal(target, placement)
+        stands = self._stands[target].values()
+        return bool(goal) and all(one.holds == goal and one.at is not None and one.at <= _now() for one in stands)
+
+    def _goal(self, target: Target, placement: Placement) -> str:
+        return wanted(placement.metadata, self.snapshots(target)).name
+
+    # Waiting
+
+    async def over(self, within: float, rest: float = REST) -> None:
+        """Wait until every placement is where it should be and stays there a while; no longer than so many seconds."""
+        deadline = self._began + within
+        while _now() < deadline:
+            self._stirred.clear()
+            is_there = all(map(self.is_there, self._targets))
+            if (
+                await self._nothing_within(min(rest if is_there else self._next_proof(), deadline - _now()))
+                and is_there
+            ):
+                return
+
+    def _next_proof(self) -> float:
+        """In how many seconds waiting alone will have proven something."""
+        times = [one.at for stands in self._stands.values() for one in stands.values() if one.at is not None]
+        return min((at - _now() for at in times if at > _now()), default=float("inf"))
+
+    async def _nothing_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._stirred.wait()
+        except TimeoutError:
+            return True
+        return False
+
+    def _stir(self, _: Change[Any]) -> None:
+        self._stirred.set()
+
+    # Seeing
+
+    def _saw(self, change: Change[Any]) -> None:
+        meta = change.object.metadata
+        target = Target(parent(meta), meta.namespace)
+        if target not in self._moves:
+            return
+        name = (meta.namespace, meta.name)
+        if change.new is None:
+            self._gone(target, name, change.object)
+        else:
+            self._begins(target, name, change.old, change.new, initial=change.initial)
+            self._proves(target, name, change.new)
+        self._stirred.set()
+
+    def _begins(self, target: Target, name: _Name, old: Binding | None, new: Binding, *, initial: bool) -> None:
+        if initial:
+            return
+        at = self.elapsed
+        if new.metadata.deletion_timestamp is not None:
+            if old is None or old.metadata.deletion_timestamp is None:
+                self._add(target, name, Move(new.spec.target_cluster, What.removed, at))
+        elif new.spec.state == BindingState.bound and _held(old) != _held(new):
+            what = What.changed if old is not None and _held(old) else What.added
+            self._add(target, name, Move(new.spec.target_cluster, what, at, self._revision(target, new)))
+
+    def _add(self, target: Target, name: _Name, move: Move) -> None:
+        self._open[name] = len(self._moves[target])
+        self._moves[target].append(move)
+
+    def _proves(self, target: Target, name: _Name, binding: Binding) -> None:
+        before = self._stands[target].get(name)
+        at = self._proven(target, binding)
+        self._stands[target][name] = _Proof(_held(binding), at)
+        if at is None:
+            return
+        if name in self._open:
+            number = self._open.pop(name)
+            self._moves[target][number] = replace(self._moves[target][number], done=max(0.0, at - self._began))
+        elif before is not None and before.at is None and before.holds == _held(binding):
+            # It was on its way before we looked.
+            move = Move(binding.spec.target_cluster, What.changed, 0.0, self._revision(target, binding))
+            self._moves[target].append(replace(move, done=max(0.0, at - self._began)))
+
+    def _proven(self, target: Target, binding: Binding) -> float | None:
+        """From when on, in time of the loop, this binding is proven as it is; None if nothing tells."""
+        if binding.spec.state != BindingState.bound:
+            return None
+        now = self._clock.now()
+        unit = judge(binding, Around(now, self._period(target)))
+        if unit.readiness is Readiness.available:
+            return _now()
+        return None if unit.proven_at is None else _now() + (unit.proven_at - now).total_seconds()
+
+    def _period(self, target: Target) -> timedelta:
+        placement = self.placement(target)
+        try:
+            return budget_of(placement.spec, 1, self._dialect).period if placement is not None else _NONE
+        except BadStrategy:
+            return _NONE
+
+    def _gone(self, target: Target, name: _Name, binding: Binding) -> None:
+        self._stands[target].pop(name, None)
+        if name not in self._open:
+            self._add(target, name, Move(binding.spec.target_cluster, What.removed, self.elapsed))
+        number = self._open.pop(name)
+        self._moves[target][number] = replace(self._moves[target][number], done=self.elapsed)
+
+    def _revision(self, target: Target, binding: Binding) -> str:
+        held = self._snapshots[target.twins].get(binding.spec.resource_snapshot_name, target.namespace)
+        index = resource_index(held.metadata) if held is not None else None
+        return "" if index is None else str(index)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since we began to look."""
+        return _now() - self._began
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _whose(target: Target) -> str:
+    return named(target.namespace, target.name)
+
+
+def _held(binding: Binding | None) -> str:
+    """The resources a binding has, by name; empty if it has none yet."""
+    bound = binding is not None and binding.spec.state != BindingState.scheduled
+    return binding.spec.resource_snapshot_name if binding is not None and bound else ""
+
+
+def _is_external(placement: Placement) -> bool:
+    strategy = placement.spec.strategy
+    return strategy is not None and strategy.type is RolloutStrategyType.external
+
+
+def _runs_on(run: Any, target: Target) -> bool:
+    return (run.spec.placement_name, run.metadata.namespace) == (target.name, target.namespace)
+
+
+def _has_ended(run: Any) -> bool:
+    found = find_condition(run.status.conditions, "Succeeded")
+    return found is not None and found.status != UNKNOWN

@@ -1,0 +1,305 @@
+"""`kedge plan`: against a hub over HTTPS, and from files; and what it asks of the hub."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from kedge.api.crds import crds
+from kedge.api.dialect import Dialect
+from kedge.api.work import Work
+from kedge.cli import kubeconfig, main
+from kedge.embedded.callers import WITHIN, Caller
+from kedge.embedded.certificates import Serving
+from kedge.embedded.cluster import EmbeddedCluster
+from kedge.embedded.door import Door
+from kedge.kube.clock import SystemClock
+from kedge.kube.codec import Untyped
+from kedge.kube.transport import Request, Response
+from kedge.simulate.loop import run
+from kedge.simulate.preview.hub import VirtualHub
+from kedge.simulate.preview.picture import Picture, read, written
+from simulate.preview.reality import Scenario, deployment, fleet_picture, placement
+
+pytestmark = pytest.mark.timeout(120)
+DEFINITIONS = crds(Dialect.seed)
+ONE_AT_A_TIME = Scenario(members=3, strategy={"rollingUpdate": {"maxUnavailable": 1}}, change=())
+
+
+@pytest.fixture(scope="module")
+def picture() -> Picture:
+    """Of a fleet at rest, whose clusters took 20 s."""
+    return run(fleet_picture(ONE_AT_A_TIME))
+
+
+@pytest.fixture
+def fleet(picture: Picture, tmp_path: Path) -> Path:
+    file = tmp_path / "fleet.yaml"
+    file.write_text(written(picture))
+    return file
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    return saved(tmp_path / "release.yaml", deployment("app:2"))
+
+
+def saved(file: Path, *objects: Untyped) -> Path:
+    file.write_text(yaml.safe_dump_all(objects))
+    return file
+
+
+def kedge(*args: object, **environment: str) -> Result:
+    return CliRunner(env=environment).invoke(main, [str(one) for one in args], catch_exceptions=False)
+
+
+def told(*args: object) -> Mapping[str, Any]:
+    result = kedge("plan", *args, "-o", "json")
+    assert result.exit_code in (0, 3), result.output
+    found: Mapping[str, Any] = msgspec.json.decode(result.stdout)
+    return found
+
+
+# What it says
+
+
+def test_a_release_is_told_wave_by_wave_with_its_end_and_the_worst_case(fleet: Path, release: Path) -> None:
+    result = kedge("plan", "-f", release, "--from", fleet)
+    assert result.exit_code == 0, result.output
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines[0] == "ClusterResourcePlacement crp: 3 clusters would move to revision 1"
+    assert lines[1:5] == [
+        "WAVE FROM TO CLUSTERS",
+        "1 +1s +21s cluster-1",
+        "2 +21s +41s cluster-2",
+        "3 +41s +1m 1s cluster-3",
+    ]
+    assert lines[5].startswith("ends after 1m 1s, at 2030-01-01 ")
+    assert lines[5].endswith("; at worst after 30m 1s, with clusters as slow as their workloads may be")
+    assert "20s after they were given something new, as they were last time, which was the first, " in lines[7]
+    assert lines[-1] == "This is a preview: nothing was written to any cluster."
+
+
+def test_a_cluster_that_fails_holds_up_the_rest_and_it_is_said_why(fleet: Path, release: Path) -> None:
+    result = kedge("plan", "-f", release, "--from", fleet, "--fail", "cluster-2", "--no-worst")
+    assert result.exit_code == 3
+    assert "does not end within 1d: it stands still after 21s" in result.stdout
+    assert "cluster-2: moved, and Deployment shop/web is taken to fail here" in result.stdout
+    assert "cluster-3: " in result.stdout
+    assert "at most 1 of 3 clusters may be unavailable, and cluster-2 is not available" in result.stdout
+
+
+def test_json_has_moves_waves_and_what_was_gone_by(fleet: Path, release: Path) -> None:
+    (course,) = told("-f", release, "--from", fleet, "--ready-after", "10s", "--ready-after", "cluster-2=90s")[
+        "placements"
+    ]
+    assert [move["cluster"] for move in course["moves"]] == ["cluster-1", "cluster-2", "cluster-3"]
+    assert [wave["clusters"] for wave in course["waves"]] == [["cluster-1"], ["cluster-2"], ["cluster-3"]]
+    assert course["ends"] == pytest.approx(110.5, abs=1.0)
+    assert course["worst"] == pytest.approx(1800.5, abs=2.0)
+    assert course["takes"]["cluster-2"] == {"seconds": 90.0, "source": "told", "first": False}
+
+
+def test_a_placement_that_is_where_it_should_be_would_not_move(fleet: Path) -> None:
+    result = kedge("plan", "crp", "--from", fleet)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[:2] == [
+        "ClusterResourcePlacement crp: no cluster would move",
+        "everything is where it should be",
+    ]
+
+
+def test_a_placement_in_a_file_is_previewed_with_its_new_strategy(fleet: Path, tmp_path: Path) -> None:
+    faster = placement(Scenario(members=3, strategy={"rollingUpdate": {"maxUnavailable": 3}}, change=()))
+    file = saved(tmp_path / "both.yaml", faster, deployment("app:2"))
+    (course,) = told("-f", file, "--from", fleet, "--no-worst")["placements"]
+    assert [wave["clusters"] for wave in course["waves"]] == [["cluster-1", "cluster-2", "cluster-3"]]
+
+
+def test_a_placement_that_is_new_is_previewed_too(fleet: Path, tmp_path: Path) -> None:
+    new = placement(ONE_AT_A_TIME) | {"metadata": {"name": "other"}}
+    new["spec"] = new["spec"] | {
+        "resourceSelectors": [{"group": "", "version": "v1", "kind": "Namespace", "name": "other"}]
+    }
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
+    (course,) = told("-f", saved(tmp_path / "new.yaml", space, new), "--from", fleet, "--no-worst")["placements"]
+    assert (course["name"], course["is_done"]) == ("other", True)
+    assert {move["what"] for move in course["moves"]} == {"added"}
+
+
+def test_a_resource_placement_and_custom_kinds_are_previewed_as_well(fleet: Path, tmp_path: Path) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    names = {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version]},
+    }
+    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "one", "namespace": "shop"}}
+    selector = {"group": "example.com", "version": "v1", "kind": "Thing", "name": "one"}
+    new = placement(ONE_AT_A_TIME) | {"kind": "ResourcePlacement", "metadata": {"name": "things", "namespace": "shop"}}
+    new["spec"] = new["spec"] | {"resourceSelectors": [selector]}
+    file = saved(tmp_path / "things.yaml", new, thing, definition)
+    (course,) = told("-f", file, "--from", fleet, "--no-worst")["placements"]
+    assert (course["kind"], course["namespace"], course["is_done"]) == ("ResourcePlacement", "shop", True)
+    # Nothing tells when a Thing is available, so each cluster waits its period.
+    assert [move["done"] - move["at"] for move in course["moves"]] == pytest.approx([60.0] * 3, abs=2.0)
+
+
+def test_what_kubectl_prints_will_do_for_a_fleet(picture: Picture, release: Path, tmp_path: Path) -> None:
+    """Without what is selected, and in the version that kubectl prefers."""
+    ours = [one for one in picture.objects if "kubernetes-fleet.io" in one["apiVersion"]]
+    listed = {"apiVersion": "v1", "kind": "List", "items": [_preferred(one) for one in ours]}
+    file = saved(tmp_path / "kubectl.yaml", listed)
+    (course,) = told("-f", release, "--from", file, "--no-worst", "--ready-after", "20s")["placements"]
+    assert [move["cluster"] for move in course["moves"]] == ["cluster-1", "cluster-2", "cluster-3"]
+
+
+def _preferred(obj: Untyped) -> Untyped:
+    return obj | {"apiVersion": obj["apiVersion"].replace("v1beta1", "v1")}
+
+
+# What is wrong
+
+
+def test_what_is_wrong_is_said_in_a_sentence(fleet: Path, release: Path, tmp_path: Path, picture: Picture) -> None:
+    other = saved(
+        tmp_path / "other.yaml", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "y"}}
+    )
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("a: [")
+    broken = placement(ONE_AT_A_TIME)
+    broken["spec"] = broken["spec"] | {"policy": {"placementType": "PickN"}, "strategy": {"type": "Nonsense"}}
+    refused = saved(tmp_path / "refused.yaml", broken)
+    lonely = tmp_path / "lonely.yaml"
+    lonely.write_text(
+        written(Picture(picture.taken, tuple(one for one in picture.objects if one["kind"] != "MemberCluster")))
+    )
+    table = {
+        ("crp", "--from", bad): "bad.yaml cannot be taken for a fleet: it is no YAML: ",
+        ("-f", tmp_path / "none.yaml", "--from", fleet): "none.yaml cannot be read: No such file or directory",
+        ("-f", bad, "--from", fleet): "bad.yaml cannot be read: it is no YAML: ",
+        ("crb", "--from", fleet): "there is no ClusterResourcePlacement crb: did you mean crp?",
+        ("-f", release, "--from", fleet, "--fail", "cluster-9"): "--fail cluster-9: the fleet has no such member, but ",
+        (
+            "-f",
+            release,
+            "--from",
+            fleet,
+            "--ready-after",
+            "clustr-1=9s",
+        ): "--ready-after clustr-1: the fleet has no such",
+        ("-f", release, "--from", lonely): "the fleet has no members: nothing can be placed",
+        ("-f", other, "--from", fleet): "no placement selects ConfigMap x: nothing would happen",
+        ("-f", refused, "--from", fleet): "the hub would refuse it: ",
+    }
+    for args, sentence in table.items():
+        result = kedge("plan", *args)
+        assert result.exit_code == 1, (args, result.output)
+        assert sentence in result.stderr, (args, result.stderr)
+    assert kedge("plan").exit_code == 2
+    assert "is not a duration" in kedge("plan", "crp", "--within", "5").stderr
+
+
+# On a hub
+
+
+class Asked:
+    """What a server is asked from now on; of some kinds it says that one may not read them."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self.requests: list[Request] = []
+        self.forbidden: tuple[str, ...] = ()
+        self._handle, self._watch = cluster.server.handle, cluster.server.watch
+        cluster.server.handle = self._handled  # type: ignore[method-assign]  # nobody else listens here
+        cluster.server.watch = self._handled  # type: ignore[method-assign]
+
+    def _handled(self, request: Request, caller: Caller = WITHIN) -> Response:
+        self.requests.append(request)
+        plural = request.path.rpartition("/")[2]
+        if plural in self.forbidden:
+            status = {
+                "kind": "Status",
+                "code": 403,
+                "reason": "Forbidden",
+                "message": f'{plural} is forbidden: User "me" cannot list resource "{plural}"',
+            }
+            return Response(403, msgspec.json.encode(status), {"content-type": "application/json"})
+        return self._handle(request, caller)
+
+
+@asynccontextmanager
+async def served(picture: Picture, file: Path) -> AsyncIterator[tuple[EmbeddedCluster, Asked]]:
+    """A hub that holds what the picture shows, behind HTTPS, as its kubeconfig says."""
+    serving = await asyncio.to_thread(Serving, datetime.now(UTC))
+    cluster = EmbeddedCluster("hub", clock=SystemClock(), rng=Random("served"))
+    hub = VirtualHub(cluster, Random("made"))
+    await hub.furnish(picture, DEFINITIONS, datetime.now(UTC) + timedelta(days=1))
+    door = Door(cluster.server, tokens={"secret": Caller()}, tls=serving.context)
+    await door.open()
+    await asyncio.to_thread(kubeconfig.write, file, {"hub": door.url}, authority=serving.authority, token="secret")
+    try:
+        yield cluster, Asked(cluster)
+    finally:
+        await door.close()
+        await hub.client.close()
+        cluster.stop()
+
+
+def test_a_preview_only_reads_and_changes_nothing(picture: Picture, release: Path, tmp_path: Path) -> None:
+    file, copy = tmp_path / "kubeconfig", tmp_path / "copy.yaml"
+
+    async def previewing() -> Result:
+        async with served(picture, file) as (cluster, asked):
+            before = cluster.server.store.number
+            result = await asyncio.to_thread(kedge, "plan", "-f", release, "--save", copy, KUBECONFIG=str(file))
+            assert result.exit_code == 0, result.output
+            assert {request.method for request in asked.requests} == {"GET"}
+            assert any(request.path == Work.resource.path(None) for request in asked.requests)
+            assert cluster.server.store.number == before
+            return result
+
+    result = asyncio.run(previewing())
+    assert "3 clusters would move to revision 1" in result.stdout
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    kinds = {one["kind"] for one in read(copy.read_text()).objects}
+    assert {"MemberCluster", "Work", "ClusterResourceBinding", "Deployment", "Namespace"} <= kinds
+    again = kedge("plan", "-f", release, "--from", copy)
+    assert again.stdout.splitlines()[:5] == result.stdout.splitlines()[:5]
+
+
+async def test_who_may_not_read_is_told_what_and_kinds_of_users_are_taken_from_the_newest_revision(
+    picture: Picture, release: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "kubeconfig"
+    async with served(picture, file) as (_, asked):
+        asked.forbidden = ("memberclusters",)
+        result = await asyncio.to_thread(kedge, "plan", "-f", release, KUBECONFIG=str(file))
+        assert result.exit_code == 1
+        assert 'cannot list resource "memberclusters"' in result.stderr
+        asked.forbidden = ("deployments", "secrets")
+        result = await asyncio.to_thread(kedge, "plan", "-f", release, "--no-worst", KUBECONFIG=str(file))
+        assert "3 clusters would move to revision 1" in result.stdout, result.output
+
+
+async def test_a_cluster_that_is_no_hub_is_told_so(release: Path, tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    async with served(Picture(datetime.now(UTC), ()), file) as (cluster, _):
+        for definition in DEFINITIONS:
+            name = definition["metadata"]["name"]
+            cluster.server.handle(Request("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"))
+        result = await asyncio.to_thread(kedge, "plan", "-f", release, KUBECONFIG=str(file))
+        assert "this cluster knows no placements" in result.stderr

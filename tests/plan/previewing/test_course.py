@@ -1,0 +1,44 @@
+"""Waves: moves are cut wherever one begins on the proof of another."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kedge.plan.previewing.course import Move, Wave, What, waves
+
+
+def move(cluster: str, at: float, done: float | None) -> Move:
+    return Move(cluster, What.changed, at, "1", done)
+
+
+def test_clusters_that_begin_before_any_is_proven_are_one_wave() -> None:
+    assert waves([move("b", 0.1, 20.0), move("a", 0.0, 30.0)]) == (Wave(("a", "b"), 0.0, 30.0),)
+
+
+def test_a_cluster_that_begins_on_the_proof_of_another_is_in_the_next_wave() -> None:
+    moves = [move("a", 0.0, 20.0), move("b", 0.0, 25.0), move("c", 20.0, 40.0), move("d", 25.0, 45.0)]
+    assert [wave.clusters for wave in waves(moves)] == [("a", "b"), ("c", "d")]
+
+
+def test_a_wave_with_a_cluster_that_is_never_proven_does_not_end() -> None:
+    assert waves([move("a", 0.0, 20.0), move("b", 0.0, None)]) == (Wave(("a", "b"), 0.0, None),)
+
+
+def test_clusters_are_named_in_the_order_people_count_in() -> None:
+    assert waves([move("c-10", 0.0, 1.0), move("c-2", 0.0, 1.0)])[0].clusters == ("c-2", "c-10")
+
+
+moves = st.builds(
+    lambda name, at, takes: move(f"c-{name}", at, None if takes is None else at + takes),
+    st.integers(0, 99),
+    st.floats(0, 1000),
+    st.none() | st.floats(1, 100),
+)
+
+
+@given(st.lists(moves, max_size=30))
+def test_every_move_is_in_one_wave_and_waves_come_in_order(found: list[Move]) -> None:
+    cut = waves(found)
+    assert sorted(name for wave in cut for name in wave.clusters) == sorted(one.cluster for one in found)
+    assert [wave.begins for wave in cut] == sorted(wave.begins for wave in cut)

@@ -1,0 +1,141 @@
+"""Times: as told, else as measured, else as most others, else by default."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from kedge.api.binding import ClusterResourceBinding
+from kedge.api.work import Work
+from kedge.plan.previewing.coming import coming
+from kedge.plan.previewing.times import DEFAULT, Expected, Measured, Times, measured
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def seconds(times: Times, cluster: str = "a", *, rounds: int = 1, first: bool = False) -> float:
+    return times.seconds(cluster, rounds=rounds, deadline=600.0, first=first)
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        (Times(), Expected(DEFAULT, "default")),
+        (Times(measured={"b": Measured(10), "c": Measured(30)}), Expected(20, "median of 2 measured")),
+        (Times(measured={"a": Measured(10)}), Expected(10, "measured")),
+        (Times(measured={"a": Measured(10)}, for_all=5.0), Expected(5.0, "told")),
+        (Times(measured={"a": Measured(10)}, for_all=5.0, given={"a": 7.0}), Expected(7.0, "told")),
+    ],
+)
+def test_what_is_told_comes_before_what_was_measured(times: Times, expected: Expected) -> None:
+    assert times.of("a") == expected
+
+
+def test_a_cluster_that_fails_never_comes_up_and_a_slow_one_takes_its_deadline() -> None:
+    assert seconds(Times(failing=frozenset({"a"}), longest=True)) == math.inf
+    assert seconds(Times(longest=True)) == 600.0
+
+
+def test_what_was_measured_at_a_first_placement_counts_for_each_round_of_a_change() -> None:
+    times = Times(measured={"a": Measured(20, first=True)})
+    assert seconds(times, rounds=3) == 60
+    assert seconds(times, rounds=3, first=True) == 20
+    assert seconds(Times(measured={"a": Measured(20)}), rounds=3) == 20
+
+
+def test_a_move_is_measured_from_applied_to_available() -> None:
+    assert measured([binding(0, 42)], [work(42)]) == {"cluster-1": Measured(42.0, first=True)}
+    assert measured([binding(0, 42)], [work(42, generation=2)]) == {"cluster-1": Measured(42.0)}
+
+
+def test_a_move_that_nothing_had_to_come_up_for_tells_nothing() -> None:
+    assert measured([binding(100, 101)], [work(42)]) == {}
+    assert measured([binding(0, 42)], []) == {}
+
+
+def test_what_is_said_of_another_generation_tells_nothing() -> None:
+    assert measured([binding(0, 42, observed=2)], [work(42)]) == {}
+
+
+def condition(kind: str, at: float, observed: int = 3) -> dict[str, Any]:
+    moment = START + timedelta(seconds=at)
+    said = {"type": kind, "status": "True", "reason": "Said", "message": "", "observedGeneration": observed}
+    return {**said, "lastTransitionTime": msgspec.to_builtins(moment)}
+
+
+def binding(applied: float, available: float, observed: int = 3) -> ClusterResourceBinding:
+    body = {
+        "metadata": {"name": "web-cluster-1", "generation": 3},
+        "spec": {"state": "Bound", "targetCluster": "cluster-1", **_NEEDED},
+        "status": {
+            "conditions": [condition("Applied", applied, observed), condition("Available", available, observed)]
+        },
+    }
+    return msgspec.convert(body, ClusterResourceBinding)
+
+
+_NEEDED = {
+    "resourceSnapshotName": "web-0-snapshot",
+    "schedulingPolicySnapshotName": "web-0",
+    "clusterDecision": {"clusterName": "cluster-1", "selected": True, "reason": ""},
+}
+
+
+def work(available: float, generation: int = 1) -> Work:
+    which = {"ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment", "name": "web", "namespace": "shop"}
+    body = {
+        "metadata": {
+            "name": "web-work",
+            "generation": generation,
+            "labels": {"kubernetes-fleet.io/parent-resource-binding": "web-cluster-1"},
+        },
+        "status": {"manifestConditions": [{"identifier": which, "conditions": [condition("Available", available)]}]},
+    }
+    return msgspec.convert(body, Work)
+
+
+# What takes time
+
+
+def deployment(replicas: int, **strategy: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = {"replicas": replicas, "strategy": {"rollingUpdate": strategy}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "rounds"),
+    [
+        (deployment(1), 1),
+        (deployment(3), 3),
+        (deployment(8), 2),
+        (deployment(4, maxSurge=2, maxUnavailable=0), 2),
+        (deployment(4, maxSurge="nonsense"), 1),
+        (deployment(0), 1),
+    ],
+)
+def test_a_deployment_replaces_its_pods_in_as_many_rounds_as_its_strategy_needs(
+    manifest: dict[str, Any], rounds: int
+) -> None:
+    assert coming(0, manifest).rounds == rounds
+
+
+def test_only_workloads_and_what_has_a_rule_of_its_own_take_time() -> None:
+    plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    ruled = {**plain, "metadata": {"name": "a", "annotations": {"kedge.dev/available-when": "true"}}}
+    unknown = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}}
+    assert [(one.takes_time, one.trackable) for one in (coming(0, each) for each in (plain, ruled, unknown))] == [
+        (False, True),
+        (True, True),
+        (False, False),
+    ]
+    assert coming(0, deployment(1)).takes_time
+
+
+def test_a_change_of_labels_alone_makes_nothing_come_up_anew() -> None:
+    before, after = deployment(1), deployment(1)
+    after["metadata"]["labels"] = {"a": "b"}
+    assert coming(0, before).digest == coming(0, after).digest != coming(0, deployment(2)).digest

@@ -1,0 +1,120 @@
+"""What is previewed comes true: the same clusters in the same order, at times that agree within a tenth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kedge.api.fleet import PAUSED
+from kedge.kube.codec import Untyped
+from simulate.preview.reality import SPACE, Scenario, compared, deployment, placement
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def rolling(unavailable: int | str = 1, surge: int | str = 1, period: int = 60) -> dict[str, Any]:
+    numbers = {"maxUnavailable": unavailable, "maxSurge": surge, "unavailablePeriodSeconds": period}
+    return {"rollingUpdate": numbers}
+
+
+def config_map(value: str) -> Untyped:
+    meta = {"name": "settings", "namespace": SPACE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"value": value}}
+
+
+def pod_template(value: str) -> Untyped:
+    """Nothing tells when one is available."""
+    template = {"metadata": {"labels": {"v": value}}, "spec": {"containers": [{"name": "a", "image": "a:1"}]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": "jobs", "namespace": SPACE},
+        "template": template,
+    }
+
+
+def pick(number: int) -> dict[str, Any]:
+    return {"placementType": "PickN", "numberOfClusters": number}
+
+
+RELEASE = (deployment("app:2"),)
+PICKED = Scenario(members=4, strategy=rolling(), change=(), policy=pick(4))
+SCENARIOS = {
+    "one at a time": Scenario(members=4, strategy=rolling(), change=RELEASE),
+    "two at a time": Scenario(members=5, strategy=rolling(2), change=RELEASE),
+    "half of them at a time": Scenario(members=6, strategy=rolling("50%"), change=RELEASE),
+    "all at once": Scenario(members=4, strategy=rolling("100%"), change=RELEASE),
+    "clusters of different speed": Scenario(
+        members=5, strategy=rolling(2), change=RELEASE, ready={"cluster-1": 90.0, "cluster-3": 45.0}
+    ),
+    "times as measured": Scenario(
+        members=4, strategy=rolling(), change=RELEASE, told=False, ready={"cluster-2": 75.0}, otherwise=30.0
+    ),
+    "times as measured, with several replicas": Scenario(
+        members=3, strategy=rolling(), change=(deployment("app:2", 3),), told=False, otherwise=30.0, replicas=3
+    ),
+    "times as measured at the first placement": Scenario(
+        members=3,
+        strategy=rolling(),
+        change=(deployment("app:2", 3),),
+        told=False,
+        released_before=False,
+        otherwise=30.0,
+        replicas=3,
+    ),
+    "a cluster that fails, and holds up the rest": Scenario(
+        members=4, strategy=rolling(), change=RELEASE, failing=frozenset({"cluster-2"}), within=600.0
+    ),
+    "a cluster that fails, with room for others": Scenario(
+        members=5, strategy=rolling(2), change=RELEASE, failing=frozenset({"cluster-2"}), within=600.0
+    ),
+    "two that fail, and use up the budget": Scenario(
+        members=6,
+        strategy=rolling(2),
+        change=RELEASE,
+        failing=frozenset({"cluster-2", "cluster-3"}),
+        within=600.0,
+    ),
+    "what is only data": Scenario(members=4, strategy=rolling(), change=(config_map("2"),), more=(config_map("1"),)),
+    "what cannot be tracked waits its time": Scenario(
+        members=3, strategy=rolling(period=40), change=(pod_template("2"),), more=(pod_template("1"),)
+    ),
+    "what cannot be tracked beside a workload": Scenario(
+        members=3, strategy=rolling(period=40), change=(*RELEASE, pod_template("2")), more=(pod_template("1"),)
+    ),
+    "a paused placement": Scenario(
+        members=3, strategy=rolling(), change=RELEASE, annotations={PAUSED: "true"}, within=300.0
+    ),
+    "a cluster that cannot be reached": Scenario(
+        members=4, strategy=rolling(2), change=RELEASE, silent=frozenset({"cluster-2"}), within=600.0
+    ),
+    "fewer clusters than before": Scenario(
+        members=4,
+        strategy=rolling(),
+        policy=pick(4),
+        change=(placement(Scenario(members=4, strategy=rolling(), policy=pick(2), change=())),),
+    ),
+    "more clusters than before": Scenario(members=4, strategy=rolling(), policy=pick(2), change=(placement(PICKED),)),
+    "another strategy together with a release": Scenario(
+        members=6,
+        strategy=rolling(1),
+        change=(placement(Scenario(members=6, strategy=rolling(3), change=())), *RELEASE),
+    ),
+    "a release that is midway": Scenario(members=5, strategy=rolling(), change=RELEASE, began=30.0),
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_is_previewed_comes_true(name: str) -> None:
+    told = compared(SCENARIOS[name])
+    previewed, real = told.preview.waves, told.real_waves
+    assert [wave.clusters for wave in previewed] == [wave.clusters for wave in real]
+    assert {(one.cluster, one.what, one.revision) for one in told.preview.moves} == {
+        (one.cluster, one.what, one.revision) for one in told.real
+    }
+    for mine, theirs in zip(previewed, real, strict=True):
+        assert mine.begins == pytest.approx(theirs.begins, rel=0.1, abs=1.0)
+        assert (mine.ends is None) == (theirs.ends is None)
+        if mine.ends is not None:
+            assert mine.ends == pytest.approx(theirs.ends, rel=0.1, abs=1.0)
