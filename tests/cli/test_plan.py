@@ -81,12 +81,12 @@ def test_a_release_is_told_wave_by_wave_with_its_end_and_the_worst_case(fleet: P
     assert lines[0] == "ClusterResourcePlacement crp: 3 clusters would move to revision 1"
     assert lines[1:5] == [
         "WAVE FROM TO CLUSTERS",
-        "1 +1s +21s cluster-1",
-        "2 +21s +41s cluster-2",
-        "3 +41s +1m 1s cluster-3",
+        "1 +0s +20s cluster-1",
+        "2 +20s +40s cluster-2",
+        "3 +40s +1m cluster-3",
     ]
-    assert lines[5].startswith("ends after 1m 1s, at 2030-01-01 ")
-    assert lines[5].endswith("; at worst after 30m 1s, with clusters as slow as their workloads may be")
+    assert lines[5].startswith("ends after 1m, at 2030-01-01 ")
+    assert lines[5].endswith("; at worst after 30m, with clusters as slow as their workloads may be")
     assert "20s after they were given something new, as they were last time, which was the first, " in lines[7]
     assert lines[-1] == "This is a preview: nothing was written to any cluster."
 
@@ -94,7 +94,7 @@ def test_a_release_is_told_wave_by_wave_with_its_end_and_the_worst_case(fleet: P
 def test_a_cluster_that_fails_holds_up_the_rest_and_it_is_said_why(fleet: Path, release: Path) -> None:
     result = kedge("plan", "-f", release, "--from", fleet, "--fail", "cluster-2", "--no-worst")
     assert result.exit_code == 3
-    assert "does not end within 1d: it stands still after 21s" in result.stdout
+    assert "does not end within 1d: it stands still after 20s" in result.stdout
     assert "cluster-2: moved, and Deployment shop/web is taken to fail here" in result.stdout
     assert "cluster-3: " in result.stdout
     assert "at most 1 of 3 clusters may be unavailable, and cluster-2 is not available" in result.stdout
