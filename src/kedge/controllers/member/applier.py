@@ -52,6 +52,8 @@ from kedge.plan.applying.reporting import Result, refused_in, wait_before_retry,
 
 UNBLOCK_AFTER: Final = 300.0
 """Seconds an AppliedWork may take to go before its objects no longer hold it."""
+LATE: Final = 900.0
+"""Seconds in which a write that was never answered may still arrive."""
 _SHOWN_WITHIN: Final = 2.0
 _REMOVE_AGAIN: Final = 5.0
 
@@ -159,7 +161,8 @@ class Applier:
         age = asyncio.get_running_loop().time() - memory.begun
         if wait := wait_for_definitions(memory.read, results, age):
             return Outcome.again(after=wait)
-        return await self._report(work, results, left_over.values())
+        doubts = [wait for one, problem in left_over.items() if not problem and (wait := memory.doubt(one, LATE))]
+        return await self._report(work, results, left_over.values(), doubts)
 
     async def _memory_of(self, work: Work, applied: AppliedWork) -> Memory:
         memory = self._memories.get(work.metadata.name)
@@ -176,21 +179,25 @@ class Applier:
         self._follow_what_is_needed()
 
     async def _remove_left_over(self, memory: Memory, book: Book) -> dict[AppliedResource, str]:
-        """Remove what the Work no longer asks for; gives what is still there, and why if somebody refused."""
+        """Remove what the Work no longer asks for; gives what is still there or may yet come, and who refused why."""
         wanted = {one.identity for one in memory.read}
         left_over = [entry for identity, entry in book.entries.items() if identity not in wanted]
         if unsupported(memory.strategy) or any(isinstance(one, Misread) and one.means_any for one in memory.read):
             return dict.fromkeys(left_over, "")
         releaser = Releaser(self._member, memory.owner)
         problems = await together(releaser.remove(one) for one in left_over)
-        return {one: problem for one, problem in zip(left_over, problems, strict=True) if problem}
+        ends = zip(left_over, problems, strict=True)
+        return {one: problem or "" for one, problem in ends if problem or memory.doubt(one, LATE)}
 
-    async def _report(self, work: Work, results: Sequence[Result], left_over: Iterable[str] = ()) -> Outcome:
+    async def _report(
+        self, work: Work, results: Sequence[Result], left_over: Iterable[str] = (), doubts: Iterable[float] = ()
+    ) -> Outcome:
         now, meta = self._clock.now(), work.metadata
         behind = "; ".join(filter(None, left_over))
         status = work_status(results, work.status, meta.generation, now, left_behind=behind)
         later = await self._tell(work, status) if status != work.status else 0.0
-        waits = [wait for wait in (wait_before_retry(results, status, now), behind and _REMOVE_AGAIN, later) if wait]
+        known = (wait_before_retry(results, status, now), behind and _REMOVE_AGAIN, later, *doubts)
+        waits = [wait for wait in known if wait]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
 
     async def _tell(self, work: Work, status: WorkStatus) -> float:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kedge.api import reasons
 from kedge.api.resource import Resource
 from kedge.api.rollout import ApplyStrategy, ReportBackType
-from kedge.api.work import AppliedWork, BackReportedStatus, Work
+from kedge.api.work import AppliedResource, AppliedWork, BackReportedStatus, Work
 from kedge.controllers.member.following import Followed, Following, content_of, status_of
 from kedge.controllers.member.repairs import Repairs
 from kedge.controllers.member.together import together
@@ -83,6 +83,10 @@ class Memory(Struct):
         """Take in what the Work asks for."""
         self.read = read
         self.resources = frozenset(one.resource for one in self.placed)
+
+    def doubt(self, entry: AppliedResource, late: float) -> float:
+        """For how many seconds longer an object may still come that was written, and never seen; 0 if it was."""
+        return 0.0 if entry.uid else max(0.0, self.begun + late - asyncio.get_running_loop().time())
 
     @property
     def unknown(self) -> list[Misread]:
