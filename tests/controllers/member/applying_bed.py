@@ -53,6 +53,9 @@ class Counting(InProcessTransport):
         self.on_write: Callable[[], None] = lambda: None
         self.broken = False
         self.forbidden = ""  # a method
+        self.fails_after = ""  # the end of a path: a POST there is done, and answered with 500
+        self.loses = ""  # one there is never answered, and may arrive later
+        self.lost: list[Request] = []
 
     async def send(self, request: Request, *, timeout: float) -> Response:
         if self.broken:
@@ -67,13 +70,23 @@ class Counting(InProcessTransport):
                 "message": "not allowed",
             }
             return Response(403, msgspec.json.encode(refusal))
+        if self.loses and request.method == "POST" and request.path.endswith(self.loses):
+            self.lost.append(request)
+            raise ConnectionFailed("no answer", sent=True)
         answer = await super().send(request, timeout=timeout)
+        if self.fails_after and request.method == "POST" and request.path.endswith(self.fails_after):
+            failure = {"kind": "Status", "status": "Failure", "code": 500, "reason": "InternalError", "message": "oh"}
+            return Response(500, msgspec.json.encode(failure))
         if request.method != "GET" and ("dryRun", "All") not in request.query:
             self.writes.append(f"{request.method} {request.path}")
             self.on_write()
         if self.broken:
             raise ConnectionFailed("broken", sent=True)
         return answer
+
+    async def arrive(self, request: Request) -> None:
+        """What was lost arrives after all."""
+        await super().send(request, timeout=10.0)
 
 
 class Bed:
