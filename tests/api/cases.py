@@ -57,6 +57,7 @@ BESIDE: Mapping[str, tuple[str, Object]] = {
     ),
     r"\.reportBackStrategy\.destination": (".reportBackStrategy", {"type": "Mirror"}),
     r"\.afterStageTasks\[\]\.waitTime": (".afterStageTasks[]", {"type": "TimedWait"}),
+    r"\.deleteStageTasks\[\]\.waitTime": (".deleteStageTasks[]", {"type": "TimedWait"}),
 }
 """By the end of the path that is filled in: which object on the way needs what else."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from kedge.api.fleet import PAUSED
+from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.kube.codec import Untyped
-from simulate.preview.reality import SPACE, Scenario, compared, deployment, placement
+from simulate.preview.reality import NAME, SPACE, Scenario, compared, deployment, placement
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -34,11 +36,34 @@ def pod_template(value: str) -> Untyped:
     }
 
 
+RELEASE = (deployment("app:2"),)
+
+
+def stage(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "labelSelector": {"matchLabels": {"env": name}}, **more}
+
+
+def staged(*stages: Mapping[str, Any], **scenario: Any) -> Scenario:
+    """Six clusters, one of them for staging and two canaries, and a run that brings them what they do not have yet."""
+    group = {"apiVersion": ClusterStagedUpdateRun.resource.api_version}
+    names = {"placementName": NAME, "stagedRolloutStrategyName": "careful"}
+    strategy = {"kind": "ClusterStagedUpdateStrategy", "metadata": {"name": "careful"}, "spec": {"stages": stages}}
+    run = {"kind": "ClusterStagedUpdateRun", "metadata": {"name": "run"}, "spec": names}
+    environments = ("staging", "canary", "canary", "production", "production", "production")
+    return Scenario(
+        members=6,
+        strategy={"type": "External"},
+        labels={f"cluster-{number}": {"env": env} for number, env in enumerate(environments, 1)},
+        change=(*RELEASE, {**group, **strategy}, {**group, **run}),
+        within=7200.0,
+        **scenario,
+    )
+
+
 def pick(number: int) -> dict[str, Any]:
     return {"placementType": "PickN", "numberOfClusters": number}
 
 
-RELEASE = (deployment("app:2"),)
 PICKED = Scenario(members=4, strategy=rolling(), change=(), policy=pick(4))
 SCENARIOS = {
     "one at a time": Scenario(members=4, strategy=rolling(), change=RELEASE),
@@ -100,6 +125,22 @@ SCENARIOS = {
         members=6,
         strategy=rolling(1),
         change=(placement(Scenario(members=6, strategy=rolling(3), change=())), *RELEASE),
+    ),
+    "stages": staged(stage("staging"), stage("canary"), stage("production", maxConcurrency="67%")),
+    "stages with a wait and an approval": staged(
+        stage("staging", afterStageTasks=[{"type": "TimedWait", "waitTime": "10m"}]),
+        stage("canary", afterStageTasks=[{"type": "Approval"}]),
+        stage("production", maxConcurrency=2),
+    ),
+    "stages, approved late": staged(
+        stage("staging"),
+        stage("canary", maxConcurrency=2, afterStageTasks=[{"type": "Approval"}]),
+        stage("production", beforeStageTasks=[{"type": "Approval"}], maxConcurrency=3),
+        approved_after=300.0,
+        ready={"cluster-3": 70.0},
+    ),
+    "stages, and a canary that fails": staged(
+        stage("staging"), stage("canary"), stage("production"), failing=frozenset({"cluster-3"})
     ),
     "a release that is midway": Scenario(members=5, strategy=rolling(), change=RELEASE, began=30.0),
 }

@@ -118,8 +118,8 @@ class Rollout:
         await all_of([*pointed, *(partial(self._remove, binding) for binding in planned.remove)])
 
     async def _point(self, binding: Binding, resources: str) -> None:
-        """What it stands for from now on is said at the next look, which this wakes: others may move before."""
-        await self._patch(binding, {"state": BindingState.bound.value, "resourceSnapshotName": resources})
+        pointed = await self._patch(binding, {"state": BindingState.bound.value, "resourceSnapshotName": resources})
+        await self._say(pointed, standing(pointed, None, self._clock.now()))
 
     async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:
         await self._patch(binding, {"applyStrategy": spelled_out(strategy)})

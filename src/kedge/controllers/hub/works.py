@@ -1,8 +1,8 @@
 """Works: gives each member the objects that bindings say it should have, and tells the bindings what came of it.
 
-A binding's Works live in the member's own namespace on the hub. They follow the binding, and it is told once a rollout
-has spoken of it as it is now; those of a binding that is to go are left as they are. When a binding is deleted its
-Works go first, and the binding stays until they are really gone (kubefleet.md §14 #5).
+A binding's Works live in the member's own namespace on the hub. They follow the binding once a rollout has spoken of
+the binding as it is now; those of a binding that is to go are left as they are. When a binding is deleted its Works go
+first, and the binding stays until they are really gone (kubefleet.md §14 #5).
 
 Crash-safe at every write: the finalizer comes before the first Work, and where a wait counts from the moment a cluster
 became available, that moment is taken back before its Works change, not after.
@@ -10,7 +10,6 @@ became available, that moment is taken back before its Works change, not after.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
@@ -52,7 +51,6 @@ from kedge.plan.working.wanted import Changes, abandons, compare, is_leaving, re
 
 MANAGER: Final = "kedge-works"
 _NO_OVERRIDES: Final = "The binding names overrides, which cannot be applied yet: remove them from its spec"
-ANSWER: Final = 0.3  # seconds a member has to answer to a new Work before it is said that it has not
 TRY_AGAIN: Final = 30.0  # seconds until what a server refused is tried again: what it takes to be let in is not seen
 
 
@@ -70,7 +68,6 @@ class Works:
         self._rooms = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
         self._contents = Contents(hub.client, twins, self._snapshot)
         self._writes = WorkWrites(hub.client)
-        self._asked: dict[str, float] = {}  # uid of a binding: until when its member may still answer
         wakes = WorkWakes(hub, twins)
         sources: list[Source] = [
             hub.watch(self._bindings),
@@ -89,19 +86,16 @@ class Works:
             return await self._leave(binding)
         if binding.spec.state == BindingState.unscheduled:
             return await self._stay(binding)
-        if binding.spec.state == BindingState.bound:
-            return await self._follow(binding, spoken_of=_is_spoken_of(binding))
+        if binding.spec.state == BindingState.bound and _is_spoken_of(binding):
+            return await self._follow(binding)
         return Outcome.done
 
     # A binding that has resources
 
-    async def _follow(self, binding: Binding, *, spoken_of: bool) -> Outcome:
-        """Have the Works as the binding says, at once; but write to it only when the rollout has spoken of it."""
+    async def _follow(self, binding: Binding) -> Outcome:
         placement = self._placement(binding)
         if placement is None:
             return Outcome.done  # nothing is known of what stays behind; the binding will go, or the placement come
-        if not spoken_of:
-            return await self._hurry(binding, placement)
         if _names_overrides(binding):
             return await self._tell(binding, folding.not_overridden(_NO_OVERRIDES))
         resources = await self._contents.read(binding.spec.resource_snapshot_name, binding.metadata.namespace)
@@ -117,29 +111,7 @@ class Works:
         if isinstance(done, Refused):
             await self._tell(binding, folding.not_synchronized(done.problem))
             return Outcome.again(after=TRY_AGAIN)
-        told = folding.folded(done, _up_to_date(done, resources.name))
-        if (wait := self._patience(binding, told)) > 0:
-            return Outcome.again(after=wait)
-        return await self._tell(binding, told)
-
-    def _patience(self, binding: Binding, told: Told) -> float:
-        """Seconds to wait for what the member says to its new Works: most answer before anybody could read that."""
-        until = self._asked.get(binding.metadata.uid, 0.0)
-        left = until - asyncio.get_running_loop().time() if folding.is_unanswered(told) else 0.0
-        if left <= 0:
-            self._asked.pop(binding.metadata.uid, None)
-        return max(0.0, left)
-
-    async def _hurry(self, binding: Binding, placement: Placement) -> Outcome:
-        """Change Works that are there already; all else can wait until the rollout speaks, which wakes us."""
-        if WORK_CLEANUP not in binding.metadata.finalizers or _names_overrides(binding):
-            return Outcome.done
-        resources = await self._contents.read(binding.spec.resource_snapshot_name, binding.metadata.namespace)
-        if not isinstance(resources, Missing):
-            changes = self._changes(binding, placement, resources)
-            if not changes.blocked and not folding.is_untracked(binding):
-                await self._make(binding, changes)
-        return Outcome.done
+        return await self._tell(binding, folding.folded(done, _up_to_date(done, resources.name)))
 
     async def _do_without(self, binding: Binding, missing: Missing) -> Outcome:
         """Without its snapshot a binding goes on if its Works are made of it already (kubefleet.md §16)."""
@@ -155,8 +127,6 @@ class Works:
         return compare(binding, wanted, self._own(binding), named, self._rivals(binding))
 
     async def _make(self, binding: Binding, changes: Changes) -> list[Work] | Refused:
-        if changes.moves:
-            self._asked[binding.metadata.uid] = asyncio.get_running_loop().time() + ANSWER
         room = self._rooms.get(member_namespace(binding.spec.target_cluster))
         if changes.create and room is not None and room.metadata.deletion_timestamp is not None:
             cluster = binding.spec.target_cluster
@@ -174,7 +144,6 @@ class Works:
     # A binding that goes
 
     async def _leave(self, binding: Binding) -> Outcome:
-        self._asked.pop(binding.metadata.uid, None)
         if WORK_CLEANUP not in binding.metadata.finalizers:
             return Outcome.done
         works = self._own(binding)

@@ -86,11 +86,6 @@ def folded(works: Sequence[Work], synchronized: str) -> Told:
     return Told((_NO_OVERRIDES, synced, *reported), failed[:MOST_FAILURES])
 
 
-def is_unanswered(told: Told) -> bool:
-    """Whether all that is missing is an answer of the member."""
-    return any(found.reason == APPLY_IN_PROGRESS for found in told.findings)
-
-
 def _reported(works: Sequence[Work], failed: Sequence[FailedPlacement]) -> Iterable[Finding]:
     applied = _applied(works, failed)
     yield applied
