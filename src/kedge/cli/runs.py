@@ -6,6 +6,7 @@ Each that changes something is a patch of one object, or the making of one, so k
 from __future__ import annotations
 
 import getpass
+import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -108,7 +109,7 @@ async def _approve(client: Client, which: Which, request: Approval, message: str
         "type": APPROVED,
         "status": TRUE,
         "reason": f"{which.twins.approval.resource.kind}Approved",
-        "message": f"by {getpass.getuser()}" + (f": {message}" if message else ""),
+        "message": f"by {_me()}" + (f": {message}" if message else ""),
         "lastTransitionTime": moment(datetime.now(UTC)),
         "observedGeneration": meta.generation,
     }
@@ -116,6 +117,13 @@ async def _approve(client: Client, which: Which, request: Approval, message: str
     await client.amend(
         which.twins.approval, meta, {"status": {"conditions": [*others, said]}}, manager=MANAGER, subresource="status"
     )
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return f"user {os.getuid()}"
 
 
 # Stopping, going on, trying again, going back
