@@ -40,7 +40,8 @@ def test_a_good_release_reaches_three_clusters_and_a_bad_one_only_the_first() ->
     assert sorted(given(shown, "app:2")) == sorted(given(shown, "app:1"))
     assert given(shown, "app:bad") == given(shown, "app:2")[:1]
     (bad,) = given(shown, "app:bad")
-    assert f"may be unavailable, and {bad} is not available: Deployment test-ns/web has" in shown
+    last = f"may be unavailable, and {bad} is not available: Deployment test-ns/web has 1 of 3 updated replicas"
+    assert last in shown.rpartition("The placement says why:")[2]
     assert "revision 2 on 1 of 3 clusters, 2 of 3 available" in shown
     assert "app:3" not in shown
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from kedge.controllers.hub.pace import (
     AT_ONCE,
+    FEW,
+    FEW_STAND_AFTER,
     HUSH,
     LONGEST_HUSH,
     PER_CLUSTER,
@@ -31,17 +35,18 @@ def test_a_small_placement_is_looked_at_at_once_and_a_large_one_after_a_rest() -
     run(main())
 
 
-def test_words_are_said_when_they_have_stood() -> None:
+@pytest.mark.parametrize(("number", "takes"), [(FEW, FEW_STAND_AFTER), (FEW + 1, STANDS_AFTER)])
+def test_words_are_said_when_they_have_stood_and_few_of_them_sooner(number: int, takes: float) -> None:
     async def main() -> None:
-        pace = Pace()
+        pace, so, otherwise = Pace(), ("so",) * number, ("otherwise",) * number
         assert pace.unsettled(KEY, ()) == 0.0
-        assert pace.unsettled(KEY, "so") == STANDS_AFTER
-        await asyncio.sleep(STANDS_AFTER / 2)
-        assert pace.unsettled(KEY, "otherwise") == STANDS_AFTER
-        await asyncio.sleep(STANDS_AFTER / 2)
-        assert pace.unsettled(KEY, "otherwise") == STANDS_AFTER / 2
-        await asyncio.sleep(STANDS_AFTER / 2)
-        assert pace.unsettled(KEY, "otherwise") == 0.0
+        assert pace.unsettled(KEY, so) == takes
+        await asyncio.sleep(takes / 2)
+        assert pace.unsettled(KEY, otherwise) == takes
+        await asyncio.sleep(takes / 2)
+        assert pace.unsettled(KEY, otherwise) == takes / 2
+        await asyncio.sleep(takes / 2)
+        assert pace.unsettled(KEY, otherwise) == 0.0
 
     run(main())
 
@@ -49,11 +54,11 @@ def test_words_are_said_when_they_have_stood() -> None:
 def test_words_that_never_stand_are_said_all_the_same_after_a_while() -> None:
     async def main() -> None:
         pace = Pace()
-        for number in range(round(UNSAID * STANDS_AFTER)):
-            assert 0.0 < pace.unsettled(KEY, f"{number}") <= STANDS_AFTER
-            await asyncio.sleep(1.0)
-        assert pace.unsettled(KEY, "at last") == 0.0
-        assert pace.unsettled(KEY, "and then") == STANDS_AFTER
+        for number in range(2 * UNSAID):
+            assert 0.0 < pace.unsettled(KEY, (f"{number}",)) <= FEW_STAND_AFTER
+            await asyncio.sleep(FEW_STAND_AFTER / 2)
+        assert pace.unsettled(KEY, ("at last",)) == 0.0
+        assert pace.unsettled(KEY, ("and then",)) == FEW_STAND_AFTER
 
     run(main())
 
