@@ -123,9 +123,9 @@ class Heard(Generic[T]):
 
     def may_be_seen(self, key: str, known: Known) -> list[T]:
         """Every form of an object that somebody who knows that much may see."""
-        versions = self.versions.get(key, [])
+        versions, most = self.versions.get(key, []), max(known.most, known.single.get(key, 0))
         low = max((at for at, one in enumerate(versions) if one.version <= known.all), default=0)
-        return [one.object for one in versions[low:] if one.version <= known.most and one.object is not None]
+        return [one.object for one in versions[low:] if one.version <= most and one.object is not None]
 
     # What the link brings
 
