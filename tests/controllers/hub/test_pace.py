@@ -47,6 +47,9 @@ def test_words_are_said_when_they_have_stood_and_few_of_them_sooner(number: int,
         assert pace.unsettled(KEY, otherwise) == takes / 2
         await asyncio.sleep(takes / 2)
         assert pace.unsettled(KEY, otherwise) == 0.0
+        assert pace.unsettled(KEY, otherwise) == 0.0, "until it is said: something may move just now"
+        pace.said(KEY)
+        assert pace.unsettled(KEY, so) == takes
 
     run(main())
 
@@ -58,6 +61,7 @@ def test_words_that_never_stand_are_said_all_the_same_after_a_while() -> None:
             assert 0.0 < pace.unsettled(KEY, (f"{number}",)) <= FEW_STAND_AFTER
             await asyncio.sleep(FEW_STAND_AFTER / 2)
         assert pace.unsettled(KEY, ("at last",)) == 0.0
+        pace.said(KEY)
         assert pace.unsettled(KEY, ("and then",)) == FEW_STAND_AFTER
 
     run(main())

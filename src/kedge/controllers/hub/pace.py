@@ -61,7 +61,7 @@ class Pace:
         """In how many seconds sentences that differ from what was said will have stood long enough; 0 if they have."""
         now = asyncio.get_running_loop().time()
         if not said:
-            self._standing.pop(key, None)
+            self.said(key)
             return 0.0
         what, stands_after = hash(said), self._stands_after
         if len(said) <= FEW:
@@ -70,10 +70,11 @@ class Pace:
         if before != what:
             since = now
         self._standing[key] = (what, since, unsaid)
-        left = min(since + stands_after, unsaid + UNSAID * stands_after) - now
-        if left <= 0:
-            del self._standing[key]
-        return max(0.0, left)
+        return max(0.0, min(since + stands_after, unsaid + UNSAID * stands_after) - now)
+
+    def said(self, key: Key) -> None:
+        """All that there was to say is said."""
+        self._standing.pop(key, None)
 
     def forget(self, key: Key) -> None:
         self._next_look.pop(key, None)

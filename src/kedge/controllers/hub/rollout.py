@@ -152,6 +152,8 @@ class Rollout:
         ]
         await all_of(partial(self._say, binding, conditions) for binding, conditions in told)
         put_off = [hush, unsettled] if len(told) < len(news) else []
+        if not put_off:
+            self._pace.said(key)
         waits = [after for after in (planned.look_again, *put_off) if after]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
 
