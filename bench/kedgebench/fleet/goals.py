@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kedgebench.embedded.part import members_named
-from kedgebench.fleet.part import Part, collecting, middle
+from kedgebench.fleet.part import PREVIEWS, Part, collecting, middle
 from kedgebench.fleet.sizes import Sizes
 from kedgebench.goals import Verdict
 
@@ -15,11 +15,22 @@ SECONDS_TO_AVAILABLE = 6.0
 FLAT = 1.25  # times as much per cluster is still called flat: rounds differ by that
 MIB = 400.0
 SECONDS_TO_CATCH_UP = 15.0
+SECONDS_FOR_STAGES = 5.0
+SECONDS_FOR_PREVIEWS = (10.0, 90.0)
+UNDELAYED = 1.2  # times as long as alone is still not delayed by others, on two cores
 
 
 def judge(part: Part, sizes: Sizes) -> list[Verdict]:
     """Every goal of which enough was measured."""
-    return [*_rolling(part, sizes), *_placing(part, sizes), *_growth(part, sizes), *_standing(part)]
+    return [
+        *_rolling(part, sizes),
+        *_staged(part, sizes),
+        *_placing(part, sizes),
+        *_runs(part, sizes),
+        *_previews(part, sizes),
+        *_growth(part, sizes),
+        *_standing(part),
+    ]
 
 
 def _rolling(part: Part, sizes: Sizes) -> Iterator[Verdict]:
@@ -29,6 +40,34 @@ def _rolling(part: Part, sizes: Sizes) -> Iterator[Verdict]:
         if found is not None:
             goal = f"a rolling update over {sizes.real} real members takes at most {OVERHEAD:g} times its critical path"
             yield Verdict(f"{goal}, {name}", f"{found:.2f} times", found <= OVERHEAD)
+
+
+def _staged(part: Part, sizes: Sizes) -> Iterator[Verdict]:
+    found = middle(part.of("staged.overhead"), members_named(sizes.real))
+    if found is not None:
+        goal = f"a staged run over {sizes.real} real members takes at most {OVERHEAD:g} times its critical path"
+        yield Verdict(goal, f"{found:.2f} times", found <= OVERHEAD)
+    took = middle(part.of("stages.took"), members_named(sizes.placing))
+    if took is not None:
+        goal = f"a staged run over {sizes.placing} embedded members within {SECONDS_FOR_STAGES:g} s"
+        yield Verdict(goal, f"{took:.1f} s", took <= SECONDS_FOR_STAGES)
+
+
+def _runs(part: Part, sizes: Sizes) -> Iterator[Verdict]:
+    name = f"{sizes.runs} runs, {sizes.standing} members"
+    alone, longest = middle(part.of("runs.alone"), name), middle(part.of("runs.longest"), name)
+    if alone is not None and longest is not None:
+        goal = f"of {sizes.runs} runs at once none takes more than {UNDELAYED:g} times one alone"
+        yield Verdict(goal, f"{longest / alone:.2f} times", longest <= UNDELAYED * alone)
+
+
+def _previews(part: Part, sizes: Sizes) -> Iterator[Verdict]:
+    for members, seconds in zip(sizes.previewed, SECONDS_FOR_PREVIEWS, strict=True):
+        for case, title in PREVIEWS.items():
+            found = middle(part.of(f"preview.{case}"), members_named(members))
+            if found is not None:
+                goal = f"a preview of {members} clusters, {title}, within {seconds:g} s"
+                yield Verdict(goal, f"{found:.1f} s", found <= seconds)
 
 
 def _placing(part: Part, sizes: Sizes) -> Iterator[Verdict]:

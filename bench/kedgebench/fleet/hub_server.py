@@ -83,19 +83,23 @@ class HubServer:
 
     # What users do
 
+    async def install(self) -> None:
+        """The fleet's kinds, and a namespace of its own."""
+        await self.make(Namespace, release.namespace(SYSTEM_NAMESPACE))
+        for definition in crds(Dialect.seed):
+            await self.make(CustomResourceDefinition, dict(definition))
+
     async def fill(self, members: int, placements: int, say: Callable[[str], None]) -> None:
         """All members joined, all placements on all of them."""
-        await self._make(Namespace, release.namespace(SYSTEM_NAMESPACE))
-        for definition in crds(Dialect.seed):
-            await self._make(CustomResourceDefinition, dict(definition))
+        await self.install()
         for number in range(placements):
-            await self._make(Namespace, release.namespace(shop(number)))
-            await self._make(Deployment, release.deployment(1, where=shop(number)))
-            await self._make(ConfigMap, _prices(number))
+            await self.make(Namespace, release.namespace(shop(number)))
+            await self.make(Deployment, release.deployment(1, where=shop(number)))
+            await self.make(ConfigMap, _prices(number))
         async with self.served(by_a_hub=True):
             for number in range(members):
-                await self._make(MemberCluster, release.member(f"cluster-{number}", HEARTBEAT))
-            await self._make(ClusterResourcePlacement, release.placement(shop(0), shop(0)))
+                await self.make(MemberCluster, release.member(f"cluster-{number}", HEARTBEAT))
+            await self.make(ClusterResourcePlacement, release.placement(shop(0), shop(0)))
             await self.until(lambda: self.available.get(shop(0), False))
             say(f"{members} members have joined, and have the first placement")
         await self._copy_all(placements)
@@ -105,27 +109,28 @@ class HubServer:
         """One more placement, on one member."""
         body = release.placement(LATE, shop(0))
         picked = {"placementType": "PickFixed", "clusterNames": ["cluster-0"]}
-        await self._make(ClusterResourcePlacement, {**body, "spec": {**body["spec"], "policy": picked}})
+        await self.make(ClusterResourcePlacement, {**body, "spec": {**body["spec"], "policy": picked}})
 
     def has_late_work(self) -> bool:
         return any(key.rpartition("/")[2].startswith(LATE) for key in self.works)
 
-    async def release(self, number: int) -> None:
-        """A new image in the first placement."""
+    async def release(self, number: int, where: int = 0) -> None:
+        """A new image in one of the placements."""
         patch = MergePatch({"spec": {"template": release.deployment(number)["spec"]["template"]}})
-        await self.client.patch(untyped(Deployment.resource), release.WEB, patch, shop(0))
+        await self.client.patch(untyped(Deployment.resource), release.WEB, patch, shop(where))
 
     # Who serves it
 
     @asynccontextmanager
-    async def served(self, *, by_a_hub: bool = False) -> AsyncIterator[None]:
+    async def served(self, *, by_a_hub: bool = False, ready_after: float = 0.0) -> AsyncIterator[Pretended]:
         """With its members, and a hub in this process if there is no other."""
         async with Manager(component="members", grace=1.0) as manager:
-            Pretended(manager, await self._connected(manager, "hub"), heartbeat=HEARTBEAT)
+            to_hub = await self._connected(manager, "hub")
+            pretended = Pretended(manager, to_hub, heartbeat=HEARTBEAT, ready_after=ready_after)
             if by_a_hub:
                 add_hub(manager, await self._connected(manager, "hub, for its role"), HubOptions())
             running = asyncio.create_task(manager.run(signals=False))
-            yield
+            yield pretended
             manager.stop()
             await running
 
@@ -161,7 +166,7 @@ class HubServer:
         meta = {key: value for key, value in copy["metadata"].items() if key not in _NOT_COPIED}
         meta["ownerReferences"] = [{**one, "uid": uids[one["uid"]]} for one in meta.get("ownerReferences", ())]
         status = copy.pop("status", None)
-        made = await self._make(kind, {**copy, "metadata": meta})
+        made = await self.make(kind, {**copy, "metadata": meta})
         if status:
             was = copy["metadata"].get("generation", 1)
             text = json.dumps(status).replace(f'"observedGeneration": {was}', '"observedGeneration": 1')
@@ -169,7 +174,7 @@ class HubServer:
             await self.client.patch(untyped(kind.resource), meta["name"], patch, where, subresource="status")
         return str(made["metadata"]["uid"])
 
-    async def _make(self, kind: Any, body: Body) -> Body:
+    async def make(self, kind: Any, body: Body) -> Body:
         made: Body = await self.client.create(untyped(kind.resource), body)
         return made
 

@@ -16,6 +16,11 @@ from kedgebench.results import Measure
 MODULE = "kedgebench.fleet.task"
 MILLI = 1e3
 STRETCHES = {"first": "first placement", "update": "a release, 20 % at a time"}
+PREVIEWS = {
+    "staged": "three stages with waits between them",
+    "tenths": "a tenth at a time",
+    "singly": "one at a time",
+}
 REACHED = {
     "works": "every Work made",
     "members": "every member runs it",
@@ -37,7 +42,11 @@ class Part:
         """Every question, in turn: those by the clock first."""
         for collect in self._sizes.collects:
             await self._rolling(collect)
+        await self._staged()
         await self._placing()
+        await self._staged_embedded()
+        await self._many_runs()
+        await self._previews()
         await self._growth()
         await self._standing()
 
@@ -50,24 +59,38 @@ class Part:
 
     async def _rolling(self, collect: float | None) -> None:
         sizes = self._sizes
-        self._progress.say(f"fleet: a rolling update over {sizes.real} real members")
+        self._progress.say(f"fleet, {collecting(collect)}: a rolling update over {sizes.real} real members")
         given = {"members": sizes.real, "rounds": sizes.rounds, "max_unavailable": sizes.max_unavailable}
         found = await ask("rolling", module=MODULE, collect=collect, **given)
         if "missing" in found:
             self._note(f"no real members: {found['missing']}")
             return
-        name = collecting(collect)
+        self._updates("rolling", f"the update, {found['waves']} waves", collecting(collect), found)
+
+    async def _staged(self) -> None:
+        sizes = self._sizes
+        self._progress.say(f"fleet, staged: a run over {sizes.real} real members")
+        found = await ask("staged", module=MODULE, members=sizes.real, rounds=sizes.rounds)
+        if "missing" in found:
+            return
+        name = members_named(sizes.real)
+        self._updates("staged", f"the run, {found['waves']} waves", name, found)
+        for update in found["updates"]:
+            self._add("staged.said", "until the run says so", "s", name, update["said"])
+
+    def _updates(self, key: str, title: str, name: str, found: dict[str, Any]) -> None:
+        """Plain rollouts, and updates in turns with them."""
         path = found["waves"] * found["median"]
         for plain in found["plain"]:
-            self._add("rolling.plain", "a plain rollout on one member", "s", name, plain)
-        for rolled in found["rolled"]:
-            self._add("rolling.took", f"the update, {found['waves']} waves", "s", name, rolled["took"])
-            self._add("rolling.overhead", "overhead: took / (waves × plain)", "×", name, rolled["took"] / path)
-            self._add("rolling.first", "until the first member is changed", "s", name, rolled["moved"][0])
-            self._add("rolling.hub", "CPU of the hub per member", "ms", name, _each(rolled, found, (HUB,)))
-            agents = [role for role in rolled["cpu"] if role != HUB]
-            self._add("rolling.agents", "CPU of a member's agent", "ms", name, _each(rolled, found, agents))
-            self._add("rolling.load", "load of the machine", "", name, rolled["load"])
+            self._add(f"{key}.plain", "a plain rollout on one member", "s", name, plain)
+        for update in found["updates"]:
+            self._add(f"{key}.took", title, "s", name, update["took"])
+            self._add(f"{key}.overhead", "overhead: took / (waves × plain)", "×", name, update["took"] / path)
+            self._add(f"{key}.first", "until the first member is changed", "s", name, update["moved"][0])
+            self._add(f"{key}.hub", "CPU of the hub per member", "ms", name, _each(update, found, (HUB,)))
+            agents = [role for role in update["cpu"] if role != HUB]
+            self._add(f"{key}.agents", "CPU of a member's agent", "ms", name, _each(update, found, agents))
+            self._add(f"{key}.load", "load of the machine", "", name, update["load"])
 
     async def _placing(self) -> None:
         members, name = self._sizes.placing, members_named(self._sizes.placing)
@@ -79,6 +102,41 @@ class Part:
                     seconds = found[stretch]["reached"][what]
                     self._add(f"{stretch}.{what}", f"{title}: {reached}", "s", name, seconds)
                 self._add(f"{stretch}.cpu", f"{title}: CPU of everything", "s", name, found[stretch]["cpu"])
+
+    async def _staged_embedded(self) -> None:
+        members, name = self._sizes.placing, members_named(self._sizes.placing)
+        for _ in range(self._sizes.placing_rounds):
+            self._progress.say(f"fleet, staged: a run over {members} embedded members")
+            found = await ask("staged embedded", module=MODULE, members=members)
+            self._add("stages.took", f"a staged run, {found['waves']} waves: it says so", "s", name, found["took"])
+            self._add("stages.cpu", "a staged run: CPU of everything", "s", name, found["cpu"])
+
+    async def _many_runs(self) -> None:
+        sizes = self._sizes
+        self._progress.say(f"fleet, runs: {sizes.runs} at once over {sizes.standing} members")
+        found = await ask("many runs", module=MODULE, members=sizes.standing, runs=sizes.runs)
+        name = f"{found['runs']} runs, {found['members']} members"
+        for alone in found["alone"]:
+            self._add("runs.alone", f"a run alone, {found['waves']} waves", "s", name, alone)
+        for key, title, unit in (
+            ("median", "all of them at once: the median", "s"),
+            ("longest", "the longest of those that can end", "s"),
+            ("seconds", "from the first release to the last end", "s"),
+            ("cpu", "CPU of the hub for all of them", "s"),
+            ("peak", "the most memory it ever had", "MiB"),
+        ):
+            self._add(f"runs.{key}", title, unit, name, found[key])
+        if found["stuck_ended"]:
+            self._note("the run with a member that is never ready ended all the same: that is a bug")
+
+    async def _previews(self) -> None:
+        for members in self._sizes.previewed:
+            self._progress.say(f"fleet, previews: of {members} clusters")
+            found = await ask("previews", module=MODULE, members=members)
+            for case, title in PREVIEWS.items():
+                one, name = found[case], members_named(members)
+                self._add(f"preview.{case}", f"{title}: the preview takes", "s", name, one["took"])
+                self._add(f"preview.{case}-hours", f"{title}: what it shows takes", "h", name, one["hours"])
 
     async def _growth(self) -> None:
         for members in self._sizes.grown:
@@ -150,7 +208,9 @@ def how(sizes: Sizes) -> str:
         "image to what `kubectl rollout status` waits for; plain rollouts and updates take turns. Embedded: hub, "
         "members, workloads and roles in one process, pods ready after 0.2 s. Costs per cluster are CPU time of the "
         "roles' own callbacks, without the servers. A hub with many Works is a process that talks HTTPS to an embedded "
-        "server in another, whose members only pretend."
+        "server in another, whose members only pretend. Staged runs: a fifth, three tenths and half of the clusters, "
+        "half of a stage at a time, timed from the run, which comes after the new image. A hundred runs: each over ten "
+        "members of its own that take 5 s, while one of them stands still. Previews: clusters take a minute."
     )
 
 

@@ -1,11 +1,12 @@
 """Pretending: the agents of many members that do not exist, all in one controller.
 
-They join, send heartbeats, and say of every Work that it is applied and available as soon as they see it. To the hub
-they look as agents do; nothing is applied anywhere.
+They join, send heartbeats, and say of every Work that it is applied and available as soon as they see it, or some time
+after. To the hub they look as agents do; nothing is applied anywhere.
 """
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from typing import Any
 
@@ -38,7 +39,11 @@ def identified(work: Work) -> Work:
 class Pretended:
     """The agents of all members there are."""
 
-    def __init__(self, manager: Manager, hub: Cluster, *, heartbeat: float) -> None:
+    def __init__(self, manager: Manager, hub: Cluster, *, heartbeat: float, ready_after: float = 0.0) -> None:
+        """`stuck` are the namespaces of members whose Works are never available from now on."""
+        self.stuck: set[str] = set()
+        self._ready_after = ready_after
+        self._met: dict[Key, tuple[int, float]] = {}  # what was last seen of a Work, and when
         self._clock = manager.clock
         self._client = hub.client
         self._heartbeat = heartbeat
@@ -64,9 +69,19 @@ class Pretended:
             return Outcome.done
         generation, said = work.metadata.generation, find_condition(work.status.conditions, AVAILABLE)
         if said is None or said.observed_generation != generation:
+            if key.namespace in self.stuck:
+                return Outcome.done
+            if (wait := self._unready(key, generation)) > 0.0:
+                return Outcome.again(after=wait)
             now = self._clock.now().replace(microsecond=0)
             await self._say(Work, key, _applied(work, now, generation))
         return Outcome.done
+
+    def _unready(self, key: Key, generation: int) -> float:
+        now = asyncio.get_running_loop().time()
+        if self._met.get(key, (0, 0.0))[0] != generation:
+            self._met[key] = (generation, now)
+        return self._met[key][1] + self._ready_after - now
 
     async def _say(self, kind: Any, key: Key, status: dict[str, Any]) -> None:
         patch = MergePatch({"status": status})

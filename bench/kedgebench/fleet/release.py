@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 Body = dict[str, Any]
@@ -39,6 +41,18 @@ def deployment(number: int, *, ready_after: str | None = None, where: str = SHOP
 
 def placement(name: str, where: str = SHOP, *, max_unavailable: str = "20%") -> Body:
     """On every cluster there is."""
+    return _placement(name, where, {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": max_unavailable}})
+
+
+def external(name: str, where: str = SHOP, *, clusters: Sequence[str] = ()) -> Body:
+    """On these clusters, or on every one there is; nothing moves but by runs."""
+    body = _placement(name, where, {"type": "External"})
+    if clusters:
+        body["spec"]["policy"] = {"placementType": "PickFixed", "clusterNames": [*clusters]}
+    return body
+
+
+def _placement(name: str, where: str, strategy: Body) -> Body:
     return {
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
         "kind": "ClusterResourcePlacement",
@@ -46,17 +60,17 @@ def placement(name: str, where: str = SHOP, *, max_unavailable: str = "20%") -> 
         "spec": {
             "resourceSelectors": [{"group": "", "version": "v1", "kind": "Namespace", "name": where}],
             "policy": {"placementType": "PickAll"},
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": max_unavailable}},
+            "strategy": strategy,
         },
     }
 
 
-def member(name: str, heartbeat: int) -> Body:
+def member(name: str, heartbeat: int, labels: Mapping[str, str] = MappingProxyType({})) -> Body:
     identity = {"kind": "ServiceAccount", "name": f"fleet-member-agent-{name}", "namespace": "fleet-system"}
     return {
         "apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
         "kind": "MemberCluster",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "labels": dict(labels)},
         "spec": {"identity": identity, "heartbeatPeriodSeconds": heartbeat},
     }
 

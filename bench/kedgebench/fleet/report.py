@@ -14,15 +14,18 @@ from kedgebench.goals import Verdict
 
 def text(machine: Mapping[str, Any], part: Part, sizes: Sizes, verdicts: Iterable[Verdict]) -> str:
     """Every table, the machine above, the goals and the notes below."""
-    placed = [measure for stretch in STRETCHES for measure in part.group(stretch)]
+    placed = [measure for stretch in (*STRETCHES, "stages") for measure in part.group(stretch)]
     grown = [measure for group in ("growth", "writes", "largest") for measure in part.group(group)]
-    standing = part.group("standing")
+    standing, runs = part.group("standing"), part.group("runs")
     sections = [
         "## The fleet",
         machine_line(machine),
         how(sizes),
         table("a rolling update, real members", part.group("rolling"), [*map(collecting, sizes.collects)], unit=True),
+        table("a staged run, real members", part.group("staged"), [members_named(sizes.real)], unit=True),
         table("embedded members", placed, [members_named(sizes.placing)], unit=True),
+        table("many runs", runs, [name for name, _ in runs[0]] if runs else [], unit=True),
+        table("previews", part.group("preview"), [*map(members_named, sizes.previewed)], unit=True),
         table("per cluster", grown, [*map(members_named, sizes.grown)], unit=True),
         table("a hub of its own", standing, [name for name, _ in standing[0]] if standing else [], unit=True),
         "\n".join(f"* {'met' if v.met else 'MISSED'}: {v.goal}: {v.measured}" for v in verdicts),

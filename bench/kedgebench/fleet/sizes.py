@@ -17,13 +17,15 @@ class Sizes:
     placing_rounds: int = 3
     grown: tuple[int, ...] = (10, 100, 1000)
     standing: int = 1000
+    runs: int = 100  # at once, over as many members as there are `standing`
+    previewed: tuple[int, ...] = (100, 1000)
     placements: int = 20
     idle: float = 60.0
 
 
 FULL = Sizes()
 QUICK = Sizes(
-    real=2,
+    real=3,
     max_unavailable="50%",
     rounds=1,
     collects=(0.0,),
@@ -31,6 +33,8 @@ QUICK = Sizes(
     placing_rounds=1,
     grown=(2, 4),
     standing=10,
+    runs=2,
+    previewed=(5, 10),
     placements=2,
     idle=1.0,
 )

@@ -75,7 +75,7 @@ class HubProcess:
 
 async def measure(members: int, placements: int, idle: float) -> dict[str, Any]:
     """Task: the memory of that hub, and how long it takes to catch up after it was killed."""
-    say = _teller()
+    say = teller()
     async with AsyncExitStack() as stack:
         server = HubServer()
         server.cluster.start()
@@ -84,11 +84,11 @@ async def measure(members: int, placements: int, idle: float) -> dict[str, Any]:
         file = await stack.enter_async_context(server.open_door())
         await stack.enter_async_context(server.served())
         begun = time.perf_counter()
-        async with _running(file) as process:
+        async with hub_process(file) as process:
             say(f"the first hub settled after {await process.idle() - begun:.1f} s: {dict(server.writes)}")
         await server.place_late()
         begun = time.perf_counter()
-        async with _running(file) as process:
+        async with hub_process(file) as process:
             found = await _started(server, process, begun, idle)
             say(f"the next one caught up after {found['caught_up']:.1f} s")
             return {"members": members, "works": len(server.works), **found, **await _rolled(server, process)}
@@ -135,7 +135,7 @@ async def _rolled(server: HubServer, process: HubProcess) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _running(file: Path) -> AsyncIterator[HubProcess]:
+async def hub_process(file: Path) -> AsyncIterator[HubProcess]:
     """A hub, until it is killed."""
     port = _free_port()
     told = ("--kubeconfig", str(file), "--no-lease", "--health", f"127.0.0.1:{port}", "--log-level", "warning")
@@ -159,6 +159,6 @@ def _free_port() -> int:
         return port
 
 
-def _teller() -> Callable[[str], None]:
+def teller() -> Callable[[str], None]:
     begun = time.perf_counter()
     return lambda what: print(f"[{time.perf_counter() - begun:4.0f} s] {what}", file=sys.stderr, flush=True)

@@ -16,13 +16,17 @@ from typing import Any
 import uvloop
 
 from kedgebench import cores
-from kedgebench.fleet import placing, rolling, standing
+from kedgebench.fleet import many_runs, placing, previewing, rolling, staging, standing
 
 TASKS: dict[str, Callable[..., Any]] = {
     "placing": placing.whole,
     "shares": placing.by_role,
     "rolling": rolling.measure,
     "standing": standing.measure,
+    "staged": staging.measure,
+    "staged embedded": staging.embedded,
+    "many runs": many_runs.measure,
+    "previews": previewing.measure,
 }
 
 

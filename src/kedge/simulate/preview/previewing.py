@@ -88,7 +88,7 @@ async def _played(picture: Picture, change: Change, assumed: Assumed, definition
     try:
         await hub.furnish(picture, definitions, picture.taken + timedelta(seconds=2 * assumed.within))
         await hub.change(change.objects)
-        async with _running(cluster, clock, rng, change.targets, assumed) as seeing:
+        async with playing(cluster, clock, rng, change.targets, assumed) as seeing:
             await seeing.over(assumed.within, rest=REST + _words_after(assumed))
             return tuple([await _course(hub, seeing, target, picture) for target in change.targets])
     finally:
@@ -97,7 +97,7 @@ async def _played(picture: Picture, change: Change, assumed: Assumed, definition
 
 
 @asynccontextmanager
-async def _running(
+async def playing(
     cluster: EmbeddedCluster, clock: LoopClock, rng: Random, targets: Sequence[Target], assumed: Assumed
 ) -> AsyncIterator[Seeing]:
     """The hub's role, modelled members, somebody who approves, and somebody who watches."""
