@@ -74,7 +74,10 @@ Own = TypeVar("Own", bound=Condition)
 
 def find_condition(conditions: Iterable[C], type: str) -> C | None:  # noqa: A002  # the field's own name
     """The condition of a type, or None."""
-    return next((condition for condition in conditions if condition.type == type), None)
+    for condition in conditions:  # a loop, since large fleets ask this more often than anything
+        if condition.type == type:
+            return condition
+    return None
 
 
 def is_true(conditions: Iterable[_Judged], type: str, *, generation: int | None = None) -> bool:  # noqa: A002
@@ -92,8 +95,20 @@ def set_condition(conditions: tuple[Own, ...], new: Own) -> tuple[Own, ...]:
     fine as Kubernetes prints them, so that a condition read back equals the one that was written.
     """
     old = find_condition(conditions, new.type)
+    if old is not None and _says_the_same(old, new):
+        return conditions
     since = old.last_transition_time if old and old.status == new.status else new.last_transition_time
     new = replace(new, last_transition_time=since.replace(microsecond=0))
     if old is None:
         return (*conditions, new)
     return tuple(new if condition.type == new.type else condition for condition in conditions)
+
+
+def _says_the_same(one: Condition, other: Condition) -> bool:
+    """Whether they differ in nothing but the time."""
+    return (
+        one.status == other.status
+        and one.observed_generation == other.observed_generation
+        and one.reason == other.reason
+        and one.message == other.message
+    )

@@ -36,7 +36,7 @@ from kedge.plan.membership import silence
 from kedge.plan.revisions import parent
 from kedge.plan.rolling.plan import Plan, is_paused, is_rolling, plan
 from kedge.plan.rolling.plan import Seen as Picture
-from kedge.plan.rolling.standing import Conditions, is_waited_for, is_wording, standing
+from kedge.plan.rolling.standing import Conditions, is_unspoken, is_wording, standing
 from kedge.plan.rolling.wanted import wanted
 
 MANAGER: Final = "kedge-rollout"
@@ -76,9 +76,10 @@ class Rollout:
         if placement is None or not is_rolling(placement):
             self._pace.forget(key)
             return Outcome.done
-        picture = self._observe(placement)
-        if (rest := self._pace.rest(key, len(picture.bindings))) > 0:
+        bindings = self._bindings.by(PLACEMENT, named(key.namespace, key.name))
+        if (rest := self._pace.rest(key, len(bindings))) > 0:
             return Outcome.again(after=rest)
+        picture = self._observe(placement, bindings)
         if not is_paused(placement) and (strayed := _applied_otherwise(picture)):
             await all_of(partial(self._apply_as, binding, _apply_strategy(placement)) for binding in strayed)
             return Outcome.done  # their new generations wake us again
@@ -90,15 +91,14 @@ class Rollout:
 
     # Observing
 
-    def _observe(self, placement: Placement) -> Picture:
+    def _observe(self, placement: Placement, bindings: tuple[Binding, ...]) -> Picture:
         meta = placement.metadata
-        whose = named(meta.namespace, meta.name)
-        bindings = self._bindings.by(PLACEMENT, whose)
+        revisions = self._snapshots.by(PLACEMENT, named(meta.namespace, meta.name))
         members = {one.spec.target_cluster: self._members.get(one.spec.target_cluster) for one in bindings}
         return Picture(
             placement=placement,
             bindings=bindings,
-            wanted=wanted(meta, [found.metadata for found in self._snapshots.by(PLACEMENT, whose)]),
+            wanted=wanted(meta, [found.metadata for found in revisions]),
             unreachable={name: said for name, one in members.items() if (said := silence(one))},
             gone={name for name, one in members.items() if one is None},
             parting={name for name, one in members.items() if one and one.metadata.deletion_timestamp},
@@ -140,32 +140,37 @@ class Rollout:
     # Telling
 
     async def _tell(self, key: Key, picture: Picture, planned: Plan) -> Outcome:
-        """Have every binding that stays say how it stands; not while others move, and new words once they stand."""
-        news = self._news(picture, planned)
+        """Have every binding that stays say how it stands: no words while others move, and new ones once they stand."""
+        stayed = self._stayed(picture, planned)
+        if (hush := self._pace.hush(key)) > 0:
+            await self._say_all(self._news([one for one in stayed if is_unspoken(one)], planned).values())
+            return Outcome.again(after=min(hush, planned.look_again or hush))
+        news = self._news(stayed, planned)
         wordy = {name for name, (binding, said) in news.items() if is_wording(binding.status.conditions, said)}
-        said = tuple(planned.why[name] for name in news if name in wordy and name in planned.why)
-        unsettled, hush = self._pace.unsettled(key, said), self._pace.hush(key)
-        told = [
-            one
-            for name, one in news.items()
-            if is_waited_for(*one) or not (hush > 0 or (unsettled > 0 and name in wordy))
-        ]
-        await all_of(partial(self._say, binding, conditions) for binding, conditions in told)
-        put_off = [hush, unsettled] if len(told) < len(news) else []
+        words = tuple(planned.why[name] for name in news if name in wordy and name in planned.why)
+        unsettled = self._pace.unsettled(key, words)
+        put_off = wordy if unsettled > 0 else set()
+        await self._say_all(one for name, one in news.items() if name not in put_off)
         if not put_off:
             self._pace.said(key)
-        waits = [after for after in (planned.look_again, *put_off) if after]
+        waits = [after for after in (planned.look_again, unsettled if put_off else None) if after]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
 
-    def _news(self, picture: Picture, planned: Plan) -> dict[str, tuple[Binding, Conditions]]:
-        """The bindings whose conditions change, and to what."""
+    def _stayed(self, picture: Picture, planned: Plan) -> list[Binding]:
+        """The bindings there is something to say of."""
         if not picture.wanted.name and not picture.wanted.problem:
-            return {}
-        now = self._clock.now()
+            return []
         moved = {one.metadata.name for one in (*planned.bind, *planned.repoint, *planned.remove)}
-        stayed = [one for one in picture.bindings if one.metadata.name not in moved]
-        told = ((one, standing(one, planned.why.get(one.metadata.name), now)) for one in stayed)
+        return [one for one in picture.bindings if one.metadata.name not in moved]
+
+    def _news(self, bindings: Iterable[Binding], planned: Plan) -> dict[str, tuple[Binding, Conditions]]:
+        """Those whose conditions change, and to what."""
+        now = self._clock.now()
+        told = ((one, standing(one, planned.why.get(one.metadata.name), now)) for one in bindings)
         return {one.metadata.name: (one, said) for one, said in told if said != one.status.conditions}
+
+    async def _say_all(self, news: Iterable[tuple[Binding, Conditions]]) -> None:
+        await all_of(partial(self._say, binding, conditions) for binding, conditions in news)
 
     async def _say(self, binding: Binding, conditions: Conditions) -> None:
         if conditions == binding.status.conditions:

@@ -138,8 +138,9 @@ class _Round:
         waiting = [unit for unit in live if wants_to_move(unit.binding, self._seen.wanted.name)]
         acting = [unit for unit in waiting if self._speaks(unit)]
         added = self._add([unit for unit in acting if unit.state == BindingState.scheduled])
-        self._without_works = self._not_sent()
-        removed = self._disturb([unit for unit in acting if unit.state == BindingState.unscheduled])
+        unpicked = [unit for unit in waiting if unit.state == BindingState.unscheduled]
+        self._without_works = self._not_sent() if unpicked else ()
+        removed = self._disturb([unit for unit in unpicked if self._speaks(unit)])
         changed = self._disturb([unit for unit in acting if unit.state == BindingState.bound])
         self._explain(waiting)
         return Plan(

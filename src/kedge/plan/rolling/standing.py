@@ -35,13 +35,15 @@ def standing(binding: Binding, why: str | None, now: datetime) -> Conditions:
 
 def is_wording(before: Conditions, after: Conditions) -> bool:
     """Whether nothing but words changed, which people read and nobody acts on."""
-    return tuple(_wordless(one) for one in before) == tuple(_wordless(one) for one in after)
+    if len(before) != len(after):
+        return False
+    return all(was is now or _wordless(was) == _wordless(now) for was, now in zip(before, after, strict=True))
 
 
-def is_waited_for(binding: Binding, after: Conditions) -> bool:
-    """Whether somebody acts on it: no Works are made before this generation of the binding was spoken of."""
-    said, was = find_condition(after, ROLLOUT_STARTED), find_condition(binding.status.conditions, ROLLOUT_STARTED)
-    return said is not None and (was is None or was.observed_generation != said.observed_generation)
+def is_unspoken(binding: Binding) -> bool:
+    """Whether somebody waits for a word: no Works are made before this generation of the binding was spoken of."""
+    said = find_condition(binding.status.conditions, ROLLOUT_STARTED)
+    return said is None or said.observed_generation != binding.metadata.generation
 
 
 def _wordless(condition: Condition) -> Condition:
