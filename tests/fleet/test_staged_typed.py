@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.timeout(SECONDS)
 T = TypeVar("T")
 RUN = "clusterstagedupdaterun/example-staged-update-run"
 REQUEST = "clusterapprovalrequest/example-staged-update-run-canary"
+APPROVED = "'{.status.stagesStatus[1].afterStageTaskStatus[0].conditions[1].message}'"
 SNAPSHOT = "clusterresourcesnapshot/crp-staged-update-sample-{}-snapshot"
 
 
@@ -110,7 +112,7 @@ def test_the_seeds_manifests_tables_and_approval_typed_with_kubectl(
     manifests = dict(zip(("strategy.yaml", "placement.yaml", "run.yaml"), seeds.staged_texts(), strict=True))
     get_run, _, get_requests, patch, get_requests_again = seeds.typed()
 
-    async def typing(shell: Shell) -> tuple[list[str], str, list[list[str]]]:
+    async def typing(shell: Shell) -> tuple[list[str], list[str], list[list[str]]]:
         await shell("kubectl create namespace test-namespace")
         await shell("kubectl create deployment web --image=app:1 -n test-namespace")
         await shell("kubectl apply -f placement.yaml")
@@ -131,11 +133,12 @@ def test_the_seeds_manifests_tables_and_approval_typed_with_kubectl(
         answer = await shell(seeds.quoted(patch))
         await shell.wait("condition=Succeeded", RUN)
         printed, placed = [*printed, await shell(get_requests_again)], [*placed, await shell.placed()]
-        return printed, answer, placed
+        return printed, [answer, await shell(f"kubectl get {RUN} -o jsonpath={APPROVED}")], placed
 
     for name, text in manifests.items():
         (tmp_path / name).write_text(text)
-    printed, answer, placed = play(backend, tmp_path, binaries, typing)
+    printed, (answer, kept), placed = play(backend, tmp_path, binaries, typing)
     assert placed == [[], ["cluster-1"], ["cluster-1", "cluster-2"], [*MEMBERS]]
     assert [cells(one) for one in printed] == [cells(one) for one in seeds.tables()]
     assert answer.strip() == seeds.answer_to_patch()
+    assert re.fullmatch(r"approved by kubectl-patch at \S+Z: tested as OK: lgtm", kept)

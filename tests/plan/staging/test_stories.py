@@ -51,6 +51,31 @@ def test_a_wait_shows_the_time_that_is_left() -> None:
     assert shown(story, 1801)[1].endswith("one  #################### 1/1, 30m to wait")
 
 
+def test_a_stage_shows_who_approved_it() -> None:
+    found = world()
+    found.settle()
+    found.arrive("a")
+    found.wait(3601)
+    found.arrive("b")
+    found.arrive("c")
+    found.approve("run-two")
+    found.settle()
+    (said,) = tell_run(found.run).stages[1].approved
+    assert said == "approved at 2030-01-01T12:00:00Z: tested as OK: lgtm"
+    assert shown(tell_run(found.run))[2].endswith(f"two  #################### 2/2, {said}")
+
+
+def test_a_cluster_that_takes_long_shows_what_it_waits_for() -> None:
+    found = world()
+    found.settle()
+    found.say(NOT_AVAILABLE, "a")
+    assert tell_run(found.run).stages[0].why == ""
+    found.wait(31)
+    why = "a is not done: Deployment test-ns/web has 0 of 3 updated replicas"
+    assert tell_run(found.run).stages[0].why == why
+    assert shown(tell_run(found.run))[1].endswith(f"0/1, moving a, {why}")
+
+
 def test_a_run_that_is_stopped_fails_or_ends_is_told_so() -> None:
     found = world()
     found.settle()
