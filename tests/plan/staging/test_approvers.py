@@ -14,10 +14,10 @@ from kedge.api.staged import ApprovalCondition, ApprovalStatus, ClusterApprovalR
 from kedge.plan.staging.approvers import signed, who_approved
 from plan.staging.making import NOW, approval
 
-WHOLE = {".": {}, "f:status": {}, "f:reason": {}, "f:message": {}, "f:type": {}}
-PATCHED = {"f:status": {"f:conditions": {".": {}, 'k:{"type":"Approved"}': WHOLE}}}
-ACCEPTED = {"f:status": {"f:conditions": {'k:{"type":"ApprovalAccepted"}': WHOLE}}}
-REWORDED = {"f:status": {"f:conditions": {'k:{"type":"Approved"}': {"f:message": {}}}}}
+WHOLE: dict[str, Any] = {".": {}, "f:status": {}, "f:reason": {}, "f:message": {}, "f:type": {}}
+PATCHED: dict[str, Any] = {"f:status": {"f:conditions": {".": {}, 'k:{"type":"Approved"}': WHOLE}}}
+ACCEPTED: dict[str, Any] = {"f:status": {"f:conditions": {'k:{"type":"ApprovalAccepted"}': WHOLE}}}
+REWORDED: dict[str, Any] = {"f:status": {"f:conditions": {'k:{"type":"Approved"}': {"f:message": {}}}}}
 
 
 def owner(manager: str, fields: dict[str, Any], minutes: float = 1) -> FieldsOwner:

@@ -25,6 +25,7 @@ from kedge.api.stage import StageTaskType
 from kedge.api.staged_status import DELETE_STAGE, RunStatus, StageStatus
 from kedge.api.twins import Run
 from kedge.plan.staging.grouping import wait_of
+from kedge.plan.staging.returning import retried
 from kedge.plan.staging.saying import find, has_begun, is_moving, is_over, is_settled, reason_of, says, settled_at
 from kedge.plan.staging.waiting import first
 from kedge.plan.telling.state import State
@@ -69,7 +70,7 @@ class RunStory(Struct, frozen=True):
 
 def tell_run(run: Run) -> RunStory:
     """The story of a run."""
-    status, meta = run.status, run.metadata
+    status, meta = retried(run), run.metadata  # who asks for that, and then looks, is not told of what was forgiven
     last = status.deletion_stage_status
     shown = (*status.stages_status, *((last,) if last is not None and last.clusters else ()))
     return RunStory(
@@ -101,6 +102,8 @@ def _state(status: RunStatus) -> State:
 
 def _why(status: RunStatus) -> str:
     found = find(status, SUCCEEDED) or find(status, PROGRESSING) or find_condition(status.conditions, INITIALIZED)
+    if found is not None and found.type == PROGRESSING and found.reason == RUN_FAILED:
+        return "what failed is about to be tried once more"
     return found.message if found is not None else "it was not looked at yet"
 
 
