@@ -35,7 +35,7 @@ T = TypeVar("T")
 MEMBERS = ("cluster-1", "cluster-2", "cluster-3")
 LABELS = {"cluster-1": {"stage": "first"}, "cluster-2": {"stage": "first"}, "cluster-3": {"stage": "second"}}
 SELECTOR = {"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}
-STAGES = [
+STAGES: list[dict[str, Any]] = [
     {"name": "first", "labelSelector": {"matchLabels": {"stage": "first"}}, "maxFailures": 0},
     {"name": "second", "labelSelector": {"matchLabels": {"stage": "second"}}},
 ]
