@@ -6,14 +6,17 @@ import io
 import os
 import pty
 import re
+import shlex
 import sys
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from kedge.api.staged import ApprovalCondition
 from kedge.cli import demo_staged, main
 from kedge.cli.demo_staged import CANARY, PRODUCTION, STAGING, StagedDemo, careful
 from kedge.cli.show import NotAsTold, Show
@@ -66,6 +69,10 @@ def test_without_an_approval_production_keeps_what_it_has() -> None:
     assert given(shown, "app:2") == [*STAGING, *CANARY]
     assert "cluster-4, cluster-5 and cluster-6 still run app:1" in shown
     assert "app:bad" not in shown
+    line = next(line for line in shown.splitlines() if "$ kubectl patch" in line)
+    body = msgspec.json.decode(shlex.split(line.replace("'$(date -u +%FT%TZ)'", "2030-01-01T00:00:00Z"))[-1])
+    (said,) = msgspec.convert(body["status"]["conditions"], list[ApprovalCondition])
+    assert (said.type, said.status, said.observed_generation) == ("Approved", "True", 1)
 
 
 STAGES = careful("1s")
@@ -91,6 +98,15 @@ def test_it_runs_from_the_command_line_in_virtual_time() -> None:
     assert "a wait of 90s" in result.output
     assert "never saw app:bad" in result.output
     assert "\x1b" not in result.output
+
+
+@pytest.mark.slow
+def test_it_runs_from_the_command_line_in_real_time() -> None:
+    """For a minute, half of which a cluster is given to say what it waits for."""
+    result = CliRunner().invoke(main, ["demo", "staged", "--yes", "--wait", "1s"])
+    assert result.exit_code == 0, result.output
+    assert "a wait of 1s" in result.output
+    assert "run release-3-rollback" in result.output
 
 
 @pytest.mark.parametrize("wait", ["soon", "0s", "-1h"])
