@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from kedge.cli import main
-from kedge.cli.demo import SPEC, Demo, NotAsTold
+from kedge.cli.demo import SPEC, Demo
+from kedge.cli.show import NotAsTold
 from support.stage import LoopClock
 from support.virtual import run
 

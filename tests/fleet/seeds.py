@@ -43,11 +43,34 @@ def placement(spec: Untyped | None = None) -> Untyped:
 
 
 def staged() -> tuple[Untyped, Untyped, Untyped]:
-    """The strategy, the placement and the run of the page on rollout strategies, to the letter."""
+    """The strategy, the placement and the run of the page on rollout strategies."""
+    strategy, placement_, run = map(yaml.safe_load, staged_texts())
+    return strategy, placement_, run
+
+
+def staged_texts() -> tuple[str, str, str]:
+    """The same, to the letter."""
     kinds = ("ClusterStagedUpdateStrategy", "ClusterResourcePlacement", "ClusterStagedUpdateRun")
     part = _STRATEGIES.partition("Defining a staged update strategy\n")[2]
     strategy, placement_, run = (_first(part, kind) for kind in kinds)
     return strategy, placement_, run
+
+
+def typed() -> list[str]:
+    """What the page has its readers type about staged updates, in order."""
+    return [found[1] for found in re.finditer(r"(?m)^ *(kubectl (?:get|patch) .*)$", _STRATEGIES)]
+
+
+def quoted(patch: str) -> str:
+    """The page's patch with the quotes that a shell needs around its body; without them, the shell takes it apart."""
+    return re.sub(r"-p (\{.*\}) --", r"-p '\1' --", patch)
+
+
+def answer_to_patch() -> str:
+    """What kubectl answers to that, says the page."""
+    found = re.search(r"(?m)^ *(\S+ patched)$", _STRATEGIES)
+    assert found is not None
+    return found[1]
 
 
 def staged_status() -> Untyped:
@@ -73,8 +96,7 @@ def tables() -> list[str]:
     return [found[0] for found in re.finditer(r"(?m)^ *NAME  .*\n.*\n", _STRATEGIES)]
 
 
-def _first(text: str, kind: str) -> Untyped:
+def _first(text: str, kind: str) -> str:
     found = re.search(rf"(?ms)^( *)apiVersion: [^\n]+\n *kind: {kind}\n.*?\n *\n", text)
     assert found is not None
-    manifest: Untyped = yaml.safe_load(textwrap.dedent(found[0]))
-    return manifest
+    return textwrap.dedent(found[0])

@@ -39,3 +39,14 @@ def test_every_kind_is_in_the_table_of_kinds(kind: str) -> None:
 @pytest.mark.parametrize("kind", [kind for _, kind in TRACKED])
 def test_every_kind_that_can_be_available_is_on_the_page_of_availability(kind: str) -> None:
     assert re.search(rf"^\|.*\b{kind}\b.*\|$", (ROOT / "docs" / "availability.md").read_text(), re.MULTILINE)
+
+
+def test_every_row_of_what_may_happen_to_a_run_names_tests_that_there_are() -> None:
+    page = (ROOT / "docs" / "staged.md").read_text().partition("## What happens if, midway")[2]
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", page, re.MULTILINE)
+    split = next(number for number, (first, _) in enumerate(rows) if first == "what happens")
+    promised, shown = rows[1:split], rows[split + 1 :]
+    assert [first for first, _ in promised] == [first for first, _ in shown]
+    written = "".join(path.read_text() for path in (ROOT / "tests" / "controllers" / "hub").glob("test_staged*.py"))
+    named = [name for _, names in shown for name in re.findall(r"`(\w+)`", names)]
+    assert [name for name in named if f"def test_{name}(" not in written] == []

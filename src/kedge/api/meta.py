@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from msgspec import Struct, field
 
@@ -50,6 +50,22 @@ class ObjectMeta(Value, frozen=True, gc=False):
     annotations: Mapping[str, str] = field(default_factory=dict)
     finalizers: tuple[str, ...] = ()
     owner_references: tuple[OwnerReference, ...] = ()
+
+
+class FieldsOwner(Value, frozen=True, gc=False):
+    """Somebody who wrote some of an object's fields, and when last."""
+
+    manager: str = ""
+    time: datetime | None = None
+    subresource: str = ""
+    fields_v1: Mapping[str, Any] = field(default_factory=dict)
+    """Their paths, as a tree."""
+
+
+class SignedMeta(ObjectMeta, frozen=True, gc=False):
+    """The same with who wrote which fields: a lot to keep, so only where somebody asks."""
+
+    managed_fields: tuple[FieldsOwner, ...] = ()
 
 
 class Object(Protocol):

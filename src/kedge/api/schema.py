@@ -19,10 +19,12 @@ from msgspec.structs import FieldInfo, fields
 
 from kedge.api.docs import field_docs, first_paragraph
 from kedge.api.markers import Edition, Rule, Schema, said_of
-from kedge.api.meta import ObjectMeta
+from kedge.api.meta import ObjectMeta, SignedMeta
 
 Node: TypeAlias = dict[str, Any]
 
+_METAS = (ObjectMeta, SignedMeta)
+"""What the server describes by itself."""
 _PLAIN: Mapping[Any, Node] = {
     str: {"type": "string"},
     int: {"type": "integer"},
@@ -138,7 +140,7 @@ class _Walk:
 
     def properties(self, kind: type[Struct], path: str) -> Iterator[tuple[FieldInfo, Node]]:
         for field, doc in _layout(kind):
-            if field.type is not ObjectMeta and not self.words(field).get("absent"):
+            if field.type not in _METAS and not self.words(field).get("absent"):
                 yield field, self.node(field.type, doc, f"{path}.{field.encode_name}".lstrip("."))
 
     def is_required(self, field: FieldInfo) -> bool:

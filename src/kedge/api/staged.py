@@ -14,7 +14,7 @@ from msgspec import field
 from kedge.api.condition import BY_TYPE, REASON_PATTERN, Condition
 from kedge.api.dialect import Dialect
 from kedge.api.markers import AGE, Column, Definition, Rule, Schema, Version, condition_column
-from kedge.api.meta import ObjectMeta, Value
+from kedge.api.meta import ObjectMeta, SignedMeta, Value
 from kedge.api.placement import CATEGORIES, GROUP
 from kedge.api.resource import Resource
 from kedge.api.stage import StrategySpec
@@ -213,7 +213,7 @@ class ClusterApprovalRequest(Value, frozen=True, gc=False):
     )
     spec: _ApprovalSpec
     """What waits for approval."""
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    metadata: SignedMeta = field(default_factory=SignedMeta)
     status: ApprovalStatus = ApprovalStatus()
     """What was decided."""
 
@@ -227,6 +227,6 @@ class ApprovalRequest(Value, frozen=True, gc=False):
     )
     spec: _ApprovalSpec
     """What waits for approval."""
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    metadata: SignedMeta = field(default_factory=SignedMeta)
     status: ApprovalStatus = ApprovalStatus()
     """What was decided."""

@@ -35,16 +35,32 @@ def crds(dialect: str) -> None:
     print_crds(Dialect(dialect), sys.stdout)
 
 
-@main.command()
+@main.group(invoke_without_command=True)
 @click.option("--then-fix", is_flag=True, help="Also show how a fix gets the rollout going again.")
-def demo(then_fix: bool) -> None:
+@click.pass_context
+def demo(context: click.Context, then_fix: bool) -> None:
     """Show a good release, and a bad one that stops at the first cluster; no Kubernetes needed.
 
     Fails if anything does not go as told.
     """
-    from kedge.cli.demo import run
+    if context.invoked_subcommand is None:
+        from kedge.cli.demo import run
 
-    run(then_fix=then_fix)
+        run(then_fix=then_fix)
+
+
+@demo.command()
+@click.option("--virtual", is_flag=True, help="In virtual time: waits pass at once.")
+@click.option("--wait", metavar="TIME", help="How long to wait after staging.  [default: 10s; with --virtual, 1h]")
+@click.option("--yes", is_flag=True, help="Approve without asking; so it is too where nobody can be asked.")
+def staged(virtual: bool, wait: str | None, yes: bool) -> None:
+    """Show a release in stages: staging, a wait, canaries, an approval, production; and a bad one that ends in staging.
+
+    Fails if anything does not go as told.
+    """
+    from kedge.cli.demo_staged import run
+
+    run(virtual=virtual, wait=wait, yes=yes)
 
 
 _FILE = click.option(

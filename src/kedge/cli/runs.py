@@ -24,6 +24,7 @@ from kedge.cli.showing import can_draw, console, line_of
 from kedge.kube.client import Client
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import MergePatch
+from kedge.plan.staging.approvers import signed
 from kedge.plan.staging.returning import failed_at, rollback_name, rollback_of
 from kedge.plan.staging.saying import has_ended, says
 from kedge.plan.staging.stories import RunStory, StageStory, tell_run
@@ -61,20 +62,23 @@ async def is_run(client: Client, name: str, namespace: str | None) -> bool:
 
 def run_approve(hub: Hub, name: str, stage: str | None, namespace: str | None, message: str) -> None:
     """Say yes to what a run asks."""
+    click.echo(hub.ask(lambda client: approve(client, name, stage, namespace, message=message, now=datetime.now(UTC))))
 
-    async def question(client: Client) -> str:
-        which, run = await find_run(client, name, namespace)
-        asked = await _asked(client, which, run)
-        wanted = [one for one in asked if stage in (None, one.spec.target_stage)]
-        if not wanted:
-            raise click.ClickException(_nothing_asked(which.path, run, stage, asked))
-        if len(wanted) > 1:
-            stages = listed(one.spec.target_stage for one in wanted)
-            raise click.ClickException(f"{which.path} asks about {stages}: say which stage")
-        await _approve(client, which, wanted[0], message)
-        return f"stage {wanted[0].spec.target_stage} of {which.path} is approved"
 
-    click.echo(hub.ask(question))
+async def approve(
+    client: Client, name: str, stage: str | None, namespace: str | None = None, *, message: str, now: datetime
+) -> str:
+    """Say yes to the one thing a run asks, or to what it asks about a stage; gives what came of it."""
+    which, run = await find_run(client, name, namespace)
+    asked = await _asked(client, which, run)
+    wanted = [one for one in asked if stage in (None, one.spec.target_stage)]
+    if not wanted:
+        raise click.ClickException(_nothing_asked(which.path, run, stage, asked))
+    if len(wanted) > 1:
+        stages = listed(one.spec.target_stage for one in wanted)
+        raise click.ClickException(f"{which.path} asks about {stages}: say which stage")
+    await _approve(client, which, wanted[0], message, now)
+    return f"stage {wanted[0].spec.target_stage} of {which.path} is approved"
 
 
 def _nothing_asked(path: str, run: Run, stage: str | None, asked: list[Approval]) -> str:
@@ -103,14 +107,14 @@ def _is_approved(request: Approval) -> bool:
     return said is not None and said.status == TRUE
 
 
-async def _approve(client: Client, which: Which, request: Approval, message: str) -> None:
+async def _approve(client: Client, which: Which, request: Approval, message: str, now: datetime) -> None:
     meta = request.metadata
     said: dict[str, Any] = {
         "type": APPROVED,
         "status": TRUE,
         "reason": f"{which.twins.approval.resource.kind}Approved",
-        "message": f"by {_me()}" + (f": {message}" if message else ""),
-        "lastTransitionTime": moment(datetime.now(UTC)),
+        "message": signed(_me(), message),
+        "lastTransitionTime": moment(now),
         "observedGeneration": meta.generation,
     }
     others = [one for one in request.status.conditions if one.type != APPROVED]
@@ -160,21 +164,22 @@ def run_retry(hub: Hub, name: str, namespace: str | None) -> None:
 
 def run_take_back(hub: Hub, name: str, namespace: str | None) -> None:
     """Make the run that brings a run's clusters back to what they had."""
+    click.echo(hub.ask(lambda client: take_back(client, name, namespace)))
 
-    async def question(client: Client) -> str:
-        which, run = await find_run(client, name, namespace)
-        previous = run.status.previous_resource_snapshot_index
-        if previous is None:
-            raise click.ClickException(f"the clusters of {which.path} had nothing before it")
-        if not has_ended(run.status):
-            await _patch(client, which, run, {"spec": {"state": RunState.stop.value}})
-        try:
-            await client.create(which.twins.run, rollback_of(run), which.namespace, manager=MANAGER)
-        except AlreadyExists as error:
-            raise click.ClickException(f"{which.path} is taken back already, by run {rollback_name(run)}") from error
-        return f"run {rollback_name(run)} brings the clusters of {which.path} back to revision {previous}"
 
-    click.echo(hub.ask(question))
+async def take_back(client: Client, name: str, namespace: str | None = None) -> str:
+    """Stop a run, and make the one that brings its clusters back; gives what came of it."""
+    which, run = await find_run(client, name, namespace)
+    previous = run.status.previous_resource_snapshot_index
+    if previous is None:
+        raise click.ClickException(f"the clusters of {which.path} had nothing before it")
+    if not has_ended(run.status):
+        await _patch(client, which, run, {"spec": {"state": RunState.stop.value}})
+    try:
+        await client.create(which.twins.run, rollback_of(run), which.namespace, manager=MANAGER)
+    except AlreadyExists as error:
+        raise click.ClickException(f"{which.path} is taken back already, by run {rollback_name(run)}") from error
+    return f"run {rollback_name(run)} brings the clusters of {which.path} back to revision {previous}"
 
 
 async def _patch(client: Client, which: Which, run: Run, body: dict[str, Any]) -> None:
@@ -216,4 +221,5 @@ def _stage(stage: StageStory, now: datetime, drawn: bool) -> str:
     parts += [f"moving {listed(stage.moving, most=3)}"] if stage.moving else []
     parts += [f"failed {listed(stage.failed, most=3)}"] if stage.failed else []
     parts += [f"{age(stage.until - now)} to wait"] if stage.until is not None and stage.until > now else []
+    parts += stage.approved
     return ", ".join([*parts, *([stage.why] if stage.why and stage.until is None else [])])

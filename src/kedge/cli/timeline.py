@@ -37,6 +37,10 @@ class Timeline:
         self._stirred = asyncio.Event()
         self.gave: list[tuple[str, str]] = []
         """Which member was seen with which image, in order."""
+        self.given_at: dict[tuple[str, str], float] = {}
+        """When a member was first seen with an image, in seconds of the loop."""
+        self.available_at: dict[tuple[str, str], float] = {}
+        """When it was first seen available with it."""
         self.most_moving = 0
         """How many members were not available at once, at worst, since the last beginning."""
 
@@ -55,13 +59,14 @@ class Timeline:
 
     async def follow(self, member: str, client: Client, name: str, namespace: str) -> None:
         """Watch a Deployment on a member, until cancelled."""
-        watching = client.watch(
-            DEPLOYMENTS, namespace, fields={"metadata.name": name}, initial_events=True, seconds=3600
-        )
-        async with watching as events:
-            async for event in events:
-                if not isinstance(event, Bookmark) and isinstance(event.object, dict):
-                    self._saw(member, event.object)
+        while True:  # a watch ends after its time, and a demo may take longer
+            watching = client.watch(
+                DEPLOYMENTS, namespace, fields={"metadata.name": name}, initial_events=True, seconds=3600
+            )
+            async with watching as events:
+                async for event in events:
+                    if not isinstance(event, Bookmark) and isinstance(event.object, dict):
+                        self._saw(member, event.object)
 
     def stir(self) -> None:
         """Something else has changed that somebody may be waiting for."""
@@ -87,14 +92,24 @@ class Timeline:
         self.most_moving = max(self.most_moving, _moving(self._sights.values()))
         if is_new:
             self.gave.append((member, image))
+            self.given_at.setdefault((member, image), now)
             self._tell(f"{member} gets {image}")
         if sight.is_available and (is_new or (before is not None and not before.is_available)):
+            self.available_at.setdefault((member, image), now)
             again = "available" if _is_first(self.gave, member) else "available again"
             self._tell(f"{member} is {again} after {now - sight.since:.1f} s, with {_replicas(deployment)}")
         self.stir()
 
     def _tell(self, what: str) -> None:
-        self._say(f"{asyncio.get_running_loop().time() - self._started:6.1f} s  {what}")
+        self._say(f"{_shown(asyncio.get_running_loop().time() - self._started)}  {what}")
+
+
+def _shown(seconds: float) -> str:
+    """A time, as long as all others."""
+    if seconds < 600:
+        return f"{seconds:6.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}h{minutes % 60:02}m{rest:02}s"
 
 
 def _is_available(deployment: Untyped) -> bool:

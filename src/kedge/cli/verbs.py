@@ -152,6 +152,7 @@ def _by_cluster(context: click.Context, param: click.Parameter, values: tuple[st
 @click.option(
     "--approve-after", callback=_seconds, default="0s", metavar="TIME", help="How long approvals take.  [default: 0s]"
 )
+@click.option("--no-approval", is_flag=True, help="Nobody approves anything.")
 @click.option("--within", callback=_seconds, default="24h", show_default=True, metavar="TIME", help="How far to look.")
 @click.option("--no-worst", is_flag=True, help="Leave out the worst case, which takes as long again.")
 @click.option("--dialect", type=click.Choice(["seed", "kubefleet"]), default="seed", help="That of the hub's role.")
@@ -166,6 +167,7 @@ def plan(
     fail: tuple[str, ...],
     ready: dict[str, float],
     approve_after: float,
+    no_approval: bool,
     within: float,
     no_worst: bool,
     dialect: str,
@@ -182,6 +184,8 @@ def plan(
     from kedge.cli.plan import plan as planned_by
     from kedge.cli.planned import show
 
+    if no_approval and approve_after:
+        raise click.UsageError("--no-approval says that nobody approves, and --approve-after when: leave one out")
     asked = Asked(
         file=file,
         placement=placement,
@@ -191,7 +195,7 @@ def plan(
         fail=fail,
         ready={cluster: seconds for cluster, seconds in ready.items() if cluster},
         ready_all=ready.get(""),
-        approve_after=approve_after,
+        approve_after=None if no_approval else approve_after,
         within=within,
         worst=not no_worst,
         dialect=Dialect(dialect),

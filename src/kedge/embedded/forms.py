@@ -115,7 +115,7 @@ def asked_for(order: Order, now: Callable[[], datetime], *, listing: bool = Fals
     if form == "table" and beside not in ("Metadata", "Object", "None"):
         why = f"includeObject: Invalid value: \"{beside}\": must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {why}")
-    return View(order.kind, form, now, order.caller.sees_owners, beside)
+    return View(order.kind, form, now, order.caller.sees_owners_of(order.kind.resource), beside)
 
 
 def _with_owners(version: Version, body: bytes) -> bytes:

@@ -248,7 +248,7 @@ class Server:
         asked = options.for_delete(order.request)
         metadata = {"resourceVersion": str(self.store.number)}
         gone = self._writing.delete_all(kind, wanted, asked)
-        view = View(kind, "whole", self._clock.now, order.caller.sees_owners)
+        view = View(kind, "whole", self._clock.now, order.caller.sees_owners_of(kind.resource))
         return Response(200, view.many(metadata, gone), _JSON)
 
     def _watch(self, order: Order) -> Watch:

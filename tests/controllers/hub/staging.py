@@ -78,11 +78,15 @@ class Staging(Rolling):
     async def set_state(self, state: str, name: str = "run") -> None:
         await self.client.patch(self.twins.run, name, MergePatch({"spec": {"state": state}}), self.namespace)
 
-    async def approve(self, name: str, status: str = "True", generation: int = 1) -> None:
+    async def approve(
+        self, name: str, status: str = "True", generation: int = 1, *, manager: str | None = None
+    ) -> None:
         said = {"type": APPROVED, "status": status, "reason": "tested as OK", "message": "lgtm"}
         now = f"{self.clock.now():%Y-%m-%dT%H:%M:%SZ}"
         body = {"status": {"conditions": [{**said, "lastTransitionTime": now, "observedGeneration": generation}]}}
-        await self.client.patch(self.twins.approval, name, MergePatch(body), self.namespace, subresource="status")
+        await self.client.patch(
+            self.twins.approval, name, MergePatch(body), self.namespace, subresource="status", manager=manager
+        )
 
     async def drop(self, kind: Any, name: str) -> None:
         await self.client.delete(kind, name, self.namespace)

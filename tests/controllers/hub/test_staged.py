@@ -89,6 +89,22 @@ def test_a_stage_waits_for_its_approval(twins: Twins, dialect: Dialect, name: st
     play(act, twins, dialect=dialect)
 
 
+def test_a_run_keeps_who_approved_when_and_why_also_if_the_request_goes() -> None:
+    async def act(placed: Staging) -> None:
+        await begun(placed, stage("one", afterStageTasks=[APPROVAL]), stage("two"))
+        await placed.arrive("a")
+        await placed.until_asked("run-one")
+        await placed.approve("run-one", manager="kubectl-patch")
+        at = f"{placed.clock.now():%Y-%m-%dT%H:%M:%SZ}"
+        await placed.until_given(given("1", "1", ""))
+        await placed.drop(placed.twins.approval, "run-one")
+        await placed.rest()
+        (task,) = (await placed.status()).stages_status[0].after_stage_task_status
+        assert task.conditions[1].message == f"approved by kubectl-patch at {at}: tested as OK: lgtm"
+
+    play(act)
+
+
 def test_a_wait_is_one_timer_and_not_a_loop() -> None:
     async def act(placed: Staging) -> None:
         await placed.fleet(THREE, stage("one", afterStageTasks=[{"type": "TimedWait", "waitTime": "1h"}]), stage("two"))

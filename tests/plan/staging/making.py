@@ -20,7 +20,7 @@ from kedge.api.fleet import (
     RESOURCE_HASH,
     RESOURCE_INDEX,
 )
-from kedge.api.meta import ObjectMeta
+from kedge.api.meta import ObjectMeta, SignedMeta
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
 from kedge.api.rollout import ApplyStrategy, RollingUpdate, RolloutStrategy, RolloutStrategyType
 from kedge.api.selector import LabelSelector
@@ -133,7 +133,7 @@ def beginning(stages: Mapping[str, str], *wanted: Stage, **how: Any) -> Beginnin
 
 
 def approval(name: str, stage: str, *, run: str = "run", **how: Any) -> ClusterApprovalRequest:
-    meta = ObjectMeta(name=name, uid=f"a-{name}", generation=1, resource_version="1", **how)
+    meta = SignedMeta(name=name, uid=f"a-{name}", generation=1, resource_version="1", **how)
     return ClusterApprovalRequest(metadata=meta, spec=ApprovalSpec(parent_stage_rollout=run, target_stage=stage))
 
 

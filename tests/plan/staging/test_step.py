@@ -155,7 +155,7 @@ def test_nothing_moves_before_it_is_approved() -> None:
         "StageTaskApprovalRequestCreated",
         "StageTaskApprovalRequestApproved",
     ]
-    assert task.conditions[1].message == "approved 2030-01-01T12:00:00Z: tested as OK: lgtm"
+    assert task.conditions[1].message == "approved at 2030-01-01T12:00:00Z: tested as OK: lgtm"
 
 
 def test_a_stage_may_ask_before_it_begins() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from msgspec.structs import replace
 from rich.console import Console
 
+from kedge.api.fleet import RETRY
 from kedge.api.staged import RunState
 from kedge.cli.runs import run_tree
 from kedge.plan.staging.stories import RunStory, tell_run
+from kedge.plan.staging.waiting import moment
 from kedge.plan.telling.state import State
 from plan.rolling.making import NOT_AVAILABLE
 from plan.staging.making import APPROVAL, NOW, World, run, stage, timed
@@ -51,6 +54,31 @@ def test_a_wait_shows_the_time_that_is_left() -> None:
     assert shown(story, 1801)[1].endswith("one  #################### 1/1, 30m to wait")
 
 
+def test_a_stage_shows_who_approved_it() -> None:
+    found = world()
+    found.settle()
+    found.arrive("a")
+    found.wait(3601)
+    found.arrive("b")
+    found.arrive("c")
+    found.approve("run-two")
+    found.settle()
+    (said,) = tell_run(found.run).stages[1].approved
+    assert said == "approved at 2030-01-01T12:00:00Z: tested as OK: lgtm"
+    assert shown(tell_run(found.run))[2].endswith(f"two  #################### 2/2, {said}")
+
+
+def test_a_cluster_that_takes_long_shows_what_it_waits_for() -> None:
+    found = world()
+    found.settle()
+    found.say(NOT_AVAILABLE, "a")
+    assert tell_run(found.run).stages[0].why == ""
+    found.wait(31)
+    why = "a is not done: Deployment test-ns/web has 0 of 3 updated replicas"
+    assert tell_run(found.run).stages[0].why == why
+    assert shown(tell_run(found.run))[1].endswith(f"0/1, moving a, {why}")
+
+
 def test_a_run_that_is_stopped_fails_or_ends_is_told_so() -> None:
     found = world()
     found.settle()
@@ -66,6 +94,18 @@ def test_a_run_that_is_stopped_fails_or_ends_is_told_so() -> None:
     assert (story.state, story.has_ended, story.is_done) == (State.failed, True, False)
     assert story.stages[1].failed == ("b",)
     assert "failed b" in shown(story)[2]
+
+
+def test_a_run_that_was_just_asked_to_try_again_has_not_ended() -> None:
+    found = World({"a": "one"}, stage("one", max_failures=0))
+    found.settle()
+    found.say(NOT_AVAILABLE, "a")
+    found.wait(301)
+    assert tell_run(found.run).state is State.failed
+    asked = replace(found.run.metadata, annotations={RETRY: moment(found.now)})
+    story = tell_run(replace(found.run, metadata=asked))
+    assert (story.state, story.has_ended, story.stages[0].failed) == (State.waiting, False, ())
+    assert story.why == "what failed is about to be tried once more"
 
 
 def test_a_run_that_was_not_looked_at_says_so() -> None:

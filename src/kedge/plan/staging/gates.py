@@ -26,6 +26,7 @@ from kedge.api.reasons import (
 from kedge.api.stage import StageTask, StageTaskType
 from kedge.api.staged_status import StageTaskStatus
 from kedge.api.twins import Approval
+from kedge.plan.staging.approvers import who_approved
 from kedge.plan.staging.grouping import wait_of
 from kedge.plan.staging.naming import Ask
 from kedge.plan.staging.saying import At, say, says
@@ -102,10 +103,8 @@ def is_accepted(request: Approval) -> bool:
 
 
 def _given(task: StageTaskStatus, found: Approval, at: At) -> StageTaskStatus:
-    """With when and why it was approved, which outlives the request."""
-    said = find_condition(found.status.conditions, APPROVED)
-    words = "" if said is None else f"approved {moment(said.last_transition_time)}: {said.reason}: {said.message}"
-    return say(task, APPROVAL_GIVEN, TRUE, TASK_APPROVED, words, at)
+    """With who approved it, when and why, which outlives the request."""
+    return say(task, APPROVAL_GIVEN, TRUE, TASK_APPROVED, who_approved(found), at)
 
 
 def _asks(asked: Ask) -> str:

@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from kedge.api.condition import FALSE, UNKNOWN, find_condition
 from kedge.api.reasons import (
+    APPROVAL_GIVEN,
+    CLUSTER_STARTED,
     INITIALIZED,
     PROGRESSING,
     RUN_FAILED,
@@ -23,7 +25,9 @@ from kedge.api.stage import StageTaskType
 from kedge.api.staged_status import DELETE_STAGE, RunStatus, StageStatus
 from kedge.api.twins import Run
 from kedge.plan.staging.grouping import wait_of
+from kedge.plan.staging.returning import retried
 from kedge.plan.staging.saying import find, has_begun, is_moving, is_over, is_settled, reason_of, says, settled_at
+from kedge.plan.staging.waiting import first
 from kedge.plan.telling.state import State
 
 
@@ -39,6 +43,8 @@ class StageStory(Struct, frozen=True):
     why: str = ""
     until: datetime | None = None
     """When its wait is over, if it waits for time."""
+    approved: tuple[str, ...] = ()
+    """Who approved it, when and why."""
 
 
 class RunStory(Struct, frozen=True):
@@ -64,7 +70,7 @@ class RunStory(Struct, frozen=True):
 
 def tell_run(run: Run) -> RunStory:
     """The story of a run."""
-    status, meta = run.status, run.metadata
+    status, meta = retried(run), run.metadata  # who asks for that, and then looks, is not told of what was forgiven
     last = status.deletion_stage_status
     shown = (*status.stages_status, *((last,) if last is not None and last.clusters else ()))
     return RunStory(
@@ -96,6 +102,8 @@ def _state(status: RunStatus) -> State:
 
 def _why(status: RunStatus) -> str:
     found = find(status, SUCCEEDED) or find(status, PROGRESSING) or find_condition(status.conditions, INITIALIZED)
+    if found is not None and found.type == PROGRESSING and found.reason == RUN_FAILED:
+        return "what failed is about to be tried once more"
     return found.message if found is not None else "it was not looked at yet"
 
 
@@ -109,9 +117,22 @@ def _stage(status: RunStatus, stage: StageStatus) -> StageStory:
         clusters=len(stage.clusters),
         moving=tuple(one.cluster_name for one in stage.clusters if is_moving(one)),
         failed=failed,
-        why="" if said is None or is_over(stage) else said.message,
+        why="" if said is None or is_over(stage) else said.message or _slow(stage),
         until=None if is_over(stage) else _until(status, stage),
+        approved=_approved(stage),
     )
+
+
+def _approved(stage: StageStatus) -> tuple[str, ...]:
+    tasks = (*stage.before_stage_task_status, *stage.after_stage_task_status)
+    said = (find(task, APPROVAL_GIVEN) for task in tasks)
+    return tuple(one.message for one in said if one is not None and one.message)
+
+
+def _slow(stage: StageStatus) -> str:
+    """What its clusters say that have taken long enough to say something."""
+    told = ((one.cluster_name, find(one, CLUSTER_STARTED)) for one in stage.clusters if is_moving(one))
+    return first(f"{name} is not done: {said.message}" for name, said in told if said is not None and said.message)
 
 
 def _stage_state(stage: StageStatus) -> State:

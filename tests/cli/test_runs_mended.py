@@ -1,0 +1,196 @@
+"""`kedge retry` and `kedge rollback` to their good end, typed at an embedded fleet in virtual time.
+
+The fleet stands still while nobody asks: the loop runs for as long as a command takes, or a test waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from fleet import kinds
+from kedge.api.core import Namespace
+from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.staged import ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
+from kedge.cli import main
+from kedge.cli.asking import Hub
+from kedge.cli.timeline import DEPLOYMENTS
+from kedge.fleet import Fleet
+from kedge.kube.client import Client
+from kedge.kube.limits import Limiter
+from kedge.kube.patches import MergePatch
+from kedge.simulate.clock import LoopClock
+from support.virtual import VirtualLoop
+
+pytestmark = pytest.mark.timeout(180)
+
+T = TypeVar("T")
+MEMBERS = ("cluster-1", "cluster-2", "cluster-3")
+LABELS = {"cluster-1": {"stage": "first"}, "cluster-2": {"stage": "first"}, "cluster-3": {"stage": "second"}}
+SELECTOR = {"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}
+STAGES: list[dict[str, Any]] = [
+    {"name": "first", "labelSelector": {"matchLabels": {"stage": "first"}}, "maxFailures": 0},
+    {"name": "second", "labelSelector": {"matchLabels": {"stage": "second"}}},
+]
+GUARDED = [{**STAGES[0], "afterStageTasks": [{"type": "Approval"}]}, STAGES[1]]
+
+
+class Typing:
+    """A user at a fleet that goes on only while somebody looks."""
+
+    def __init__(self, runner: asyncio.Runner, clients: dict[str, Client]) -> None:
+        self._runner = runner
+        self._clients = clients
+        self.hub = clients["hub"]
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def kedge(self, *words: str) -> Result:
+        return CliRunner().invoke(main, words, catch_exceptions=False)
+
+    def shown(self, *words: str) -> str:
+        """What a command prints that must not fail."""
+        result = self.kedge(*words)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def story(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.json.decode(self.kedge("status", name, "-o", "json").stdout)
+        return found
+
+    def until(self, name: str, holds: Callable[[dict[str, Any]], bool], seconds: int = 600) -> None:
+        for _ in range(seconds):
+            if holds(self.story(name)):
+                return
+            self.do(asyncio.sleep(1.0))
+        raise AssertionError(self.story(name))
+
+    def start(self, name: str, strategy: str = "careful") -> None:
+        spec = {"placementName": "web", "stagedRolloutStrategyName": strategy}
+        self.do(self.hub.create(ClusterStagedUpdateRun, {"metadata": {"name": name}, "spec": spec}))
+
+    def set_image(self, image: str) -> None:
+        change = {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": image}]}}}}
+        self.do(self.hub.patch(DEPLOYMENTS, "web", MergePatch(change), "shop"))
+
+    def hold_back_pods(self, member: str, *, hold: bool) -> None:
+        """A member on which no pod can start, or can again."""
+        body = MergePatch({"spec": {"unschedulable": hold or None}})
+        for node in self.do(self._clients[member].list(kinds.NODES)).items:
+            self.do(self._clients[member].patch(kinds.NODES, node["metadata"]["name"], body))
+
+    def images(self) -> list[str]:
+        """What the members run."""
+        return [self._image(member) for member in MEMBERS]
+
+    def _image(self, member: str) -> str:
+        found = self.do(self._clients[member].get(DEPLOYMENTS, "web", "shop"))
+        return str(found["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+@contextmanager
+def typing_at_a_fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[Typing]:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        fleet = Fleet(members=len(MEMBERS), clock=LoopClock(runner.get_loop()), rng=Random(1), nodes=1)
+        runner.run(fleet.__aenter__())
+        clients = {one.name: Client(one.transport(), limiter=Limiter(rate=0)) for one in fleet.clusters}
+        typing = Typing(runner, clients)
+        monkeypatch.setattr(Hub, "ask", lambda _, question: runner.run(question(clients["hub"])))
+        try:
+            runner.run(fleet.run_workloads())
+            runner.run(fleet.run_roles(labels=LABELS))
+            runner.run(_prepare(clients["hub"]))
+            yield typing
+        finally:
+            for client in clients.values():
+                runner.run(client.close())
+            runner.run(fleet.__aexit__(None, None, None))
+
+
+async def _prepare(hub: Client) -> None:
+    await hub.create(Namespace, {"metadata": {"name": "shop"}})
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
+    spec: dict[str, Any] = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    await hub.create(DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": spec}, "shop")
+    placing = {"resourceSelectors": [SELECTOR], "strategy": {"type": "External"}}
+    await hub.create(ClusterResourcePlacement, {"metadata": {"name": "web"}, "spec": placing})
+    for name, stages in (("careful", STAGES), ("guarded", GUARDED)):
+        await hub.create(ClusterStagedUpdateStrategy, {"metadata": {"name": name}, "spec": {"stages": stages}})
+
+
+@pytest.fixture
+def typing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Typing]:
+    """With app:1 everywhere, by run `one`."""
+    with typing_at_a_fleet(monkeypatch) as found:
+        found.start("one")
+        found.until("one", lambda run: run["state"] == "available")
+        assert found.images() == ["app:1"] * 3
+        yield found
+
+
+def test_a_cluster_that_failed_is_tried_again_once_it_is_mended(typing: Typing) -> None:
+    typing.hold_back_pods("cluster-1", hold=True)
+    typing.set_image("app:2")
+    typing.start("two")
+    typing.until("two", lambda run: run["state"] == "failed")
+    assert typing.story("two")["stages"][0]["failed"] == ["cluster-1"]
+    assert typing.images() == ["app:2", "app:1", "app:1"]
+    refused = typing.kedge("stop", "two")
+    assert (
+        "two has ended: 1 cluster of stage first failed, and 0 may: cluster-1; cluster-1: Deployment" in refused.stderr
+    )
+    typing.hold_back_pods("cluster-1", hold=False)
+    assert "two tries once more what had failed by 2030-01-01T00:" in typing.shown("retry", "two")
+    assert typing.shown("status", "two", "--watch", "--timeout", "60").endswith("succeeded: first 2/2, second 1/1\n")
+    assert typing.images() == ["app:2"] * 3
+    assert typing.kedge("retry", "two").stderr == "Error: nothing of two has failed that could be tried again\n"
+
+
+def test_a_cluster_that_is_not_mended_fails_once_more(typing: Typing) -> None:
+    typing.set_image("app:bad")
+    typing.start("two")
+    typing.until("two", lambda run: run["state"] == "failed")
+    typing.shown("retry", "two")
+    typing.until("two", lambda run: run["state"] == "moving")
+    typing.until("two", lambda run: run["state"] == "failed")
+    assert typing.images() == ["app:bad", "app:1", "app:1"]
+
+
+def test_a_run_that_has_failed_is_rolled_back(typing: Typing) -> None:
+    typing.set_image("app:bad")
+    typing.start("two")
+    typing.until("two", lambda run: run["state"] == "failed")
+    assert typing.shown("rollback", "two") == "run two-rollback brings the clusters of two back to revision 0\n"
+    assert typing.shown("status", "two-rollback", "-w", "--timeout", "60").endswith("first 1/1, second 0/0\n")
+    assert typing.images() == ["app:1"] * 3
+    assert typing.kedge("rollback", "two").stderr == "Error: two is taken back already, by run two-rollback\n"
+
+
+def test_a_run_that_has_ended_well_is_rolled_back_everywhere(typing: Typing) -> None:
+    typing.set_image("app:2")
+    typing.start("two")
+    typing.until("two", lambda run: run["state"] == "available")
+    assert typing.images() == ["app:2"] * 3
+    typing.shown("rollback", "two")
+    typing.until("two-rollback", lambda run: run["state"] == "available")
+    assert typing.images() == ["app:1"] * 3
+
+
+def test_a_run_midway_is_stopped_and_rolled_back_without_asking_anybody(typing: Typing) -> None:
+    typing.set_image("app:2")
+    typing.start("two", "guarded")
+    typing.until("two", lambda run: "waits for approval" in run["why"])
+    assert typing.images() == ["app:2", "app:2", "app:1"]
+    typing.shown("rollback", "two")
+    typing.until("two-rollback", lambda run: run["state"] == "available")
+    assert typing.images() == ["app:1"] * 3
+    typing.until("two", lambda run: run["state"] == "paused")
