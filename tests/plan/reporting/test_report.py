@@ -47,6 +47,7 @@ from kedge.api.twins import Binding
 from kedge.plan.reporting.fitting import fitting
 from kedge.plan.reporting.report import Seen, is_complete, report
 from kedge.plan.reporting.steps import STEPS
+from kedge.plan.rolling.standing import standing
 from plan.working.objects import LATER, NOON, binding, said
 
 P = "ClusterResourcePlacement"
@@ -207,8 +208,9 @@ def test_without_any_cluster_only_the_scheduling_is_spoken_of() -> None:
 
 
 def test_clusters_that_are_still_to_be_removed_are_named() -> None:
-    waits = said(ROLLOUT_STARTED, FALSE, NOT_STARTED, "b waits to be removed: a is not available")
-    leaving = binding(waits, cluster="b", state="Unscheduled")
+    leaving = binding(*WELL, cluster="b", state="Unscheduled")
+    told = standing(leaving, "b waits to be removed: a is not available", LATER)
+    leaving = replace(leaving, status=replace(leaving.status, conditions=told))
     status = report(seen(binding(*WELL), leaving, policies=[policy("a")]), LATER)
     assert found(status, ROLLOUT_STARTED).message == (
         "1 of 1 cluster has started. Still to be removed: b waits to be removed: a is not available"

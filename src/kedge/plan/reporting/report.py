@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,10 +29,9 @@ from kedge.plan.reporting.picking import goes, live
 from kedge.plan.reporting.steps import STEPS, Said
 from kedge.plan.revisions import is_master, newest_policy, newest_resources, resource_index
 from kedge.plan.rolling.wanted import wanted
+from kedge.plan.rolling.why import waits, waits_to_go
 from kedge.plan.staging.progress import progress, telling, turns
 from kedge.plan.working.wanted import goes_back_to_original
-
-_LEAVING: Final = "is to be removed"
 
 
 class Seen(Struct, frozen=True):
@@ -199,10 +197,8 @@ def _farewell(binding: Binding) -> str:
     cluster = binding.spec.target_cluster
     if binding.metadata.deletion_timestamp is not None:
         return f"{cluster} removes its objects"
-    found = find_condition(binding.status.conditions, ROLLOUT_STARTED)
-    at = found is not None and found.status != TRUE and found.observed_generation == binding.metadata.generation
-    message = found.message if found is not None and at else ""
-    return message if message.startswith(cluster) else f"{cluster} {_LEAVING}"
+    why = waits_to_go(binding)
+    return waits(binding, why) if why else f"{cluster} is to be removed"
 
 
 def _policy(seen: Seen) -> PolicySnapshot | None:

@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import Final
 
 from kedge.api.binding import BindingState
-from kedge.api.condition import Condition
+from kedge.api.condition import Condition, find_condition
 from kedge.api.fleet import PAUSED as _PAUSED
 from kedge.api.placement_status import FailedPlacement
+from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.twins import Binding
 from kedge.plan.rolling.budget import Budget
 from kedge.plan.rolling.readiness import Readiness, Unit, current, has_failed
@@ -28,6 +29,13 @@ def waits(binding: Binding, reason: str) -> str:
     """A cluster and what it waits for."""
     leaving = " to be removed" if binding.spec.state == BindingState.unscheduled else ""
     return f"{binding.spec.target_cluster} waits{leaving}: {reason}"
+
+
+def waits_to_go(binding: Binding) -> str:
+    """What a cluster that is to be removed waits for, as was said last; empty if nothing was."""
+    said = find_condition(binding.status.conditions, ROLLOUT_STARTED)
+    before = waits(binding, "")
+    return said.message.removeprefix(before) if said is not None and said.message.startswith(before) else ""
 
 
 class Reasons:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from kedge.api.binding import BindingState
-from kedge.api.condition import FALSE, TRUE, Condition, find_condition
+from kedge.api.condition import TRUE, Condition, find_condition
 from kedge.api.fleet import PAUSED, PINNED
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement_status import ClusterPlacementStatus
@@ -31,6 +31,7 @@ from kedge.api.twins import Binding, Placement
 from kedge.api.work import Work
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.plan.rolling.readiness import current
+from kedge.plan.rolling.why import waits_to_go
 from kedge.plan.telling.state import State, state_of
 from kedge.plan.telling.things import Thing, things_by_binding
 from kedge.plan.telling.words import counted, natural
@@ -228,13 +229,11 @@ def _is_available(binding: Binding) -> bool:
 
 
 def _leaving(binding: Binding, indexes: Mapping[str, str]) -> Place:
-    cluster, waits = binding.spec.target_cluster, find_condition(binding.status.conditions, ROLLOUT_STARTED)
     if binding.metadata.deletion_timestamp is not None:
         why = "what was placed is being removed"
     else:
-        said = waits.message if waits is not None and waits.status == FALSE else "it is no longer picked"
-        why = said.removeprefix(f"{cluster} waits to be removed: ")
-    index = indexes.get(binding.spec.resource_snapshot_name, "")
+        why = waits_to_go(binding) or "it is no longer picked"
+    cluster, index = binding.spec.target_cluster, indexes.get(binding.spec.resource_snapshot_name, "")
     return Place(cluster=cluster, state=State.leaving, index=index, is_up=_is_available(binding), why=why)
 
 
