@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kedge.api.condition import FALSE, TRUE, Condition, find_condition
 from kedge.api.reasons import NOT_STARTED, ROLLOUT_STARTED, STARTED
 from kedge.api.twins import Binding
-from kedge.plan.rolling.standing import is_wording, standing
+from kedge.plan.rolling.standing import is_unspoken, standing
 from plan.rolling.making import AVAILABLE, NOW, binding, scheduled, unscheduled
 
 
@@ -48,7 +48,7 @@ def test_a_binding_that_was_only_picked_says_nothing() -> None:
 def test_a_cluster_to_be_removed_changes_its_words_alone() -> None:
     found = placed(unscheduled("a", generation=4), generation=3)
     assert started(found, "a waits to be removed") == (TRUE, STARTED, 3, "a waits to be removed")
-    assert is_wording(found.status.conditions, standing(found, "other words", NOW))
+    assert not is_unspoken(found)
     assert started(unscheduled("a"), "a waits to be removed") is None
 
 
@@ -63,4 +63,9 @@ def test_the_conditions_of_others_are_kept_and_so_is_the_time_while_nothing_chan
     assert said[1:] == found.status.conditions[1:]
     assert len(said) == 1 + len(AVAILABLE)
     assert said[0].last_transition_time == NOW - timedelta(hours=1)
-    assert not is_wording(found.status.conditions, said)
+
+
+def test_somebody_waits_for_the_first_word_about_each_generation() -> None:
+    assert is_unspoken(scheduled("a"))
+    assert is_unspoken(placed(binding("a"), generation=2))
+    assert not is_unspoken(placed(binding("a"), generation=3))

@@ -14,7 +14,7 @@ from kedge.kube.queue import Key
 PER_CLUSTER: Final = 0.0002  # seconds of rest after a look, for each cluster: a look costs about a tenth of that
 AT_ONCE: Final = 50  # so many clusters are looked at without rest
 STANDS_AFTER: Final = 2.0  # seconds: nobody reads what is true for less
-FEW: Final = 10  # so many sentences are said sooner
+FEW: Final = 3  # so many sentences are said sooner
 FEW_STAND_AFTER: Final = 0.5  # seconds
 UNSAID: Final = 5  # so many times that, what never stands still is said all the same
 HUSH: Final = 0.2  # seconds after a move in which nothing is said that nobody acts on

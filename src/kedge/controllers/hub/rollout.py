@@ -36,7 +36,7 @@ from kedge.plan.membership import silence
 from kedge.plan.revisions import parent
 from kedge.plan.rolling.plan import Plan, is_paused, is_rolling, plan
 from kedge.plan.rolling.plan import Seen as Picture
-from kedge.plan.rolling.standing import Conditions, is_unspoken, is_wording, standing
+from kedge.plan.rolling.standing import Conditions, is_unspoken, standing
 from kedge.plan.rolling.wanted import wanted
 
 MANAGER: Final = "kedge-rollout"
@@ -140,20 +140,19 @@ class Rollout:
     # Telling
 
     async def _tell(self, key: Key, picture: Picture, planned: Plan) -> Outcome:
-        """Have every binding that stays say how it stands: no words while others move, and new ones once they stand."""
+        """Have every binding that stays say how it stands: at once where somebody waits for that word, else once
+        nothing moves and it has been true for a while, since people read it and nobody acts on it.
+        """
         stayed = self._stayed(picture, planned)
-        if (hush := self._pace.hush(key)) > 0:
-            await self._say_all(self._news([one for one in stayed if is_unspoken(one)], planned).values())
-            return Outcome.again(after=min(hush, planned.look_again or hush))
-        news = self._news(stayed, planned)
-        wordy = {name for name, (binding, said) in news.items() if is_wording(binding.status.conditions, said)}
-        words = tuple(planned.why[name] for name in news if name in wordy and name in planned.why)
-        unsettled = self._pace.unsettled(key, words)
-        put_off = wordy if unsettled > 0 else set()
-        await self._say_all(one for name, one in news.items() if name not in put_off)
-        if not put_off:
-            self._pace.said(key)
-        waits = [after for after in (planned.look_again, unsettled if put_off else None) if after]
+        await self._say_all(self._news([one for one in stayed if is_unspoken(one)], planned))
+        wait = self._pace.hush(key)
+        if not wait:
+            news = self._news([one for one in stayed if not is_unspoken(one)], planned)
+            wait = self._pace.unsettled(key, tuple(planned.why.get(one.metadata.name, "") for one, _ in news))
+            if not wait:
+                await self._say_all(news)
+                self._pace.said(key)
+        waits = [after for after in (planned.look_again, wait) if after]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
 
     def _stayed(self, picture: Picture, planned: Plan) -> list[Binding]:
@@ -163,11 +162,11 @@ class Rollout:
         moved = {one.metadata.name for one in (*planned.bind, *planned.repoint, *planned.remove)}
         return [one for one in picture.bindings if one.metadata.name not in moved]
 
-    def _news(self, bindings: Iterable[Binding], planned: Plan) -> dict[str, tuple[Binding, Conditions]]:
+    def _news(self, bindings: Iterable[Binding], planned: Plan) -> list[tuple[Binding, Conditions]]:
         """Those whose conditions change, and to what."""
         now = self._clock.now()
         told = ((one, standing(one, planned.why.get(one.metadata.name), now)) for one in bindings)
-        return {one.metadata.name: (one, said) for one, said in told if said != one.status.conditions}
+        return [(one, said) for one, said in told if said != one.status.conditions]
 
     async def _say_all(self, news: Iterable[tuple[Binding, Conditions]]) -> None:
         await all_of(partial(self._say, binding, conditions) for binding, conditions in news)

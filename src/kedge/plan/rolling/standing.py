@@ -33,21 +33,12 @@ def standing(binding: Binding, why: str | None, now: datetime) -> Conditions:
     return conditions
 
 
-def is_wording(before: Conditions, after: Conditions) -> bool:
-    """Whether nothing but words changed, which people read and nobody acts on."""
-    if len(before) != len(after):
-        return False
-    return all(was is now or _wordless(was) == _wordless(now) for was, now in zip(before, after, strict=True))
-
-
 def is_unspoken(binding: Binding) -> bool:
     """Whether somebody waits for a word: no Works are made before this generation of the binding was spoken of."""
+    if binding.spec.state == BindingState.unscheduled:
+        return False
     said = find_condition(binding.status.conditions, ROLLOUT_STARTED)
     return said is None or said.observed_generation != binding.metadata.generation
-
-
-def _wordless(condition: Condition) -> Condition:
-    return replace(condition, message="")
 
 
 def _in_other_words(conditions: Conditions, why: str | None) -> Conditions:
