@@ -107,9 +107,11 @@ class Part:
         members, name = self._sizes.placing, members_named(self._sizes.placing)
         for _ in range(self._sizes.placing_rounds):
             self._progress.say(f"fleet, staged: a run over {members} embedded members")
-            found = await ask("staged embedded", module=MODULE, members=members)
-            self._add("stages.took", f"a staged run, {found['waves']} waves: it says so", "s", name, found["took"])
-            self._add("stages.cpu", "a staged run: CPU of everything", "s", name, found["cpu"])
+            for what in ("ConfigMap", "Deployment"):
+                found = await ask("staged embedded", module=MODULE, members=members, what=what)
+                title = f"a staged run of a {what}, {found['waves']} waves"
+                self._add(f"stages.{what}", f"{title}: it says so", "s", name, found["took"])
+                self._add(f"stages.{what}-cpu", f"{title}: CPU of everything", "s", name, found["cpu"])
 
     async def _many_runs(self) -> None:
         sizes = self._sizes

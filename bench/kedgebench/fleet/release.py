@@ -39,6 +39,11 @@ def deployment(number: int, *, ready_after: str | None = None, where: str = SHOP
     }
 
 
+def config_map(number: int) -> Body:
+    meta = {"name": WEB, "namespace": SHOP}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"release": str(number)}}
+
+
 def placement(name: str, where: str = SHOP, *, max_unavailable: str = "20%") -> Body:
     """On every cluster there is."""
     return _placement(name, where, {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": max_unavailable}})

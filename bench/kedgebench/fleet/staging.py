@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -11,7 +12,7 @@ import uvloop
 
 from controlplane import Missing, find
 from kedge.api.apps import Deployment
-from kedge.api.core import Namespace
+from kedge.api.core import ConfigMap, Namespace
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.reasons import SUCCEEDED
 from kedge.api.staged import ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
@@ -26,15 +27,19 @@ from kedge.kube.memory.loading import settle
 from kedge.kube.patches import MergePatch
 from kedgebench.fleet import release, stages
 from kedgebench.fleet.real import HUB, RealFleet, real_fleet
-from kedgebench.fleet.release import SHOP, WEB
+from kedgebench.fleet.release import SHOP, WEB, Body
 
 HEARTBEAT = 600  # seconds, so that heartbeats are in no figure
 TAIL = 1.5  # seconds in which the last statuses are written
 PATIENCE = 600.0
 _KINDS = {
     kind.resource.kind: untyped(kind.resource)
-    for kind in (Deployment, Namespace, ClusterResourcePlacement, ClusterStagedUpdateStrategy, ClusterStagedUpdateRun)
+    for kind in (
+        *(Deployment, ConfigMap, Namespace),
+        *(ClusterResourcePlacement, ClusterStagedUpdateStrategy, ClusterStagedUpdateRun),
+    )
 }
+_PLACED: Mapping[str, Callable[[int], Body]] = {"Deployment": release.deployment, "ConfigMap": release.config_map}
 
 
 # Real members
@@ -68,26 +73,28 @@ async def _update(fleet: RealFleet) -> dict[str, Any]:
 # Embedded members
 
 
-def embedded(members: int) -> dict[str, Any]:
-    """Task: the same in one process, by the clock. A small fleet goes first, so that all is compiled."""
-    uvloop.run(_embedded(10))
-    return uvloop.run(_embedded(members))
+def embedded(members: int, what: str) -> dict[str, Any]:
+    """Task: the same in one process, by the clock, of a `ConfigMap`, which nobody has to wait for, or a `Deployment`.
+
+    A small fleet goes first, so that all is compiled.
+    """
+    uvloop.run(_embedded(10, what))
+    return uvloop.run(_embedded(members, what))
 
 
-async def _embedded(members: int) -> dict[str, Any]:
+async def _embedded(members: int, what: str) -> dict[str, Any]:
     async with Fleet(members=members, clock=SystemClock(), rng=Random(1), nodes=1) as fleet:
         await fleet.run_workloads()
         labels = stages.labelled([member.name for member in fleet.members])
         await fleet.run_roles(labels=labels, heartbeat=HEARTBEAT)
         settle()  # as `kedge up` does
         ended, client = Ended(fleet), Client(fleet.hub.transport(), limiter=Limiter(rate=0))
-        placed = [release.namespace(), release.deployment(1), release.external(WEB), stages.strategy()]
+        placed = [release.namespace(), _PLACED[what](1), release.external(WEB), stages.strategy()]
         for body in (*placed, stages.run("release-1")):
             await client.create(_KINDS[body["kind"]], body)
         await ended.well("release-1")
         await asyncio.sleep(TAIL)
-        patch = MergePatch({"spec": {"template": release.deployment(2)["spec"]["template"]}})
-        await client.patch(_KINDS["Deployment"], WEB, patch, SHOP, manager="user")
+        await client.patch(_KINDS[what], WEB, MergePatch(_PLACED[what](2)), SHOP, manager="user")
         cpu, begun = time.process_time(), time.perf_counter()
         await client.create(_KINDS["ClusterStagedUpdateRun"], stages.run("release-2"))
         await ended.well("release-2")
