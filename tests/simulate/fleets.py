@@ -142,12 +142,12 @@ class Fleet:
 
     # Trouble, and its end
 
-    async def bad_days(self, process: Process) -> None:
+    async def bad_days(self, process: Process, days: int = 3, apart: float = 100.0) -> None:
         """Crash and stand still now and then; where heartbeats are short, so long that others notice."""
         rng = self.simulation.rng("bad days", process.name)
         longest = 150.0 if self._heartbeat < 60 else 30.0
-        for _ in range(3):
-            await asyncio.sleep(rng.uniform(0.0, 100.0))
+        for _ in range(days):
+            await asyncio.sleep(rng.uniform(0.0, apart))
             if rng.random() < 0.3:
                 process.suspend()
                 await asyncio.sleep(rng.uniform(0.0, longest))

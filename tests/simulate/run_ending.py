@@ -16,6 +16,7 @@ from simulate.run_promises import Run, RunPromises
 from simulate.runs import Runs
 
 EVERY = 5.0  # seconds: how soon somebody approves
+A_MOMENT = 20.0  # seconds: for what comes after a run that has ended
 
 
 class RunEnding:
@@ -34,7 +35,7 @@ class RunEnding:
     async def end_or_say(self) -> None:
         """Everything is approved and nothing is stopped: each run ends, or says what it waits for."""
         await self._until_still()
-        live = [one for one in self._judge.runs.all().values() if not has_ended(one.status)]
+        live = self._live()
         for run in live:
             self._promises.asked("a run that stands still says what it waits for", tight=True)
             if wrong := self._of_words(run, live):
@@ -47,11 +48,14 @@ class RunEnding:
 
     async def _until_still(self) -> None:
         loop, began = self._simulation.loop, self._simulation.loop.time()
-        while loop.time() - max(began, self._promises.last_write) < self._patience:
+        while loop.time() - max(began, self._promises.last_write) < (self._patience if self._live() else A_MOMENT):
             if loop.time() - began > SOON:
                 raise Broken(f"within {SOON:g} s nothing is written for {self._patience:g} s")
             await self._oblige()
             await asyncio.sleep(EVERY)
+
+    def _live(self) -> list[Run]:
+        return [one for one in self._judge.runs.all().values() if not has_ended(one.status)]
 
     async def _oblige(self, *, resume: bool = True) -> None:
         await self._runs.approve_all()

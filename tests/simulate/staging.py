@@ -13,6 +13,8 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.snapshot import ClusterResourceSnapshot
 from kedge.kube.errors import Conflict, NotFound
@@ -28,15 +30,17 @@ from simulate.strategies import RINGS, labels, strategy
 from simulate.weather import weather
 
 Edit = Callable[[int], Awaitable[None]]
+CLOCKS_WRONG = 120.0  # seconds, at most
+STUCK = 305.0  # seconds after which a cluster that is not done is said to be stuck
 
 
 async def staging(simulation: Simulation) -> None:
     """Bad days for everybody and edits midway; then calm, and every run ends, or says what it waits for."""
     if simulation.faults == NONE:
-        simulation.faults = weather(simulation.rng("weather"))
+        simulation.faults = replace(weather(simulation.rng("weather")), clock_seconds=CLOCKS_WRONG)
     staged = StagesInTrouble(simulation)
     await staged.open()
-    trouble = [staged.fleet.bad_days(process) for process in simulation.processes.values()]
+    trouble = [staged.fleet.bad_days(process, 2, 60.0) for process in simulation.processes.values()]
     await asyncio.gather(staged.edits(), *trouble)
     await staged.settle()
 
@@ -58,7 +62,8 @@ class StagesInTrouble:
         promises = self.promises = Promises(simulation, only_releases=False, true_clocks=true_clocks, by_runs=True)
         self.run_promises = RunPromises(simulation, promises, true_clocks=true_clocks)
         self.ending = Ending(simulation, promises, NAMESPACE, NAME)
-        self.run_ending = RunEnding(simulation, promises, self.run_promises, self.runs, patience=330 if true_clocks else 960)
+        patience = STUCK if true_clocks else STUCK + 2 * CLOCKS_WRONG
+        self.run_ending = RunEnding(simulation, promises, self.run_promises, self.runs, patience=patience)
 
     async def open(self) -> None:
         """Everybody joins, and a first run is made meanwhile."""
@@ -96,7 +101,7 @@ class StagesInTrouble:
 
     async def _ship(self, count: int) -> None:
         """A release and a run for it, in one breath or not."""
-        await self.fleet.release(self.rng.choice([f"app:{count + 2}", f"app:{count + 2}", BAD]))
+        await self.fleet.release(BAD if self.rng.random() < 0.25 else f"app:{count + 2}")
         await asyncio.sleep(self.rng.choice([0.0, self.rng.uniform(0.0, 5.0)]))
         await self.runs.begin()
 
@@ -173,7 +178,7 @@ class StagesInTrouble:
         await self.fleet.calm()
         await self.picks.fit()
         await self.runs.set_strategy(strategy(self.rng, self.rings))
-        if self.rng.random() < 0.4:
+        if self.rng.random() < 0.25:
             await self.fleet.release(BAD)
             await self.runs.begin(most=9)
         await self.run_ending.end_or_say()

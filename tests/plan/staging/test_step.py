@@ -14,7 +14,18 @@ from kedge.api.stage import Missing
 from kedge.api.staged import RunState
 from kedge.plan.staging.step import step
 from plan.rolling.making import NOT_AVAILABLE, UNTRACKABLE, binding, unscheduled
-from plan.staging.making import APPROVAL, NOW, TARGET, World, placement, stage, strategy, timed
+from plan.staging.making import (
+    APPROVAL,
+    NOW,
+    TARGET,
+    World,
+    approval,
+    approved,
+    placement,
+    stage,
+    strategy,
+    timed,
+)
 
 THREE = {"a": "one", "b": "two", "c": "two"}
 
@@ -228,6 +239,22 @@ def test_a_request_that_was_deleted_is_made_anew_and_once_approved_is_not_missed
     assert (world.given(), world.approvals) == (["a", "b"], {})
 
 
+def test_what_was_approved_for_an_earlier_run_of_the_same_name_does_not_count() -> None:
+    world = World(THREE, stage("one", after_stage_tasks=(APPROVAL,)), stage("two"))
+    earlier = approval("run-one", "one", creation_timestamp=NOW - timedelta(hours=1))
+    world.approvals["run-one"] = approved(approved(earlier), kind=reasons.APPROVAL_ACCEPTED)
+    world.settle()
+    world.arrive("a")
+    assert world.given() == ["a"]
+    assert world.look().withdraw == (world.approvals["run-one"],)
+    assert "of an earlier run of this name, and will be made anew" in world.message()
+    del world.approvals["run-one"]
+    world.settle()
+    world.approve("run-one")
+    world.settle()
+    assert world.given() == ["a", "b"]
+
+
 def test_a_request_of_the_same_name_that_is_about_something_else_is_told() -> None:
     world = World(THREE, stage("one", after_stage_tasks=(APPROVAL,)), stage("two"))
     world.settle()
@@ -424,6 +451,33 @@ def test_clearing_can_be_guarded() -> None:
     assert list(world.approvals) == ["run-before-delete-stage"]
     world.approve("run-before-delete-stage")
     world.settle()
+    assert "z" not in world.bindings
+
+
+def test_a_wait_before_clearing_counts_from_the_very_last_cluster() -> None:
+    guarded = strategy(stage("one"), delete_stage_tasks=(timed("60s"),))
+    world = World({"a": "one", "b": "one"}, stage("one"), strategy=guarded)
+    world.bindings["z"] = unscheduled("z")
+    world.settle()
+    world.arrive("a")
+    world.wait(100)
+    world.arrive("b")
+    assert "z" in world.bindings
+    world.wait(59)
+    assert "z" in world.bindings
+    world.wait(2)
+    assert "z" not in world.bindings
+
+
+def test_a_wait_before_clearing_counts_from_the_beginning_if_there_is_nothing_else() -> None:
+    skipping = strategy(stage("one"), delete_stage_tasks=(timed("60s"),), unmatched_clusters=Missing.skip)
+    world = World({"a": "none"}, stage("one"), strategy=skipping)
+    world.bindings["z"] = unscheduled("z")
+    world.settle()
+    world.wait(59)
+    assert "z" in world.bindings
+    world.wait(2)
+    assert world.says(reasons.SUCCEEDED) == "True/UpdateRunSucceeded"
     assert "z" not in world.bindings
 
 
