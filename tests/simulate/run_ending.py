@@ -16,7 +16,7 @@ from simulate.run_promises import Run, RunPromises
 from simulate.runs import Runs
 
 EVERY = 5.0  # seconds: how soon somebody approves
-A_MOMENT = 20.0  # seconds: for what comes after a run that has ended
+A_MOMENT = 80.0  # seconds: a watch that fell silent before the faults stopped is noticed after 75 s
 
 
 class RunEnding:
@@ -85,6 +85,16 @@ class RunEnding:
             await asyncio.sleep(EVERY)
         if not says(self._now(name).status, SUCCEEDED):
             raise Broken(f"{name} fails: {tell_run(self._now(name)).why!r}")
+        await self._simulation.until("every request has a run", lambda: not self._orphans(), within=60)
+
+    def _orphans(self) -> list[str]:
+        """Requests that no run of this name can have made."""
+        runs = {name: one.metadata.creation_timestamp for name, one in self._judge.runs.all().items()}
+        return [
+            name
+            for name, one in self._judge.requests.all().items()
+            if (made := runs.get(one.spec.parent_stage_rollout)) is None or one.metadata.creation_timestamp < made
+        ]
 
     def _now(self, name: str) -> Run:
         found = self._judge.runs.now(name)

@@ -115,7 +115,7 @@ class RunPromises:
             return ""
         wrong = self._of_leave(before, begun) or self._of_turn(now)
         self._mover = Mover(now, change.version.number)
-        return wrong or next(filter(None, (self._of_stage(before, now, stage) for stage in begun)), "")
+        return wrong or next(filter(None, (self._of_stage(before, now, *item) for item in begun.items())), "")
 
     def _of_leave(self, before: Run, begun: dict[str, list[ClusterUpdateStatus]]) -> str:
         """Nothing begins in a run that was stopped, or has ended."""
@@ -137,12 +137,12 @@ class RunPromises:
             return ""
         return f"{now.metadata.name} moves, and {last.run.metadata.name} does so too"
 
-    def _of_stage(self, before: Run, now: Run, name: str) -> str:
+    def _of_stage(self, before: Run, now: Run, name: str, new: list[ClusterUpdateStatus]) -> str:
         stage, strategy = _stage(now, name), _strategy(now)
         wanted = next((one for one in strategy.stages if one.name == name), None)
         if wanted is None:
             return self._of_gates(before, now, stage, (*strategy.delete_stage_tasks,))
-        wrong = self._of_number(now, stage, wanted) or self._of_order(now, stage)
+        wrong = self._of_number(now, stage, wanted) or self._of_order(now, stage, new)
         return wrong or self._of_gates(before, now, stage, wanted.before_stage_tasks)
 
     def _of_number(self, now: Run, stage: StageStatus, wanted: Stage) -> str:
@@ -154,13 +154,13 @@ class RunPromises:
         where = f"of stage {stage.stage_name} of {now.metadata.name}"
         return f"{_names(moving)} {where} move, and {most} may" if len(moving) > most else ""
 
-    def _of_order(self, now: Run, stage: StageStatus) -> str:
-        """Clusters begin in their order."""
-        passed = [is_started(one) or is_settled(one) for one in stage.clusters]
-        self._promises.asked("clusters begin in their order", tight=len(passed) > 1)
-        in_order = passed == sorted(passed, reverse=True)
+    def _of_order(self, now: Run, stage: StageStatus, new: list[ClusterUpdateStatus]) -> str:
+        """No cluster begins before one that comes first, unless that is done with."""
+        last = max(at for at, one in enumerate(stage.clusters) if one in new)
+        passed_over = [one for one in stage.clusters[:last] if not is_started(one) and not is_settled(one)]
+        self._promises.asked("clusters begin in their order", tight=len(stage.clusters) > 1)
         where = f"stage {stage.stage_name} of {now.metadata.name}"
-        return "" if in_order else f"{where} began with others than the first of {_names(stage.clusters)}"
+        return f"{where} begins with {_names(new)} before {_names(passed_over)}" if passed_over else ""
 
     # Gates
 

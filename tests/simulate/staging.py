@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import timedelta
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 from msgspec.structs import replace
 
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.snapshot import ClusterResourceSnapshot
 from kedge.kube.errors import Conflict, NotFound
+from kedge.plan.staging import clearing, round
 from kedge.simulate.faults import NONE
 from kedge.simulate.world import Simulation
 from simulate.ending import Ending, end_state
@@ -31,7 +34,7 @@ from simulate.weather import weather
 
 Edit = Callable[[int], Awaitable[None]]
 CLOCKS_WRONG = 120.0  # seconds, at most
-STUCK = 305.0  # seconds after which a cluster that is not done is said to be stuck
+STUCK = timedelta(seconds=90)  # after which a cluster fails; not five minutes, so that more of them do so midway
 
 
 async def staging(simulation: Simulation) -> None:
@@ -39,10 +42,11 @@ async def staging(simulation: Simulation) -> None:
     if simulation.faults == NONE:
         simulation.faults = replace(weather(simulation.rng("weather")), clock_seconds=CLOCKS_WRONG)
     staged = StagesInTrouble(simulation)
-    await staged.open()
-    trouble = [staged.fleet.bad_days(process, 2, 60.0) for process in simulation.processes.values()]
-    await asyncio.gather(staged.edits(), *trouble)
-    await staged.settle()
+    with patch.object(round, "STUCK_AFTER", STUCK), patch.object(clearing, "STUCK_AFTER", STUCK):
+        await staged.open()
+        trouble = [staged.fleet.bad_days(process, 2, 60.0) for process in simulation.processes.values()]
+        await asyncio.gather(staged.edits(), *trouble)
+        await staged.settle()
 
 
 class StagesInTrouble:
@@ -62,7 +66,7 @@ class StagesInTrouble:
         promises = self.promises = Promises(simulation, only_releases=False, true_clocks=true_clocks, by_runs=True)
         self.run_promises = RunPromises(simulation, promises, true_clocks=true_clocks)
         self.ending = Ending(simulation, promises, NAMESPACE, NAME)
-        patience = STUCK if true_clocks else STUCK + 2 * CLOCKS_WRONG
+        patience = STUCK.total_seconds() + (5.0 if true_clocks else 2 * CLOCKS_WRONG)
         self.run_ending = RunEnding(simulation, promises, self.run_promises, self.runs, patience=patience)
 
     async def open(self) -> None:
@@ -86,10 +90,12 @@ class StagesInTrouble:
         """Edits now and then, of anything a user may edit; and approvals, mostly."""
         runs: list[Edit] = [
             *(self._ship, self._ship, self._ship, self._begin, self._stop, self._stop, self._resume, self._resume),
-            *(self._retry, self._delete_run, self._revoke, self._delete_request, self._restage, self._drop),
+            *(self._stutter, self._again),
+            *(self._retry, self._retry, self._delete_run, self._revoke, self._revoke, self._delete_request),
+            *(self._restage, self._drop),
         ]
         others: list[Edit] = [
-            *(self._scale, self._taint, self._label, self._move, self._leave, self._drift, self._content),
+            *(self._scale, self._scale, self._taint, self._label, self._move, self._leave, self._drift, self._content),
             *(self._rearrange, self._misplace),
         ]
         for count in range(number):
@@ -115,6 +121,18 @@ class StagesInTrouble:
 
     async def _resume(self, _: int) -> None:
         await self.runs.resume()
+
+    async def _stutter(self, _: int) -> None:
+        """A run is stopped and goes on in almost the same moment."""
+        await self.runs.stop()
+        await asyncio.sleep(self.rng.uniform(0.0, 0.5))
+        await self.runs.resume()
+
+    async def _again(self, _: int) -> None:
+        """A run is deleted, and another of the same name made at once."""
+        await self.runs.delete()
+        await asyncio.sleep(self.rng.uniform(0.0, 3.0))
+        await self.runs.begin()
 
     async def _retry(self, _: int) -> None:
         await self.runs.retry()
