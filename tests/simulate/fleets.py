@@ -1,4 +1,4 @@
-"""Fleets: a hub, members with their agents and workloads, all from nothing; what every scenario of fleets begins with."""
+"""Fleets: a hub, members with their agents and workloads, all from nothing: what every scenario begins with."""
 
 from __future__ import annotations
 
@@ -201,9 +201,7 @@ class Picks:
 
     async def label(self) -> None:
         env = self._rng.choice(["prod", "dev"])
-        await self._fleet.change_member(
-            self._rng.choice(self._fleet.members), {"metadata": {"labels": {"env": env}}}
-        )
+        await self._fleet.change_member(self._rng.choice(self._fleet.members), {"metadata": {"labels": {"env": env}}})
 
     async def leave(self) -> None:
         """A member leaves; nobody asks for it any more."""

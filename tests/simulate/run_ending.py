@@ -6,13 +6,12 @@ import asyncio
 
 from kedge.api.reasons import SUCCEEDED
 from kedge.api.staged import RunState
-from kedge.kube.errors import NotFound
 from kedge.plan.staging.saying import has_ended, is_moving, says
 from kedge.plan.staging.stories import tell_run
 from kedge.simulate.world import Broken, Simulation
 from simulate.ending import SOON
 from simulate.promises import Promises
-from simulate.run_promises import Run, RunPromises
+from simulate.run_promises import Request, Run, RunPromises
 from simulate.runs import Runs
 
 EVERY = 5.0  # seconds: how soon somebody approves
@@ -89,15 +88,16 @@ class RunEnding:
 
     def _orphans(self) -> list[str]:
         """Requests that no run of this name can have made."""
-        runs = {name: one.metadata.creation_timestamp for name, one in self._judge.runs.all().items()}
-        return [
-            name
-            for name, one in self._judge.requests.all().items()
-            if (made := runs.get(one.spec.parent_stage_rollout)) is None or one.metadata.creation_timestamp < made
-        ]
+        runs = {name: _made(one) for name, one in self._judge.runs.all().items()}
+        requests = self._judge.requests.all().items()
+        return [name for name, one in requests if _made(one) < runs.get(one.spec.parent_stage_rollout, float("inf"))]
 
     def _now(self, name: str) -> Run:
         found = self._judge.runs.now(name)
-        if found is None:
-            raise NotFound(f"run {name}")
+        assert found is not None, f"nobody deletes {name}"
         return found
+
+
+def _made(found: Run | Request) -> float:
+    at = found.metadata.creation_timestamp
+    return at.timestamp() if at is not None else 0.0

@@ -23,9 +23,9 @@ from msgspec import Struct
 from kedge.api.binding import BindingState
 from kedge.api.condition import TRUE, find_condition
 from kedge.api.duration import parse_duration
-from kedge.api.fleet import resource_snapshot_name
+from kedge.api.fleet import ROLLBACK_OF, resource_snapshot_name
 from kedge.api.numbers import resolve
-from kedge.api.reasons import APPROVAL_ACCEPTED, APPROVED, SUCCEEDED
+from kedge.api.reasons import APPROVAL_ACCEPTED, APPROVED, ROLLED_BACK, SUCCEEDED
 from kedge.api.stage import Stage, StageTask, StageTaskType, StrategySpec
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, RunState
 from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStatus
@@ -98,7 +98,8 @@ class RunPromises:
             return ""
         if not number:
             return ""
-        return self._of_copy(before, now) or self._of_done(before, now) or self._of_begun(before, now, change)
+        wrong = self._of_copy(before, now) or self._of_way_back(before, now) or self._of_done(before, now)
+        return wrong or self._of_begun(before, now, change)
 
     def _of_copy(self, before: Run, now: Run) -> str:
         """A run goes by the stages it began with."""
@@ -106,6 +107,18 @@ class RunPromises:
         self._promises.asked("a run goes by the stages it began with", tight=copy is not None)
         changed = copy is not None and now.status.staged_update_strategy_snapshot != copy
         return f"{now.metadata.name} goes by other stages than it began with" if changed else ""
+
+    def _of_way_back(self, before: Run, now: Run) -> str:
+        """A run that says it is taken back is so by a run that was made since it was made itself."""
+        said = find(now.status, ROLLED_BACK)
+        if said is None or said.status != TRUE or says(before.status, ROLLED_BACK):
+            return ""
+        self._promises.asked("a run that is said to be taken back is so", tight=True)
+        made, name = self._made[now.metadata.uid], now.metadata.name
+        runs = [one.metadata for one in self.runs.all().values() if self._made[one.metadata.uid] > made]
+        if any(one.annotations.get(ROLLBACK_OF) == name and f"run {one.name} " in said.message for one in runs):
+            return ""
+        return f"{name} is said to be taken back, and is not: {said.message}"
 
     # Clusters that begin
 
@@ -170,7 +183,9 @@ class RunPromises:
         earlier = list(_before(now, stage))
         gates = [gate for one in earlier if one.clusters for gate in self._after(now, one)]
         since = max(filter(None, map(settled_at, earlier)), default=None)
-        gates += [(stage.stage_name, f"{now.metadata.name}-before-{spoken(stage.stage_name)}", task, since) for task in own]
+        gates += [
+            (stage.stage_name, f"{now.metadata.name}-before-{spoken(stage.stage_name)}", task, since) for task in own
+        ]
         self._promises.asked("no cluster before the gates before it", tight=is_first and bool(gates))
         for one in earlier:
             if not is_over(one) or not all(map(is_settled, one.clusters)):
@@ -276,7 +291,9 @@ class RunPromises:
         self._promises.asked("what was stopped is given nothing more", tight=True)
         known = self.runs.known_at(sent.first - ONE_LOOK, sent.life)
         seen = [self.runs.seen(run.metadata.name, one) for one in known]
-        stopped = [one is not None and one.object is not None and one.object.spec.state is RunState.stop for one in seen]
+        stopped = [
+            one is not None and one.object is not None and one.object.spec.state is RunState.stop for one in seen
+        ]
         if not stopped or not all(stopped):
             return ""
         return f"{cluster} is given resources by {run.metadata.name}, which was stopped long before"

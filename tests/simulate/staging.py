@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.snapshot import ClusterResourceSnapshot
 from kedge.kube.errors import Conflict, NotFound
-from kedge.plan.staging import clearing, round
 from kedge.simulate.faults import NONE
 from kedge.simulate.world import Simulation
 from simulate.ending import Ending, end_state
@@ -33,6 +32,7 @@ from simulate.strategies import RINGS, labels, strategy
 from simulate.weather import weather
 
 Edit = Callable[[int], Awaitable[None]]
+PLAN = "kedge.plan.staging"
 CLOCKS_WRONG = 120.0  # seconds, at most
 STUCK = timedelta(seconds=90)  # after which a cluster fails; not five minutes, so that more of them do so midway
 
@@ -42,7 +42,7 @@ async def staging(simulation: Simulation) -> None:
     if simulation.faults == NONE:
         simulation.faults = replace(weather(simulation.rng("weather")), clock_seconds=CLOCKS_WRONG)
     staged = StagesInTrouble(simulation)
-    with patch.object(round, "STUCK_AFTER", STUCK), patch.object(clearing, "STUCK_AFTER", STUCK):
+    with patch(f"{PLAN}.round.STUCK_AFTER", STUCK), patch(f"{PLAN}.clearing.STUCK_AFTER", STUCK):
         await staged.open()
         trouble = [staged.fleet.bad_days(process, 2, 60.0) for process in simulation.processes.values()]
         await asyncio.gather(staged.edits(), *trouble)

@@ -42,4 +42,4 @@ def _stage(rng: Random, ring: str) -> dict[str, Any]:
 
 
 def _wait(rng: Random) -> dict[str, Any]:
-    return {"type": "TimedWait", "waitTime": rng.choice(["3s", "10s", "40s"])}
+    return {"type": "TimedWait", "waitTime": rng.choice(["2s", "10s", "40s"])}

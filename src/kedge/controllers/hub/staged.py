@@ -208,9 +208,8 @@ class StagedRuns:
         """Have a run that failed followed by its rollback, once, if it is to be."""
         status = spoken_of(run.status, run.metadata.generation)
         if wants_rollback(run):
-            if status.previous_resource_snapshot_index is not None:
-                await self._writes.roll_back(run)
-            status = taken_back(run, self._clock.now())
+            goes_back = status.previous_resource_snapshot_index is not None
+            status = taken_back(run, self._clock.now(), await self._writes.roll_back(run) if goes_back else "")
         await self._say(run, status, runs)
 
     # Going on

@@ -55,8 +55,7 @@ class Gates:
         asked = ask(meta.name, stage, when, self._seen.dialect)
         approval = Answer(self._seen.approvals.get(asked.name), meta.creation_timestamp)
         found = [
-            attempt(task, given, asked, approval, since, self._at)
-            for task, given in zip(tasks, wanted, strict=True)
+            attempt(task, given, asked, approval, since, self._at) for task, given in zip(tasks, wanted, strict=True)
         ]
         self._round.ask += [one.ask for one in found if one.ask is not None]
         self._round.accept += [one.accept for one in found if one.accept is not None]
