@@ -15,19 +15,19 @@ before the run was stopped, ended or was deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 
 from kedge.api.binding import BindingState
-from kedge.api.condition import TRUE, find_condition
+from kedge.api.condition import TRUE
 from kedge.api.duration import parse_duration
-from kedge.api.fleet import ROLLBACK_OF, resource_snapshot_name
+from kedge.api.fleet import ROLLBACK_OF
 from kedge.api.numbers import resolve
-from kedge.api.reasons import APPROVAL_ACCEPTED, APPROVED, ROLLED_BACK, SUCCEEDED
-from kedge.api.stage import Stage, StageTask, StageTaskType, StrategySpec
-from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, RunState
+from kedge.api.reasons import ROLLED_BACK, SUCCEEDED
+from kedge.api.stage import Stage, StageTask, StageTaskType
+from kedge.api.staged import RunState
 from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStatus
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
@@ -37,9 +37,22 @@ from kedge.simulate.trace import Entry
 from kedge.simulate.world import Simulation
 from simulate.heard import Heard, Sent, number_of
 from simulate.promises import ONE_LOOK, Binding, Promises, is_available
+from simulate.run_facts import (
+    Request,
+    Run,
+    has_resources_of,
+    is_about,
+    is_accepted,
+    is_approved,
+    makes_room,
+    names,
+    newly,
+    resources_of,
+    stage_of,
+    stages_before,
+    strategy_of,
+)
 
-Run = ClusterStagedUpdateRun
-Request = ClusterApprovalRequest
 A_SECOND = timedelta(seconds=1)  # as fine as times are kept
 
 
@@ -123,7 +136,7 @@ class RunPromises:
     # Clusters that begin
 
     def _of_begun(self, before: Run, now: Run, change: Change) -> str:
-        begun = {stage.stage_name: new for stage, new in _news(before, now, is_started)}
+        begun = {stage.stage_name: new for stage, new in newly(before, now, is_started)}
         if not begun:
             return ""
         wrong = self._of_leave(before, begun) or self._of_turn(now)
@@ -132,7 +145,7 @@ class RunPromises:
 
     def _of_leave(self, before: Run, begun: dict[str, list[ClusterUpdateStatus]]) -> str:
         """Nothing begins in a run that was stopped, or has ended."""
-        name, clusters = before.metadata.name, _names(one for new in begun.values() for one in new)
+        name, clusters = before.metadata.name, names(one for new in begun.values() for one in new)
         self._promises.asked("nothing begins in a run that was stopped", tight=False)
         if before.spec.state is RunState.stop:
             return f"{name} begins with {clusters}, and was stopped"
@@ -146,12 +159,12 @@ class RunPromises:
         if last is None or last.run.metadata.uid == uid:
             return ""
         since = (one.object for one in self.runs.versions[last.run.metadata.name] if one.version >= last.version)
-        if any(one is None or one.metadata.uid != last.run.metadata.uid or _makes_room(one) for one in since):
+        if any(one is None or one.metadata.uid != last.run.metadata.uid or makes_room(one) for one in since):
             return ""
         return f"{now.metadata.name} moves, and {last.run.metadata.name} does so too"
 
     def _of_stage(self, before: Run, now: Run, name: str, new: list[ClusterUpdateStatus]) -> str:
-        stage, strategy = _stage(now, name), _strategy(now)
+        stage, strategy = stage_of(now, name), strategy_of(now)
         wanted = next((one for one in strategy.stages if one.name == name), None)
         if wanted is None:
             return self._of_gates(before, now, stage, (*strategy.delete_stage_tasks,))
@@ -165,7 +178,7 @@ class RunPromises:
         waiting = any(not is_started(one) and not is_settled(one) for one in stage.clusters)
         self._promises.asked("no more clusters of a stage move than may", tight=len(moving) == most and waiting)
         where = f"of stage {stage.stage_name} of {now.metadata.name}"
-        return f"{_names(moving)} {where} move, and {most} may" if len(moving) > most else ""
+        return f"{names(moving)} {where} move, and {most} may" if len(moving) > most else ""
 
     def _of_order(self, now: Run, stage: StageStatus, new: list[ClusterUpdateStatus]) -> str:
         """No cluster begins before one that comes first, unless that is done with."""
@@ -173,14 +186,14 @@ class RunPromises:
         passed_over = [one for one in stage.clusters[:last] if not is_started(one) and not is_settled(one)]
         self._promises.asked("clusters begin in their order", tight=len(stage.clusters) > 1)
         where = f"stage {stage.stage_name} of {now.metadata.name}"
-        return f"{where} begins with {_names(new)} before {_names(passed_over)}" if passed_over else ""
+        return f"{where} begins with {names(new)} before {names(passed_over)}" if passed_over else ""
 
     # Gates
 
     def _of_gates(self, before: Run, now: Run, stage: StageStatus, own: Sequence[StageTask]) -> str:
         """No cluster of a stage begins before all that has to be before it."""
-        is_first = not any(map(is_started, _stage(before, stage.stage_name).clusters))
-        earlier = list(_before(now, stage))
+        is_first = not any(map(is_started, stage_of(before, stage.stage_name).clusters))
+        earlier = list(stages_before(now, stage))
         gates = [gate for one in earlier if one.clusters for gate in self._after(now, one)]
         since = max(filter(None, map(settled_at, earlier)), default=None)
         gates += [
@@ -193,7 +206,7 @@ class RunPromises:
         return next(filter(None, (self._of_gate(now, *gate) for gate in gates)), "")
 
     def _after(self, now: Run, stage: StageStatus) -> Iterator[tuple[str, str, StageTask, datetime | None]]:
-        for wanted in _strategy(now).stages:
+        for wanted in strategy_of(now).stages:
             if wanted.name == stage.stage_name:
                 for task in wanted.after_stage_tasks:
                     yield stage.stage_name, f"{now.metadata.name}-{wanted.name}", task, settled_at(stage)
@@ -212,26 +225,26 @@ class RunPromises:
         """Somebody has approved it since the run was made, and the run took note of that."""
         made = self._made[now.metadata.uid]
         since = [one.object for one in self.requests.versions.get(request, ()) if one.version > made]
-        given = [one for one in since if one is not None and _is_about(one, now, stage)]
+        given = [one for one in since if one is not None and is_about(one, now, stage)]
         self._promises.asked("nothing begins unapproved", tight=True)
-        if any(_is_approved(one) for one in given) and any(_is_accepted(one) for one in given):
+        if any(is_approved(one) for one in given) and any(is_accepted(one) for one in given):
             return ""
         return f"{now.metadata.name} passes stage {stage}, and nobody approved {request}"
 
     def _of_request(self, change: Change, number: int) -> str:
         """What a run takes note of is approved in that very version."""
         before, now = self.requests.changed(change, number)
-        if not number or before is None or now is None or _is_accepted(before) or not _is_accepted(now):
+        if not number or before is None or now is None or is_accepted(before) or not is_accepted(now):
             return ""
         known = [one.object for one in self.requests.versions[change.version.key] if one.object is not None]
-        said = [_is_approved(one) for one in known]
+        said = [is_approved(one) for one in known]
         self._promises.asked("an approval that was taken back does not count", tight=False in said[said.index(True) :])
-        return "" if _is_approved(before) else f"{now.metadata.name} is taken for approved, and is not"
+        return "" if is_approved(before) else f"{now.metadata.name} is taken for approved, and is not"
 
     # Clusters that are done
 
     def _of_done(self, before: Run, now: Run) -> str:
-        for stage, new in _news(before, now, lambda one: says(one, SUCCEEDED)):
+        for stage, new in newly(before, now, lambda one: says(one, SUCCEEDED)):
             for cluster in new if stage.stage_name != DELETE_STAGE else ():
                 if wrong := self._of_one_done(now, cluster):
                     return wrong
@@ -240,7 +253,7 @@ class RunPromises:
     def _of_one_done(self, now: Run, cluster: ClusterUpdateStatus) -> str:
         """A cluster is done only if its binding said so since the run was made; and not before it did."""
         name, since = cluster.cluster_name, self._made[now.metadata.uid]
-        moments = [at for at, one in self._bindings_of(name, since) if _has(one, now) and is_available(one)]
+        moments = [at for at, one in self._bindings_of(name, since) if has_resources_of(one, now) and is_available(one)]
         self._promises.asked("a cluster is done only if its binding says so", tight=True)
         if not moments:
             return f"{name} is done in {now.metadata.name}, and its binding never said so"
@@ -280,7 +293,7 @@ class RunPromises:
         for run in self._runs_since(sent.first):
             stages = run.status.stages_status
             moves = any(one.cluster_name == cluster and is_moving(one) for stage in stages for one in stage.clusters)
-            if moves and resources == _resources(run) and not has_ended(run.status):
+            if moves and resources == resources_of(run) and not has_ended(run.status):
                 return self._of_stopped(run, cluster, sent)
         return f"{cluster} is given {resources}, and no run says so"
 
@@ -317,64 +330,3 @@ class RunPromises:
             for one, end in zip(versions, ends, strict=True):
                 if one.object is not None and end >= moment:
                     yield one.object
-
-
-def _stages(run: Run) -> list[StageStatus]:
-    last = run.status.deletion_stage_status
-    return [*run.status.stages_status, *([last] if last is not None else [])]
-
-
-def _stage(run: Run, name: str) -> StageStatus:
-    found = (stage for stage in _stages(run) if stage.stage_name == name)
-    return next(found, StageStatus(stage_name=name, clusters=()))
-
-
-def _before(run: Run, stage: StageStatus) -> Iterator[StageStatus]:
-    for one in run.status.stages_status:
-        if one.stage_name == stage.stage_name:
-            return
-        yield one
-
-
-def _strategy(run: Run) -> StrategySpec:
-    return run.status.staged_update_strategy_snapshot or StrategySpec(stages=())
-
-
-def _resources(run: Run) -> str:
-    return resource_snapshot_name(run.spec.placement_name, int(run.status.resource_snapshot_index_used or 0))
-
-
-def _news(before: Run, now: Run, is_so: object) -> Iterator[tuple[StageStatus, list[ClusterUpdateStatus]]]:
-    """The stages of which clusters are so now, and were not before; with those."""
-    assert callable(is_so)
-    for stage in _stages(now):
-        were = {one.cluster_name for one in _stage(before, stage.stage_name).clusters if is_so(one)}
-        new = [one for one in stage.clusters if is_so(one) and one.cluster_name not in were]
-        if new:
-            yield stage, new
-
-
-def _makes_room(run: Run) -> bool:
-    return run.spec.state is RunState.stop or has_ended(run.status) or run.metadata.deletion_timestamp is not None
-
-
-def _has(binding: Binding, run: Run) -> bool:
-    return binding.spec.state == BindingState.bound and binding.spec.resource_snapshot_name == _resources(run)
-
-
-def _is_about(request: Request, run: Run, stage: str) -> bool:
-    return (request.spec.parent_stage_rollout, request.spec.target_stage) == (run.metadata.name, spoken(stage))
-
-
-def _is_approved(request: Request) -> bool:
-    said = find_condition(request.status.conditions, APPROVED)
-    return said is not None and said.status == TRUE and said.observed_generation == request.metadata.generation
-
-
-def _is_accepted(request: Request) -> bool:
-    said = find_condition(request.status.conditions, APPROVAL_ACCEPTED)
-    return said is not None and said.status == TRUE
-
-
-def _names(clusters: Iterable[ClusterUpdateStatus]) -> str:
-    return ", ".join(one.cluster_name for one in clusters) or "none"
