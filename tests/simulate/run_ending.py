@@ -11,7 +11,8 @@ from kedge.plan.staging.stories import tell_run
 from kedge.simulate.world import Broken, Simulation
 from simulate.ending import SOON
 from simulate.promises import Promises
-from simulate.run_promises import Request, Run, RunPromises
+from simulate.run_facts import Request, Run
+from simulate.run_promises import RunPromises
 from simulate.runs import Runs
 
 EVERY = 5.0  # seconds: how soon somebody approves

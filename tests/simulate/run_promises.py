@@ -5,6 +5,7 @@
   cluster was done, a request that somebody had approved since the run was made.
 * Nothing begins in a run that was stopped, has ended, or while another run moves the placement.
 * Bindings are given resources, and taken away, only as a run has said before that it does.
+* Resources that clusters have do not become others by the same name.
 * A cluster is done only if its binding said so; an approval counts only if it stood when it was taken note of; and a
   run goes by the stages it began with.
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+import msgspec
 from msgspec import Struct
 
 from kedge.api.binding import BindingState
@@ -26,6 +28,7 @@ from kedge.api.duration import parse_duration
 from kedge.api.fleet import ROLLBACK_OF
 from kedge.api.numbers import resolve
 from kedge.api.reasons import ROLLED_BACK, SUCCEEDED
+from kedge.api.snapshot import ClusterResourceSnapshot as Snapshot
 from kedge.api.stage import Stage, StageTask, StageTaskType
 from kedge.api.staged import RunState
 from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStatus
@@ -75,6 +78,7 @@ class RunPromises:
         self._at: dict[int, float] = {}  # when each version was made
         self._made: dict[str, int] = {}  # the first version of each run, by uid
         self._mover: Mover | None = None
+        self._resources: dict[str, object] = {}  # by the name of their snapshot
         simulation.trace.follow(self._note)
         simulation.always("a staged run keeps its promises", self._ask)
 
@@ -96,9 +100,23 @@ class RunPromises:
             return self._of_run(change, number)
         if plural == Request.resource.plural:
             return self._of_request(change, number)
+        if plural == Snapshot.resource.plural and change.type == "ADDED":
+            return self._of_resources(change)
         if plural == Binding.resource.plural and number:
             return self._of_binding(change.version.key, number)
         return ""
+
+    def _of_resources(self, change: Change) -> str:
+        """Resources that clusters have do not become others by the same name."""
+        found = msgspec.json.decode(change.version.body, type=Snapshot)
+        name, held = found.metadata.name, found.spec.selected_resources
+        users = [one for one in self._promises.bindings.all().values() if one.spec.resource_snapshot_name == name]
+        before = self._resources.setdefault(name, held)
+        self._promises.asked("resources keep what they hold", tight=bool(users))
+        self._resources[name] = held
+        if not users or held == before:
+            return ""
+        return f"{users[0].spec.target_cluster} and others have {name}, which is now another"
 
     # Runs
 

@@ -24,6 +24,7 @@ PROMISES = {
     "two runs never move a placement at once": 300,
     "a binding is moved only as a run has said before": 1000,
     "a binding is taken away only as a run has said before": 100,
+    "resources keep what they hold": 5,
     "a run that is said to be taken back is so": 5,
     "a cluster is done only if its binding says so": 1000,
     "a run goes by the stages it began with": 1000,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kedge.api import reasons
 from kedge.api.condition import FALSE, find_condition
 from kedge.api.dialect import Dialect
+from kedge.api.selector import LabelSelector, LabelSelectorRequirement, Operator
 from kedge.api.stage import Missing
 from kedge.api.staged import RunState
 from kedge.plan.staging.step import step
@@ -528,6 +529,19 @@ def test_a_cluster_that_joins_too_late_is_left_to_the_next_run(label: str) -> No
     assert world.message(reasons.SUCCEEDED).startswith("d joined too late, or belongs to no stage")
 
 
+def test_a_cluster_that_two_stages_select_joins_neither() -> None:
+    def too(name: str) -> LabelSelector:
+        either = LabelSelectorRequirement(key="stage", operator=Operator.in_, values=(name, "both"))
+        return LabelSelector(match_expressions=(either,))
+
+    stages = (stage("one"), *(stage(name, label_selector=too(name)) for name in ("two", "three")))
+    world = World({"a": "one", "b": "two", "c": "three"}, *stages)
+    world.settle()
+    world.join("d", "both")
+    world.settle()
+    assert [one.cluster_name for found in world.status.stages_status for one in found.clusters] == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_a_cluster_that_leaves_is_skipped_whether_it_has_begun_or_not(name: str) -> None:
     world = two_stages()
@@ -617,6 +631,16 @@ def test_some_clusters_may_fail() -> None:
     world.arrive("b")
     world.arrive("c")
     assert world.says(reasons.SUCCEEDED) == "True/UpdateRunSucceeded"
+
+
+def test_a_cluster_that_has_failed_is_given_nothing_more() -> None:
+    """It began, and the hub died before it could be given anything."""
+    world = World({"a": "one", "b": "one"}, stage("one", max_failures=1))
+    world.look(lose=True)
+    world.now += timedelta(minutes=5)
+    planned = world.look()
+    assert find_condition(world.cluster("a").conditions, reasons.SUCCEEDED) is not None
+    assert [one.spec.target_cluster for one in planned.point] == ["b"]
 
 
 @pytest.mark.parametrize("allowed", [0, "0%", "33%"])

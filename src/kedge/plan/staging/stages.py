@@ -147,6 +147,7 @@ class Stages:
 
     def _failed(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
         self._round.moves.remove(cluster.cluster_name)
+        self._round.point = [one for one in self._round.point if one.spec.target_cluster != cluster.cluster_name]
         self._round.stuck = [one for one in self._round.stuck if not one.startswith(f"{cluster.cluster_name} ")]
         return settled(cluster, UPDATING_FAILED, self._round.cause(cluster.cluster_name), self._at)
 
