@@ -55,3 +55,8 @@ def asked(counts: Counts) -> str:
 def ends(counts: Counts) -> dict[str, int]:
     """How many runs ended with each object."""
     return {name[1]: number for name, number in counts.items() if name[0] == "end"}
+
+
+def is_write(what: str) -> bool:
+    """Whether what a fault hit is a write."""
+    return what.partition(" ")[0] in ("POST", "PATCH", "DELETE", "ADDED", "MODIFIED", "DELETED")

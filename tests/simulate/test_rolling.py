@@ -9,7 +9,7 @@ import pytest
 
 from kedge.simulate.faults import Faults
 from kedge.simulate.tally import Counts, role_of, table
-from simulate.many import IS_SOAK, SEEDS, asked, counted, ended, ends, started
+from simulate.many import IS_SOAK, SEEDS, asked, counted, ended, ends, is_write, started
 from simulate.weather import LEAST, OTHERS, REQUESTS, weather
 
 ROLLING, PLANTED = "simulate.rolling", "simulate.planted"
@@ -60,12 +60,8 @@ def test_every_promise_was_put_to_a_tight_test_often(promise: str, all_seeds: Co
 
 @pytest.mark.parametrize("fault", [*REQUESTS, "partitions", "crash"])
 def test_every_fault_hit_writes_of_the_hub_and_of_agents(fault: str, all_seeds: Counts) -> None:
-    hit = {role_of(name[1]) for name in all_seeds if name[0] == "fault" and name[2] == fault and _is_write(name[3])}
+    hit = {role_of(name[1]) for name in all_seeds if name[0] == "fault" and name[2] == fault and is_write(name[3])}
     assert hit >= {"hub → hub", "cluster → hub", "cluster → cluster"}
-
-
-def _is_write(what: str) -> bool:
-    return what.partition(" ")[0] in ("POST", "PATCH", "DELETE", "ADDED", "MODIFIED", "DELETED")
 
 
 def test_the_same_seeds_are_the_same_in_two_processes() -> None:
