@@ -79,6 +79,7 @@ class RunPromises:
         self._made: dict[str, int] = {}  # the first version of each run, by uid
         self._mover: Mover | None = None
         self._resources: dict[str, object] = {}  # by the name of their snapshot
+        self._lost: set[str] = set()  # snapshots that somebody deleted
         simulation.trace.follow(self._note)
         simulation.always("a staged run keeps its promises", self._ask)
 
@@ -100,7 +101,7 @@ class RunPromises:
             return self._of_run(change, number)
         if plural == Request.resource.plural:
             return self._of_request(change, number)
-        if plural == Snapshot.resource.plural and change.type == "ADDED":
+        if plural == Snapshot.resource.plural:
             return self._of_resources(change)
         if plural == Binding.resource.plural and number:
             return self._of_binding(change.version.key, number)
@@ -108,13 +109,17 @@ class RunPromises:
 
     def _of_resources(self, change: Change) -> str:
         """Resources that clusters have do not become others by the same name."""
-        found = msgspec.json.decode(change.version.body, type=Snapshot)
-        name, held = found.metadata.name, found.spec.selected_resources
-        users = [one for one in self._promises.bindings.all().values() if one.spec.resource_snapshot_name == name]
-        before = self._resources.setdefault(name, held)
-        self._promises.asked("resources keep what they hold", tight=bool(users))
+        name, had = change.version.name, self._resources.get(change.version.name)
+        if change.type != "ADDED":
+            self._lost.update([name] if change.type == "DELETED" else [])
+            return ""
+        held = msgspec.json.decode(change.version.body, type=Snapshot).spec.selected_resources
+        bindings = self._promises.bindings.all().values()
+        users = [one for one in bindings if one.spec.resource_snapshot_name == name]
+        missed = any(one.spec.resource_snapshot_name in self._lost for one in bindings)
+        self._promises.asked("resources keep what they hold", tight=missed)
         self._resources[name] = held
-        if not users or held == before:
+        if not users or had is None or held == had:
             return ""
         return f"{users[0].spec.target_cluster} and others have {name}, which is now another"
 
