@@ -33,7 +33,7 @@ bench: $(BENCH)/.done  ## ratios against other clients, in one run
 
 soak: $(VENV)/.dev  ## what is too long for every change: many more examples of every property, every mutation, 50 kills
 	KEDGE_PROPERTIES=soak $(BIN)/python -m pytest -m hypothesis --timeout 0 $(ARGS)
-	KEDGE_SEEDS=$${KEDGE_SEEDS:-5000} $(BIN)/python -m pytest tests/simulate/test_rolling.py $(ARGS)
+	KEDGE_SEEDS=$${KEDGE_SEEDS:-5000} $(BIN)/python -m pytest tests/simulate/test_rolling.py tests/simulate/test_staging.py $(ARGS)
 	PYTHONPATH=tests $(BIN)/python -m mutations
 	KEDGE_KILLS=$(or $(KEDGE_KILLS),50) $(BIN)/python -m pytest tests/fleet/test_kills.py
 

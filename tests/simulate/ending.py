@@ -49,7 +49,7 @@ class Ending:
         except Broken as error:
             raise Broken(f"{error}: {unlike()}") from error
         await self._says_so()
-        await self._rest(20.0)
+        await self.rest(20.0)
         self._last = unlike
 
     def _unlike_at_end(self) -> str:
@@ -91,7 +91,7 @@ class Ending:
     async def stuck_and_says_so(self) -> None:
         """A bad release stops at its budget, and the placement names a cluster that has it, and why."""
         await self._simulation.until("a bad release reaches somebody", self._broken, within=SOON, every=1.0)
-        await self._rest(UNHEARD)
+        await self.rest(UNHEARD)
         broken = self._broken()
         placement = await self._placement()
         words = [one.message for one in placement.status.conditions if one.status != TRUE]
@@ -104,7 +104,7 @@ class Ending:
         bound = {one.spec.target_cluster for one in self._promises.bindings.all().values()}
         return {name for name, one in self._promises.deployments.items() if name in bound and image_of(one) == BAD}
 
-    async def _rest(self, quiet: float) -> None:
+    async def rest(self, quiet: float) -> None:
         """Wait until nobody writes anything more, heartbeats apart."""
         loop, promises, began = self._simulation.loop, self._promises, self._simulation.loop.time()
 
@@ -146,6 +146,7 @@ def _listed(names: Sequence[str] | set[str]) -> str:
 
 _KINDS = (
     *("clusterresourceplacements", "clusterresourcebindings", "clusterresourcesnapshots", "works", "appliedworks"),
+    *("clusterstagedupdateruns", "clusterapprovalrequests", "clusterstagedupdatestrategies"),
     *("clusterschedulingpolicysnapshots", "memberclusters", "internalmemberclusters", "namespaces"),
     *("deployments", "configmaps", "roles", "rolebindings"),
 )

@@ -8,12 +8,17 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
+from kedge.controllers.hub.staged_writes import RunWrites
 from kedge.kube.client import Client
+from kedge.kube.patches import MergePatch
 from kedge.kube.writes import Footprint
+from kedge.plan.staging.stages import Gates
 from kedge.simulate.world import Simulation
 from simulate.rolling import rolling
+from simulate.staging import staging
 
 _patch = Client.patch
+_passed = Gates.passed
 
 
 async def without_preconditions(simulation: Simulation) -> None:
@@ -30,3 +35,36 @@ async def without_own_writes(simulation: Simulation) -> None:
     """Nobody waits until a cache shows what they have just written."""
     with patch.object(Footprint, "shown", lambda _: True):
         await rolling(simulation)
+
+
+# In staged runs
+
+
+async def without_looking_at_runs(simulation: Simulation) -> None:
+    """A run says what it does, whatever has become of it since it was looked at."""
+
+    async def unconditional(self: RunWrites, run: Any, body: Any, subresource: str | None = None) -> Any:
+        return await self._client.patch(
+            self._twins.run, run.metadata.name, MergePatch(body), manager="kedge-staged-runs", subresource=subresource
+        )
+
+    with patch.object(RunWrites, "_change_run", unconditional):
+        await staging(simulation)
+
+
+async def without_gates(simulation: Simulation) -> None:
+    """A stage whose tasks are not done is passed now and then."""
+    rng = simulation.rng("gates")
+
+    def ajar(self: Gates, *arguments: Any, **options: Any) -> Any:
+        tasks, waits = _passed(self, *arguments, **options)
+        return tasks, "" if rng.random() < 0.1 else waits
+
+    with patch.object(Gates, "passed", ajar):
+        await staging(simulation)
+
+
+async def without_turns(simulation: Simulation) -> None:
+    """No run waits for another."""
+    with patch("kedge.controllers.hub.staged.ahead_of", lambda *_: ""):
+        await staging(simulation)

@@ -44,6 +44,7 @@ Placement = ClusterResourcePlacement
 BAD = "app:bad"
 ONE_LOOK = 120.0  # seconds between what an agent heard and what it still does about it, at most
 _UNTRACKABLE = (WORK_UNTRACKABLE, NOT_ALL_TRACKABLE)
+_MOVERS = ("kedge-rollout", "kedge-staged-runs")
 
 
 class View:
@@ -87,8 +88,12 @@ class View:
 class Promises:
     """Follows every write, and says at once when one breaks a promise."""
 
-    def __init__(self, simulation: Simulation, *, only_releases: bool, true_clocks: bool) -> None:
+    def __init__(
+        self, simulation: Simulation, *, only_releases: bool, true_clocks: bool, by_runs: bool = False
+    ) -> None:
+        """Moves made `by_runs` keep to other promises than to budgets: `run_promises`."""
         self._simulation = simulation
+        self._by_runs = by_runs
         self._only_releases = only_releases
         self._true_clocks = true_clocks
         trace = simulation.trace
@@ -217,7 +222,7 @@ class Promises:
 
     def _judged(self, key: str, before: Binding, sent: Sent, known: Known, *, added: bool) -> list[str]:
         wrong = self._of_version(key, before, known)
-        if wrong or (not added and self._may_be_gone(before.spec.target_cluster, sent)):
+        if wrong or self._by_runs or (not added and self.may_be_gone(before.spec.target_cluster, sent)):
             return [wrong]
         return [
             self._of_added(key, view) if added else self._of_disturbed(key, view) for view in self._views(sent, known)
@@ -262,7 +267,7 @@ class Promises:
         silent = {name for name, one in seen.items() if one.object is not None and _is_silent(one.object)}
         return silent | (set(self.members.versions) - set(seen))
 
-    def _may_be_gone(self, cluster: str, sent: Sent) -> bool:
+    def may_be_gone(self, cluster: str, sent: Sent) -> bool:
         """Whether the hub may have known a cluster to be no member any more: nobody loses anything there."""
         known = self.members.known_at(sent.first, sent.life)
         return any(cluster not in self.members.seen_all(one) for one in known)
@@ -299,7 +304,7 @@ class Promises:
         what = self.bindings.sent[number].what if number else ""
         if "/status" not in what:
             return ""
-        is_rollout = "fieldManager=kedge-rollout" in what
+        is_rollout = any(f"fieldManager={mover}" in what for mover in _MOVERS)
         self.asked("nobody undoes what another has said", tight=True)
         if _words_of_others(before, is_rollout) == _words_of_others(now, is_rollout):
             return ""

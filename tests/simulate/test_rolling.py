@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-from collections import Counter
-from pathlib import Path
 from random import Random
 
-import msgspec
 import pytest
 
 from kedge.simulate.faults import Faults
 from kedge.simulate.tally import Counts, role_of, table
+from simulate.many import IS_SOAK, SEEDS, asked, counted, ended, ends, is_write, started
 from simulate.weather import LEAST, OTHERS, REQUESTS, weather
 
-TESTS = Path(__file__).parents[1]
 ROLLING, PLANTED = "simulate.rolling", "simulate.planted"
-SEEDS = int(os.environ.get("KEDGE_SEEDS", "300"))
-IS_SOAK = SEEDS > 300
-PROCESSES = 2
 PROMISES = {
     "added while fewer than wanted + maxSurge hold": 30,
     "disturbed only if enough others are available": 300,
@@ -34,34 +26,6 @@ PROMISES = {
 }
 """How often each has to be put to a tight test in 300 seeds, at the least: far fewer than it is."""
 pytestmark = pytest.mark.timeout(0 if IS_SOAK else 1800)  # of a machine that has other things to do
-
-
-def started(scenario: str, first: int, seeds: int, *options: str, hash_seed: int = 0) -> subprocess.Popen[str]:
-    """`python -m kedge.simulate` in a process of its own."""
-    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-    return subprocess.Popen(
-        [sys.executable, "-m", "kedge.simulate", scenario, "--seed", str(first), "--seeds", str(seeds), *options],
-        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": str(hash_seed)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def ended(process: subprocess.Popen[str]) -> Counts:
-    """What a process counted; fails with what it said if a seed failed."""
-    out, err = process.communicate()
-    assert process.returncode == 0, err
-    return Counter({tuple(name): number for name, number in msgspec.json.decode(out.splitlines()[-1])})
-
-
-def counted(scenario: str, first: int, seeds: int, *, every: int = 1) -> Counts:
-    """What so many runs counted, half of them in each of two processes."""
-    each = -(-seeds // PROCESSES)
-    options = ("--counts", "--go-on", "--every", str(every))
-    parts = [(at, min(each, seeds - at)) for at in range(0, seeds, each)]
-    running = [started(scenario, first + at * every, number, *options) for at, number in parts]
-    return sum(map(ended, running), Counter())
 
 
 # Weather
@@ -83,12 +47,9 @@ def all_seeds() -> Counts:
 
 
 def test_no_promise_is_ever_broken(all_seeds: Counts, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = [
-        f"{number:>8}  {name[1]} ({name[2]})" for name, number in sorted(all_seeds.items()) if name[0] == "promise"
-    ]
     with capsys.disabled():
         sys.stdout.write(f"\n{SEEDS} seeds: which faults hit which writes\n{table(all_seeds)}\n")
-        sys.stdout.write("how often each promise was asked, and was tight\n" + "\n".join(asked) + "\n")
+        sys.stdout.write(f"how often each promise was asked, and was tight\n{asked(all_seeds)}\n")
     assert sum(number for name, number in all_seeds.items() if name[0] == "fault") > 100 * SEEDS
 
 
@@ -99,12 +60,8 @@ def test_every_promise_was_put_to_a_tight_test_often(promise: str, all_seeds: Co
 
 @pytest.mark.parametrize("fault", [*REQUESTS, "partitions", "crash"])
 def test_every_fault_hit_writes_of_the_hub_and_of_agents(fault: str, all_seeds: Counts) -> None:
-    hit = {role_of(name[1]) for name in all_seeds if name[0] == "fault" and name[2] == fault and _is_write(name[3])}
+    hit = {role_of(name[1]) for name in all_seeds if name[0] == "fault" and name[2] == fault and is_write(name[3])}
     assert hit >= {"hub → hub", "cluster → hub", "cluster → cluster"}
-
-
-def _is_write(what: str) -> bool:
-    return what.partition(" ")[0] in ("POST", "PATCH", "DELETE", "ADDED", "MODIFIED", "DELETED")
 
 
 def test_the_same_seeds_are_the_same_in_two_processes() -> None:
@@ -132,12 +89,7 @@ def test_a_crash_after_any_write_of_a_rollout_ends_as_if_there_had_been_none(
     crashes = sum(number for name, number in crashed.items() if name[0] == "fault" and name[2] == "crash")
     assert seeds >= most
     assert crashes > 0.9 * seeds, "but for the last, which may be of writes that were not needed this time"
-    assert _ends(crashed) == dict.fromkeys(_ends(undisturbed), seeds)
-
-
-def _ends(counts: Counts) -> dict[str, int]:
-    """How many runs ended with each object."""
-    return {name[1]: number for name, number in counts.items() if name[0] == "end"}
+    assert ends(crashed) == dict.fromkeys(ends(undisturbed), seeds)
 
 
 # Planted bugs

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from kedge.api.core import Namespace
-from kedge.api.fleet import IS_LATEST, RESOURCE_HASH, RESOURCE_INDEX
+from kedge.api.fleet import IS_LATEST, PARENT_PLACEMENT, RESOURCE_HASH, RESOURCE_INDEX
 from kedge.api.twins import CLUSTER
 from kedge.embedded.cluster import EmbeddedCluster
+from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import ConnectionFailed, Request, Response, Stream, Transport
 from support.fleets import client_of, fleet_cluster, managed
@@ -185,3 +186,44 @@ def test_a_label_that_a_crash_took_off_comes_back_or_goes_to_the_next(change_mea
                 assert policy["metadata"]["labels"][IS_LATEST] == "true"
 
     run(main())
+
+
+@pytest.mark.parametrize("goes_by", ["binding", "run", "memory"])
+def test_the_number_of_a_revision_that_was_deleted_is_not_given_again(goes_by: str) -> None:
+    """Every cluster that has it would have the next one at once, past any budget or gate."""
+
+    async def main() -> None:
+        async with fleet_cluster() as cluster, client_of(cluster) as client:
+            await client.create(Namespace, {"metadata": {"name": "shop"}})
+            async with bench(cluster=cluster) as hub:
+                await hub.keep("a", "1")
+                await hub.place(SHOP)
+                await hub.until_indexes([0])
+                if goes_by == "memory":
+                    await hub.keep("a", "2")
+                    await client.delete(CLUSTER.resource_snapshot, "crp-0-snapshot")
+                    await hub.until_indexes([1])
+            if goes_by == "memory":
+                return
+            await _go_by_the_first(client, goes_by)
+            await User(client).keep("a", "2")
+            await client.delete(CLUSTER.resource_snapshot, "crp-0-snapshot")
+            async with bench(cluster=cluster) as hub:
+                await hub.until_indexes([1])
+
+    run(main())
+
+
+async def _go_by_the_first(client: Client, what: str) -> None:
+    meta = {"name": "one", "labels": {PARENT_PLACEMENT: "crp"}}
+    if what == "binding":
+        decision = {"clusterName": "a", "selected": True, "reason": "picked"}
+        spec = {"state": "Bound", "targetCluster": "a", "clusterDecision": decision}
+        given = {"resourceSnapshotName": "crp-0-snapshot", "schedulingPolicySnapshotName": "crp-0"}
+        await client.create(CLUSTER.binding, {"metadata": meta, "spec": {**spec, **given}})
+        return
+    await client.create(
+        CLUSTER.run, {"metadata": meta, "spec": {"placementName": "crp", "stagedRolloutStrategyName": "any"}}
+    )
+    used = MergePatch({"status": {"resourceSnapshotIndexUsed": "0"}})
+    await client.patch(CLUSTER.run, "one", used, subresource="status")

@@ -38,6 +38,12 @@ async def finish(placed: Staging) -> None:
         await placed.arrive(*[name for name, index in (await placed.given()).items() if index == "1"])
 
 
+async def finish_all(placed: Staging, index: str) -> None:
+    """Have every cluster arrive that is given these resources."""
+    for _ in range(8):
+        await placed.arrive(*[name for name, had in (await placed.given()).items() if had == index])
+
+
 @pytest.mark.parametrize("twins", [CLUSTER, NAMESPACED])
 def test_a_run_moves_clusters_stage_by_stage(twins: Twins) -> None:
     async def act(placed: Staging) -> None:
@@ -482,6 +488,27 @@ def test_a_run_that_fails_is_taken_back_without_asking_anybody() -> None:
         await placed.until_says(ENDED, SUCCEEDED, "run-rollback")
         stages = (await placed.status("run-rollback")).stages_status
         assert [[one.cluster_name for one in found.clusters] for found in stages] == [["a"], ["b"]]
+
+    play(act)
+
+
+def test_a_run_is_taken_back_also_if_one_of_its_name_was_before() -> None:
+    async def act(placed: Staging) -> None:
+        await placed.fleet(THREE, stage("one", maxFailures=0), stage("two"), rollbackOnFailure=True)
+        await placed.start("first", resourceSnapshotIndex="0")
+        await finish_all(placed, "0")
+        await placed.until_says(ENDED, SUCCEEDED, "first")
+        for name in ("run-rollback", "run-rollback-2"):
+            await placed.start()
+            await placed.until_given(given("1", "0", "0"))
+            await placed.say(NOT_AVAILABLE, "a")
+            await placed.until_says("True/RollbackStarted", "RolledBack", within=400)
+            assert f"run {name} brings" in await placed.message("RolledBack")
+            await placed.until_given(given("0", "0", "0"))
+            await placed.arrive("a")
+            await placed.until_says(ENDED, SUCCEEDED, name)
+            await placed.drop(placed.twins.run, "run")
+            await placed.rest(1.0)
 
     play(act)
 

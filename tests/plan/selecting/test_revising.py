@@ -44,6 +44,13 @@ def test_what_to_do(
     assert (found.label.index if found.label else None, found.make) == (label, make)
 
 
+def test_a_number_that_others_go_by_is_not_given_again() -> None:
+    """Somebody deleted what it meant; clusters have it still."""
+    assert step([], "b", {0}).make == 1
+    assert step([A0], "b", {3, 1}).make == 4
+    assert step([revision(7, "a", True)], "b", {3}).make == 8
+
+
 HISTORIES = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=6).map(
     lambda each: [revision(index, content, latest) for index, (content, latest) in enumerate(each)]
 )

@@ -15,6 +15,7 @@ from kedge.plan.staging.returning import (
     rollback_name,
     rollback_of,
     taken_back,
+    takes_back,
     touched,
     wants_rollback,
     without_gates,
@@ -95,6 +96,22 @@ def test_a_rollback_is_a_run_over_the_clusters_that_were_touched() -> None:
     assert taken_back(undone, NOW).conditions[-1].reason == "RollbackStarted"
 
 
+def test_a_run_that_was_taken_back_is_not_tried_again() -> None:
+    """What it had done was undone: it would end as if that were still there."""
+    world = failed(rollback_on_failure=True)
+    world.run = replace(world.run, status=replace(world.status, previous_resource_snapshot_index="0"))
+    world.run = replace(world.run, status=taken_back(world.run, NOW))
+    assert failed_at(world.status) is None
+    assert annotated(world, "2030-01-01T12:05:00Z").says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
+
+
+def test_a_rollback_of_an_earlier_run_of_the_same_name_is_not_this_ones() -> None:
+    ours = run(name="run-rollback", annotations={ROLLBACK_OF: "run"})
+    earlier = replace(ours, metadata=replace(ours.metadata, creation_timestamp=NOW.replace(hour=1)))
+    other = replace(ours, metadata=replace(ours.metadata, annotations={}))
+    assert [takes_back(one, run()) for one in (ours, earlier, other)] == [True, False, False]
+
+
 def test_where_there_was_nothing_before_it_says_so() -> None:
     said = taken_back(failed(rollback_on_failure=True).run, NOW).conditions[-1]
     assert (said.type, said.status, said.reason) == ("RolledBack", "False", "NothingToGoBackTo")
@@ -111,5 +128,10 @@ def test_no_gate_holds_up_the_way_back() -> None:
 
 
 @pytest.mark.parametrize("length", [1, 54, 63])
-def test_the_name_of_a_rollback_fits(length: int) -> None:
-    assert len(rollback_name(run(name="r" * length))) <= 63
+@pytest.mark.parametrize("number", [1, 2, 10])
+def test_the_name_of_a_rollback_fits(length: int, number: int) -> None:
+    assert len(rollback_name(run(name="r" * length), number)) <= 63
+
+
+def test_a_name_that_is_taken_is_followed_by_another() -> None:
+    assert [rollback_name(run(), number) for number in (1, 2)] == ["run-rollback", "run-rollback-2"]

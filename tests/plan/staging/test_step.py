@@ -10,11 +10,23 @@ from msgspec.structs import replace
 from kedge.api import reasons
 from kedge.api.condition import FALSE, find_condition
 from kedge.api.dialect import Dialect
+from kedge.api.selector import LabelSelector, LabelSelectorRequirement, Operator
 from kedge.api.stage import Missing
 from kedge.api.staged import RunState
 from kedge.plan.staging.step import step
 from plan.rolling.making import NOT_AVAILABLE, UNTRACKABLE, binding, unscheduled
-from plan.staging.making import APPROVAL, NOW, TARGET, World, placement, stage, strategy, timed
+from plan.staging.making import (
+    APPROVAL,
+    NOW,
+    TARGET,
+    World,
+    approval,
+    approved,
+    placement,
+    stage,
+    strategy,
+    timed,
+)
 
 THREE = {"a": "one", "b": "two", "c": "two"}
 
@@ -228,6 +240,22 @@ def test_a_request_that_was_deleted_is_made_anew_and_once_approved_is_not_missed
     assert (world.given(), world.approvals) == (["a", "b"], {})
 
 
+def test_what_was_approved_for_an_earlier_run_of_the_same_name_does_not_count() -> None:
+    world = World(THREE, stage("one", after_stage_tasks=(APPROVAL,)), stage("two"))
+    earlier = approval("run-one", "one", creation_timestamp=NOW - timedelta(hours=1))
+    world.approvals["run-one"] = approved(approved(earlier), kind=reasons.APPROVAL_ACCEPTED)
+    world.settle()
+    world.arrive("a")
+    assert world.given() == ["a"]
+    assert world.look().withdraw == (world.approvals["run-one"],)
+    assert "of an earlier run of this name, and will be made anew" in world.message()
+    del world.approvals["run-one"]
+    world.settle()
+    world.approve("run-one")
+    world.settle()
+    assert world.given() == ["a", "b"]
+
+
 def test_a_request_of_the_same_name_that_is_about_something_else_is_told() -> None:
     world = World(THREE, stage("one", after_stage_tasks=(APPROVAL,)), stage("two"))
     world.settle()
@@ -427,6 +455,33 @@ def test_clearing_can_be_guarded() -> None:
     assert "z" not in world.bindings
 
 
+def test_a_wait_before_clearing_counts_from_the_very_last_cluster() -> None:
+    guarded = strategy(stage("one"), delete_stage_tasks=(timed("60s"),))
+    world = World({"a": "one", "b": "one"}, stage("one"), strategy=guarded)
+    world.bindings["z"] = unscheduled("z")
+    world.settle()
+    world.arrive("a")
+    world.wait(100)
+    world.arrive("b")
+    assert "z" in world.bindings
+    world.wait(59)
+    assert "z" in world.bindings
+    world.wait(2)
+    assert "z" not in world.bindings
+
+
+def test_a_wait_before_clearing_counts_from_the_beginning_if_there_is_nothing_else() -> None:
+    skipping = strategy(stage("one"), delete_stage_tasks=(timed("60s"),), unmatched_clusters=Missing.skip)
+    world = World({"a": "none"}, stage("one"), strategy=skipping)
+    world.bindings["z"] = unscheduled("z")
+    world.settle()
+    world.wait(59)
+    assert "z" in world.bindings
+    world.wait(2)
+    assert world.says(reasons.SUCCEEDED) == "True/UpdateRunSucceeded"
+    assert "z" not in world.bindings
+
+
 def test_nobody_is_asked_to_clear_nothing() -> None:
     world = World({"a": "one"}, stage("one"), strategy=strategy(stage("one"), delete_stage_tasks=(APPROVAL,)))
     world.arrive_all()
@@ -472,6 +527,19 @@ def test_a_cluster_that_joins_too_late_is_left_to_the_next_run(label: str) -> No
     assert world.given() == ["a", "b", "c"]
     assert world.says(reasons.SUCCEEDED) == "True/UpdateRunSucceeded"
     assert world.message(reasons.SUCCEEDED).startswith("d joined too late, or belongs to no stage")
+
+
+def test_a_cluster_that_two_stages_select_joins_neither() -> None:
+    def too(name: str) -> LabelSelector:
+        either = LabelSelectorRequirement(key="stage", operator=Operator.in_, values=(name, "both"))
+        return LabelSelector(match_expressions=(either,))
+
+    stages = (stage("one"), *(stage(name, label_selector=too(name)) for name in ("two", "three")))
+    world = World({"a": "one", "b": "two", "c": "three"}, *stages)
+    world.settle()
+    world.join("d", "both")
+    world.settle()
+    assert [one.cluster_name for found in world.status.stages_status for one in found.clusters] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("name", ["a", "b"])
@@ -563,6 +631,16 @@ def test_some_clusters_may_fail() -> None:
     world.arrive("b")
     world.arrive("c")
     assert world.says(reasons.SUCCEEDED) == "True/UpdateRunSucceeded"
+
+
+def test_a_cluster_that_has_failed_is_given_nothing_more() -> None:
+    """It began, and the hub died before it could be given anything."""
+    world = World({"a": "one", "b": "one"}, stage("one", max_failures=1))
+    world.look(lose=True)
+    world.now += timedelta(minutes=5)
+    planned = world.look()
+    assert find_condition(world.cluster("a").conditions, reasons.SUCCEEDED) is not None
+    assert [one.spec.target_cluster for one in planned.point] == ["b"]
 
 
 @pytest.mark.parametrize("allowed", [0, "0%", "33%"])

@@ -7,7 +7,7 @@ left behind of one that was not finished is cleared away before that number is u
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from kedge.api.fleet import (
@@ -44,11 +44,18 @@ class ResourceSnapshots:
         self._writes = RevisionWrites(client, twins.resource_snapshot.resource)
 
     async def take(
-        self, placement: ClusterResourcePlacement, manifests: Sequence[Manifest], known: Sequence[ObjectMeta]
+        self,
+        placement: ClusterResourcePlacement,
+        manifests: Sequence[Manifest],
+        known: Sequence[ObjectMeta],
+        used: Collection[int] = (),
     ) -> ObjectMeta | None:
-        """Have the newest hold these manifests. Gives the new master, or None if that is what the newest holds."""
+        """Have the newest hold these manifests. Gives the new master, or None if that is what the newest holds.
+
+        `used` are numbers that clusters or runs go by.
+        """
         wanted = resource_hash(manifests)
-        todo = step(masters(known), wanted)
+        todo = step(masters(known), wanted, used)
         if todo.make is None:
             await self.confirm(todo)
             return None

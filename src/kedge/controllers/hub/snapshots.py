@@ -63,6 +63,7 @@ class _Noticed:
         self.selectors: tuple[ResourceSelector, ...] | None = None
         self.holds: tuple[str, str] = ("", "")  # uid of the newest master, and the digest of what it holds
         self.made = ""  # the master that was made last, which the cache may not show yet
+        self.highest = -1  # the number of the last one we made
         self.turn = asyncio.Lock()  # there are two who may need a revision: a change, and a run that begins
 
 
@@ -195,7 +196,7 @@ class Snapshots:
         if found is None:
             return Outcome.not_yet
         try:
-            made = await self._resource_snapshots.take(placement, found, known)
+            made = await self._resource_snapshots.take(placement, found, known, self._used(placement, noticed))
         except ApiError as error:
             if not isinstance(error, BadRequest | Invalid) and error.code != _TOO_LARGE:
                 raise
@@ -203,10 +204,23 @@ class Snapshots:
             return Outcome.done
         if made is not None:
             noticed.holds, noticed.made = (made.uid, selection.digest), made.name
+            noticed.highest = max(noticed.highest, resource_index(made) or 0)
         elif (current := newest(masters(known))) is not None:
             noticed.holds = (current.meta.uid, selection.digest)
         noticed.since, noticed.selectors = None, placement.spec.resource_selectors
         return Outcome.done
+
+    def _used(self, placement: ClusterResourcePlacement, noticed: _Noticed) -> set[int]:
+        """Numbers that clusters or runs go by, and those we made: what they mean never changes.
+
+        Somebody may have deleted the newest revision. Were its number given again, every cluster that has it would have
+        the new one at once.
+        """
+        whose, name = _named(placement), placement.metadata.name
+        held = {one.spec.resource_snapshot_name for one in self._bindings.by(PLACEMENT, whose)}
+        moved = (run.status.resource_snapshot_index_used for run in self._runs.by(PLACEMENT, whose))
+        used = set[int]().union(*map(_numbers, moved), *(_numbers(_between(one, name)) for one in held))
+        return used | {noticed.highest}
 
     # For a run that moves whatever is the newest
 
@@ -323,6 +337,11 @@ def _moved(run: Run) -> set[int]:
     """The revision that a run moves, or is to move, if it has not ended."""
     used = run.status.resource_snapshot_index_used or run.spec.resource_snapshot_index
     return set() if has_ended(run.status) else _numbers(used)
+
+
+def _between(snapshot: str, placement: str) -> str:
+    """The number in the name of a snapshot of resources."""
+    return snapshot.removeprefix(f"{placement}-").removesuffix("-snapshot")
 
 
 def _numbers(text: str | None) -> set[int]:

@@ -19,7 +19,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import RUN_FINALIZER, resource_snapshot_name
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement
-from kedge.api.staged import ClusterStagedUpdateRun, RunState
+from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
 from kedge.api.twins import Approval, Run, Strategy, Twins
 from kedge.controllers.hub.at_once import all_of
@@ -53,7 +53,8 @@ from kedge.plan.staging.returning import (
 )
 from kedge.plan.staging.saying import has_ended, is_initialized, spoken_of
 from kedge.plan.staging.seen import Seen, Step
-from kedge.plan.staging.step import holds, step, wanted_state
+from kedge.plan.staging.step import step
+from kedge.plan.staging.turns import ahead_of
 
 SETTLED_AFTER: Final = 0.2  # seconds until all that was made before a run has been seen, also what is of other kinds
 
@@ -207,9 +208,8 @@ class StagedRuns:
         """Have a run that failed followed by its rollback, once, if it is to be."""
         status = spoken_of(run.status, run.metadata.generation)
         if wants_rollback(run):
-            if status.previous_resource_snapshot_index is not None:
-                await self._writes.roll_back(run)
-            status = taken_back(run, self._clock.now())
+            goes_back = status.previous_resource_snapshot_index is not None
+            status = taken_back(run, self._clock.now(), await self._writes.roll_back(run) if goes_back else "")
         await self._say(run, status, runs)
 
     # Going on
@@ -228,6 +228,7 @@ class StagedRuns:
                 *(partial(self._writes.point, run, binding, resources) for binding in planned.point),
                 *(partial(self._writes.remove, binding) for binding in planned.remove),
                 *(partial(self._writes.ask, run, asked) for asked in planned.ask),
+                *(partial(self._writes.withdraw, request) for request in planned.withdraw),
             ]
         )
 
@@ -248,7 +249,7 @@ class StagedRuns:
             unreachable={name: said for name, one in there.items() if (said := silence(one))},
             gone={name for name, one in there.items() if one is None},
             parting={name for name, one in there.items() if one and one.metadata.deletion_timestamp},
-            ahead=self._ahead_of(run, runs.values()),
+            ahead=ahead_of(run, runs.values(), self._dialect),
             dialect=self._dialect,
         )
 
@@ -260,17 +261,6 @@ class StagedRuns:
     def _is_kept(self, run: Run) -> bool:
         found = self._snapshots.get(_resources(run), run.metadata.namespace)
         return found is not None and found.metadata.deletion_timestamp is None
-
-    def _ahead_of(self, run: Run, runs: Iterable[Run]) -> str:
-        """The run that has the placement, or is to have it, before this one; empty if it is this one's turn.
-
-        One that was asked to stop makes room at once: what it began with may never arrive, and another is to mend it.
-        """
-        live = [one for one in runs if not has_ended(one.status) and one.metadata.deletion_timestamp is None]
-        wanted = [one for one in live if wanted_state(one, self._dialect) is RunState.run]
-        ready = [one for one in wanted if is_initialized(one.status)]
-        first = next((one for one in ready if holds(one.status)), ready[0] if ready else None)
-        return "" if first is None or first.metadata.uid == run.metadata.uid else first.metadata.name
 
     # Saying
 

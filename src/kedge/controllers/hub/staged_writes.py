@@ -22,7 +22,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import difference
 from kedge.plan.staging.naming import Ask
-from kedge.plan.staging.returning import rollback_of
+from kedge.plan.staging.returning import rollback_name, rollback_of, takes_back
 
 MANAGER: Final = "kedge-staged-runs"
 
@@ -62,10 +62,22 @@ class RunWrites:
         meta = run.metadata
         return await self._client.amend(self._twins.run, meta, body, manager=MANAGER, subresource=subresource)
 
-    async def roll_back(self, run: Run) -> None:
-        """Make the run that takes this one back, unless it is there."""
-        with suppress(AlreadyExists):
-            await self._client.create(self._twins.run, rollback_of(run), run.metadata.namespace, manager=MANAGER)
+    async def roll_back(self, run: Run) -> str:
+        """Make the run that takes this one back, unless it is there; gives its name."""
+        number = 1
+        while not await self._is_taken_back(run, number):
+            number += 1
+        return rollback_name(run, number)
+
+    async def _is_taken_back(self, run: Run, number: int) -> bool:
+        """Whether the run of that number takes this one back, now at the latest; not if its name is another's."""
+        namespace = run.metadata.namespace
+        try:
+            await self._client.create(self._twins.run, rollback_of(run, number), namespace, manager=MANAGER)
+        except AlreadyExists:
+            found = await self._client.get(self._twins.run, rollback_name(run, number), namespace)
+            return takes_back(found, run)
+        return True
 
     # Bindings
 

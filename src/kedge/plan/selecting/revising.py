@@ -50,12 +50,15 @@ def newest(known: Sequence[Revision]) -> Revision | None:
     return max(known, key=lambda revision: (revision.is_labelled, revision.index), default=None)
 
 
-def step(known: Sequence[Revision], wanted: str) -> Step:
-    """What to do so that the newest holds what is wanted. To return to what was once is a new number too."""
+def step(known: Sequence[Revision], wanted: str, used: Collection[int] = ()) -> Step:
+    """What to do so that the newest holds what is wanted. To return to what was once is a new number too.
+
+    `used` are numbers that others go by: they are not given again, though somebody may have deleted what they meant.
+    """
     current = newest(known)
     if current is None or current.hash != wanted:
         labelled = tuple(revision for revision in known if revision.is_labelled)
-        return Step(unlabel=labelled, make=1 + max((revision.index for revision in known), default=-1))
+        return Step(unlabel=labelled, make=1 + max((*(revision.index for revision in known), *used), default=-1))
     others = tuple(revision for revision in known if revision.is_labelled and revision is not current)
     return Step(unlabel=others, label=None if current.is_labelled else current)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kedge.api.selector import selects
 from kedge.api.stage import Stage, StrategySpec
 from kedge.api.staged_status import RunStatus, StageStatus
 from kedge.plan.staging.grouping import BadStages, order, selected
@@ -19,8 +20,8 @@ from kedge.plan.staging.seen import Seen
 
 def changed(seen: Seen, status: RunStatus) -> RunStatus:
     """The status with clusters that were picked since in the stages they belong to."""
-    new = newcomers(seen, status)
     strategy = status.staged_update_strategy_snapshot or StrategySpec(stages=())
+    new = _of_one_stage(seen, strategy, newcomers(seen, status))
     if not new:
         return status
     wanted = {stage.name: stage for stage in strategy.stages}
@@ -35,6 +36,15 @@ def newcomers(seen: Seen, status: RunStatus) -> frozenset[str]:
     known = {cluster.cluster_name for stage in status.stages_status for cluster in stage.clusters}
     bound = {one.spec.target_cluster for one in seen.bindings}
     return frozenset((seen.picked or frozenset()) & bound & seen.labels.keys() - known)
+
+
+def _of_one_stage(seen: Seen, strategy: StrategySpec, new: frozenset[str]) -> frozenset[str]:
+    """Those that belong to one stage alone: what two stages select is a mistake, for a run that says so."""
+
+    def belongs(stage: Stage, name: str) -> bool:
+        return selects(stage.label_selector, seen.labels[name])
+
+    return frozenset(name for name in new if sum(belongs(stage, name) for stage in strategy.stages) == 1)
 
 
 def _joined(seen: Seen, wanted: Stage, stage: StageStatus, new: frozenset[str]) -> StageStatus:

@@ -28,7 +28,7 @@ from kedge.plan.staging.initializing import unstarted
 from kedge.plan.staging.naming import When, ask
 from kedge.plan.staging.returning import is_rollback
 from kedge.plan.staging.round import STUCK_AFTER, Round
-from kedge.plan.staging.saying import At, is_moving, is_settled, is_started, say, settled, settled_at, started
+from kedge.plan.staging.saying import At, is_moving, is_settled, is_started, say, settled, started
 from kedge.plan.staging.seen import Seen
 from kedge.plan.staging.stages import Gates
 
@@ -36,8 +36,12 @@ from kedge.plan.staging.stages import Gates
 class Clearing:
     """The last stage of one run, at one look."""
 
-    def __init__(self, seen: Seen, round_: Round, strategy: StrategySpec, at: At) -> None:
+    def __init__(
+        self, seen: Seen, round_: Round, strategy: StrategySpec, at: At, since: datetime | None = None
+    ) -> None:
+        """`since` is when all that comes before it was done."""
         self._seen = seen
+        self._since = since
         self._round = round_
         self._strategy = strategy
         self._at = at
@@ -86,9 +90,8 @@ class Clearing:
         if not stage.clusters or not wanted:
             return stage, ""
         tasks = stage.before_stage_task_status or tuple(map(self._task, [task.type for task in wanted]))
-        since = max((at for at in map(settled_at, self._seen.run.status.stages_status) if at is not None), default=None)
         gates = Gates(self._seen, self._round, self._at)
-        tasks, waits = gates.passed(DELETE_STAGE, tasks, wanted, When.before, since)
+        tasks, waits = gates.passed(DELETE_STAGE, tasks, wanted, When.before, self._since)
         return replace(stage, before_stage_task_status=tasks), waits
 
     def _task(self, kind: StageTaskType) -> StageTaskStatus:

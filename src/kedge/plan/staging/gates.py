@@ -6,7 +6,6 @@ changes nothing. A wait counts from the moment the stage's last cluster was done
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -43,15 +42,29 @@ class Passed(Struct, frozen=True):
     """What it waits for; empty if it is done."""
     ask: Ask | None = None
     accept: Approval | None = None
+    withdraw: Approval | None = None
     until: datetime | None = None
     """When waiting alone will be enough."""
+
+
+class Answer(Struct, frozen=True):
+    """The request that goes by the name of the one to be made, if there is one; and when the run was made."""
+
+    request: Approval | None
+    since: datetime | None
+
+    @property
+    def is_of_another(self) -> bool:
+        """Whether a run that had this name before asked it: what was approved then was another change."""
+        made = None if self.request is None else self.request.metadata.creation_timestamp
+        return made is not None and self.since is not None and made < self.since
 
 
 def attempt(
     task: StageTaskStatus,
     wanted: StageTask,
     asked: Ask,
-    approvals: Mapping[str, Approval],
+    answer: Answer,
     since: datetime | None,
     at: At,
 ) -> Passed:
@@ -60,7 +73,7 @@ def attempt(
         return _wait(task, wanted, asked, since, at)
     if says(task, APPROVAL_GIVEN):
         return Passed(task)
-    return _approval(say(task, APPROVAL_REQUESTED, TRUE, TASK_REQUESTED, "", at), asked, approvals.get(asked.name), at)
+    return _approval(say(task, APPROVAL_REQUESTED, TRUE, TASK_REQUESTED, "", at), asked, answer, at)
 
 
 def _wait(task: StageTaskStatus, wanted: StageTask, asked: Ask, since: datetime | None, at: At) -> Passed:
@@ -73,7 +86,8 @@ def _wait(task: StageTaskStatus, wanted: StageTask, asked: Ask, since: datetime 
     return Passed(task, waits, until=until)
 
 
-def _approval(task: StageTaskStatus, asked: Ask, found: Approval | None, at: At) -> Passed:
+def _approval(task: StageTaskStatus, asked: Ask, answer: Answer, at: At) -> Passed:
+    found = answer.request
     if found is None:
         return Passed(task, f"stage {asked.stage} {_asks(asked)}", ask=asked)
     if not asked.is_asked_by(found.spec):
@@ -81,6 +95,9 @@ def _approval(task: StageTaskStatus, asked: Ask, found: Approval | None, at: At)
         return Passed(
             task, f"approval request {asked.name} is about {other}: delete it, and it is made anew for this run"
         )
+    if answer.is_of_another:
+        waits = f"approval request {asked.name} is of an earlier run of this name, and will be made anew"
+        return Passed(task, waits, withdraw=found)
     if is_accepted(found):
         return Passed(_given(task, found, at))
     if found.metadata.deletion_timestamp is not None:

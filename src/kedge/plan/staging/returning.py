@@ -1,6 +1,7 @@
 """Returning: what becomes of a run that failed: its clusters are tried once more, or brought back to what they had.
 
-A retry is asked for by an annotation with a time: clusters that failed until then begin anew, and so does the run. A
+A retry is asked for by an annotation with a time: clusters that failed until then begin anew, and so does the run; but
+not one that was taken back, for then those that did not fail have lost the change again, too. A
 rollback is a run of its own, over the clusters that the other had begun with, through the same stages; but without
 their tasks, for nothing is to hold up the way back, and nothing is cleared.
 """
@@ -31,9 +32,9 @@ from kedge.api.stage import Missing, StrategySpec
 from kedge.api.staged import RunState
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
 from kedge.api.twins import Run
-from kedge.plan.staging.saying import At, find, is_over, is_started, reason_of, say, spoken_of
+from kedge.plan.staging.saying import At, find, is_over, is_started, reason_of, say, says, spoken_of
 
-_LONGEST: Final = 54  # of a name, so that the rollback's fits where names of runs have to
+_LONGEST: Final = 63  # of a name of a run
 
 
 # Trying once more
@@ -42,7 +43,7 @@ _LONGEST: Final = 54  # of a name, so that the rollback's fits where names of ru
 def retried(run: Run) -> RunStatus:
     """The status of a run, in which what failed until it was asked to try again has not failed."""
     until = _asked(run)
-    if until is None or reason_of(run.status, INITIALIZED) == RUN_NOT_INITIALIZED:
+    if until is None or is_taken_back(run.status) or reason_of(run.status, INITIALIZED) == RUN_NOT_INITIALIZED:
         return run.status
     stages = tuple(stage if is_over(stage) else _reopened(stage, until) for stage in run.status.stages_status)
     if not _is_forgiven(run.status.conditions, RUN_FAILED, until):
@@ -52,6 +53,8 @@ def retried(run: Run) -> RunStatus:
 
 def failed_at(status: RunStatus) -> datetime | None:
     """When something failed last that can be tried again; None if nothing has."""
+    if is_taken_back(status):
+        return None
     clusters = (one for stage in status.stages_status if not is_over(stage) for one in stage.clusters)
     failed = [find(one, SUCCEEDED) for one in clusters if reason_of(one, SUCCEEDED) == UPDATING_FAILED]
     failed += [find(status, SUCCEEDED)] if reason_of(status, SUCCEEDED) == RUN_FAILED else []
@@ -106,22 +109,34 @@ def wants_rollback(run: Run) -> bool:
     return is_wanted and reason_of(run.status, SUCCEEDED) == RUN_FAILED and find(run.status, ROLLED_BACK) is None
 
 
-def taken_back(run: Run, now: datetime) -> RunStatus:
-    """The status of a run that is taken back, or cannot be."""
+def is_taken_back(status: RunStatus) -> bool:
+    """Whether a run brings the clusters back that this one had begun with."""
+    return says(status, ROLLED_BACK)
+
+
+def taken_back(run: Run, now: datetime, by: str = "") -> RunStatus:
+    """The status of a run that is taken back by another, or cannot be."""
     at = At(now, run.metadata.generation)
     status, previous = spoken_of(run.status, at.generation), run.status.previous_resource_snapshot_index
     if previous is None:
         return say(status, ROLLED_BACK, FALSE, NOTHING_BEFORE, "its clusters had nothing before it", at)
-    said = f"run {rollback_name(run)} brings its clusters back to resources {previous}"
+    said = f"run {by or rollback_name(run)} brings its clusters back to resources {previous}"
     return say(status, ROLLED_BACK, TRUE, ROLLBACK_STARTED, said, at)
 
 
-def rollback_name(run: Run) -> str:
-    """What the run is called that takes this one back."""
-    return f"{run.metadata.name[:_LONGEST].rstrip('-.')}-rollback"
+def rollback_name(run: Run, number: int = 1) -> str:
+    """What the run is called that takes this one back; the first name may be taken, and the second."""
+    end = "-rollback" if number == 1 else f"-rollback-{number}"
+    return f"{run.metadata.name[: _LONGEST - len(end)].rstrip('-.')}{end}"
 
 
-def rollback_of(run: Run) -> Mapping[str, Any]:
+def takes_back(found: Run, run: Run) -> bool:
+    """Whether a run takes this one back, and not an earlier one of the same name."""
+    made, since = found.metadata.creation_timestamp, run.metadata.creation_timestamp
+    return rolls_back(found) == run.metadata.name and (made is None or since is None or made >= since)
+
+
+def rollback_of(run: Run, number: int = 1) -> Mapping[str, Any]:
     """The run that takes this one back, without its namespace."""
     spec = {
         "placementName": run.spec.placement_name,
@@ -129,7 +144,10 @@ def rollback_of(run: Run) -> Mapping[str, Any]:
         "resourceSnapshotIndex": run.status.previous_resource_snapshot_index,
         "state": RunState.run.value,
     }
-    return {"metadata": {"name": rollback_name(run), "annotations": {ROLLBACK_OF: run.metadata.name}}, "spec": spec}
+    return {
+        "metadata": {"name": rollback_name(run, number), "annotations": {ROLLBACK_OF: run.metadata.name}},
+        "spec": spec,
+    }
 
 
 def touched(run: Run) -> frozenset[str]:

@@ -57,6 +57,7 @@ class Round:
         self.remove: list[Binding] = []
         self.ask: list[Ask] = []
         self.accept: list[Approval] = []
+        self.withdraw: list[Approval] = []
         around = Around(at.now, seen.period, seen.unreachable, seen.gone, seen.parting)
         live = (one for one in seen.bindings if one.metadata.deletion_timestamp is None)
         wanted = (judge(one, around) for one in live if one.spec.state != BindingState.unscheduled)

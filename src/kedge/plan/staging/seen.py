@@ -69,6 +69,8 @@ class Step(Struct, frozen=True):
     """Bindings to point at the run's resources, or to say of that they are."""
     remove: tuple[Binding, ...] = ()
     ask: tuple[Ask, ...] = ()
+    withdraw: tuple[Approval, ...] = ()
+    """Requests that are not this run's, and go by the names of its own."""
     accept: tuple[Approval, ...] = ()
     """Requests that were approved, to be told so before the run counts on it."""
     look_again: float | None = None

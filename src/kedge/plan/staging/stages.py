@@ -22,7 +22,7 @@ from kedge.api.reasons import (
 )
 from kedge.api.stage import Stage, StageTask, StrategySpec
 from kedge.api.staged_status import ClusterUpdateStatus, StageStatus, StageTaskStatus
-from kedge.plan.staging.gates import attempt
+from kedge.plan.staging.gates import Answer, attempt
 from kedge.plan.staging.grouping import most_at_once
 from kedge.plan.staging.naming import When, ask
 from kedge.plan.staging.round import Broken, Round
@@ -51,13 +51,15 @@ class Gates:
         since: datetime | None = None,
     ) -> tuple[tuple[StageTaskStatus, ...], str]:
         """The tasks as they are now, all tried at once; and what is still waited for, empty if nothing."""
-        asked = ask(self._seen.run.metadata.name, stage, when, self._seen.dialect)
+        meta = self._seen.run.metadata
+        asked = ask(meta.name, stage, when, self._seen.dialect)
+        approval = Answer(self._seen.approvals.get(asked.name), meta.creation_timestamp)
         found = [
-            attempt(task, given, asked, self._seen.approvals, since, self._at)
-            for task, given in zip(tasks, wanted, strict=True)
+            attempt(task, given, asked, approval, since, self._at) for task, given in zip(tasks, wanted, strict=True)
         ]
         self._round.ask += [one.ask for one in found if one.ask is not None]
         self._round.accept += [one.accept for one in found if one.accept is not None]
+        self._round.withdraw += [one.withdraw for one in found if one.withdraw is not None]
         self._round.timers += [one.until for one in found if one.until is not None]
         return tuple(one.task for one in found), first(one.waits for one in found if one.waits)
 
@@ -145,6 +147,7 @@ class Stages:
 
     def _failed(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
         self._round.moves.remove(cluster.cluster_name)
+        self._round.point = [one for one in self._round.point if one.spec.target_cluster != cluster.cluster_name]
         self._round.stuck = [one for one in self._round.stuck if not one.startswith(f"{cluster.cluster_name} ")]
         return settled(cluster, UPDATING_FAILED, self._round.cause(cluster.cluster_name), self._at)
 

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from kedge.api.condition import FALSE, TRUE, UNKNOWN
 from kedge.api.dialect import Dialect
 from kedge.api.reasons import (
+    INITIALIZED,
     PROGRESSING,
     RUN_FAILED,
     RUN_PROGRESSING,
@@ -45,7 +46,18 @@ from kedge.api.twins import Run
 from kedge.plan.staging.changing import changed, newcomers
 from kedge.plan.staging.clearing import Clearing
 from kedge.plan.staging.round import Broken, Round
-from kedge.plan.staging.saying import At, find, has_begun, has_ended, is_moving, is_over, reason_of, say, spoken_of
+from kedge.plan.staging.saying import (
+    At,
+    find,
+    has_begun,
+    has_ended,
+    is_moving,
+    is_over,
+    reason_of,
+    say,
+    settled_at,
+    spoken_of,
+)
 from kedge.plan.staging.seen import Seen, Step
 from kedge.plan.staging.stages import Stages
 from kedge.plan.staging.waiting import first
@@ -76,6 +88,7 @@ def step(seen: Seen, now: datetime) -> Step:
         point=tuple(round_.point),
         remove=tuple(round_.remove),
         ask=tuple(round_.ask),
+        withdraw=tuple(round_.withdraw),
         accept=tuple(round_.accept),
         look_again=max(_SOON, (min(round_.timers) - now).total_seconds()) if round_.timers else None,
     )
@@ -115,9 +128,16 @@ def _advanced(seen: Seen, status: RunStatus, round_: Round, at: At) -> RunStatus
         if not is_over(stages[number]):
             return _says(seen, replace(status, stages_status=tuple(stages)), round_, at)
     status = replace(status, stages_status=tuple(stages))
-    last = Clearing(seen, round_, strategy, at).advance(status.deletion_stage_status)
+    last = Clearing(seen, round_, strategy, at, _done_at(status)).advance(status.deletion_stage_status)
     status = replace(status, deletion_stage_status=last)
     return _ended(seen, status, at) if is_over(last) else _says(seen, status, round_, at)
+
+
+def _done_at(status: RunStatus) -> datetime | None:
+    """When the last cluster was done; when the run began, if it had none."""
+    began = find(status, INITIALIZED)
+    done = [at for at in map(settled_at, status.stages_status) if at is not None]
+    return max(done, default=began.last_transition_time if began is not None else None)
 
 
 def _with(status: RunStatus, stages: list[StageStatus], number: int, stage: StageStatus) -> RunStatus:
