@@ -5,6 +5,7 @@ PYTHONPATH=tests python -m kedge.simulate simulate.planted:without_preconditions
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from unittest.mock import patch
 
@@ -41,9 +42,10 @@ async def without_own_writes(simulation: Simulation) -> None:
 
 
 async def without_looking_at_runs(simulation: Simulation) -> None:
-    """A run says what it does, whatever has become of it since it was looked at."""
+    """A run says what it does some seconds after it was looked at, whatever has become of it since."""
 
     async def unconditional(self: RunWrites, run: Any, body: Any, subresource: str | None = None) -> Any:
+        await asyncio.sleep(3.0)
         return await self._client.patch(
             self._twins.run, run.metadata.name, MergePatch(body), manager="kedge-staged-runs", subresource=subresource
         )
