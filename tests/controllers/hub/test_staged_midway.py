@@ -5,6 +5,7 @@ Those that are not here are in `test_staged.py` and `test_staged_crashing.py`; t
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -137,6 +138,26 @@ def test_a_request_of_the_same_name_about_something_else_is_to_be_deleted_and_th
         await placed.drop(placed.twins.approval, "run-one")
         await placed.rest()
         assert (await placed.requests())["run-one"].spec.parent_stage_rollout == "run"
+        await placed.approve("run-one")
+        await placed.until_given(given("1", "1", ""))
+
+    play(act)
+
+
+def test_a_request_that_an_earlier_run_of_the_same_name_made_does_not_count_and_is_made_anew() -> None:
+    async def act(placed: Staging) -> None:
+        body = {"metadata": {"name": "run-one"}, "spec": {"parentStageRollout": "run", "targetStage": "one"}}
+        await placed.fleet({"a": "one", "b": "two", "c": "two"}, *GUARDED)
+        earlier = await placed.client.create(placed.twins.approval, body)
+        await placed.approve("run-one")
+        await asyncio.sleep(5)
+        await placed.start()
+        await placed.until_given(given("1", "", ""))
+        await placed.arrive("a")
+        await placed.until_says("False/UpdateRunWaiting")
+        await placed.rest()
+        assert (await placed.requests())["run-one"].metadata.uid != earlier.metadata.uid
+        assert await placed.given() == given("1", "", "")
         await placed.approve("run-one")
         await placed.until_given(given("1", "1", ""))
 
