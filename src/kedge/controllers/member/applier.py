@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from msgspec import to_builtins
@@ -116,7 +117,7 @@ class Applier:
         await self._idle.wait()
         works = await self._hub.list(metadata_of(Work.resource), self._namespace)
         with recording() as footprint:
-            await together(self._let_go(work.metadata) for work in works.items)
+            await together(partial(self._let_go, work.metadata) for work in works.items)
         await footprint.settle(_SHOWN_WITHIN)  # who joins again must not take what is gone for an owner
         self._memories.clear()
         self._telling.clear()
@@ -185,7 +186,7 @@ class Applier:
         if unsupported(memory.strategy) or any(isinstance(one, Misread) and one.means_any for one in memory.read):
             return dict.fromkeys(left_over, "")
         releaser = Releaser(self._member, memory.owner)
-        problems = await together(releaser.remove(one) for one in left_over)
+        problems = await together(partial(releaser.remove, one) for one in left_over)
         ends = zip(left_over, problems, strict=True)
         return {one: problem or "" for one, problem in ends if problem or memory.doubt(one, LATE)}
 

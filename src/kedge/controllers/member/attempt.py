@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Set
 from datetime import datetime
+from functools import partial
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -133,12 +134,12 @@ class Attempt:
             found |= await self._rehearse(doubtful, record)
             found |= self._unchanged(one for one in wave if one.identifier.ordinal not in found)
             rest = [one for one in wave if one.identifier.ordinal not in found]
-            found |= _by_ordinal(await together(self._one(one, now) for one in rest))
+            found |= _by_ordinal(await together(partial(self._one, one, now) for one in rest))
         return [found.get(one.identifier.ordinal) or _misread(one) for one in self._memory.read]
 
     async def _rehearse(self, doubtful: list[Placed], record: Record) -> dict[int, Result]:
         """What is still refused. It is not written down, or it would be written down and crossed out for ever."""
-        said = await together(self._rehearsal.write(one, expected=False) for one in doubtful)
+        said = await together(partial(self._rehearsal.write, one, expected=False) for one in doubtful)
         await record([one for one, end in zip(doubtful, said, strict=True) if isinstance(end, Written)])
         refusals = zip(doubtful, said, strict=True)
         return _by_ordinal([not_applied(one, end) for one, end in refusals if isinstance(end, Refusal)])

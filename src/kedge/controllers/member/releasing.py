@@ -7,6 +7,7 @@ version that was looked at. An object that is gone, or is somebody else's by now
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import to_builtins
@@ -44,11 +45,11 @@ class Releaser:
 
     async def leave_all(self, found: Iterable[AppliedResource]) -> None:
         """Give up every claim, so that the objects stay when the AppliedWork goes."""
-        await together(self._settle(one, self._leave) for one in found)
+        await together(partial(self._settle, one, self._leave) for one in found)
 
     async def unblock_all(self, found: Iterable[AppliedResource]) -> None:
         """Let the AppliedWork go before its objects do: something keeps them."""
-        await together(self._settle(one, self._unblock) for one in found)
+        await together(partial(self._settle, one, self._unblock) for one in found)
 
     async def _settle(self, found: AppliedResource, act: Any) -> None:
         resource = Resource(found.group, found.version, found.kind, found.resource, namespaced=bool(found.namespace))
