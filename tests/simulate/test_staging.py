@@ -19,7 +19,7 @@ PROMISES = {
     "no wait is cut short": 50,
     "nothing begins unapproved": 300,
     "an approval that was taken back does not count": 5,
-    "nothing begins in a run that was stopped": 100,
+    "nothing begins in a run that was stopped": 30,
     "two runs never move a placement at once": 300,
     "a binding is moved only as a run has said before": 1000,
     "a binding is taken away only as a run has said before": 100,
