@@ -25,13 +25,14 @@ from kedge.api.apps import Deployment
 from kedge.api.binding import BindingState, ClusterResourceBinding
 from kedge.api.cluster import MemberCluster
 from kedge.api.condition import FALSE, TRUE, Condition, find_condition, is_true
+from kedge.api.meta import ObjectMeta
 from kedge.api.numbers import IntOrPercent, resolve
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.reasons import AVAILABLE, HEALTHY, JOINED, NOT_ALL_TRACKABLE, ROLLOUT_STARTED, WORK_UNTRACKABLE
 from kedge.api.rollout import RollingUpdate
 from kedge.api.scheduling import PlacementType
 from kedge.api.snapshot import ClusterResourceSnapshot
-from kedge.api.work import Work
+from kedge.api.work import AppliedWork, Work
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
 from kedge.simulate.clock import START
@@ -108,6 +109,8 @@ class Promises:
         self._worked: dict[tuple[str, str], float] = {}  # member and image: when that was last available
         self._harmed: set[str] = set()  # members that worked when they were given the bad release
         self.on_members: dict[str, dict[str, bytes]] = {}  # ConfigMaps by member
+        self._gone: set[str] = set()  # AppliedWorks of the past, by uid
+        self._stillborn: set[str] = set()  # objects that came when their AppliedWork was gone, by uid
         self.last_write = 0.0  # of anything but heartbeats
         self._deletes: dict[int, float] = {}  # when each was first sent
         self._first: dict[tuple[str, str, bytes], float] = {}
@@ -135,6 +138,8 @@ class Promises:
         carried = self._simulation.trace.carried()
         if server == "hub":
             return self._on_hub(plural, change, carried)
+        if plural == AppliedWork.resource.plural and change.type == "DELETED":
+            self._gone.add(_meta(change).uid)
         if plural == Deployment.resource.plural:
             return self._of_deployment(server, change, carried)
         if plural == "configmaps" and change.version.namespace == "test-ns":
@@ -335,6 +340,7 @@ class Promises:
         if (worked := self._works_now(member)) is not None:
             self._worked[member, worked] = self._simulation.loop.time()
         now = msgspec.json.decode(change.version.body, type=Deployment)
+        self._note_birth(change)
         if change.type == "DELETED":
             self.deployments.pop(member, None)
         else:
@@ -342,7 +348,7 @@ class Promises:
         gone = change.type == "DELETED" or now.metadata.deletion_timestamp is not None
         was_there = before is not None and before.metadata.deletion_timestamp is None
         if gone and was_there:
-            return self._of_deleted(member, ("Deployment", now.metadata.name), carried)
+            return self._of_deleted(member, ("Deployment", change), carried)
         return self._of_bad(member) if not gone else ""
 
     def _works_now(self, member: str) -> str | None:
@@ -369,17 +375,30 @@ class Promises:
     def _of_config_map(self, member: str, change: Change, carried: tuple[str, int] | None) -> str:
         there = self.on_members.setdefault(member, {})
         name = change.version.name
+        self._note_birth(change)
         body = msgspec.json.decode(change.version.body)
         gone = change.type == "DELETED" or "deletionTimestamp" in body["metadata"]
         if not gone:
             there[name] = msgspec.json.encode(body.get("data"))
             return ""
         was_there = there.pop(name, None) is not None
-        return self._of_deleted(member, ("ConfigMap", name), carried) if was_there else ""
+        return self._of_deleted(member, ("ConfigMap", change), carried) if was_there else ""
 
-    def _of_deleted(self, member: str, what: tuple[str, str], carried: tuple[str, int] | None) -> str:
+    def _note_birth(self, change: Change) -> None:
+        """Note an object that a request made which arrived so late that nobody owns it: it is collected at once."""
+        if change.type == "ADDED":
+            meta = _meta(change)
+            owners = {owner.uid for owner in meta.owner_references}
+            if owners and owners <= self._gone:
+                self._stillborn.add(meta.uid)
+
+    def _of_deleted(self, member: str, deleted: tuple[str, Change], carried: tuple[str, int] | None) -> str:
         """Nothing is deleted on a member that its Work asks for, in any form its agent may know."""
         if (carried is not None and carried[0].startswith("user")) or member not in self.works:
+            return ""
+        kind, change = deleted
+        what = (kind, change.version.name)
+        if carried is None and _meta(change).uid in self._stillborn:
             return ""
         heard = self.works[member]
         sent = self._deletes[carried[1]] if carried is not None else self._simulation.loop.time()
@@ -391,6 +410,14 @@ class Promises:
             if all(_asks_for(one.object, what) for one in versions[last:]):
                 return f"{' '.join(what)} is deleted on {member}, and Work {key} asks for it"
         return ""
+
+
+class _Named(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+def _meta(change: Change) -> ObjectMeta:
+    return msgspec.json.decode(change.version.body, type=_Named).metadata
 
 
 def target_of(placement: Placement, bindings: Iterable[Binding]) -> int:
