@@ -78,6 +78,8 @@ class Scenario(Struct, frozen=True):
     labels: Mapping[str, Mapping[str, str]] = {}
     more: tuple[Untyped, ...] = ()
     """Beside a Deployment, what is placed."""
+    before: tuple[Untyped, ...] = ()
+    """What the user did before: a run, say, that has brought the clusters the first release."""
     replicas: int = 1
     told: bool = True
     """Whether the preview is told what clusters take; else it measures it."""
@@ -183,7 +185,7 @@ async def _apply(client: Client, scenario: Scenario) -> None:
 
 async def _place(client: Client, scenario: Scenario) -> None:
     await put(client, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}})
-    for obj in (deployment("app:1", scenario.replicas), *scenario.more, placement(scenario)):
+    for obj in (deployment("app:1", scenario.replicas), *scenario.more, placement(scenario), *scenario.before):
         await put(client, obj)
 
 

@@ -43,21 +43,42 @@ def stage(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "labelSelector": {"matchLabels": {"env": name}}, **more}
 
 
-def staged(*stages: Mapping[str, Any], **scenario: Any) -> Scenario:
-    """Six clusters, one of them for staging and two canaries, and a run that brings them what they do not have yet."""
-    group = {"apiVersion": ClusterStagedUpdateRun.resource.api_version}
-    names = {"placementName": NAME, "stagedRolloutStrategyName": "careful"}
-    strategy = {"kind": "ClusterStagedUpdateStrategy", "metadata": {"name": "careful"}, "spec": {"stages": stages}}
-    run = {"kind": "ClusterStagedUpdateRun", "metadata": {"name": "run"}, "spec": names}
-    environments = ("staging", "canary", "canary", "production", "production", "production")
-    return Scenario(
-        members=6,
-        strategy={"type": "External"},
-        labels={f"cluster-{number}": {"env": env} for number, env in enumerate(environments, 1)},
-        change=(*RELEASE, {**group, **strategy}, {**group, **run}),
-        within=7200.0,
-        **scenario,
-    )
+def of_stages(kind: str, name: str, spec: Mapping[str, Any]) -> Untyped:
+    api = ClusterStagedUpdateRun.resource.api_version
+    return {"apiVersion": api, "kind": f"ClusterStagedUpdate{kind}", "metadata": {"name": name}, "spec": spec}
+
+
+def run_of(strategy: str, name: str) -> Untyped:
+    return of_stages("Run", name, {"placementName": NAME, "stagedRolloutStrategyName": strategy})
+
+
+EVERYWHERE = {"stages": [{"name": "everywhere", "labelSelector": {}, "maxConcurrency": "100%"}]}
+BEFORE = (of_stages("Strategy", "everywhere", EVERYWHERE), run_of("everywhere", "first"))
+ENVIRONMENTS = ("staging", "canary", "canary", "production", "production", "production")
+
+
+def staged(*stages: Mapping[str, Any], change: tuple[Untyped, ...] = RELEASE, **more: Any) -> Scenario:
+    """Six clusters, one of them for staging and two canaries, and a run that brings them what they do not have yet.
+
+    What is written as the API writes it, such as `maxFailures`, is said by the strategy; all else is the scenario's.
+    """
+    said = {name: more.pop(name) for name in [*more] if name != name.lower()}
+    strategy = of_stages("Strategy", "careful", {"stages": stages, **said})
+    given: dict[str, Any] = {
+        "members": 6,
+        "strategy": {"type": "External"},
+        "labels": {f"cluster-{at}": {"env": env, "order": str(9 - at)} for at, env in enumerate(ENVIRONMENTS, 1)},
+        "within": 7200.0,
+    }
+    return Scenario(change=(*change, strategy, run_of("careful", "run")), **{**given, **more})
+
+
+def waiting(time: str) -> list[dict[str, str]]:
+    return [{"type": "TimedWait", "waitTime": time}]
+
+
+APPROVAL = {"type": "Approval"}
+PLAIN = (stage("staging"), stage("canary"), stage("production"))
 
 
 def pick(number: int) -> dict[str, Any]:
@@ -142,6 +163,68 @@ SCENARIOS = {
     "stages, and a canary that fails": staged(
         stage("staging"), stage("canary"), stage("production"), failing=frozenset({"cluster-3"})
     ),
+    "stages in the order of a label": staged(
+        stage("staging"), stage("canary", sortingLabelKey="order"), stage("production", sortingLabelKey="order")
+    ),
+    "a stage whose clusters move all at once": staged(
+        stage("staging"), stage("canary"), stage("production", maxConcurrency="100%")
+    ),
+    "stages with a wait after each": staged(
+        stage("staging", afterStageTasks=waiting("5m")),
+        stage("canary", afterStageTasks=waiting("90s")),
+        stage("production", afterStageTasks=waiting("1h")),
+    ),
+    "a stage that is approved after its wait is over": staged(
+        stage("staging", afterStageTasks=[*waiting("10m"), APPROVAL]), *PLAIN[1:], approved_after=900.0
+    ),
+    "a stage that is approved before its wait is over": staged(
+        stage("staging", afterStageTasks=[*waiting("10m"), APPROVAL]), *PLAIN[1:], approved_after=60.0
+    ),
+    "stages of clusters of different speed": staged(
+        *PLAIN[:2], stage("production", maxConcurrency=2), ready={"cluster-2": 45.0, "cluster-4": 90.0}
+    ),
+    "stages, and staging that fails": staged(*PLAIN, failing=frozenset({"cluster-1"})),
+    "stages, and a failure that is allowed": staged(
+        *PLAIN[:2], stage("production", maxFailures=1), failing=frozenset({"cluster-4"})
+    ),
+    "stages, and a failure too many": staged(
+        PLAIN[0], stage("canary", maxFailures=0), PLAIN[2], failing=frozenset({"cluster-2"})
+    ),
+    "stages, and a third of the clusters that may fail": staged(
+        *PLAIN[:2], stage("production", maxFailures="34%"), failing=frozenset({"cluster-5", "cluster-6"})
+    ),
+    "stages, and a failure that is taken back": staged(
+        PLAIN[0],
+        stage("canary", maxFailures=0),
+        PLAIN[2],
+        rollbackOnFailure=True,
+        before=BEFORE,
+        failing=frozenset({"cluster-3"}),
+    ),
+    "a second release in stages": staged(*PLAIN[:2], stage("production", maxConcurrency=2), before=BEFORE),
+    "a stage that selects no cluster": staged(
+        PLAIN[0], stage("nowhere", afterStageTasks=waiting("1h")), *PLAIN[1:], before=BEFORE
+    ),
+    "clusters in no stage that are skipped": staged(*PLAIN[:2], unmatchedClusters="Skip"),
+    "clusters in no stage that nothing is said about": staged(*PLAIN[:2], before=BEFORE),
+    "clusters that are cleared after a wait": staged(
+        *PLAIN,
+        change=(placement(Scenario(members=6, strategy={"type": "External"}, change=(), policy=pick(4))), *RELEASE),
+        policy=pick(6),
+        before=BEFORE,
+        deleteStageTasks=waiting("10m"),
+    ),
+    "stages, and a cluster that cannot be reached and is skipped": staged(
+        *PLAIN, before=BEFORE, unreachableClusters="Skip", silent=frozenset({"cluster-2"})
+    ),
+    "stages, and a cluster that cannot be reached and is waited for": staged(
+        *PLAIN, before=BEFORE, silent=frozenset({"cluster-2"})
+    ),
+    "stages of what cannot be tracked": staged(
+        *PLAIN, change=(pod_template("2"),), more=(pod_template("1"),), before=BEFORE
+    ),
+    "stages of what is only data": staged(*PLAIN, change=(config_map("2"),), more=(config_map("1"),), before=BEFORE),
+    "a run that is midway": staged(*PLAIN, before=BEFORE, began=30.0),
     "a release that is midway": Scenario(members=5, strategy=rolling(), change=RELEASE, began=30.0),
 }
 

@@ -61,6 +61,8 @@ class _Held(Struct, frozen=True):
     generation: int
     digests: dict[Identity, str]
     due: dict[Identity, float]
+    working: dict[Identity, str] = {}
+    """What was up before what is due, and stays so until that has come."""
     refused: bool = False
     frozen: bool = False
     """Whether it stays as it was found."""
@@ -106,17 +108,21 @@ class Agents:
     def _given(
         self, work: Work, these: Sequence[Coming], cluster: str, before: dict[Identity, str], held: _Held | None
     ) -> _Held:
-        """It is given something new: what is other than before has to come up."""
-        new = [one for one in these if one.takes_time and before.get(_identity(one)) != one.digest]
+        """It is given something new: what is other than before has to come up, unless it is still there."""
+        now = asyncio.get_running_loop().time()
+        waiting, working = (held.due, held.working) if held is not None else ({}, {})
+        working = {**working, **{which: one for which, one in before.items() if waiting.get(which, now) <= now}}
+        news = [one for one in these if one.takes_time and before.get(_identity(one)) != one.digest]
+        new = [one for one in news if working.get(_identity(one)) != one.digest]
         first = not before and not work.status.conditions
         takes = self._takes.seconds(cluster, rounds=rounds_of(new), deadline=deadline_of(new), first=first)
-        at = asyncio.get_running_loop().time() + takes
-        waiting = held.due if held is not None else {}
-        due = {which: when for one in these if (when := waiting.get(which := _identity(one)))}
+        at = now + takes
+        due = {which: when for one in these if one not in news and (when := waiting.get(which := _identity(one)))}
         return _Held(
             generation=work.metadata.generation,
             digests=_digests(these),
             due={**due, **{_identity(one): at for one in new}},
+            working=working,
             refused=takes == _NEVER and not any(one.takes_time for one in these),
         )
 
