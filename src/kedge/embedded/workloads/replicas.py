@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,10 +13,12 @@ from kedge.embedded.workloads.deployment_kinds import ReplicaSet
 from kedge.embedded.workloads.kinds import Pod
 from kedge.embedded.workloads.replica_plan import Failure, Plan
 from kedge.embedded.workloads.view import MANAGER, View
-from kedge.kube.errors import ApiError, Conflict, NotFound
+from kedge.kube.errors import ApiError, Conflict, Forbidden, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
+
+_NO_ACCOUNT: Final = "error looking up service account"
 
 
 class Observed(Struct, frozen=True):
@@ -52,8 +55,7 @@ class ReplicaSets:
     async def _act(self, found: Observed) -> Outcome:
         plan = self._plan(found)
         if plan.create or plan.delete:
-            await self._change_pods(found, plan)
-            return Outcome.done  # the pods wake us again; what they were before is not worth a write
+            return await self._change_pods(found, plan)
         await self._say(found)
         wait = pods.next_available(found.active, found.wanted.spec.min_ready_seconds, self._view.exact_now())
         return Outcome.done if wait is None else Outcome.again(after=wait)
@@ -65,7 +67,7 @@ class ReplicaSets:
         related = self._related(wanted) if len(found.active) > wanted.replicas else ()
         return replica_plan.plan(wanted.replicas, found.active, related, self._view.exact_now())
 
-    async def _change_pods(self, found: Observed, plan: Plan) -> None:
+    async def _change_pods(self, found: Observed, plan: Plan) -> Outcome:
         """Make or delete pods. If the server refuses, the status tells why before it is tried again."""
         try:
             for _ in range(plan.create):
@@ -76,7 +78,10 @@ class ReplicaSets:
             raise  # somebody was faster, or the namespace is gone: nothing to tell
         except ApiError as error:
             await self._say(found, Failure("FailedCreate" if plan.create else "FailedDelete", error.message))
+            if isinstance(error, Forbidden) and _NO_ACCOUNT in error.message:
+                return Outcome.not_yet  # it comes with the namespace, a moment after it
             raise
+        return Outcome.done  # the pods wake us again; what they were before is not worth a write
 
     async def _create(self, seen: ReplicaSet) -> None:
         meta = seen.metadata
