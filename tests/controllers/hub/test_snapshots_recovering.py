@@ -214,6 +214,21 @@ def test_the_number_of_a_revision_that_was_deleted_is_not_given_again(goes_by: s
     run(main())
 
 
+def test_what_is_left_of_an_earlier_placement_uses_up_no_number() -> None:
+    async def main() -> None:
+        async with fleet_cluster() as cluster, client_of(cluster) as client:
+            await client.create(Namespace, {"metadata": {"name": "shop"}})
+            await _go_by_the_first(client, "run")
+            await _go_by_the_first(client, "binding")
+            await asyncio.sleep(5)
+            async with bench(cluster=cluster) as hub:
+                await hub.keep("a", "1")
+                await hub.place(SHOP)
+                await hub.until_indexes([0])
+
+    run(main())
+
+
 async def _go_by_the_first(client: Client, what: str) -> None:
     meta = {"name": "one", "labels": {PARENT_PLACEMENT: "crp"}}
     if what == "binding":

@@ -214,11 +214,13 @@ class Snapshots:
         """Numbers that clusters or runs go by, and those we made: what they mean never changes.
 
         Somebody may have deleted the newest revision. Were its number given again, every cluster that has it would have
-        the new one at once.
+        the new one at once. What is left of an earlier placement of this name does not count.
         """
         whose, name = _named(placement), placement.metadata.name
-        held = {one.spec.resource_snapshot_name for one in self._bindings.by(PLACEMENT, whose)}
-        moved = (run.status.resource_snapshot_index_used for run in self._runs.by(PLACEMENT, whose))
+        bindings = (one for one in self._bindings.by(PLACEMENT, whose) if _is_of(placement, one.metadata))
+        runs = (one for one in self._runs.by(PLACEMENT, whose) if _is_of(placement, one.metadata))
+        held = {one.spec.resource_snapshot_name for one in bindings}
+        moved = (run.status.resource_snapshot_index_used for run in runs)
         used = set[int]().union(*map(_numbers, moved), *(_numbers(_between(one, name)) for one in held))
         return used | {noticed.highest}
 
@@ -337,6 +339,12 @@ def _moved(run: Run) -> set[int]:
     """The revision that a run moves, or is to move, if it has not ended."""
     used = run.status.resource_snapshot_index_used or run.spec.resource_snapshot_index
     return set() if has_ended(run.status) else _numbers(used)
+
+
+def _is_of(placement: ClusterResourcePlacement, meta: ObjectMeta) -> bool:
+    """Whether an object stays that was made for this placement, and not for an earlier one."""
+    made, since = meta.creation_timestamp, placement.metadata.creation_timestamp
+    return meta.deletion_timestamp is None and (made is None or since is None or made >= since)
 
 
 def _between(snapshot: str, placement: str) -> str:
