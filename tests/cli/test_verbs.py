@@ -106,9 +106,10 @@ def place(file: Path, name: str, *, namespaced: bool = False, spec: Mapping[str,
     on(file, make)
 
 
-def set_image(file: Path, namespace: str, image: str) -> None:
+def set_image(file: Path, namespace: str, image: str, *, ready_after: str = "0.2s") -> None:
     async def change(client: Client) -> None:
-        template = {"spec": {"containers": [{"name": "app", "image": image}]}}
+        meta = {"annotations": {"kedge.dev/ready-after": ready_after}}
+        template = {"metadata": meta, "spec": {"containers": [{"name": "app", "image": image}]}}
         await client.patch(DEPLOYMENTS, "web", MergePatch({"spec": {"template": template}}), namespace)
 
     on(file, change)
@@ -132,7 +133,7 @@ def test_a_release_is_followed_until_it_is_available_and_said_line_by_line_off_a
     lines = shown(fleet, "status", "good", "--watch", "--timeout", "60").splitlines()
     assert lines[-1].startswith("  cluster-") or lines[-1].endswith("available on 2 of 2 clusters")
     assert "ClusterResourcePlacement good: revision 0, available on 2 of 2 clusters" in lines
-    set_image(fleet, "good", "app:2")
+    set_image(fleet, "good", "app:2", ready_after="3s")  # or nobody waits long enough to say what for
     lines = shown(fleet, "status", "good", "--watch", "--timeout", "60").splitlines()
     assert "ClusterResourcePlacement good: revision 1, available on 2 of 2 clusters" in lines
     assert any(line.startswith("  cluster-2: revision 0, waits: at most 1 of 2 clusters") for line in lines)
