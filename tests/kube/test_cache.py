@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -32,6 +32,7 @@ from support.scripted import (
 from support.virtual import run
 
 Story = list[tuple[str, str]]
+Lines = list[bytes | float | Exception | None]
 
 
 def page(version: int, *items: dict[str, object], more: str = "") -> Answer:
@@ -483,6 +484,111 @@ def test_an_object_that_is_gone_is_settled_by_asking() -> None:
         await cache.catch_up("a", "shop")
         assert cache.caught_up("a", "shop")
         assert names(cache) == ["b"]
+
+    follow(lambda: cache_on(transport), check)
+
+
+def data_of(cache: Cache[ConfigMap], name: str) -> Mapping[str, str] | None:
+    found = cache.get(name, "shop")
+    return None if found is None else found.data
+
+
+def test_a_list_begun_before_does_not_undo_what_was_read_directly() -> None:
+    """Its lines may come late: what they tell is from when it was begun."""
+    begun_before: Lines = [5.0, line("ADDED", config_map("b", 6)), bookmark(15, end=True)]
+    transport = Scripted(
+        [answer(200, config_map("new", 20, x="ours"))],
+        [stream(*FILLED, 1.0, GONE), stream(*begun_before, 5.0, line("ADDED", config_map("new", 20, x="ours")), None)],
+    )
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        cache.wrote(written("new", 20))
+        await cache.catch_up("new", "shop")
+        assert data_of(cache, "new") == {"x": "ours"}
+        heard.clear()
+        await asyncio.sleep(4)
+        assert names(cache) == ["b", "new"]
+        assert heard == [("gone", "a")]
+        await asyncio.sleep(5)
+        assert names(cache) == ["b", "new"]
+
+    follow(lambda: cache_on(transport), check, seconds=3)
+
+
+def test_a_list_begun_before_does_not_take_an_object_back_to_an_older_version() -> None:
+    begun_before: Lines = [5.0, line("ADDED", config_map("a", 12, x="older")), bookmark(15, end=True), None]
+    transport = Scripted(
+        [answer(200, config_map("a", 20, x="ours"))], [stream(*FILLED, 1.0, GONE), stream(*begun_before)]
+    )
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        cache.wrote(written("a", 20))
+        await cache.catch_up("a", "shop")
+        await asyncio.sleep(10)
+        assert names(cache) == ["a"]
+        assert data_of(cache, "a") == {"x": "ours"}
+
+    follow(lambda: cache_on(transport), check, seconds=3)
+
+
+def test_what_was_found_to_be_gone_does_not_come_back_with_late_lines_or_lists() -> None:
+    late: Lines = [line("MODIFIED", config_map("a", 11)), 5.0, GONE]
+    relist = [line("ADDED", config_map("a", 12)), line("ADDED", config_map("b", 6)), bookmark(15, end=True)]
+    again: Lines = [
+        5.0,
+        line("DELETED", config_map("a", 16)),
+        line("ADDED", config_map("a", 21) | renewed("a", 21)),
+        None,
+    ]
+    transport = Scripted([refused(404, "NotFound")], [stream(*FILLED, 5.0, *late), stream(*relist, *again)])
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        cache.wrote(written("a", 20))
+        await cache.catch_up("a", "shop")
+        assert names(cache) == ["b"]
+        await asyncio.sleep(12)
+        assert heard == [("new at first", "a"), ("new at first", "b"), ("gone", "a")]
+        await asyncio.sleep(10)
+        assert names(cache) == ["a", "b"]
+        assert heard[3:] == [("new", "a")]
+
+    follow(lambda: cache_on(transport), check, seconds=1)
+
+
+def renewed(name: str, version: int) -> dict[str, object]:
+    """The metadata of an object of that name that was made anew."""
+    meta = {"name": name, "namespace": "shop", "uid": f"uid-{name}-anew", "resourceVersion": str(version)}
+    return {"metadata": meta}
+
+
+def test_an_answer_that_comes_after_later_news_changes_nothing() -> None:
+    transport = Scripted([answer(200, config_map("a", 20, x="ours"))], [stream(*FILLED, None)])
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        def meanwhile(_: object) -> None:
+            cache._take("MODIFIED", msgspec.convert(config_map("a", 25, x="newer"), ConfigMap))
+
+        transport.on_send = meanwhile
+        cache.wrote(written("a", 20))
+        await cache.catch_up("a", "shop")
+        assert data_of(cache, "a") == {"x": "newer"}
+        assert heard[2:] == [("changed", "a")]
+
+    follow(lambda: cache_on(transport), check)
+
+
+def test_an_object_made_after_the_server_was_asked_stays() -> None:
+    transport = Scripted([refused(404, "NotFound")], [stream(*FILLED, None)])
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        def meanwhile(_: object) -> None:
+            cache._take("DELETED", msgspec.convert(config_map("a", 25), ConfigMap))
+            cache._take("ADDED", msgspec.convert(config_map("a", 26) | renewed("a", 26), ConfigMap))
+
+        transport.on_send = meanwhile
+        cache.wrote(written("a", 20))
+        await cache.catch_up("a", "shop")
+        assert names(cache) == ["a", "b"]
 
     follow(lambda: cache_on(transport), check)
 

@@ -21,7 +21,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.kube.client import Client, Kind, Selector, WatchEvents
 from kedge.kube.codec import DELETED, Bookmark, Unreadable, codec
 from kedge.kube.errors import ApiError, BadRequest, Gone, Invalid, KubeError, NotFound
-from kedge.kube.ledger import Ledger
+from kedge.kube.ledger import Ledger, number
 from kedge.kube.limits import Backoff, Steps
 from kedge.kube.memory.loading import bulk_load
 from kedge.kube.memory.sharing import share
@@ -135,22 +135,36 @@ class Cache(Generic[T]):
         key = (namespace or "", name)
         if await self._ledger.wait(key, within):
             return
+        before = self._store.get(key)
         try:
             found = await self._client.get(self.codec, name, namespace)
         except NotFound:
-            self._forget(key)
+            if before is not None:
+                self._forget_ahead(key, self.codec.meta(before).uid)
         else:
             self._keep_ahead(key, found)
         self._ledger.settle(key)
 
     def _keep_ahead(self, key: Key, found: T) -> None:
-        """Keep an object read directly, unless the selectors may not want it."""
+        """Keep an object read directly, unless the watch was faster, or the selectors may not want it."""
+        meta = self.codec.meta(found)
+        old = self._store.get(key)
+        shown = max(number(self._version), number(self.codec.meta(old).resource_version) if old is not None else 0)
+        if number(meta.resource_version) < shown:
+            return
         if not self._counts(found):
-            self._ledger.ahead(key, self.codec.meta(found).resource_version)
+            self._ledger.ahead(meta)
             self._forget(key)
-        elif (self._labels is None and self._fields is None) or self._store.get(key) is not None:
-            self._ledger.ahead(key, self.codec.meta(found).resource_version)
+        elif (self._labels is None and self._fields is None) or old is not None:
+            self._ledger.ahead(meta)
             self._keep(key, self._trim(found))
+
+    def _forget_ahead(self, key: Key, uid: str) -> None:
+        """Forget an object that was not there when the server was asked; one that took its name since stays."""
+        self._ledger.gone(uid)
+        shown = self._store.get(key)
+        if shown is not None and self.codec.meta(shown).uid == uid:
+            self._forget(key)
 
     # Following
 
@@ -286,14 +300,15 @@ class Cache(Generic[T]):
         return kept
 
     def _replace(self, found: dict[Key, T], unreadable: dict[Key, Unreadable], version: str) -> None:
-        """Make the store equal to a list, telling of every difference."""
+        """Make the store equal to a list, telling of every difference, but for what is known from after it."""
         self._saw(version)
         for key in self._store.keys():  # noqa: SIM118  # iterating a store gives objects
-            if key not in found:
+            if key not in found and not self._ledger.is_ahead(key):
                 self._forget(key)
         for key, new in found.items():
-            if not self._same_version(key, new):
+            if not self._same_version(key, new) and not self._ledger.is_old_news(self.codec.meta(new)):
                 self._keep(key, new)
+        self._ledger.listed(self.codec.meta(new).uid for new in found.values())
         self.unreadable = unreadable
         self._report_unreadable(unreadable)
         self._report(None)
@@ -314,9 +329,13 @@ class Cache(Generic[T]):
 
     def _take(self, happened: str, found: T) -> None:
         meta = self.codec.meta(found)
-        key = key_of(meta)
-        if self._ledger.is_old_news(key, meta.resource_version):
-            return
+        if not self._ledger.is_old_news(meta):
+            self._show(happened, key_of(meta), found)
+        if happened == DELETED:
+            self._ledger.ended(meta.uid)
+        self._saw(meta.resource_version)
+
+    def _show(self, happened: str, key: Key, found: T) -> None:
         if self.unreadable:
             self.unreadable.pop(key, None)
         if happened == DELETED:
@@ -325,7 +344,6 @@ class Cache(Generic[T]):
             self._forget(key)
         else:
             self._keep(key, self._trim(found, self._store.get(key)))
-        self._saw(meta.resource_version)
 
     def _take_unreadable(self, found: Unreadable) -> None:
         """What cannot be read is as good as not there: nobody may decide on what it was before."""

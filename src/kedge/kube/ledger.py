@@ -3,13 +3,18 @@
 A decision made on a cache that has not seen our last write would make that write again, or undo it. Kubernetes'
 resourceVersions of one kind are numbers that grow, so a cache has caught up with a write once it has seen that number
 or a later one, of whatever object. A write that changed nothing returns a number already seen.
+
+What was read directly, because a watch lagged, is ahead of that watch: neither the lines it brings later nor a list
+that was begun before may undo it. An object that was found to be gone has no number, but its uid never comes again.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
-from kedge.kube.store import Key
+from kedge.api.meta import ObjectMeta
+from kedge.kube.store import Key, key_of
 
 
 def number(version: str) -> int:
@@ -23,6 +28,7 @@ class Ledger:
     def __init__(self) -> None:
         self._waiting: dict[Key, int] = {}
         self._ahead: dict[Key, int] = {}
+        self._gone: set[str] = set()
         self._wakes: dict[Key, asyncio.Event] = {}
 
     def wrote(self, key: Key, version: str, seen: str) -> None:
@@ -62,10 +68,29 @@ class Ledger:
         if wake := self._wakes.pop(key, None):
             wake.set()
 
-    def ahead(self, key: Key, version: str) -> None:
+    def ahead(self, meta: ObjectMeta) -> None:
         """The cache holds this version of the object, read directly: what the watch brings before it is old news."""
-        self._ahead[key] = number(version)
+        self._ahead[key_of(meta)] = number(meta.resource_version)
 
-    def is_old_news(self, key: Key, version: str) -> bool:
-        """Whether the cache holds a later version than the watch brings here."""
-        return bool(self._ahead) and number(version) < self._ahead.get(key, 0)
+    def gone(self, uid: str) -> None:
+        """The server was asked and has this object no more: whatever the watch brings of it is old news."""
+        self._gone.add(uid)
+
+    def ended(self, uid: str) -> None:
+        """The watch, too, has told that this object is gone."""
+        self._gone.discard(uid)
+
+    def listed(self, uids: Iterable[str]) -> None:
+        """A list brought these objects: of any other that is gone nothing more will come."""
+        if self._gone:
+            self._gone.intersection_update(uids)
+
+    def is_old_news(self, meta: ObjectMeta) -> bool:
+        """Whether the cache holds a later version than the watch or a list brings here, or knows that there is none."""
+        if not self._ahead and not self._gone:
+            return False
+        return meta.uid in self._gone or number(meta.resource_version) < self._ahead.get(key_of(meta), 0)
+
+    def is_ahead(self, key: Key) -> bool:
+        """Whether the cache knows more of this object than its watch, or the list before that, has brought yet."""
+        return key in self._ahead
