@@ -1,9 +1,9 @@
 """Works: gives each member the objects that bindings say it should have, and tells the bindings what came of it.
 
 A binding's Works live in the member's own namespace on the hub. They follow the binding once a rollout has decided on
-the binding as it is now, and the binding tells what came of it once the rollout has spoken: so the two do not write over
-one another. Works of a binding that is to go are left as they are. When a binding is deleted its Works go
-first, and the binding stays until they are really gone (kubefleet.md §14 #5).
+the binding as it is now. What came of it is told once the rollout has spoken, so that the two do not write over one
+another. Works of a binding that is to go are left as they are. When a binding is deleted its Works go first, and the
+binding stays until they are really gone (kubefleet.md §14 #5).
 
 Crash-safe at every write: the finalizer comes before the first Work, and where a wait counts from the moment a cluster
 became available, that moment is taken back before its Works change, not after.
