@@ -1,8 +1,8 @@
 """Rollout: moves the bindings of a placement to its resources, as many at once as its strategy allows.
 
 A binding that moves is written twice: where it points, then, at the generation that made, that its rollout has
-started. Works are made after the second; should it be lost, the next look finds it missing. Nothing is written that
-does not change, so a look at a thousand clusters that wait costs no writes.
+started. Works are made once that is decided, here or on the binding; should the second be lost, the next look finds
+it missing. Nothing is written that does not change, so a look at a thousand clusters that wait costs no writes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kedge.api.rollout import ApplyStrategy
 from kedge.api.twins import Binding, Placement, Twins
 from kedge.controllers.hub.at_once import all_of
 from kedge.controllers.hub.binding_wakes import matters, placement_of
+from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
 from kedge.controllers.hub.pace import STANDS_AFTER, Pace
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
@@ -53,7 +54,10 @@ class Rollout:
         clock: Clock,
         dialect: Dialect = Dialect.seed,
         stands_after: float = STANDS_AFTER,
+        decided: Decided | None = None,
     ) -> None:
+        """`decided` is told of bindings as they are pointed."""
+        self._decided = decided or Decided(hub.name)
         self._client = hub.client
         self._twins = twins
         self._clock = clock
@@ -119,6 +123,7 @@ class Rollout:
 
     async def _point(self, binding: Binding, resources: str) -> None:
         pointed = await self._patch(binding, {"state": BindingState.bound.value, "resourceSnapshotName": resources})
+        self._decided.point(pointed)
         await self._say(pointed, standing(pointed, None, self._clock.now()))
 
     async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:
