@@ -7,6 +7,7 @@ beside whoever says it. What is remembered here may be lost at any time: then th
 
 from __future__ import annotations
 
+from kedge.api.fleet import WORK_CLEANUP
 from kedge.api.twins import Binding
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal
@@ -27,6 +28,13 @@ class Decided:
 
     def knows(self, binding: Binding) -> bool:
         return self._generations.get(binding.metadata.uid) == binding.metadata.generation
+
+    def suffices(self, binding: Binding) -> bool:
+        """Whether Works are made of it as it is, before it says so itself.
+
+        One that no Works hold yet is written to first: that has to wait for the word, or it would come in its way.
+        """
+        return WORK_CLEANUP in binding.metadata.finalizers and self.knows(binding)
 
     def forget(self, binding: Binding) -> None:
         """It says so itself by now, or is gone."""

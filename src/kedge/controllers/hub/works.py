@@ -36,6 +36,7 @@ from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.placements import wanted_placements
 from kedge.controllers.hub.work_wakes import WorkWakes, is_new, opens_or_closes, says_otherwise
 from kedge.controllers.hub.work_writes import Refused, WorkWrites
+from kedge.controllers.putting_off import PuttingOff
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -53,6 +54,7 @@ from kedge.plan.working.wanted import Changes, abandons, compare, is_leaving, re
 
 MANAGER: Final = "kedge-works"
 _NO_OVERRIDES: Final = "The binding names overrides, which cannot be applied yet: remove them from its spec"
+UNDERWAY_AFTER: Final = 0.3  # seconds until it is told how far a cluster has come: by then it has mostly been applied
 TRY_AGAIN: Final = 30.0  # seconds until what a server refused is tried again: what it takes to be let in is not seen
 
 
@@ -74,6 +76,7 @@ class Works:
         self._rooms = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
         self._contents = Contents(hub.client, twins, self._snapshot)
         self._writes = WorkWrites(hub.client)
+        self._underway = PuttingOff(UNDERWAY_AFTER)
         wakes = WorkWakes(hub, twins)
         sources: list[Source] = [
             hub.watch(self._bindings),
@@ -88,6 +91,7 @@ class Works:
     async def reconcile(self, key: Key) -> Outcome:
         binding = self._bindings.get(key.name, key.namespace)
         if binding is None:
+            self._underway.told((key.namespace, key.name))
             return await self._clear_away(key)
         if binding.metadata.deletion_timestamp is not None:
             return await self._leave(binding)
@@ -98,13 +102,11 @@ class Works:
         return Outcome.done
 
     def _may_follow(self, binding: Binding) -> bool:
-        """Whether a rollout wants the binding as it is. One that is not held is written to first: that has to wait,
-        or it would come in the way of the rollout's own word.
-        """
+        """Whether a rollout wants the binding as it is."""
         if _is_spoken_of(binding):
             self._decided.forget(binding)
             return True
-        return _is_held(binding) and self._decided.knows(binding)
+        return self._decided.suffices(binding)
 
     # A binding that has resources
 
@@ -257,9 +259,14 @@ class Works:
         return await self._client.amend(self._twins.binding, binding.metadata, held, manager=MANAGER)
 
     async def _tell(self, binding: Binding, told: Told) -> Outcome:
-        if binding.spec.state != BindingState.bound or _is_spoken_of(binding):
-            await self._write(binding, told)
-        return Outcome.done  # the rollout's word wakes us, if it is not there yet
+        if binding.spec.state == BindingState.bound and not _is_spoken_of(binding):
+            return Outcome.done  # the rollout's word wakes us
+        which = (binding.metadata.namespace, binding.metadata.name)
+        if folding.is_underway(binding, told) and (left := self._underway.left(which)):
+            return Outcome.again(after=left)
+        self._underway.told(which)
+        await self._write(binding, told)
+        return Outcome.done
 
     async def _write(self, binding: Binding, told: Told) -> Binding:
         """Make this the binding's status, unless it is."""
