@@ -194,3 +194,20 @@ def test_a_run_midway_is_stopped_and_rolled_back_without_asking_anybody(typing: 
     typing.until("two-rollback", lambda run: run["state"] == "available")
     assert typing.images() == ["app:1"] * 3
     typing.until("two", lambda run: run["state"] == "paused")
+
+
+def test_what_took_back_an_earlier_run_of_the_name_does_not_take_back_this_one(typing: Typing) -> None:
+    typing.set_image("app:2")
+    typing.start("two")
+    typing.until("two", lambda run: run["state"] == "available")
+    typing.shown("rollback", "two")
+    typing.until("two-rollback", lambda run: run["state"] == "available")
+    typing.do(typing.hub.delete(ClusterStagedUpdateRun, "two"))
+    typing.do(asyncio.sleep(5.0))
+    typing.set_image("app:3")
+    typing.start("two")
+    typing.until("two", lambda run: run["state"] == "available")
+    assert typing.shown("rollback", "two").startswith("run two-rollback-2 brings the clusters of two back")
+    typing.until("two-rollback-2", lambda run: run["state"] == "available")
+    assert typing.images() == ["app:1"] * 3
+    assert typing.kedge("rollback", "two").stderr == "Error: two is taken back already, by run two-rollback-2\n"

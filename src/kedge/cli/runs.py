@@ -21,11 +21,12 @@ from kedge.api.staged import RunState
 from kedge.api.twins import Approval, Run
 from kedge.cli.asking import MANAGER, Hub, Which
 from kedge.cli.showing import can_draw, console, line_of
+from kedge.controllers.hub.rolling_back import roll_back
 from kedge.kube.client import Client
-from kedge.kube.errors import AlreadyExists, NotFound
+from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from kedge.plan.staging.approvers import signed
-from kedge.plan.staging.returning import failed_at, rollback_name, rollback_of
+from kedge.plan.staging.returning import failed_at
 from kedge.plan.staging.saying import has_ended, says
 from kedge.plan.staging.stories import RunStory, StageStory, tell_run
 from kedge.plan.staging.waiting import moment
@@ -175,11 +176,10 @@ async def take_back(client: Client, name: str, namespace: str | None = None) -> 
         raise click.ClickException(f"the clusters of {which.path} had nothing before it")
     if not has_ended(run.status):
         await _patch(client, which, run, {"spec": {"state": RunState.stop.value}})
-    try:
-        await client.create(which.twins.run, rollback_of(run), which.namespace, manager=MANAGER)
-    except AlreadyExists as error:
-        raise click.ClickException(f"{which.path} is taken back already, by run {rollback_name(run)}") from error
-    return f"run {rollback_name(run)} brings the clusters of {which.path} back to revision {previous}"
+    by, made = await roll_back(client, which.twins, run, manager=MANAGER)
+    if not made:
+        raise click.ClickException(f"{which.path} is taken back already, by run {by}")
+    return f"run {by} brings the clusters of {which.path} back to revision {previous}"
 
 
 async def _patch(client: Client, which: Which, run: Run, body: dict[str, Any]) -> None:

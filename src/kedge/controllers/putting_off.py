@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable
+from typing import Final
+
+_NO_TIME: Final = 0.001  # seconds: sums of times are not exact, and a wait of nothing would not end
 
 
 class PuttingOff:
@@ -20,7 +23,8 @@ class PuttingOff:
     def left(self, what: Hashable) -> float:
         """In how many seconds the news of this are to be told; 0 if now."""
         now = asyncio.get_running_loop().time()
-        return max(0.0, self._since.setdefault(what, now) + self._seconds - now)
+        left = self._since.setdefault(what, now) + self._seconds - now
+        return left if left > _NO_TIME else 0.0
 
     def told(self, what: Hashable) -> None:
         """There are no news of this any more, or nobody to tell."""

@@ -17,13 +17,13 @@ from kedge.api.staged import ApprovalCondition, ClusterStagedUpdateRun
 from kedge.api.staged_status import RunStatus
 from kedge.api.twins import Approval, Binding, Run, Twins
 from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.rolling_back import roll_back
 from kedge.controllers.hub.rollout import spelled_out
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import difference
 from kedge.plan.staging.naming import Ask
-from kedge.plan.staging.returning import rollback_name, rollback_of, takes_back
 
 MANAGER: Final = "kedge-staged-runs"
 
@@ -66,20 +66,8 @@ class RunWrites:
 
     async def roll_back(self, run: Run) -> str:
         """Make the run that takes this one back, unless it is there; gives its name."""
-        number = 1
-        while not await self._is_taken_back(run, number):
-            number += 1
-        return rollback_name(run, number)
-
-    async def _is_taken_back(self, run: Run, number: int) -> bool:
-        """Whether the run of that number takes this one back, now at the latest; not if its name is another's."""
-        namespace = run.metadata.namespace
-        try:
-            await self._client.create(self._twins.run, rollback_of(run, number), namespace, manager=MANAGER)
-        except AlreadyExists:
-            found = await self._client.get(self._twins.run, rollback_name(run, number), namespace)
-            return takes_back(found, run)
-        return True
+        name, _ = await roll_back(self._client, self._twins, run, manager=MANAGER)
+        return name
 
     # Bindings
 
