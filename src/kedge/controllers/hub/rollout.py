@@ -168,11 +168,10 @@ class Rollout:
 
     async def _say_of_starts(self, key: Key, unspoken: Sequence[Binding], planned: Plan) -> float:
         """Say that rollouts have started; gives in how many seconds to say it of those that nobody waits for."""
-        patient = [one for one in unspoken if self._decided.suffices(one)]
-        left = self._starts.left(key) if patient else 0.0
+        left = self._starts.left(key) if any(map(self._decided.suffices, unspoken)) else 0.0
         if not left:
             self._starts.told(key)
-        due = [one for one in unspoken if not left or one not in patient]
+        due = [one for one in unspoken if not (left and self._decided.suffices(one))]
         await self._say_all(self._news(due, planned))
         return left
 
