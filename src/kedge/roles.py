@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from kedge.api.dialect import Dialect
 from kedge.api.twins import TWINS
+from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.mirror import Mirror
 from kedge.controllers.hub.pace import STANDS_AFTER
@@ -82,12 +83,15 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
         snapshots = Snapshots(
             hub, twins, resources, clock=clock, dialect=dialect, collect=options.collect, interval=options.interval
         )
+        decided = Decided(hub.name)
         found += [
             snapshots.controller,
             Scheduler(hub, twins, clock=clock, rng=_branch(manager.rng), metrics=scheduling).controller,
-            Rollout(hub, twins, clock=clock, dialect=dialect, stands_after=options.stands_after).controller,
-            StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving).controller,
-            Works(hub, twins, clock=clock).controller,
+            Rollout(
+                hub, twins, clock=clock, dialect=dialect, stands_after=options.stands_after, decided=decided
+            ).controller,
+            StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving, decided=decided).controller,
+            Works(hub, twins, clock=clock, decided=decided).controller,
             PlacementStatuses(
                 hub,
                 twins,

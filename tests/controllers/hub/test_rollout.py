@@ -8,14 +8,16 @@ import pytest
 
 from controllers.hub.rolling import Rolling, placed_on, play
 from kedge.api.cluster import MemberCluster
-from kedge.api.condition import FALSE, TRUE, find_condition
+from kedge.api.condition import FALSE, TRUE, find_condition, is_true
 from kedge.api.dialect import Dialect
-from kedge.api.fleet import PAUSED, PINNED
+from kedge.api.fleet import PAUSED, PINNED, WORK_CLEANUP
 from kedge.api.reasons import APPLIED, NOT_STARTED, ROLLOUT_STARTED, STARTED
 from kedge.api.twins import CLUSTER, NAMESPACED, Twins
+from kedge.controllers.hub.rollout import STARTED_AFTER
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from plan.rolling.making import AVAILABLE, BAD, IN_PROGRESS, NOT_AVAILABLE, UNTRACKABLE
+from support.waiting import until_so
 
 ONE_AT_A_TIME = {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 1}}}
 PICK_3 = {"policy": {"placementType": "PickN", "numberOfClusters": 3}, **ONE_AT_A_TIME}
@@ -258,6 +260,32 @@ def test_a_binding_whose_start_was_not_noted_is_put_right() -> None:
         assert applied.observed_generation == binding.metadata.generation - 1
 
     play(act)
+
+
+def test_that_it_started_is_said_at_once_where_works_wait_for_it_and_else_a_moment_later() -> None:
+    async def act(placed: Rolling) -> None:
+        await placed_on(placed, *THREE, **PICK_3)
+        held = [*(await placed.all())["cluster-1"].metadata.finalizers, WORK_CLEANUP]
+        await placed.change("cluster-1", {"metadata": {"finalizers": held}})
+        await placed.rest()
+        await placed.edit(strategy={"rollingUpdate": {"maxUnavailable": 3}})
+        await placed.snapshot(1)
+        await until_so(lambda: _is_pointed(placed, "crp-1-snapshot"), 1.0)
+        await asyncio.sleep(STARTED_AFTER / 2)
+        assert [await _is_said(placed, name) for name in THREE] == [False, True, True]
+        await asyncio.sleep(STARTED_AFTER)
+        assert await _is_said(placed, "cluster-1")
+
+    play(act)
+
+
+async def _is_pointed(placed: Rolling, snapshot: str) -> bool:
+    return all(one.spec.resource_snapshot_name == snapshot for one in (await placed.all()).values())
+
+
+async def _is_said(placed: Rolling, cluster: str) -> bool:
+    binding = (await placed.all())[cluster]
+    return is_true(binding.status.conditions, ROLLOUT_STARTED, generation=binding.metadata.generation)
 
 
 def test_writes_are_a_few_for_each_cluster_that_moves_and_none_at_rest() -> None:

@@ -41,7 +41,8 @@ from kedge.api.reasons import (
 )
 from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.api.work import Work
-from kedge.controllers.hub.works import Works
+from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.works import UNDERWAY_AFTER, Works
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from support.fleets import client_of, fleet_cluster, managed
@@ -54,11 +55,11 @@ Play = Callable[[Placed], Awaitable[None]]
 
 
 @asynccontextmanager
-async def stage(twins: Twins = CLUSTER) -> AsyncIterator[Placed]:
+async def stage(twins: Twins = CLUSTER, decided: Decided | None = None) -> AsyncIterator[Placed]:
     """A hub with the controller running, and one member called `a`."""
     async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
         hub = await manager.connect("hub", cluster.transport())
-        manager.add_controller(Works(hub, twins, clock=LoopClock()).controller)
+        manager.add_controller(Works(hub, twins, clock=LoopClock(), decided=decided).controller)
         namespace = "shop" if twins is NAMESPACED else None
         if namespace:
             await client.create(Namespace, {"metadata": {"name": namespace}})
@@ -170,7 +171,84 @@ def test_nothing_is_made_before_a_rollout_speaks_of_the_binding_as_it_is() -> No
     play(act)
 
 
+def test_works_follow_what_is_decided_beside_them_before_it_is_said_and_tell_of_it_after() -> None:
+    async def main() -> None:
+        decided = Decided("hub")
+        async with stage(decided=decided) as placed:
+            name = await bound(placed)
+            await placed.report("a")
+            await placed.until_binding(name, AVAILABLE, WORK_AVAILABLE)
+            before = (await placed.binding(name)).status
+            await placed.point(name, await placed.snapshot(1, (config_map("new"),)), started=False)
+            await asyncio.sleep(10)
+            assert (await placed.work("a")).spec.workload.manifests == (NAMESPACE,), "nobody has decided that"
+            decided.point(await placed.binding(name))
+            await until_so(lambda: _has_objects(placed, config_map("new")), 1.0)
+            await placed.report("a")
+            await asyncio.sleep(10)
+            assert (await placed.binding(name)).status == before
+            await placed.start(name)
+            await placed.until_binding(name, AVAILABLE, WORK_AVAILABLE)
+            assert not decided.knows(await placed.binding(name))
+
+    run(main())
+
+
+def test_a_new_binding_waits_for_the_word_also_of_those_beside() -> None:
+    async def main() -> None:
+        decided = Decided("hub")
+        async with stage(decided=decided) as placed:
+            await placed.place()
+            name = await placed.bind("a")
+            await placed.point(name, await placed.snapshot(0), started=False)
+            decided.point(await placed.binding(name))
+            await asyncio.sleep(10)
+            assert await gone(placed)
+            await placed.start(name)
+            await placed.until_binding(name, WORK_SYNCHRONIZED, WORK_SYNCED)
+
+    run(main())
+
+
+def test_what_was_decided_counts_for_that_generation_only() -> None:
+    async def main() -> None:
+        decided = Decided("hub")
+        async with stage(decided=decided) as placed:
+            name = await bound(placed)
+            await placed.point(name, await placed.snapshot(1, (config_map("new"),)), started=False)
+            pointed = await placed.binding(name)
+            await placed.point(name, await placed.snapshot(2, (config_map("newer"),)), started=False)
+            decided.point(pointed)
+            await asyncio.sleep(10)
+            assert (await placed.work("a")).spec.workload.manifests == (NAMESPACE,)
+
+    run(main())
+
+
 # Reporting
+
+
+def test_how_far_a_cluster_has_come_is_told_late_and_that_it_works_or_fails_at_once() -> None:
+    async def act(placed: Placed) -> None:
+        name = await bound(placed)
+        await placed.until_binding(name, APPLIED, APPLY_IN_PROGRESS)
+        await placed.report("a", available="0 of 3")
+        await asyncio.sleep(UNDERWAY_AFTER / 2)
+        assert await _reason(placed, name, APPLIED) == APPLY_IN_PROGRESS
+        await placed.until_binding(name, AVAILABLE, WORK_NOT_AVAILABLE, within=UNDERWAY_AFTER)
+        await placed.report("a")
+        await placed.until_binding(name, AVAILABLE, WORK_AVAILABLE, within=UNDERWAY_AFTER / 2)
+        await placed.report("a", available="1 of 3")
+        await placed.until_binding(name, AVAILABLE, WORK_NOT_AVAILABLE, within=UNDERWAY_AFTER / 2)
+        await placed.report("a", applied="exceeded quota")
+        await placed.until_binding(name, APPLIED, WORK_NOT_APPLIED, within=UNDERWAY_AFTER / 2)
+
+    play(act)
+
+
+async def _reason(placed: Placed, name: str, kind: str) -> str | None:
+    found = find_condition((await placed.binding(name)).status.conditions, kind)
+    return found.reason if found is not None else None
 
 
 def test_a_member_that_reports_is_believed_at_the_works_own_generation_only() -> None:
@@ -381,8 +459,8 @@ def test_a_work_that_somebody_changed_or_deleted_is_put_right() -> None:
     play(act)
 
 
-async def _has_objects(placed: Placed) -> bool:
-    return (await placed.work("a")).spec.workload.manifests == (NAMESPACE,)
+async def _has_objects(placed: Placed, wanted: Mapping[str, object] = NAMESPACE) -> bool:
+    return (await placed.work("a")).spec.workload.manifests == (wanted,)
 
 
 async def _is_another(placed: Placed, uid: str) -> bool:

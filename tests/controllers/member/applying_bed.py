@@ -49,6 +49,7 @@ class Counting(InProcessTransport):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.writes: list[str] = []
+        self.reads: list[str] = []
         self.paths: set[str] = set()
         self.on_write: Callable[[], None] = lambda: None
         self.broken = False
@@ -77,7 +78,9 @@ class Counting(InProcessTransport):
         if self.fails_after and request.method == "POST" and request.path.endswith(self.fails_after):
             failure = {"kind": "Status", "status": "Failure", "code": 500, "reason": "InternalError", "message": "oh"}
             return Response(500, msgspec.json.encode(failure))
-        if request.method != "GET" and ("dryRun", "All") not in request.query:
+        if request.method == "GET":
+            self.reads.append(request.path)
+        elif ("dryRun", "All") not in request.query:
             self.writes.append(f"{request.method} {request.path}")
             self.on_write()
         if self.broken:

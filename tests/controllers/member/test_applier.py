@@ -158,6 +158,41 @@ def test_nothing_is_written_while_nothing_is_to_be_said() -> None:
     play(scene)
 
 
+def test_what_is_as_it_was_left_is_changed_without_a_question_and_what_is_not_is_asked_for() -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), config(a="1"))
+        await here.rest()
+        here.to_member.reads.clear()
+        await here.place(namespace(), config(a="2"))
+        await here.rest()
+        assert (await here.get(MAPS, "settings") or {})["data"] == {"a": "2"}
+        assert here.to_member.reads == []
+        await here.change(MAPS, "settings", {"data": {"theirs": "x"}})
+        await here.place(namespace(), config(b="3"))
+        await here.rest()
+        assert (await here.get(MAPS, "settings") or {})["data"] == {"b": "3", "theirs": "x"}
+        assert here.to_member.reads
+
+    play(scene)
+
+
+def test_what_turns_out_to_be_otherwise_is_asked_for_and_nothing_is_lost() -> None:
+    """Somebody changes an object in the same moment as the hub, before the agent sees it."""
+
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), config(a="1"))
+        await here.rest()
+        for number in range(2, 12):
+            await here.place(namespace(), config(a=str(number)))
+            await here.rest(number / 1000)
+            await here.change(MAPS, "settings", {"data": {f"theirs-{number}": "x"}})
+            await here.rest(1)
+        theirs = {f"theirs-{number}": "x" for number in range(2, 12)}
+        assert (await here.get(MAPS, "settings") or {})["data"] == {"a": "11", **theirs}
+
+    play(scene)
+
+
 def test_a_restart_writes_nothing() -> None:
     async def whole() -> None:
         async with bed() as here:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controllers.member.applying_bed import DEPLOYMENTS, Bed, deployment, make_available, namespace, play
-from kedge.controllers.member.telling import REST
+from kedge.controllers.member.telling import REST, UNDERWAY_AFTER
 from kedge.kube.patches import MergePatch
 
 
@@ -45,3 +45,33 @@ def test_that_it_is_available_is_told_at_once_whatever_was_told_a_moment_ago() -
         assert (await here.conditions())["Available"] == ("True", "AllManifestsAvailable")
 
     play(scene)
+
+
+def test_that_a_change_is_underway_is_told_late_and_what_is_available_by_then_once() -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), deployment())
+        await here.rest()
+        await make_available(here)
+        await here.rest()
+        here.to_hub.writes.clear()
+        await here.place(namespace(), deployment(replicas=9))
+        await here.rest(UNDERWAY_AFTER / 2)
+        assert await _is_asked_for(here, 9)
+        assert here.to_hub.writes == []
+        await make_available(here)
+        await here.rest(UNDERWAY_AFTER / 2)
+        assert (await here.conditions())["Available"] == ("True", "AllManifestsAvailable")
+        assert len(here.to_hub.writes) == 1
+        await _say_available(here, 3, 9)
+        await here.rest(UNDERWAY_AFTER / 2)
+        assert (await here.conditions())["Available"][0] == "False", "what was taken for available is not"
+        await here.place(namespace(), deployment(replicas=8))
+        await here.rest(UNDERWAY_AFTER * 2)
+        assert (await here.conditions())["Available"][0] == "False"
+
+    play(scene)
+
+
+async def _is_asked_for(here: Bed, replicas: int) -> bool:
+    live = await here.get(DEPLOYMENTS, "web")
+    return live is not None and live["spec"]["replicas"] == replicas

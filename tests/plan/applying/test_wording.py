@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kedge.api.condition import Condition
 from kedge.api.work import BackReportedStatus, ManifestCondition, WorkResourceIdentifier, WorkStatus
-from kedge.plan.applying.wording import is_wording
+from kedge.plan.applying.wording import is_underway, is_wording
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SAID = Condition("Available", "False", NOW, "NotYet", "1 of 3", 4)
@@ -42,3 +42,39 @@ def test_other_messages_are_words() -> None:
 )
 def test_anything_else_is_more_than_words(after: WorkStatus) -> None:
     assert not is_wording(STATUS, after)
+
+
+APPLIED, REFUSED = replace(SAID, type="Applied", status="True"), replace(SAID, type="Applied")
+AVAILABLE = replace(SAID, status="True")
+UNDERWAY = (APPLIED, SAID)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wanted"),
+    [
+        ((), UNDERWAY, True),
+        ((APPLIED, AVAILABLE), UNDERWAY, False),
+        ((APPLIED, replace(AVAILABLE, observed_generation=3)), UNDERWAY, True),
+        (UNDERWAY, UNDERWAY, True),
+        ((REFUSED,), (APPLIED,), True),
+        ((), (REFUSED,), False),
+        ((), (APPLIED, AVAILABLE), False),
+        (UNDERWAY, (APPLIED, AVAILABLE), False),
+        ((APPLIED, AVAILABLE), (REFUSED,), False),
+    ],
+    ids=[
+        "first placed",
+        "no longer available",
+        "a new generation",
+        "other words",
+        "applied at last",
+        "refused",
+        "available at once",
+        "available",
+        "changed and refused",
+    ],
+)
+def test_only_what_nobody_takes_for_available_is_underway(
+    before: tuple[Condition, ...], after: tuple[Condition, ...], wanted: bool
+) -> None:
+    assert is_underway(WorkStatus(conditions=before), WorkStatus(conditions=after), generation=4) is wanted

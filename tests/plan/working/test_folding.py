@@ -156,3 +156,17 @@ def test_a_status_on_the_move_says_nothing_of_the_works() -> None:
     assert folding.is_untracked(before)
     status = spoken(before, folding.moving(), LATER)
     assert [one.reason for one in status.conditions] == [NO_OVERRIDE]
+
+
+@pytest.mark.parametrize(("works", "reason"), [(row[1], row[2][-1]) for row in TABLE], ids=[row[0] for row in TABLE])
+def test_only_how_far_a_cluster_has_come_is_underway(works: list[Work], reason: str) -> None:
+    told = folded(works, "made")
+    is_telling = reason in (APPLY_IN_PROGRESS, WORK_APPLIED, WORK_NOT_AVAILABLE)
+    assert folding.is_underway(binding(), told) is is_telling
+    assert folding.is_underway(binding(said(AVAILABLE), generation=2), told) is is_telling
+    assert not folding.is_underway(binding(said(AVAILABLE)), told), "it counted as available"
+
+
+def test_what_keeps_works_from_being_made_is_told_at_once() -> None:
+    for told in (folding.not_overridden("why"), folding.not_synchronized("why")):
+        assert not folding.is_underway(binding(), told)

@@ -1,13 +1,14 @@
 """Rollout: moves the bindings of a placement to its resources, as many at once as its strategy allows.
 
 A binding that moves is written twice: where it points, then, at the generation that made, that its rollout has
-started. Works are made after the second; should it be lost, the next look finds it missing. Nothing is written that
-does not change, so a look at a thousand clusters that wait costs no writes.
+started. Works are made once that is decided, here or on the binding; where they are made here, the second waits until
+they are on their way. Should it be lost, the next look finds it missing. Nothing is written that does not change, so a
+look at a thousand clusters that wait costs no writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -20,9 +21,11 @@ from kedge.api.rollout import ApplyStrategy
 from kedge.api.twins import Binding, Placement, Twins
 from kedge.controllers.hub.at_once import all_of
 from kedge.controllers.hub.binding_wakes import matters, placement_of
+from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
 from kedge.controllers.hub.pace import STANDS_AFTER, Pace
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
+from kedge.controllers.putting_off import PuttingOff
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -40,6 +43,7 @@ from kedge.plan.rolling.standing import Conditions, is_unspoken, standing
 from kedge.plan.rolling.wanted import wanted
 
 MANAGER: Final = "kedge-rollout"
+STARTED_AFTER: Final = 0.1  # seconds until it is said that a rollout has started, where nobody waits for that word
 
 
 class Rollout:
@@ -53,12 +57,16 @@ class Rollout:
         clock: Clock,
         dialect: Dialect = Dialect.seed,
         stands_after: float = STANDS_AFTER,
+        decided: Decided | None = None,
     ) -> None:
+        """`decided` is told of bindings as they are pointed."""
+        self._decided = decided or Decided(hub.name)
         self._client = hub.client
         self._twins = twins
         self._clock = clock
         self._dialect = dialect
         self._pace = Pace(stands_after=stands_after)
+        self._starts = PuttingOff(STARTED_AFTER)
         self._placements = wanted_placements(hub, twins)
         self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
         self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
@@ -75,6 +83,7 @@ class Rollout:
         placement = self._placements.get(key.name, key.namespace)
         if placement is None or not is_rolling(placement):
             self._pace.forget(key)
+            self._starts.told(key)
             return Outcome.done
         bindings = self._bindings.by(PLACEMENT, named(key.namespace, key.name))
         if (rest := self._pace.rest(key, len(bindings))) > 0:
@@ -119,7 +128,9 @@ class Rollout:
 
     async def _point(self, binding: Binding, resources: str) -> None:
         pointed = await self._patch(binding, {"state": BindingState.bound.value, "resourceSnapshotName": resources})
-        await self._say(pointed, standing(pointed, None, self._clock.now()))
+        self._decided.point(pointed)
+        if not self._decided.suffices(pointed):
+            await self._say(pointed, standing(pointed, None, self._clock.now()))
 
     async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:
         await self._patch(binding, {"applyStrategy": spelled_out(strategy)})
@@ -144,7 +155,7 @@ class Rollout:
         nothing moves and it has been true for a while, since people read it and nobody acts on it.
         """
         stayed = self._stayed(picture, planned)
-        await self._say_all(self._news([one for one in stayed if is_unspoken(one)], planned))
+        later = await self._say_of_starts(key, [one for one in stayed if is_unspoken(one)], planned)
         wait = self._pace.hush(key)
         if not wait:
             news = self._news([one for one in stayed if not is_unspoken(one)], planned)
@@ -152,8 +163,17 @@ class Rollout:
             if not wait:
                 await self._say_all(news)
                 self._pace.said(key)
-        waits = [after for after in (planned.look_again, wait) if after]
+        waits = [after for after in (planned.look_again, later, wait) if after]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
+
+    async def _say_of_starts(self, key: Key, unspoken: Sequence[Binding], planned: Plan) -> float:
+        """Say that rollouts have started; gives in how many seconds to say it of those that nobody waits for."""
+        left = self._starts.left(key) if any(map(self._decided.suffices, unspoken)) else 0.0
+        if not left:
+            self._starts.told(key)
+        due = [one for one in unspoken if not (left and self._decided.suffices(one))]
+        await self._say_all(self._news(due, planned))
+        return left
 
     def _stayed(self, picture: Picture, planned: Plan) -> list[Binding]:
         """The bindings there is something to say of."""

@@ -1,8 +1,9 @@
 """Spacing: how close after one another the statuses of a placement are written.
 
 A placement on many clusters changes with each of them. Its status is large, and nobody reads it a hundred times a
-second; so after a write there is a rest that grows with the clusters. The last change is always written. What is
-remembered here may be lost at any time: then a status is written sooner.
+second; so changes are gathered for a moment, in which the clusters that wait for one another go on, and after a write
+there is a rest that grows with the clusters. The last change is always written. What is remembered here may be lost at
+any time.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from kedge.controllers.putting_off import PuttingOff
 from kedge.kube.queue import Key
 
-REST: Final = 0.3  # seconds after a write
+GATHER: Final = 0.2  # seconds before a write
+REST: Final = 0.3  # seconds after one
 PER_CLUSTER: Final = 0.003
 PATIENCE: Final = 1.0  # seconds in which what is only not known yet is not worth telling
 
@@ -22,12 +25,18 @@ class Spacing:
 
     def __init__(self, rest: float = REST) -> None:
         self._rest = rest
+        self._gathering = PuttingOff(min(GATHER, rest))
         self._next: dict[Key, float] = {}
         self._unknown: dict[Key, tuple[int, float]] = {}
 
     def rest(self, key: Key) -> float:
-        """In how many seconds the next write may be; 0 if now."""
-        return max(0.0, self._next.get(key, 0.0) - asyncio.get_running_loop().time())
+        """In how many seconds to look what there is to write; 0 if now."""
+        left = self._next.get(key, 0.0) - asyncio.get_running_loop().time()
+        return max(left, self._gathering.left(key))
+
+    def looked(self, key: Key) -> None:
+        """What changes from now on is gathered anew."""
+        self._gathering.told(key)
 
     def wrote(self, key: Key, clusters: int) -> None:
         self._next[key] = asyncio.get_running_loop().time() + self._rest + PER_CLUSTER * clusters
@@ -46,5 +55,6 @@ class Spacing:
         self._unknown.pop(key, None)
 
     def forget(self, key: Key) -> None:
+        self._gathering.told(key)
         self._next.pop(key, None)
         self._unknown.pop(key, None)

@@ -24,6 +24,7 @@ from kedge.api.staged_status import DELETE_STAGE, RunStatus
 from kedge.api.twins import Approval, Run, Strategy, Twins
 from kedge.controllers.hub.at_once import all_of
 from kedge.controllers.hub.binding_wakes import matters, placement_of
+from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.indexes import APPROVALS, BINDINGS, PLACEMENT, RUN, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
 from kedge.controllers.hub.run_metrics import RunMetrics
@@ -80,8 +81,11 @@ class StagedRuns:
         clock: Clock,
         dialect: Dialect = Dialect.seed,
         metrics: RunMetrics | None = None,
+        decided: Decided | None = None,
     ) -> None:
-        """`metrics` are shared between the twins: a process shows each name once."""
+        """`metrics` are shared between the twins: a process shows each name once. `decided` is told of bindings as
+        they are pointed.
+        """
         self._client = hub.client
         self._twins = twins
         self._newest = snapshots
@@ -96,7 +100,7 @@ class StagedRuns:
         self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
         self._members = hub.cache(MemberCluster)
-        self._writes = RunWrites(hub.client, twins, clock)
+        self._writes = RunWrites(hub.client, twins, clock, decided or Decided(hub.name))
         self._met: dict[str, float] = {}  # runs that have not begun, and when they were first seen
         self._tales = RunTales(hub.events.signed("staged-update-run-controller"))
         wakes = RunWakes(self._runs, self._bindings)

@@ -16,6 +16,7 @@ from kedge.api.rollout import ApplyStrategy
 from kedge.api.staged import ApprovalCondition, ClusterStagedUpdateRun
 from kedge.api.staged_status import RunStatus
 from kedge.api.twins import Approval, Binding, Run, Twins
+from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.rolling_back import roll_back
 from kedge.controllers.hub.rollout import spelled_out
 from kedge.kube.client import Client
@@ -30,7 +31,8 @@ MANAGER: Final = "kedge-staged-runs"
 class RunWrites:
     """Of runs of one kind."""
 
-    def __init__(self, client: Client, twins: Twins, clock: Clock) -> None:
+    def __init__(self, client: Client, twins: Twins, clock: Clock, decided: Decided) -> None:
+        self._decided = decided
         self._client = client
         self._twins = twins
         self._clock = clock
@@ -81,6 +83,7 @@ class RunWrites:
                 "applyStrategy": spelled_out(strategy),
             }
             binding = await self._change_binding(binding, {"spec": body})
+            self._decided.point(binding)
         message = f"{spec.target_cluster} was given {resources} by run {run.metadata.name}"
         said = self._condition(ROLLOUT_STARTED, STARTED, message, binding.metadata.generation)
         conditions = set_condition(binding.status.conditions, Condition(**said))

@@ -118,6 +118,7 @@ class PlacementStatuses:
             return Outcome.done
         if (rest := self._spacing.rest(key)) > 0:
             return Outcome.again(after=rest)
+        self._spacing.looked(key)
         status = await self._status(placement)
         if (rest := self._patience(key, placement, status)) > 0:
             return Outcome.again(after=rest)

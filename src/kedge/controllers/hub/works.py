@@ -1,8 +1,9 @@
 """Works: gives each member the objects that bindings say it should have, and tells the bindings what came of it.
 
-A binding's Works live in the member's own namespace on the hub. They follow the binding once a rollout has spoken of
-the binding as it is now; those of a binding that is to go are left as they are. When a binding is deleted its Works go
-first, and the binding stays until they are really gone (kubefleet.md §14 #5).
+A binding's Works live in the member's own namespace on the hub. They follow the binding once a rollout has decided on
+the binding as it is now. What came of it is told once the rollout has spoken, so that the two do not write over one
+another. Works of a binding that is to go are left as they are. When a binding is deleted its Works go first, and the
+binding stays until they are really gone (kubefleet.md §14 #5).
 
 Crash-safe at every write: the finalizer comes before the first Work, and where a wait counts from the moment a cluster
 became available, that moment is taken back before its Works change, not after.
@@ -31,9 +32,11 @@ from kedge.api.twins import Binding, Placement, Twins
 from kedge.api.work import Work
 from kedge.controllers.hub import indexes
 from kedge.controllers.hub.contents import Contents, Missing
+from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.placements import wanted_placements
 from kedge.controllers.hub.work_wakes import WorkWakes, is_new, opens_or_closes, says_otherwise
 from kedge.controllers.hub.work_writes import Refused, WorkWrites
+from kedge.controllers.putting_off import PuttingOff
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -51,13 +54,18 @@ from kedge.plan.working.wanted import Changes, abandons, compare, is_leaving, re
 
 MANAGER: Final = "kedge-works"
 _NO_OVERRIDES: Final = "The binding names overrides, which cannot be applied yet: remove them from its spec"
+UNDERWAY_AFTER: Final = 0.3  # seconds until it is told how far a cluster has come: by then it has mostly been applied
 TRY_AGAIN: Final = 30.0  # seconds until what a server refused is tried again: what it takes to be let in is not seen
 
 
 class Works:
     """The Works of one kind of placement."""
 
-    def __init__(self, hub: Cluster, twins: Twins, *, clock: Clock, workers: int = 16) -> None:
+    def __init__(
+        self, hub: Cluster, twins: Twins, *, clock: Clock, decided: Decided | None = None, workers: int = 16
+    ) -> None:
+        """`decided` is shared with those who point bindings, if they run in this process."""
+        self._decided = decided or Decided(hub.name)
         self._client = hub.client
         self._twins = twins
         self._clock = clock
@@ -68,9 +76,11 @@ class Works:
         self._rooms = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
         self._contents = Contents(hub.client, twins, self._snapshot)
         self._writes = WorkWrites(hub.client)
+        self._underway = PuttingOff(UNDERWAY_AFTER)
         wakes = WorkWakes(hub, twins)
         sources: list[Source] = [
             hub.watch(self._bindings),
+            self._decided.changes,
             hub.watch(self._works, to=wakes.by_work),
             hub.watch(self._placements, to=wakes.by_placement, when=says_otherwise),
             hub.watch(self._snapshots, to=wakes.by_snapshot, when=is_new),
@@ -81,14 +91,22 @@ class Works:
     async def reconcile(self, key: Key) -> Outcome:
         binding = self._bindings.get(key.name, key.namespace)
         if binding is None:
+            self._underway.told((key.namespace, key.name))
             return await self._clear_away(key)
         if binding.metadata.deletion_timestamp is not None:
             return await self._leave(binding)
         if binding.spec.state == BindingState.unscheduled:
             return await self._stay(binding)
-        if binding.spec.state == BindingState.bound and _is_spoken_of(binding):
+        if binding.spec.state == BindingState.bound and self._may_follow(binding):
             return await self._follow(binding)
         return Outcome.done
+
+    def _may_follow(self, binding: Binding) -> bool:
+        """Whether a rollout wants the binding as it is."""
+        if _is_spoken_of(binding):
+            self._decided.forget(binding)
+            return True
+        return self._decided.suffices(binding)
 
     # A binding that has resources
 
@@ -106,6 +124,8 @@ class Works:
         if changes.blocked:
             return await self._tell(binding, folding.not_synchronized(changes.blocked))
         if changes.moves and folding.is_untracked(binding):
+            if not _is_spoken_of(binding):
+                return Outcome.done
             binding = await self._write(binding, folding.moving())
         done = await self._make(binding, changes)
         if isinstance(done, Refused):
@@ -144,7 +164,8 @@ class Works:
     # A binding that goes
 
     async def _leave(self, binding: Binding) -> Outcome:
-        if WORK_CLEANUP not in binding.metadata.finalizers:
+        self._decided.forget(binding)
+        if not _is_held(binding):
             return Outcome.done
         works = self._own(binding)
         if works:
@@ -229,7 +250,7 @@ class Works:
 
     async def _held(self, binding: Binding) -> Binding:
         """The binding, which cannot go without us from now on."""
-        if WORK_CLEANUP in binding.metadata.finalizers:
+        if _is_held(binding):
             return binding
         return await self._set_finalizers(binding, [*binding.metadata.finalizers, WORK_CLEANUP])
 
@@ -238,6 +259,12 @@ class Works:
         return await self._client.amend(self._twins.binding, binding.metadata, held, manager=MANAGER)
 
     async def _tell(self, binding: Binding, told: Told) -> Outcome:
+        if binding.spec.state == BindingState.bound and not _is_spoken_of(binding):
+            return Outcome.done  # the rollout's word wakes us
+        which = (binding.metadata.namespace, binding.metadata.name)
+        if folding.is_underway(binding, told) and (left := self._underway.left(which)):
+            return Outcome.again(after=left)
+        self._underway.told(which)
         await self._write(binding, told)
         return Outcome.done
 
@@ -254,6 +281,10 @@ class Works:
 
 def _names_overrides(binding: Binding) -> bool:
     return bool(binding.spec.resource_override_snapshots or binding.spec.cluster_resource_override_snapshots)
+
+
+def _is_held(binding: Binding) -> bool:
+    return WORK_CLEANUP in binding.metadata.finalizers
 
 
 def _is_spoken_of(binding: Binding) -> bool:

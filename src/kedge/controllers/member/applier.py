@@ -204,7 +204,7 @@ class Applier:
     async def _tell(self, work: Work, status: WorkStatus) -> float:
         """Make this the Work's status; or give in how many seconds that will be worth it."""
         meta = work.metadata
-        if (rest := self._telling.rest(meta.name, work.status, status)) > 0:
+        if (rest := self._telling.rest(meta.name, meta.generation, work.status, status)) > 0:
             return rest
         await self._hub.amend(Work, meta, {"status": _written(status)}, subresource="status", manager=MANAGER)
         self._telling.told(meta.name)

@@ -63,6 +63,8 @@ class Memory(Struct):
     resources: frozenset[Resource] = frozenset()
     settled: dict[Identity, Settled] = field(default_factory=dict)
     """How objects were last found, or left, as they should be."""
+    left: dict[Identity, Untyped] = field(default_factory=dict)
+    """The same objects in full, but for what they say of themselves."""
     held: dict[Identity, Content] = field(default_factory=dict)
     """The same of an object that somebody keeps changing, and that is not to be put back yet."""
     mirrored: dict[Identity, tuple[bytes, BackReportedStatus | None]] = field(default_factory=dict)
@@ -74,7 +76,7 @@ class Memory(Struct):
         meta, strategy = work.metadata, work.spec.apply_strategy or ApplyStrategy()
         memory = cls((meta.uid, meta.generation), owner, strategy, asyncio.get_running_loop().time())
         if before is not None and (before.owner, before.strategy) == (owner, strategy):
-            memory.settled = dict(before.settled)
+            memory.settled, memory.left = dict(before.settled), dict(before.left)
         return memory
 
     def is_of(self, work: Work, applied: AppliedWork) -> bool:
@@ -83,6 +85,8 @@ class Memory(Struct):
     def learn(self, read: tuple[Placed | Misread, ...]) -> None:
         """Take in what the Work asks for."""
         self.read = read
+        wanted = {one.identity for one in read}
+        self.left = {one: obj for one, obj in self.left.items() if one in wanted}
         self.resources = frozenset(one.resource for one in self.placed)
 
     def doubt(self, entry: AppliedResource, late: float) -> float:
@@ -160,7 +164,7 @@ class Attempt:
         if shown is not None and self._stands(placed, shown):
             mirrored = await self._mirror_of(placed, shown, now) if self._mirrors else None
             return self._standing(placed, shown, mirrored)
-        end = await self._write(placed, expected=shown is not None or not watched)
+        end = await self._write(placed, shown, expected=shown is not None or not watched)
         if isinstance(end, Refusal):
             return not_applied(placed, end, shown)
         self._remember(placed, end)
@@ -184,15 +188,26 @@ class Attempt:
             self._memory.held[placed.identity] = seen
         else:
             self._memory.settled[placed.identity] = Settled(placed.digest, seen)
+            self._memory.left[placed.identity] = _without_words(end.obj)
 
-    async def _write(self, placed: Placed, *, expected: bool) -> Written | Held | Refusal:
+    def _known(self, placed: Placed, shown: Followed | None) -> Untyped | None:
+        """The object, if the member shows it as it was left."""
+        settled, left = self._memory.settled.get(placed.identity), self._memory.left.get(placed.identity)
+        if shown is None or settled is None or left is None:
+            return None
+        meta = shown.metadata
+        if settled.content != (meta.uid, shown.content) or meta.deletion_timestamp is not None:
+            return None
+        return {**left, "metadata": {**left["metadata"], "resourceVersion": meta.resource_version}}
+
+    async def _write(self, placed: Placed, shown: Followed | None, *, expected: bool) -> Written | Held | Refusal:
         """Write, or put back: that not too often."""
         settled = self._memory.settled.get(placed.identity)
         repairs = settled is not None and settled.digest == placed.digest
         if repairs and self._repairs.wait(placed.identity) > 0:
             would = await self._rehearsal.write(placed, expected=True)
             return await self._hold(placed) if isinstance(would, Written) and would.changed else would
-        end = await self._writer.write(placed, expected=expected)
+        end = await self._writer.write(placed, expected=expected, known=self._known(placed, shown))
         if repairs and isinstance(end, Written) and end.changed:
             self._repairs.note(placed.identity)
         return end
@@ -235,6 +250,11 @@ class Attempt:
         found = _said(obj, now) if obj.get("status") else None
         self._memory.mirrored[placed.identity] = (status_of(obj), found)
         return found
+
+
+def _without_words(obj: Untyped) -> Untyped:
+    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": meta}
 
 
 def _said(obj: Untyped, now: datetime) -> BackReportedStatus:

@@ -1,8 +1,9 @@
 """Telling: how soon the hub is told of what changed about a Work.
 
-Whatever anybody acts on is told at once. Words alone ("1 of 100 replicas", "2 of 100 replicas", …) are for people, and
-change with every pod: they are told at most every few seconds, the last of them always. What is remembered here may be
-lost at any time: then words are told sooner.
+Whatever anybody acts on is told at once. That a change is underway waits a moment, while everything is busy with it.
+Words alone ("1 of 100 replicas", "2 of 100 replicas", …) are for people, and change with every pod: they are told at
+most every few seconds, the last of them always. What is remembered here may be lost at any time: then words are told
+sooner.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import asyncio
 from typing import Final
 
 from kedge.api.work import WorkStatus
-from kedge.plan.applying.wording import is_wording
+from kedge.controllers.putting_off import PuttingOff
+from kedge.plan.applying.wording import is_underway, is_wording
 
+UNDERWAY_AFTER: Final = 0.2  # seconds
 REST: Final = 2.0  # seconds in which other words are not worth telling
 
 
@@ -21,9 +24,12 @@ class Telling:
 
     def __init__(self) -> None:
         self._told: dict[str, float] = {}
+        self._underway = PuttingOff(UNDERWAY_AFTER)
 
-    def rest(self, name: str, before: WorkStatus, after: WorkStatus) -> float:
-        """In how many seconds this is to be told; 0 if now."""
+    def rest(self, name: str, generation: int, before: WorkStatus, after: WorkStatus) -> float:
+        """In how many seconds this is to be told of that generation; 0 if now."""
+        if is_underway(before, after, generation) and (left := self._underway.left(name)):
+            return left
         told = self._told.get(name)
         if told is None or not is_wording(before, after):
             return 0.0
@@ -32,9 +38,12 @@ class Telling:
     def told(self, name: str) -> None:
         """The hub was told of this Work."""
         self._told[name] = asyncio.get_running_loop().time()
+        self._underway.told(name)
 
     def forget(self, name: str) -> None:
         self._told.pop(name, None)
+        self._underway.told(name)
 
     def clear(self) -> None:
         self._told.clear()
+        self._underway.clear()

@@ -46,10 +46,14 @@ class Writer:
         self._strategy = strategy
         self._rehearses = rehearses
 
-    async def write(self, placed: Placed, *, expected: bool) -> Written | Refusal:
-        """Bring the object to what the manifest asks for. `expected`: whether it is likely to be there."""
+    async def write(self, placed: Placed, *, expected: bool, known: Untyped | None = None) -> Written | Refusal:
+        """Bring the object to what the manifest asks for.
+
+        `expected`: whether it is likely to be there. `known` is what it looks like, if one knows: then the member is
+        only asked if it turns out to look otherwise.
+        """
         try:
-            return await self._write(self._ask(placed), expected)
+            return await self._write(self._ask(placed), expected, known)
         except ApiError as error:
             # The member's own trouble is not this object's; 500, though, is what a webhook that fails ends in.
             if isinstance(error, TooManyRequests) or error.code > 500:
@@ -59,9 +63,11 @@ class Writer:
             unsure = isinstance(error, ServerError)  # it may have failed after the write as well as before
             return Refusal(reasons.MANIFEST_APPLY_FAILED, said_of(placed, error), unsure)
 
-    async def _write(self, asked: _Asked, expected: bool) -> Written | Refusal:
+    async def _write(self, asked: _Asked, expected: bool, known: Untyped | None) -> Written | Refusal:
+        live = None if asked.server_side else known  # the server's way needs to know who owns which field
         for _ in range(_TRIES):
-            live = await self._get(asked.placed) if expected or asked.server_side else None
+            if live is None and (expected or asked.server_side):
+                live = await self._get(asked.placed)
             try:
                 if live is None:
                     return Written(await self._create(asked), changed=True)
@@ -75,6 +81,7 @@ class Writer:
             except Conflict as error:
                 if any(cause.reason == "FieldManagerConflict" for cause in error.causes):
                     raise
+            live = None
         message = f"others changed it each of the {_TRIES} times it was to be written"
         return Refusal(reasons.MANIFEST_APPLY_FAILED, message)
 

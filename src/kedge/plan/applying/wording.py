@@ -1,16 +1,24 @@
-"""Wording: whether two statuses of a Work differ in words only, which people read and nobody acts on."""
+"""Wording: whether two statuses of a Work differ only in what people read and nobody acts on."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kedge.api.condition import Condition
+from kedge.api.condition import Condition, is_true
+from kedge.api.reasons import APPLIED, AVAILABLE
 from kedge.api.work import ManifestCondition, WorkStatus
 
 
 def is_wording(before: WorkStatus, after: WorkStatus) -> bool:
     """Whether nothing but the messages of conditions differs."""
     return _wordless(before) == _wordless(after)
+
+
+def is_underway(before: WorkStatus, after: WorkStatus, generation: int) -> bool:
+    """Whether all is applied and not yet available, and nobody takes this generation for available."""
+    if is_true(before.conditions, AVAILABLE, generation=generation):
+        return False
+    return is_true(after.conditions, APPLIED) and not is_true(after.conditions, AVAILABLE)
 
 
 def _wordless(status: WorkStatus) -> tuple[tuple[Condition, ...], tuple[ManifestCondition, ...]]:

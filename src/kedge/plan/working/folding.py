@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from kedge.api.binding import BindingStatus
-from kedge.api.condition import FALSE, TRUE, Condition, find_condition
+from kedge.api.condition import FALSE, TRUE, Condition, find_condition, is_true
 from kedge.api.placement_status import FailedPlacement
 from kedge.api.reasons import (
     APPLIED,
@@ -43,6 +43,7 @@ from kedge.plan.working.kept import failure
 OURS: Final = frozenset((OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE, DIFF_REPORTED))
 """The conditions of a binding that are said here; the others are a rollout's."""
 MOST_FAILURES: Final = 100
+_UNDERWAY: Final = (APPLY_IN_PROGRESS, WORK_APPLIED, WORK_NOT_AVAILABLE)
 _SHOWN: Final = 3
 _LONGEST: Final = 1024
 
@@ -136,6 +137,13 @@ def spoken(binding: Binding, told: Told, now: datetime) -> BindingStatus:
     kept = tuple(condition for condition in before if condition.type not in OURS)
     said = tuple(_condition(binding, finding, now) for finding in told.findings)
     return BindingStatus(conditions=(*kept, *said), failed_placements=told.failed)
+
+
+def is_underway(binding: Binding, told: Told) -> bool:
+    """Whether it only says how far a cluster has come that did not count as available before either."""
+    if is_true(binding.status.conditions, AVAILABLE, generation=binding.metadata.generation):
+        return False
+    return told.findings[-1].reason in _UNDERWAY
 
 
 def is_untracked(binding: Binding) -> bool:
