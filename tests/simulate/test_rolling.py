@@ -76,7 +76,7 @@ def test_the_same_seeds_are_the_same_in_two_processes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "who", "most"), [("hub_crashing", "hub", 60), ("agent_crashing", "cluster-1", 20)]
+    ("scenario", "who", "most"), [("hub_crashing", "hub", 60), ("agent_crashing", "cluster-1", 15)]
 )
 def test_a_crash_after_any_write_of_a_rollout_ends_as_if_there_had_been_none(
     scenario: str, who: str, most: int

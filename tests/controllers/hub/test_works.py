@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 import pytest
 
@@ -184,12 +185,15 @@ def test_works_follow_what_is_decided_beside_them_before_it_is_said_and_tell_of_
             assert (await placed.work("a")).spec.workload.manifests == (NAMESPACE,), "nobody has decided that"
             decided.point(await placed.binding(name))
             await until_so(lambda: _has_objects(placed, config_map("new")), 1.0)
+            await asyncio.sleep(10)
             await placed.report("a")
+            reported = LoopClock().now()
             await asyncio.sleep(10)
             assert (await placed.binding(name)).status == before
             await placed.start(name)
             await placed.until_binding(name, AVAILABLE, WORK_AVAILABLE)
             assert not decided.knows(await placed.binding(name))
+            assert await _since(placed, name, APPLIED) == reported.replace(microsecond=0), "not when it was said"
 
     run(main())
 
@@ -244,6 +248,11 @@ def test_how_far_a_cluster_has_come_is_told_late_and_that_it_works_or_fails_at_o
         await placed.until_binding(name, APPLIED, WORK_NOT_APPLIED, within=UNDERWAY_AFTER / 2)
 
     play(act)
+
+
+async def _since(placed: Placed, name: str, kind: str) -> datetime | None:
+    found = find_condition((await placed.binding(name)).status.conditions, kind)
+    return found.last_transition_time if found is not None else None
 
 
 async def _reason(placed: Placed, name: str, kind: str) -> str | None:

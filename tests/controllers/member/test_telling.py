@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from controllers.member.applying_bed import DEPLOYMENTS, Bed, deployment, make_available, namespace, play
+from kedge.api.condition import find_condition
 from kedge.controllers.member.telling import REST, UNDERWAY_AFTER
 from kedge.kube.patches import MergePatch
 
@@ -54,6 +57,8 @@ def test_that_a_change_is_underway_is_told_late_and_what_is_available_by_then_on
         await make_available(here)
         await here.rest()
         here.to_hub.writes.clear()
+        await here.rest(60)
+        since = await _available_since(here)
         await here.place(namespace(), deployment(replicas=9))
         await here.rest(UNDERWAY_AFTER / 2)
         assert await _is_asked_for(here, 9)
@@ -62,6 +67,7 @@ def test_that_a_change_is_underway_is_told_late_and_what_is_available_by_then_on
         await here.rest(UNDERWAY_AFTER / 2)
         assert (await here.conditions())["Available"] == ("True", "AllManifestsAvailable")
         assert len(here.to_hub.writes) == 1
+        assert await _available_since(here) - since >= timedelta(seconds=59), "it was not for a moment"
         await _say_available(here, 3, 9)
         await here.rest(UNDERWAY_AFTER / 2)
         assert (await here.conditions())["Available"][0] == "False", "what was taken for available is not"
@@ -70,6 +76,12 @@ def test_that_a_change_is_underway_is_told_late_and_what_is_available_by_then_on
         assert (await here.conditions())["Available"][0] == "False"
 
     play(scene)
+
+
+async def _available_since(here: Bed) -> datetime:
+    found = find_condition((await here.work()).status.conditions, "Available")
+    assert found is not None
+    return found.last_transition_time
 
 
 async def _is_asked_for(here: Bed, replicas: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +24,7 @@ from kedge.api.reasons import (
     WORK_NOT_APPLIED,
     WORK_NOT_AVAILABLE,
     WORK_SYNCED,
+    WORK_SYNCHRONIZED,
     WORK_UNTRACKABLE,
 )
 from kedge.api.work import Work
@@ -30,6 +33,7 @@ from kedge.plan.working.folding import folded, spoken
 from kedge.plan.working.kept import kept
 from plan.working.objects import LATER, NOON, binding, failing, said, work
 
+EVEN_LATER = LATER + timedelta(hours=1)
 APPLIED_YES, AVAILABLE_YES = said(APPLIED), said(AVAILABLE)
 TABLE: list[tuple[str, list[Work], list[str]]] = [
     ("nothing reported", [work()], [APPLY_IN_PROGRESS]),
@@ -162,11 +166,24 @@ def test_a_status_on_the_move_says_nothing_of_the_works() -> None:
 def test_only_how_far_a_cluster_has_come_is_underway(works: list[Work], reason: str) -> None:
     told = folded(works, "made")
     is_telling = reason in (APPLY_IN_PROGRESS, WORK_APPLIED, WORK_NOT_AVAILABLE)
-    assert folding.is_underway(binding(), told) is is_telling
-    assert folding.is_underway(binding(said(AVAILABLE), generation=2), told) is is_telling
-    assert not folding.is_underway(binding(said(AVAILABLE)), told), "it counted as available"
+    synced = said(WORK_SYNCHRONIZED)
+    assert folding.is_underway(binding(synced), told) is is_telling
+    assert folding.is_underway(binding(synced, said(AVAILABLE), generation=2), told) is is_telling
+    assert not folding.is_underway(binding(synced, said(AVAILABLE)), told), "it counted as available"
+    assert not folding.is_underway(binding(), told), "it was not said before that it has Works"
 
 
 def test_what_keeps_works_from_being_made_is_told_at_once() -> None:
     for told in (folding.not_overridden("why"), folding.not_synchronized("why")):
-        assert not folding.is_underway(binding(), told)
+        assert not folding.is_underway(binding(said(WORK_SYNCHRONIZED)), told)
+
+
+def test_what_was_not_written_counts_for_the_times_of_what_is() -> None:
+    before = binding(said(APPLIED), said(AVAILABLE), generation=2)
+    unsaid = spoken(before, folded([work()], ""), LATER)
+    status = spoken(before, folded([work(APPLIED_YES, AVAILABLE_YES)], ""), EVEN_LATER, unsaid)
+    since = {one.type: one.last_transition_time for one in status.conditions}
+    assert since[WORK_SYNCHRONIZED] == LATER
+    assert since[APPLIED] == since[AVAILABLE] == EVEN_LATER
+    unwritten = spoken(before, folded([work(APPLIED_YES, AVAILABLE_YES)], ""), EVEN_LATER)
+    assert find_condition(unwritten.conditions, APPLIED) != find_condition(status.conditions, APPLIED)

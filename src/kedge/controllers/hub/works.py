@@ -77,6 +77,7 @@ class Works:
         self._contents = Contents(hub.client, twins, self._snapshot)
         self._writes = WorkWrites(hub.client)
         self._underway = PuttingOff(UNDERWAY_AFTER)
+        self._unsaid: dict[tuple[str | None, str], BindingStatus] = {}
         wakes = WorkWakes(hub, twins)
         sources: list[Source] = [
             hub.watch(self._bindings),
@@ -91,7 +92,7 @@ class Works:
     async def reconcile(self, key: Key) -> Outcome:
         binding = self._bindings.get(key.name, key.namespace)
         if binding is None:
-            self._underway.told((key.namespace, key.name))
+            self._has_told((key.namespace, key.name))
             return await self._clear_away(key)
         if binding.metadata.deletion_timestamp is not None:
             return await self._leave(binding)
@@ -126,7 +127,7 @@ class Works:
         if changes.moves and folding.is_untracked(binding):
             if not _is_spoken_of(binding):
                 return Outcome.done
-            binding = await self._write(binding, folding.moving())
+            binding = await self._write(binding, folding.spoken(binding, folding.moving(), self._clock.now()))
         done = await self._make(binding, changes)
         if isinstance(done, Refused):
             await self._tell(binding, folding.not_synchronized(done.problem))
@@ -259,18 +260,24 @@ class Works:
         return await self._client.amend(self._twins.binding, binding.metadata, held, manager=MANAGER)
 
     async def _tell(self, binding: Binding, told: Told) -> Outcome:
+        """Say this of a binding, now or later; what is said later has the times of what there was to say before it."""
+        which = (binding.metadata.namespace, binding.metadata.name)
+        status = folding.spoken(binding, told, self._clock.now(), self._unsaid.get(which))
+        self._unsaid[which] = status
         if binding.spec.state == BindingState.bound and not _is_spoken_of(binding):
             return Outcome.done  # the rollout's word wakes us
-        which = (binding.metadata.namespace, binding.metadata.name)
         if folding.is_underway(binding, told) and (left := self._underway.left(which)):
             return Outcome.again(after=left)
-        self._underway.told(which)
-        await self._write(binding, told)
+        await self._write(binding, status)
+        self._has_told(which)
         return Outcome.done
 
-    async def _write(self, binding: Binding, told: Told) -> Binding:
+    def _has_told(self, which: tuple[str | None, str]) -> None:
+        self._underway.told(which)
+        self._unsaid.pop(which, None)
+
+    async def _write(self, binding: Binding, status: BindingStatus) -> Binding:
         """Make this the binding's status, unless it is."""
-        status = folding.spoken(binding, told, self._clock.now())
         if status == binding.status:
             return binding
         said = {"status": _as_patch(status)}

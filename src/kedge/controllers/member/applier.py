@@ -195,7 +195,8 @@ class Applier:
     ) -> Outcome:
         now, meta = self._clock.now(), work.metadata
         behind = "; ".join(filter(None, left_over))
-        status = work_status(results, work.status, meta.generation, now, left_behind=behind)
+        before = self._telling.before(meta.name, work.status)
+        status = work_status(results, before, meta.generation, now, left_behind=behind)
         later = await self._tell(work, status) if status != work.status else 0.0
         known = (wait_before_retry(results, status, now), behind and _REMOVE_AGAIN, later, *doubts)
         waits = [wait for wait in known if wait]
@@ -205,6 +206,7 @@ class Applier:
         """Make this the Work's status; or give in how many seconds that will be worth it."""
         meta = work.metadata
         if (rest := self._telling.rest(meta.name, meta.generation, work.status, status)) > 0:
+            self._telling.put_off(meta.name, status)
             return rest
         await self._hub.amend(Work, meta, {"status": _written(status)}, subresource="status", manager=MANAGER)
         self._telling.told(meta.name)

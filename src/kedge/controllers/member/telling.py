@@ -2,8 +2,9 @@
 
 Whatever anybody acts on is told at once. That a change is underway waits a moment, while everything is busy with it.
 Words alone ("1 of 100 replicas", "2 of 100 replicas", …) are for people, and change with every pod: they are told at
-most every few seconds, the last of them always. What is remembered here may be lost at any time: then words are told
-sooner.
+most every few seconds, the last of them always. What is told late has the times of when it was so.
+
+What is remembered here may be lost at any time: then words are told sooner.
 """
 
 from __future__ import annotations
@@ -25,6 +26,15 @@ class Telling:
     def __init__(self) -> None:
         self._told: dict[str, float] = {}
         self._underway = PuttingOff(UNDERWAY_AFTER)
+        self._unsaid: dict[str, WorkStatus] = {}
+
+    def before(self, name: str, said: WorkStatus) -> WorkStatus:
+        """What there was to tell last of a Work that says this."""
+        return self._unsaid.get(name, said)
+
+    def put_off(self, name: str, status: WorkStatus) -> None:
+        """This is what there is to tell, and it waits."""
+        self._unsaid[name] = status
 
     def rest(self, name: str, generation: int, before: WorkStatus, after: WorkStatus) -> float:
         """In how many seconds this is to be told of that generation; 0 if now."""
@@ -38,12 +48,17 @@ class Telling:
     def told(self, name: str) -> None:
         """The hub was told of this Work."""
         self._told[name] = asyncio.get_running_loop().time()
-        self._underway.told(name)
+        self._has_nothing(name)
 
     def forget(self, name: str) -> None:
         self._told.pop(name, None)
-        self._underway.told(name)
+        self._has_nothing(name)
 
     def clear(self) -> None:
         self._told.clear()
         self._underway.clear()
+        self._unsaid.clear()
+
+    def _has_nothing(self, name: str) -> None:
+        self._underway.told(name)
+        self._unsaid.pop(name, None)

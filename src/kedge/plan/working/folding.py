@@ -131,17 +131,26 @@ def failures(work: Work) -> Iterable[FailedPlacement]:
             )
 
 
-def spoken(binding: Binding, told: Told, now: datetime) -> BindingStatus:
-    """The status of a binding of which this is told: others' conditions kept, times those of true changes."""
-    before = binding.status.conditions
-    kept = tuple(condition for condition in before if condition.type not in OURS)
-    said = tuple(_condition(binding, finding, now) for finding in told.findings)
+def spoken(binding: Binding, told: Told, now: datetime, unsaid: BindingStatus | None = None) -> BindingStatus:
+    """The status of a binding of which this is told: others' conditions kept, times those of true changes.
+
+    `unsaid` is what there was to say last, if that was not written.
+    """
+    kept = tuple(condition for condition in binding.status.conditions if condition.type not in OURS)
+    before = (unsaid or binding.status).conditions
+    said = tuple(_condition(binding, finding, before, now) for finding in told.findings)
     return BindingStatus(conditions=(*kept, *said), failed_placements=told.failed)
 
 
 def is_underway(binding: Binding, told: Told) -> bool:
-    """Whether it only says how far a cluster has come that did not count as available before either."""
-    if is_true(binding.status.conditions, AVAILABLE, generation=binding.metadata.generation):
+    """Whether it only says how far a cluster has come that did not count as available before either.
+
+    That a cluster has Works at all is more than that: removals elsewhere wait for it.
+    """
+    before = binding.status.conditions
+    if find_condition(before, WORK_SYNCHRONIZED) is None:
+        return False
+    if is_true(before, AVAILABLE, generation=binding.metadata.generation):
         return False
     return told.findings[-1].reason in _UNDERWAY
 
@@ -162,13 +171,13 @@ def cut(message: str) -> str:
     return message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"
 
 
-def _condition(binding: Binding, finding: Finding, now: datetime) -> Condition:
+def _condition(binding: Binding, finding: Finding, before: Iterable[Condition], now: datetime) -> Condition:
     return Condition(
         type=finding.type,
         status=finding.status,
         reason=finding.reason,
         message=finding.message,
-        last_transition_time=_since(find_condition(binding.status.conditions, finding.type), finding, now),
+        last_transition_time=_since(find_condition(before, finding.type), finding, now),
         observed_generation=binding.metadata.generation,
     )
 

@@ -63,7 +63,9 @@ class Seeing:
         self._dialect = dialect
         self._began = _now()
         self._stirred = asyncio.Event()
+        # By the names of snapshots, which may be seen after the bindings that are pointed at them.
         self._moves: dict[Target, list[Move]] = {target: [] for target in self._targets}
+        self._revisions: dict[_Name, str] = {}
         self._open: dict[_Name, int] = {}  # the move under way of each binding, by its place in the list
         self._stands: dict[Target, dict[_Name, _Proof]] = {target: {} for target in self._targets}
         kinds = dict.fromkeys(target.twins for target in self._targets)
@@ -79,6 +81,7 @@ class Seeing:
         }
         for twins in kinds:
             self._bindings[twins].on_change(self._saw)
+            self._snapshots[twins].on_change(self._saw_revision)
             for cache in (self._placements[twins], self._snapshots[twins], self._runs[twins]):
                 cache.on_change(self._stir)
 
@@ -86,7 +89,10 @@ class Seeing:
 
     def moves(self, target: Target) -> tuple[Move, ...]:
         """Every move so far, in the order they began."""
-        return tuple(self._moves[target])
+        return tuple(
+            replace(move, revision=self._revisions.get((target.namespace, move.revision), ""))
+            for move in self._moves[target]
+        )
 
     def bindings(self, target: Target) -> tuple[Binding, ...]:
         return self._bindings[target.twins].by(PLACEMENT, named(target.namespace, target.name))
@@ -181,6 +187,11 @@ class Seeing:
             self._proves(target, name, change.new)
         self._stirred.set()
 
+    def _saw_revision(self, change: Change[Any]) -> None:
+        meta = change.object.metadata
+        if (index := resource_index(meta)) is not None:
+            self._revisions[meta.namespace, meta.name] = str(index)
+
     def _begins(self, target: Target, name: _Name, old: Binding | None, new: Binding, *, initial: bool) -> None:
         if initial:
             return
@@ -190,7 +201,7 @@ class Seeing:
                 self._add(target, name, Move(new.spec.target_cluster, What.removed, at))
         elif new.spec.state == BindingState.bound and _held(old) != _held(new):
             what = What.changed if old is not None and _held(old) else What.added
-            self._add(target, name, Move(new.spec.target_cluster, what, at, self._revision(target, new)))
+            self._add(target, name, Move(new.spec.target_cluster, what, at, _held(new)))
 
     def _add(self, target: Target, name: _Name, move: Move) -> None:
         self._open[name] = len(self._moves[target])
@@ -207,7 +218,7 @@ class Seeing:
             self._moves[target][number] = replace(self._moves[target][number], done=max(0.0, at - self._began))
         elif before is not None and before.at is None and before.holds == _held(binding):
             # It was on its way before we looked.
-            move = Move(binding.spec.target_cluster, What.changed, 0.0, self._revision(target, binding))
+            move = Move(binding.spec.target_cluster, What.changed, 0.0, _held(binding))
             self._moves[target].append(replace(move, done=max(0.0, at - self._began)))
 
     def _proven(self, target: Target, binding: Binding) -> float | None:
@@ -233,11 +244,6 @@ class Seeing:
             self._add(target, name, Move(binding.spec.target_cluster, What.removed, self.elapsed))
         number = self._open.pop(name)
         self._moves[target][number] = replace(self._moves[target][number], done=self.elapsed)
-
-    def _revision(self, target: Target, binding: Binding) -> str:
-        held = self._snapshots[target.twins].get(binding.spec.resource_snapshot_name, target.namespace)
-        index = resource_index(held.metadata) if held is not None else None
-        return "" if index is None else str(index)
 
     @property
     def elapsed(self) -> float:
