@@ -68,8 +68,8 @@ def process_options(command: F) -> F:
     show_default=True,
     help="Where Kedge's own reading and KubeFleet's agents of today differ: whose holds.",
 )
-@click.option("--collect", type=click.FloatRange(min=0), default=0.2, show_default=True,
-              help="Seconds without a change of selected resources that end a revision.")  # fmt: skip
+@click.option("--collect", type=click.FloatRange(min=0), default=0.1, show_default=True,
+              help="Seconds a change of selected resources waits for another, to be one revision.")  # fmt: skip
 @click.option("--interval", type=click.FloatRange(min=0), default=0.0, show_default=True,
               help="Seconds between two revisions at least.")  # fmt: skip
 @click.option("--force-delete-after", type=click.FloatRange(min=1), default=900.0, show_default=True,

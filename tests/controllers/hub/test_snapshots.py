@@ -150,14 +150,28 @@ def test_changes_are_collected_until_there_are_no_more_but_not_for_ever() -> Non
         await hub.place()
         await hub.until_indexes([0])
         seen = set()
-        for number in range(50):  # never quiet
+        for number in range(60):  # never quiet
             await hub.keep("a", str(number))
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.2)
             seen.update(await hub.indexes())
-            assert number >= 15 or seen == {0}
+            assert number >= 20 or seen == {0}
         assert seen == {0, 1, 2}
 
-    play(act, collect=0.5)
+    play(act, collect=0.25)
+
+
+def test_changes_over_a_slow_line_are_one_revision_once_that_shows() -> None:
+    async def act(hub: Bench) -> None:
+        await hub.place()
+        await hub.until_indexes([0])
+        for number in range(6):
+            await hub.keep(f"map-{number}")
+            await asyncio.sleep(0.2)
+        await asyncio.sleep(QUIET)
+        assert await hub.indexes() == [0, 1, 2]
+        assert len(await hub.values()) == 6
+
+    play(act)
 
 
 def test_a_change_that_is_taken_back_in_time_is_no_revision() -> None:

@@ -1,11 +1,11 @@
 """Snapshots: keeps what each placement selects, and its policy, written down under running numbers.
 
     resources = Resources(hub)
-    Snapshots(hub, twins, resources, clock=clock, collect=0.2).controller
+    Snapshots(hub, twins, resources, clock=clock, collect=0.1).controller
 
-Changes of resources are collected for a moment, so that one `kubectl apply` of many files is one revision: until there
-was none for `collect` seconds, but no longer than ten times that from the first, and at least `interval` seconds after
-the revision before. What is back as it was by then is no revision. Nobody waits for the first revision, nor after the
+Changes of resources are collected for a moment, so that one `kubectl apply` of many files is one revision: a single one
+for `collect` seconds, several as `plan.selecting.collecting` has it, and at least until `interval` seconds after the
+revision before. What is back as it was by then is no revision. Nobody waits for the first revision, nor after the
 selectors themselves changed.
 
 What cannot be seen in full is not written down: the revision before stays the newest, and `Resources` says why.
@@ -14,6 +14,7 @@ What cannot be seen in full is not written down: the revision before stays the n
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
@@ -42,6 +43,7 @@ from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
 from kedge.plan.revisions import parent, resource_index
 from kedge.plan.selecting.choosing import Selection
+from kedge.plan.selecting.collecting import Coming
 from kedge.plan.selecting.revising import Revision, newest, step, surplus
 from kedge.plan.selecting.selectors import name_problem
 from kedge.plan.staging.initializing import Newest
@@ -49,17 +51,16 @@ from kedge.plan.staging.saying import has_ended
 
 Typed = TypeVar("Typed", ClusterSchedulingPolicySnapshot, PartialObject)
 
-COLLECT: Final = 0.2
-LONGEST: Final = 10  # so many times `collect`, changes that do not end are collected
+COLLECT: Final = 0.1
 _TOO_LARGE: Final = 413
 
 
 class _Noticed:
-    """What was noticed of one placement: since when its resources differ, and its selectors when they did not."""
+    """What was noticed of one placement: changes of its resources that are no revision yet; its selectors before."""
 
     def __init__(self) -> None:
-        self.since: float | None = None
-        self.last = ("", 0.0)  # the digest of what it selects, and since when it is that
+        self.coming: Coming | None = None
+        self.last = ("", -math.inf)  # the digest of what it selects, and since when it is that
         self.selectors: tuple[ResourceSelector, ...] | None = None
         self.holds: tuple[str, str] = ("", "")  # uid of the newest master, and the digest of what it holds
         self.made = ""  # the master that was made last, which the cache may not show yet
@@ -150,7 +151,7 @@ class Snapshots:
         self, placement: ClusterResourcePlacement, noticed: _Noticed, known: tuple[ObjectMeta, ...]
     ) -> Outcome:
         """The newest revision is what is wanted."""
-        noticed.since = None
+        noticed.coming = None
         noticed.selectors = placement.spec.resource_selectors
         revisions = masters(known)
         current = newest(revisions)
@@ -172,15 +173,14 @@ class Snapshots:
     ) -> float:
         """How many seconds to collect changes before the next revision; 0 if there is nothing to wait for."""
         now = asyncio.get_running_loop().time()
-        if noticed.since is None:
-            noticed.since = now
-        if noticed.last[0] != digest:
+        if noticed.last[0] != digest or noticed.coming is None:
+            coming, before = noticed.coming, noticed.last[1]
+            noticed.coming = coming.next(now) if coming is not None else Coming.first(now, before)
             noticed.last = (digest, now)
         if current is None or not current.hash:
             return 0.0
         same_selectors = noticed.selectors in (None, placement.spec.resource_selectors)
-        ended = min(noticed.last[1] + self._collect, noticed.since + LONGEST * self._collect)
-        collected = ended - now if same_selectors else 0.0
+        collected = noticed.coming.ends(self._collect) - now if same_selectors else 0.0
         made = current.meta.creation_timestamp
         age = max(0.0, (self._clock.now() - made).total_seconds()) if made else self._interval
         return max(0.0, collected, self._interval - age)
@@ -207,7 +207,7 @@ class Snapshots:
             noticed.highest = max(noticed.highest, resource_index(made) or 0)
         elif (current := newest(masters(known))) is not None:
             noticed.holds = (current.meta.uid, selection.digest)
-        noticed.since, noticed.selectors = None, placement.spec.resource_selectors
+        noticed.coming, noticed.selectors = None, placement.spec.resource_selectors
         return Outcome.done
 
     def _used(self, placement: ClusterResourcePlacement, noticed: _Noticed) -> set[int]:
