@@ -140,7 +140,7 @@ class Cache(Generic[T]):
             found = await self._client.get(self.codec, name, namespace)
         except NotFound:
             if before is not None:
-                self._forget_ahead(key, self.codec.meta(before).uid)
+                self._forget_ahead(key, self.codec.meta(before))
         else:
             self._keep_ahead(key, found)
         self._ledger.settle(key)
@@ -159,11 +159,11 @@ class Cache(Generic[T]):
             self._ledger.ahead(meta)
             self._keep(key, self._trim(found))
 
-    def _forget_ahead(self, key: Key, uid: str) -> None:
+    def _forget_ahead(self, key: Key, before: ObjectMeta) -> None:
         """Forget an object that was not there when the server was asked; one that took its name since stays."""
-        self._ledger.gone(uid)
+        self._ledger.gone(before)
         shown = self._store.get(key)
-        if shown is not None and self.codec.meta(shown).uid == uid:
+        if shown is not None and self.codec.meta(shown).uid == before.uid:
             self._forget(key)
 
     # Following
@@ -308,7 +308,7 @@ class Cache(Generic[T]):
         for key, new in found.items():
             if not self._same_version(key, new) and not self._ledger.is_old_news(self.codec.meta(new)):
                 self._keep(key, new)
-        self._ledger.listed(self.codec.meta(new).uid for new in found.values())
+        self._ledger.listed(version, (self.codec.meta(new).uid for new in found.values()))
         self.unreadable = unreadable
         self._report_unreadable(unreadable)
         self._report(None)

@@ -28,7 +28,7 @@ class Ledger:
     def __init__(self) -> None:
         self._waiting: dict[Key, int] = {}
         self._ahead: dict[Key, int] = {}
-        self._gone: set[str] = set()
+        self._gone: dict[str, int] = {}  # by uid, the last version that was known
         self._wakes: dict[Key, asyncio.Event] = {}
 
     def wrote(self, key: Key, version: str, seen: str) -> None:
@@ -72,18 +72,19 @@ class Ledger:
         """The cache holds this version of the object, read directly: what the watch brings before it is old news."""
         self._ahead[key_of(meta)] = number(meta.resource_version)
 
-    def gone(self, uid: str) -> None:
+    def gone(self, meta: ObjectMeta) -> None:
         """The server was asked and has this object no more: whatever the watch brings of it is old news."""
-        self._gone.add(uid)
+        self._gone[meta.uid] = number(meta.resource_version)
 
     def ended(self, uid: str) -> None:
         """The watch, too, has told that this object is gone."""
-        self._gone.discard(uid)
+        self._gone.pop(uid, None)
 
-    def listed(self, uids: Iterable[str]) -> None:
-        """A list brought these objects: of any other that is gone nothing more will come."""
+    def listed(self, version: str, uids: Iterable[str]) -> None:
+        """A list of this version brought these objects: of one that is gone, and was known by then, no more will come."""
         if self._gone:
-            self._gone.intersection_update(uids)
+            there, seen = set(uids), number(version)
+            self._gone = {uid: known for uid, known in self._gone.items() if uid in there or known > seen}
 
     def is_old_news(self, meta: ObjectMeta) -> bool:
         """Whether the cache holds a later version than the watch or a list brings here, or knows that there is none."""
