@@ -81,7 +81,7 @@ class Ledger:
         self._gone.pop(uid, None)
 
     def listed(self, version: str, uids: Iterable[str]) -> None:
-        """A list of this version brought these objects: of one that is gone, and was known by then, no more will come."""
+        """A list of this version brought these objects: of one that was known by then, and is gone, nothing comes."""
         if self._gone:
             there, seen = set(uids), number(version)
             self._gone = {uid: known for uid, known in self._gone.items() if uid in there or known > seen}
