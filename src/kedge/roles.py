@@ -18,6 +18,7 @@ from kedge.api.twins import TWINS
 from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.mirror import Mirror
+from kedge.controllers.hub.orphans import Orphans
 from kedge.controllers.hub.pace import STANDS_AFTER
 from kedge.controllers.hub.placement_metrics import PlacementMetrics
 from kedge.controllers.hub.reachability import Reachability
@@ -91,6 +92,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
                 hub, twins, clock=clock, dialect=dialect, stands_after=options.stands_after, decided=decided
             ).controller,
             StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving, decided=decided).controller,
+            Orphans(hub, twins).controller,
             Works(hub, twins, clock=clock, decided=decided).controller,
             PlacementStatuses(
                 hub,

@@ -52,6 +52,32 @@ class Crashing:
         await self._inner.close()
 
 
+class Late:
+    """A transport on which the next snapshot of resources is made only when it is told to; until then, no answer."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.is_late = False
+        self.held: list[Request] = []
+
+    async def send(self, request: Request, *, timeout: float) -> Response:
+        if self.is_late and request.method == "POST" and request.path.endswith("resourcesnapshots"):
+            self.is_late = False
+            self.held.append(request)
+            raise ConnectionFailed("no answer", sent=True)
+        return await self._inner.send(request, timeout=timeout)
+
+    async def carry_out(self) -> list[int]:
+        """Have what was held made after all; gives the server's answers."""
+        return [(await self._inner.send(request, timeout=1.0)).status for request in self.held]
+
+    def stream(self, request: Request, *, timeout: float, silence: float) -> AbstractAsyncContextManager[Stream]:
+        return self._inner.stream(request, timeout=timeout, silence=silence)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
 @asynccontextmanager
 async def first_process(cluster: EmbeddedCluster, after: int) -> AsyncIterator[Crashing]:
     async with managed() as manager:
@@ -212,6 +238,54 @@ def test_the_number_of_a_revision_that_was_deleted_is_not_given_again(goes_by: s
                 await hub.until_indexes([1])
 
     run(main())
+
+
+def test_a_number_that_was_asked_for_without_an_answer_is_never_given_to_other_content() -> None:
+    """A server may carry it out when clusters have the other content by that name, and its revision was deleted."""
+
+    async def main() -> None:
+        async with late_hub() as (hub, transport):
+            transport.is_late = True
+            await hub.keep("a", "2")
+            while not transport.held:
+                await asyncio.sleep(0.01)
+            await hub.keep("a", "3")
+            await hub.until_indexes([0, 2])
+            await hub.client.delete(CLUSTER.resource_snapshot, "crp-2-snapshot")
+            await hub.until_indexes([0, 3])
+            assert await transport.carry_out() == [201]
+            await asyncio.sleep(QUIET)
+            assert await hub.values() == {"a": "3"}
+            assert await hub.indexes() == [0, 1, 3]
+
+    run(main())
+
+
+def test_a_number_that_was_asked_for_without_an_answer_is_asked_for_again_if_the_content_is_the_same() -> None:
+    async def main() -> None:
+        async with late_hub() as (hub, transport):
+            transport.is_late = True
+            await hub.keep("a", "2")
+            await hub.until_indexes([0, 1])
+            assert await transport.carry_out() == [409]
+            await hub.keep("a", "3")
+            await hub.until_indexes([0, 1, 2])
+
+    run(main())
+
+
+@asynccontextmanager
+async def late_hub() -> AsyncIterator[tuple[User, Late]]:
+    """A hub that has written revision 0 down."""
+    async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
+        await client.create(Namespace, {"metadata": {"name": "shop"}})
+        transport = Late(cluster.transport())
+        start(manager, await manager.connect("hub", transport), CLUSTER, collect=0.0)
+        hub = User(client)
+        await hub.keep("a", "1")
+        await hub.place(SHOP)
+        await hub.until_indexes([0])
+        yield hub, transport
 
 
 def test_what_is_left_of_an_earlier_placement_uses_up_no_number() -> None:

@@ -14,9 +14,11 @@ from controllers.hub.staging import APPROVAL, Staging, play, stage
 from controllers.hub.test_staged import ENDED, begun, finish, given
 from kedge.api.cluster import MemberCluster
 from kedge.api.condition import FALSE
+from kedge.api.dialect import Dialect
 from kedge.api.fleet import PLACEMENT_GENERATION
 from kedge.api.reasons import SUCCEEDED
 from kedge.kube.patches import MergePatch
+from kedge.plan.staging.naming import When, ask
 from plan.rolling.making import NOT_AVAILABLE
 
 GUARDED = (stage("one", afterStageTasks=[APPROVAL]), stage("two"))
@@ -162,6 +164,45 @@ def test_a_request_that_an_earlier_run_of_the_same_name_made_does_not_count_and_
         await placed.until_given(given("1", "1", ""))
 
     play(act)
+
+
+def test_a_request_that_is_made_only_after_its_run_was_deleted_is_cleared_away_and_one_of_a_user_is_not() -> None:
+    async def act(placed: Staging) -> None:
+        await begun(placed, *GUARDED)
+        await placed.arrive("a")
+        await placed.until_asked("run-one")
+        await placed.drop(placed.twins.run, "run")
+        await placed.rest()
+        late = ask("run", "one", When.after, Dialect.seed)
+        other = {"parentStageRollout": "run", "targetStage": "two"}
+        await placed.client.create(placed.twins.approval, {"metadata": {"name": "mine"}, "spec": other})
+        await placed.client.create(placed.twins.approval, late.body)
+        await placed.rest()
+        assert list(await placed.requests()) == ["mine"]
+
+    play(act)
+
+
+def test_a_request_that_is_made_while_its_run_goes_is_cleared_away_once_it_is_gone() -> None:
+    async def act(placed: Staging) -> None:
+        await begun(placed, *GUARDED)
+        await hold(placed, ["users.example.com/mine"])
+        await placed.drop(placed.twins.run, "run")
+        await placed.rest()
+        await placed.client.create(placed.twins.approval, ask("run", "two", When.after, Dialect.seed).body)
+        await placed.rest()
+        assert list(await placed.requests()) == ["run-two"]
+        await hold(placed, None)
+        await placed.rest()
+        assert await placed.requests() == {}
+
+    play(act)
+
+
+async def hold(placed: Staging, finalizers: list[str] | None) -> None:
+    kept = (await placed.run()).metadata.finalizers
+    held = [*kept, *finalizers] if finalizers else []
+    await placed.client.patch(placed.twins.run, "run", MergePatch({"metadata": {"finalizers": held}}))
 
 
 def test_a_binding_that_somebody_points_elsewhere_is_pointed_back_while_its_cluster_moves_and_left_otherwise() -> None:

@@ -7,7 +7,8 @@ left behind of one that was not finished is cleared away before that number is u
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from kedge.api.fleet import (
@@ -27,7 +28,7 @@ from kedge.api.twins import Twins
 from kedge.controllers.hub.revision_writes import RevisionWrites, owned_by
 from kedge.kube.client import Client
 from kedge.kube.codec import untyped
-from kedge.kube.errors import NotFound
+from kedge.kube.errors import ApiError, KubeError, NotFound, ServerError, Unreachable
 from kedge.plan.revisions import is_master, parent, resource_index
 from kedge.plan.selecting.choosing import manifests_digest
 from kedge.plan.selecting.contents import envelopes, parts, resource_hash
@@ -49,26 +50,30 @@ class ResourceSnapshots:
         manifests: Sequence[Manifest],
         known: Sequence[ObjectMeta],
         used: Collection[int] = (),
+        unsure: MutableMapping[int, str] | None = None,
     ) -> ObjectMeta | None:
         """Have the newest hold these manifests. Gives the new master, or None if that is what the newest holds.
 
-        `used` are numbers that clusters or runs go by.
+        `used` are numbers that clusters or runs go by. `unsure` is kept here: numbers that were asked for without an
+        answer, and what for. A server may carry that out much later, so that they are for that content or for none.
         """
         wanted = resource_hash(manifests)
-        todo = step(masters(known), wanted, used)
+        unsure = {} if unsure is None else unsure
+        todo = step(masters(known), wanted, {*used, *(number for number, what in unsure.items() if what != wanted)})
         if todo.make is None:
             await self.confirm(todo)
             return None
-        await self._clear(known, todo.make)
-        first, *rest = parts(manifests)
-        for number, part in enumerate(rest):
-            name = resource_snapshot_part(placement.metadata.name, todo.make, number)
-            await self._make(placement, name, todo.make, part, {SUBINDEX: str(number)})
-        for revision in todo.unlabel:
-            await self._writes.mark(revision.meta, labels={IS_LATEST: "false"})
-        counts = {NUMBER_OF_SNAPSHOTS: str(1 + len(rest)), NUMBER_OF_ENVELOPED: str(envelopes(manifests))}
-        name = resource_snapshot_name(placement.metadata.name, todo.make)
-        return await self._make(placement, name, todo.make, first, {RESOURCE_HASH: wanted, **counts})
+        with _asking(unsure, todo.make, wanted):
+            await self._clear(known, todo.make)
+            first, *rest = parts(manifests)
+            for number, part in enumerate(rest):
+                name = resource_snapshot_part(placement.metadata.name, todo.make, number)
+                await self._make(placement, name, todo.make, part, {SUBINDEX: str(number)})
+            for revision in todo.unlabel:
+                await self._writes.mark(revision.meta, labels={IS_LATEST: "false"})
+            counts = {NUMBER_OF_SNAPSHOTS: str(1 + len(rest)), NUMBER_OF_ENVELOPED: str(envelopes(manifests))}
+            name = resource_snapshot_name(placement.metadata.name, todo.make)
+            return await self._make(placement, name, todo.make, first, {RESOURCE_HASH: wanted, **counts})
 
     async def confirm(self, todo: Step) -> None:
         """Have exactly the newest carry the label that says so."""
@@ -120,6 +125,21 @@ class ResourceSnapshots:
             "spec": {"selectedResources": part},
         }
         return await self._writes.make(body, placement.metadata.namespace)
+
+
+@contextmanager
+def _asking(unsure: MutableMapping[int, str], number: int, wanted: str) -> Iterator[None]:
+    """Ask for this number: it stays unsure unless there is an answer, yes, or no to all that ever asked for it."""
+    was_unsure = number in unsure
+    unsure[number] = wanted
+    try:
+        yield
+    except KubeError as error:
+        is_refused = isinstance(error, ApiError) and not isinstance(error, ServerError)
+        if not was_unsure and (is_refused or (isinstance(error, Unreachable) and not error.maybe_done)):
+            del unsure[number]
+        raise
+    del unsure[number]
 
 
 def masters(known: Sequence[ObjectMeta]) -> tuple[Revision, ...]:

@@ -65,6 +65,7 @@ class _Noticed:
         self.holds: tuple[str, str] = ("", "")  # uid of the newest master, and the digest of what it holds
         self.made = ""  # the master that was made last, which the cache may not show yet
         self.highest = -1  # the number of the last one we made
+        self.unsure: dict[int, str] = {}  # numbers that were asked for without an answer, and what for
         self.turn = asyncio.Lock()  # there are two who may need a revision: a change, and a run that begins
 
 
@@ -196,7 +197,8 @@ class Snapshots:
         if found is None:
             return Outcome.not_yet
         try:
-            made = await self._resource_snapshots.take(placement, found, known, self._used(placement, noticed))
+            used = self._used(placement, noticed)
+            made = await self._resource_snapshots.take(placement, found, known, used, noticed.unsure)
         except ApiError as error:
             if not isinstance(error, BadRequest | Invalid) and error.code != _TOO_LARGE:
                 raise
