@@ -23,7 +23,7 @@ from kedge.controllers.hub.pace import STANDS_AFTER
 from kedge.controllers.hub.placement_metrics import PlacementMetrics
 from kedge.controllers.hub.reachability import Reachability
 from kedge.controllers.hub.resources import Resources
-from kedge.controllers.hub.rollout import Rollout
+from kedge.controllers.hub.rollout import STARTED_AFTER, Rollout
 from kedge.controllers.hub.run_metrics import RunMetrics
 from kedge.controllers.hub.scheduler import Scheduler
 from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
@@ -52,6 +52,8 @@ class HubOptions(Struct, frozen=True):
     """Seconds a leaving member's agent has to answer."""
     stands_after: float = STANDS_AFTER
     """Seconds after which what many clusters wait for is told in other words, if nothing but the words changed."""
+    started_after: float = STARTED_AFTER
+    """Seconds until it is said that a cluster's rollout has started, where nobody waits for that word."""
     status_rest: float = STATUS_REST
     """Seconds between two writes of a placement's status at least."""
 
@@ -89,7 +91,13 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
             snapshots.controller,
             Scheduler(hub, twins, clock=clock, rng=_branch(manager.rng), metrics=scheduling).controller,
             Rollout(
-                hub, twins, clock=clock, dialect=dialect, stands_after=options.stands_after, decided=decided
+                hub,
+                twins,
+                clock=clock,
+                dialect=dialect,
+                stands_after=options.stands_after,
+                started_after=options.started_after,
+                decided=decided,
             ).controller,
             StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving, decided=decided).controller,
             Orphans(hub, twins).controller,

@@ -17,13 +17,13 @@ class PuttingOff:
 
     def __init__(self, seconds: float) -> None:
         """News wait so long from the moment the first of them is there."""
-        self._seconds = seconds
+        self.seconds = seconds
         self._since: dict[Hashable, float] = {}
 
     def left(self, what: Hashable) -> float:
         """In how many seconds the news of this are to be told; 0 if now."""
         now = asyncio.get_running_loop().time()
-        left = self._since.setdefault(what, now) + self._seconds - now
+        left = self._since.setdefault(what, now) + self.seconds - now
         return left if left > _NO_TIME else 0.0
 
     def told(self, what: Hashable) -> None:

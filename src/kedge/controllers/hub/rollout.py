@@ -57,6 +57,7 @@ class Rollout:
         clock: Clock,
         dialect: Dialect = Dialect.seed,
         stands_after: float = STANDS_AFTER,
+        started_after: float = STARTED_AFTER,
         decided: Decided | None = None,
     ) -> None:
         """`decided` is told of bindings as they are pointed."""
@@ -66,7 +67,7 @@ class Rollout:
         self._clock = clock
         self._dialect = dialect
         self._pace = Pace(stands_after=stands_after)
-        self._starts = PuttingOff(STARTED_AFTER)
+        self._starts = PuttingOff(started_after)
         self._placements = wanted_placements(hub, twins)
         self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
         self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
@@ -129,7 +130,7 @@ class Rollout:
     async def _point(self, binding: Binding, resources: str) -> None:
         pointed = await self._patch(binding, {"state": BindingState.bound.value, "resourceSnapshotName": resources})
         self._decided.point(pointed)
-        if not self._decided.suffices(pointed):
+        if not (self._starts.seconds and self._decided.suffices(pointed)):
             await self._say(pointed, standing(pointed, None, self._clock.now()))
 
     async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:

@@ -32,6 +32,7 @@ from kedge.api.reasons import (
 from kedge.api.twins import Binding
 
 _STEPS: Final = frozenset((OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE, DIFF_REPORTED))
+_PROOFS: Final = frozenset((AVAILABLE, DIFF_REPORTED))
 _UNDERWAY: Final = frozenset(
     (
         *(APPLY_IN_PROGRESS, APPLY_PENDING, OVERRIDDEN_PENDING, NOT_SYNCED, RESOURCE_NOT_AVAILABLE),
@@ -74,25 +75,13 @@ class Unit(Struct, frozen=True, gc=False):
     """One binding, and what is known of it."""
 
     binding: Binding
+    name: str
+    cluster: str
+    state: str
+    is_deleting: bool
     readiness: Readiness
     proven_at: datetime | None = None
     """When waiting will have proven it, if that is what it takes."""
-
-    @property
-    def name(self) -> str:
-        return self.binding.metadata.name
-
-    @property
-    def cluster(self) -> str:
-        return self.binding.spec.target_cluster
-
-    @property
-    def state(self) -> str:
-        return self.binding.spec.state
-
-    @property
-    def is_deleting(self) -> bool:
-        return self.binding.metadata.deletion_timestamp is not None
 
     @property
     def is_available(self) -> bool:
@@ -125,18 +114,27 @@ class Unit(Struct, frozen=True, gc=False):
 
 def judge(binding: Binding, around: Around) -> Unit:
     """What is known of one binding."""
+    meta, spec = binding.metadata, binding.spec
+    readiness, proven_at = _judged(binding, around)
+    is_deleting = meta.deletion_timestamp is not None
+    return Unit(binding, meta.name, spec.target_cluster, spec.state, is_deleting, readiness, proven_at)
+
+
+def _judged(binding: Binding, around: Around) -> tuple[Readiness, datetime | None]:
     readiness = _apart_from_status(binding, around)
     if readiness is not None:
-        return Unit(binding, readiness)
-    said = current(binding)
-    if any(has_failed(condition) for condition in said):
-        return Unit(binding, Readiness.broken)
-    proof = next((one for one in said if one.type in (AVAILABLE, DIFF_REPORTED) and one.status == TRUE), None)
+        return readiness, None
+    proof: Condition | None = None
+    for said in current(binding):
+        if has_failed(said):
+            return Readiness.broken, None
+        if proof is None and said.type in _PROOFS and said.status == TRUE:
+            proof = said
     if proof is None:
-        return Unit(binding, Readiness.underway)
+        return Readiness.underway, None
     if proof.reason in _UNTRACKABLE and (at := proof.last_transition_time + around.period) > around.now:
-        return Unit(binding, Readiness.unproven, at)
-    return Unit(binding, Readiness.available)
+        return Readiness.unproven, at
+    return Readiness.available, None
 
 
 def _apart_from_status(binding: Binding, around: Around) -> Readiness | None:

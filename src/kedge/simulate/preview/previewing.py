@@ -120,9 +120,11 @@ async def playing(
 
 
 def _options(assumed: Assumed) -> HubOptions:
-    """Those of any hub; but most of what a large rollout writes is words, which nobody reads here before the end."""
+    """Those of any hub; but most of what a large rollout writes is words, which nobody reads here before the end.
+    What is to be said in a moment costs another look at all clusters, so that is said at once.
+    """
     after = _words_after(assumed)
-    return HubOptions(dialect=assumed.dialect, stands_after=assumed.within / 4, status_rest=after)
+    return HubOptions(dialect=assumed.dialect, stands_after=assumed.within / 4, started_after=0.0, status_rest=after)
 
 
 def _words_after(assumed: Assumed) -> float:
