@@ -50,16 +50,17 @@ def test_a_bad_image_reaches_exactly_one_cluster_and_the_placement_says_why(back
 
 
 def test_a_good_image_after_a_bad_one_reaches_every_cluster_and_never_two_at_once(backend: Backend) -> None:
-    async def play(bed: Bed) -> list[Happening]:
+    async def play(bed: Bed) -> tuple[list[Happening], list[Untyped]]:
         await begin(bed, 2, example(1)[0])
         await set_image(bed, "app:bad")
         await bed.until(lambda: is_so(bed, "RolloutStarted", "False"))
         async with watched(bed, kinds.DEPLOYMENTS, *MEMBERS) as seen:
             await set_image(bed, "app:2")
             await bed.until(lambda: is_so(bed, "Available"))
-            return seen
+            return seen, [*await bed.all(kinds.BINDINGS), *await bed.all(kinds.WORKS)]
 
-    seen = backend.play(play)
+    seen, moved = backend.play(play)
+    assert [one["kind"] for one in moved if "managedFields" in one["metadata"]] == []  # each costs a server's time
     assert len({one.where for one in seen if image(one) == "app:2" and is_available(one)}) == 3
     assert most_unavailable(seen) == 1
 

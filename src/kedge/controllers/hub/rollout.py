@@ -25,6 +25,7 @@ from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
 from kedge.controllers.hub.pace import STANDS_AFTER, Pace
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
+from kedge.controllers.hub.untracked import untracked
 from kedge.controllers.putting_off import PuttingOff
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -138,7 +139,7 @@ class Rollout:
 
     async def _patch(self, binding: Binding, spec: dict[str, Any]) -> Binding:
         meta = binding.metadata
-        return await self._client.amend(self._twins.binding, meta, {"spec": spec}, manager=MANAGER)
+        return await self._client.amend(self._twins.binding, meta, untracked({"spec": spec}), manager=MANAGER)
 
     async def _remove(self, binding: Binding) -> None:
         meta = binding.metadata

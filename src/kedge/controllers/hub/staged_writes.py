@@ -19,6 +19,7 @@ from kedge.api.twins import Approval, Binding, Run, Twins
 from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.rolling_back import roll_back
 from kedge.controllers.hub.rollout import spelled_out
+from kedge.controllers.hub.untracked import untracked
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, NotFound
@@ -82,7 +83,7 @@ class RunWrites:
                 "resourceSnapshotName": resources,
                 "applyStrategy": spelled_out(strategy),
             }
-            binding = await self._change_binding(binding, {"spec": body})
+            binding = await self._change_binding(binding, untracked({"spec": body}))
             self._decided.point(binding)
         message = f"{spec.target_cluster} was given {resources} by run {run.metadata.name}"
         said = self._condition(ROLLOUT_STARTED, STARTED, message, binding.metadata.generation)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from kedge.api.fleet import ON_DELETE, member_of
 from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import Work
+from kedge.controllers.hub.untracked import untracked
 from kedge.kube.client import Client
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, Status, TooManyRequests
 from kedge.plan.working.kept import kept
@@ -79,7 +80,7 @@ class WorkWrites:
 
     async def _patch(self, work: Work, body: Mapping[str, object]) -> Work:
         meta = work.metadata
-        return await self._client.amend(Work, meta, body, manager=MANAGER)
+        return await self._client.amend(Work, meta, untracked(body), manager=MANAGER)
 
 
 class _Refusal(Exception):

@@ -34,6 +34,7 @@ from kedge.controllers.hub import indexes
 from kedge.controllers.hub.contents import Contents, Missing
 from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.placements import wanted_placements
+from kedge.controllers.hub.untracked import untracked
 from kedge.controllers.hub.work_wakes import WorkWakes, is_new, opens_or_closes, says_otherwise
 from kedge.controllers.hub.work_writes import Refused, WorkWrites
 from kedge.controllers.putting_off import PuttingOff
@@ -256,7 +257,7 @@ class Works:
         return await self._set_finalizers(binding, [*binding.metadata.finalizers, WORK_CLEANUP])
 
     async def _set_finalizers(self, binding: Binding, finalizers: list[str]) -> Binding:
-        held = {"metadata": {"finalizers": finalizers}}
+        held = untracked({"metadata": {"finalizers": finalizers}})
         return await self._client.amend(self._twins.binding, binding.metadata, held, manager=MANAGER)
 
     async def _tell(self, binding: Binding, told: Told) -> Outcome:
