@@ -67,20 +67,21 @@ def test_words_that_never_stand_are_said_all_the_same_after_a_while() -> None:
     run(main())
 
 
-def test_nothing_is_said_shortly_after_a_move_but_what_moves_for_ever_does_not_silence_it() -> None:
+@pytest.mark.parametrize("stands_after", [STANDS_AFTER, 3600.0])
+def test_nothing_is_said_shortly_after_a_move_but_what_moves_for_ever_does_not_silence_it(stands_after: float) -> None:
     async def main() -> None:
-        pace = Pace()
+        pace, hush = Pace(stands_after=stands_after), HUSH * stands_after
         assert pace.hush(KEY) == 0.0
         pace.moved(KEY)
-        assert pace.hush(KEY) == HUSH
-        await asyncio.sleep(HUSH)
+        assert pace.hush(KEY) == hush
+        await asyncio.sleep(hush)
         assert pace.hush(KEY) == 0.0
         for _ in range(round(LONGEST_HUSH / HUSH * 2) - 1):
             pace.moved(KEY)
-            await asyncio.sleep(HUSH / 2)
+            await asyncio.sleep(hush / 2)
             assert pace.hush(KEY) > 0.0
         pace.moved(KEY)
-        await asyncio.sleep(HUSH / 2)
+        await asyncio.sleep(hush / 2)
         assert pace.hush(KEY) == 0.0
 
     run(main())

@@ -17,8 +17,8 @@ STANDS_AFTER: Final = 2.0  # seconds: nobody reads what is true for less
 FEW: Final = 3  # so many sentences are said sooner
 FEW_STAND_AFTER: Final = 0.5  # seconds
 UNSAID: Final = 5  # so many times that, what never stands still is said all the same
-HUSH: Final = 0.2  # seconds after a move in which nothing is said that nobody acts on
-LONGEST_HUSH: Final = 1.0
+HUSH: Final = 0.1  # of the time many sentences stand: for so long after a move nothing is said that nobody acts on
+LONGEST_HUSH: Final = 0.5  # of the same, where moves follow one another
 
 
 class Pace:
@@ -52,7 +52,8 @@ class Pace:
         if key not in self._moved:
             return 0.0
         first, last = self._moved[key]
-        left = min(last + HUSH, first + LONGEST_HUSH) - asyncio.get_running_loop().time()
+        until = min(last + HUSH * self._stands_after, first + LONGEST_HUSH * self._stands_after)
+        left = until - asyncio.get_running_loop().time()
         if left <= 0:
             del self._moved[key]
         return max(0.0, left)

@@ -128,10 +128,10 @@ class _Round:
         self._budget = budget
         self._units = units
         self._heads = heads(units)
+        self._holding = sum(unit.holds for unit in self._heads.values())
         self._available = {cluster for cluster, unit in self._heads.items() if unit.is_available}
         self._without_works: tuple[str, ...] = ()
         self._moved: dict[str, Unit] = {}  # by name
-        self._why: dict[str, str] = {}
 
     def plan(self, now: datetime) -> Plan:
         live = [unit for unit in self._units if not unit.is_deleting]
@@ -142,14 +142,14 @@ class _Round:
         self._without_works = self._not_sent() if unpicked else ()
         removed = self._disturb([unit for unit in unpicked if self._speaks(unit)])
         changed = self._disturb([unit for unit in acting if unit.state == BindingState.bound])
-        self._explain(waiting)
+        explained = self._explained([unit for unit in waiting if unit.name not in self._moved])
         return Plan(
             resources=self._seen.wanted.name,
             bind=_bindings(added),
             repoint=_bindings(changed),
             remove=_bindings(removed),
-            why=self._why,
-            look_again=self._next_proof(now) if self._why else None,
+            why=explained,
+            look_again=self._next_proof(now) if explained else None,
         )
 
     def _speaks(self, unit: Unit) -> bool:
@@ -166,13 +166,10 @@ class _Round:
         return added
 
     def _room(self) -> int:
-        room = self._budget.most - self._holding()
+        room = self._budget.most - self._holding
         if _throttles(self._seen):
             room = min(room, max(1, self._budget.max_unavailable) - len(self._unproven()))
         return room
-
-    def _holding(self) -> int:
-        return sum(unit.holds for unit in self._heads.values())
 
     def _unproven(self) -> list[Unit]:
         """Wanted clusters that have resources, and are not known to work."""
@@ -203,20 +200,18 @@ class _Round:
 
     # Explaining
 
-    def _explain(self, waiting: list[Unit]) -> None:
+    def _explained(self, waiting: list[Unit]) -> Mapping[str, str]:
         reasons = why.Reasons(
             budget=self._budget,
             heads=self._heads,
             moved=self._moved,
             unreachable=self._seen.unreachable,
             parting=self._seen.parting,
-            holding=self._holding(),
+            holding=self._holding,
             without_works=self._without_works,
             throttled=_throttles(self._seen),
         )
-        for unit in waiting:
-            if unit.name not in self._moved:
-                self._why[unit.name] = reasons.of(unit)
+        return why.Waits(reasons, waiting)
 
     def _next_proof(self, now: datetime) -> float | None:
         proven = [unit.proven_at for unit in self._heads.values() if unit.proven_at is not None]

@@ -61,6 +61,9 @@ class Readiness(Enum):
     available = 7
 
 
+_FREE: Final = (Readiness.broken, Readiness.gone, Readiness.empty)
+
+
 class Around(Struct, frozen=True):
     """What readiness depends on beside the binding."""
 
@@ -100,7 +103,7 @@ class Unit(Struct, frozen=True, gc=False):
     @property
     def is_free(self) -> bool:
         """Whether nobody loses anything if it is changed or removed: it is known not to work."""
-        return self.readiness in (Readiness.broken, Readiness.gone, Readiness.empty)
+        return self.readiness in _FREE
 
     @property
     def has_works(self) -> bool:
@@ -125,10 +128,13 @@ def _judged(binding: Binding, around: Around) -> tuple[Readiness, datetime | Non
     if readiness is not None:
         return readiness, None
     proof: Condition | None = None
-    for said in current(binding):
-        if has_failed(said):
+    generation = binding.metadata.generation
+    for said in binding.status.conditions:  # as in `current`; spelled out, since there may be thousands to look at
+        if said.observed_generation != generation or said.type not in _STEPS:
+            continue
+        if said.status == FALSE and has_failed(said):
             return Readiness.broken, None
-        if proof is None and said.type in _PROOFS and said.status == TRUE:
+        if said.status == TRUE and proof is None and said.type in _PROOFS:
             proof = said
     if proof is None:
         return Readiness.underway, None

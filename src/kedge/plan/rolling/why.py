@@ -6,7 +6,7 @@ of 3 updated replicas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC
 from functools import cached_property
 from typing import Final
@@ -137,6 +137,28 @@ class Reasons:
                 return f"it cannot be seen whether its resources work, so it is given until {until}"
             case other:
                 return _CAUSES[other]
+
+
+class Waits(Mapping[str, str]):
+    """What each binding that does not move waits for, by its name. A sentence is made when it is asked for: most looks
+    at many clusters ask for none.
+    """
+
+    def __init__(self, reasons: Reasons, units: Iterable[Unit]) -> None:
+        self._reasons = reasons
+        self._units = {unit.name: unit for unit in units}
+
+    def __getitem__(self, name: str) -> str:
+        return self._reasons.of(self._units[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._units)
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 _CAUSES: Final = {

@@ -128,7 +128,7 @@ def _options(assumed: Assumed) -> HubOptions:
 
 
 def _words_after(assumed: Assumed) -> float:
-    return min(300.0, assumed.within / 4)
+    return min(3600.0, assumed.within / 4)
 
 
 async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Picture) -> Course:

@@ -135,9 +135,9 @@ class Seeing:
             return True
         if _is_external(placement):
             return all(_has_ended(run) for run in self.runs(target))
-        goal = self._goal(target, placement)
+        goal, now = self._goal(target, placement), _now()
         stands = self._stands[target].values()
-        return bool(goal) and all(one.holds == goal and one.at is not None and one.at <= _now() for one in stands)
+        return bool(goal) and all(one.holds == goal and one.at is not None and one.at <= now for one in stands)
 
     def _goal(self, target: Target, placement: Placement) -> str:
         return wanted(placement.metadata, self.snapshots(target)).name
@@ -158,8 +158,9 @@ class Seeing:
 
     def _next_proof(self) -> float:
         """In how many seconds waiting alone will have proven something."""
+        now = _now()
         times = [one.at for stands in self._stands.values() for one in stands.values() if one.at is not None]
-        return min((at - _now() for at in times if at > _now()), default=float("inf"))
+        return min((at - now for at in times if at > now), default=float("inf"))
 
     async def _nothing_within(self, seconds: float) -> bool:
         try:
