@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -21,6 +22,8 @@ from fleet.bed import MEMBERS, SECONDS, Backend, Bed, member_cluster
 from fleet.masks import masked_table
 from fleet.traces import Table, table
 from kedge.api.dialect import Dialect
+from kedge.api.staged import ClusterApprovalRequest
+from kedge.plan.staging.naming import When, ask
 
 pytestmark = pytest.mark.timeout(SECONDS)
 
@@ -106,6 +109,8 @@ def test_the_seeds_manifests_tables_and_approval_typed_with_kubectl(
 ) -> None:
     """All three manifests are applied as they stand, and the run begins its hour.
 
+    At the end it is deleted, and a request that comes too late for it is cleared away.
+
     Time is real on both backends here: so that it need not be sat out, the run is then made once more, by a strategy
     that differs in nothing but the wait. The whole hour passes in `test_staged_examples.py`, in virtual time.
     """
@@ -133,8 +138,16 @@ def test_the_seeds_manifests_tables_and_approval_typed_with_kubectl(
         answer = await shell(seeds.quoted(patch))
         await shell.wait("condition=Succeeded", RUN)
         printed, placed = [*printed, await shell(get_requests_again)], [*placed, await shell.placed()]
-        return printed, [answer, await shell(f"kubectl get {RUN} -o jsonpath={APPROVED}")], placed
+        kept = await shell(f"kubectl get {RUN} -o jsonpath={APPROVED}")
+        await shell("kubectl delete -f run.yaml")
+        await shell.wait("delete", REQUEST)
+        await shell("kubectl create -f late.yaml")
+        await shell.wait("delete", REQUEST)
+        return printed, [answer, kept], placed
 
+    late = ask("example-staged-update-run", "canary", When.after, Dialect.seed).body
+    kind = ClusterApprovalRequest.resource
+    manifests["late.yaml"] = json.dumps({"apiVersion": kind.api_version, "kind": kind.kind, **late})
     for name, text in manifests.items():
         (tmp_path / name).write_text(text)
     printed, (answer, kept), placed = play(backend, tmp_path, binaries, typing)

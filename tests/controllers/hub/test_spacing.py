@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kedge.controllers.hub.spacing import GATHER, PER_CLUSTER, REST, Spacing
+from kedge.controllers.hub.spacing import COUNT, GATHER, PER_CLUSTER, REST, Spacing
 from kedge.kube.queue import Key
 from support.virtual import run
 
@@ -38,5 +38,21 @@ def test_after_a_write_there_is_a_rest_that_grows_with_the_clusters() -> None:
         spacing.wrote(KEY, 1)
         spacing.forget(KEY)
         assert spacing.rest(KEY) == pytest.approx(GATHER)
+
+    run(main())
+
+
+def test_what_only_counts_on_rests_longer() -> None:
+    async def main() -> None:
+        spacing = Spacing()
+        assert spacing.count(KEY) == 0.0
+        spacing.wrote(KEY, 10)
+        assert spacing.count(KEY) == pytest.approx(COUNT)
+        assert spacing.count(OTHER) == 0.0
+        await asyncio.sleep(COUNT)
+        assert spacing.count(KEY) == 0.0
+        spacing.wrote(KEY, 10)
+        spacing.forget(KEY)
+        assert spacing.count(KEY) == 0.0
 
     run(main())

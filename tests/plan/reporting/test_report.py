@@ -45,7 +45,7 @@ from kedge.api.snapshot import (
 )
 from kedge.api.twins import Binding
 from kedge.plan.reporting.fitting import fitting
-from kedge.plan.reporting.report import Seen, is_complete, report
+from kedge.plan.reporting.report import Seen, is_complete, report, stands_the_same
 from kedge.plan.reporting.steps import STEPS
 from kedge.plan.rolling.standing import standing
 from plan.working.objects import LATER, NOON, binding, said
@@ -126,6 +126,25 @@ def test_more_than_a_few_clusters_are_counted() -> None:
     message = found(report(seen(*bindings), LATER), AVAILABLE).message
     assert message.startswith("10 of 10 clusters have objects that are not available: c0: broken 0; c1: broken 1;")
     assert message.endswith("and 7 more")
+
+
+def test_a_placement_stands_otherwise_only_if_it_does_as_a_whole() -> None:
+    bad = said(AVAILABLE, FALSE, message="broken")
+    well, ill = binding(*WELL), binding(*WELL[:-1], bad)
+    third = binding(*WELL[:-1], bad, cluster="c")
+    both_ill = report(seen(ill, binding(*WELL[:-1], bad, cluster="b"), third), NOON)
+    one_well = report(seen(well, binding(*WELL[:-1], bad, cluster="b"), third), LATER)
+    assert both_ill != one_well
+    assert stands_the_same(both_ill, one_well), "it counts on"
+    all_well = report(seen(well, binding(*WELL, cluster="b"), binding(*WELL, cluster="c")), LATER)
+    assert not stands_the_same(one_well, all_well)
+    assert not stands_the_same(all_well, one_well)
+    assert not stands_the_same(PlacementStatus(), one_well)
+    edited = replace(one_well, conditions=tuple(replace(one, observed_generation=2) for one in one_well.conditions))
+    assert not stands_the_same(one_well, edited)
+    assert not stands_the_same(one_well, replace(one_well, observed_resource_index="7"))
+    copied = replace(one_well, conditions=(*one_well.conditions, said("StatusSynced", TRUE)))
+    assert stands_the_same(copied, one_well), "what is said of its copy is not how it stands"
 
 
 def test_a_cluster_that_had_older_resources_has_not_started_with_the_new_ones() -> None:

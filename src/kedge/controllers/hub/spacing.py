@@ -2,8 +2,8 @@
 
 A placement on many clusters changes with each of them. Its status is large, and nobody reads it a hundred times a
 second; so changes are gathered for a moment, in which the clusters that wait for one another go on, and after a write
-there is a rest that grows with the clusters. The last change is always written. What is remembered here may be lost at
-any time.
+there is a rest that grows with the clusters, and is longer while the placement as a whole stands as it stood. The last
+change is always written. What is remembered here may be lost at any time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from kedge.kube.queue import Key
 
 GATHER: Final = 0.2  # seconds before a write
 REST: Final = 0.3  # seconds after one
+COUNT: Final = 1.0  # seconds after one, if there is no more to tell than that more clusters have come further
 PER_CLUSTER: Final = 0.003
 PATIENCE: Final = 1.0  # seconds in which what is only not known yet is not worth telling
 
@@ -27,6 +28,7 @@ class Spacing:
         self._rest = rest
         self._gathering = PuttingOff(min(GATHER, rest))
         self._next: dict[Key, float] = {}
+        self._count: dict[Key, float] = {}
         self._unknown: dict[Key, tuple[int, float]] = {}
 
     def rest(self, key: Key) -> float:
@@ -38,8 +40,14 @@ class Spacing:
         """What changes from now on is gathered anew."""
         self._gathering.told(key)
 
+    def count(self, key: Key) -> float:
+        """In how many seconds to write how far clusters have come, if that is all there is; 0 if now."""
+        return max(0.0, self._count.get(key, 0.0) - asyncio.get_running_loop().time())
+
     def wrote(self, key: Key, clusters: int) -> None:
-        self._next[key] = asyncio.get_running_loop().time() + self._rest + PER_CLUSTER * clusters
+        now = asyncio.get_running_loop().time()
+        self._next[key] = now + self._rest + PER_CLUSTER * clusters
+        self._count[key] = now + COUNT
 
     def patience(self, key: Key, generation: int) -> float:
         """How many seconds longer to wait for what is not known yet of this generation; 0 if long enough."""
@@ -57,4 +65,5 @@ class Spacing:
     def forget(self, key: Key) -> None:
         self._gathering.told(key)
         self._next.pop(key, None)
+        self._count.pop(key, None)
         self._unknown.pop(key, None)

@@ -38,7 +38,7 @@ from kedge.kube.store import Change
 from kedge.plan.membership import illness, silence
 from kedge.plan.reporting.fitting import fitting
 from kedge.plan.reporting.report import Seen as Picture
-from kedge.plan.reporting.report import is_complete, report, revision
+from kedge.plan.reporting.report import is_complete, report, revision, stands_the_same
 from kedge.plan.reporting.steps import STEPS
 from kedge.plan.revisions import parent
 
@@ -120,7 +120,10 @@ class PlacementStatuses:
             return Outcome.again(after=rest)
         self._spacing.looked(key)
         status = await self._status(placement)
-        if (rest := self._patience(key, placement, status)) > 0:
+        rest = self._patience(key, placement, status)
+        if not rest and stands_the_same(placement.status, status):
+            rest = self._spacing.count(key)
+        if rest > 0:
             return Outcome.again(after=rest)
         status, outcome = await self._copied(placement, status)
         if status != placement.status:

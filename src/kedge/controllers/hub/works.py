@@ -55,7 +55,7 @@ from kedge.plan.working.wanted import Changes, abandons, compare, is_leaving, re
 
 MANAGER: Final = "kedge-works"
 _NO_OVERRIDES: Final = "The binding names overrides, which cannot be applied yet: remove them from its spec"
-UNDERWAY_AFTER: Final = 0.3  # seconds until it is told how far a cluster has come: by then it has mostly been applied
+UNDERWAY_AFTER: Final = 1.7  # seconds until it is told how far a cluster has come: by then it has mostly arrived
 TRY_AGAIN: Final = 30.0  # seconds until what a server refused is tried again: what it takes to be let in is not seen
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.condition import TRUE, UNKNOWN, find_condition
+from kedge.api.condition import TRUE, UNKNOWN, Condition, find_condition
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import SUBINDEX
 from kedge.api.meta import ObjectMeta
@@ -83,6 +83,17 @@ def report(seen: Seen, now: datetime) -> PlacementStatus:
 def is_complete(status: PlacementStatus) -> bool:
     """Whether all is done that was to do: every step is taken."""
     return len(status.conditions) > len(STEPS) and all(one.status == TRUE for one in status.conditions)
+
+
+def stands_the_same(before: PlacementStatus, after: PlacementStatus) -> bool:
+    """Whether the placement as a whole is said to stand as before: what changes is of single clusters, or words."""
+    said = set(map(_gist, before.conditions))
+    same_resources = before.observed_resource_index == after.observed_resource_index
+    return same_resources and said.issuperset(map(_gist, after.conditions))
+
+
+def _gist(condition: Condition) -> tuple[object, ...]:
+    return (condition.type, condition.status, condition.reason, condition.observed_generation)
 
 
 # The resources it speaks of
