@@ -29,7 +29,8 @@ from kedge.kube.codec import Untyped
 from kedge.kube.transport import Request, Response
 from kedge.simulate.loop import run
 from kedge.simulate.preview.hub import VirtualHub
-from kedge.simulate.preview.picture import Picture, read, written
+from kedge.simulate.preview.picture import Picture, Target, read, written
+from kedge.simulate.preview.previewing import Assumed, Change, measured_in, previewed
 from simulate.preview.reality import Scenario, deployment, fleet_picture, placement
 
 pytestmark = pytest.mark.timeout(120)
@@ -109,6 +110,16 @@ def test_json_has_moves_waves_and_what_was_gone_by(fleet: Path, release: Path) -
     assert course["ends"] == pytest.approx(110.5, abs=1.0)
     assert course["worst"] == pytest.approx(1800.5, abs=2.0)
     assert course["takes"]["cluster-2"] == {"seconds": 90.0, "source": "told", "first": False}
+
+
+def test_how_far_a_preview_has_been_played_is_told_while_it_is(picture: Picture) -> None:
+    played: list[float] = []
+    change = Change((Target("crp"),), (deployment("app:2"),))
+    (course,) = previewed(picture, change, Assumed(times=measured_in(picture)), played.append)
+    assert course.ends is not None
+    assert played == sorted(played)
+    assert played[0] < 1.0
+    assert any(course.ends <= seconds < course.ends + 10.0 for seconds in played)
 
 
 def test_a_placement_that_is_where_it_should_be_would_not_move(fleet: Path) -> None:

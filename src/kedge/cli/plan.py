@@ -23,6 +23,7 @@ from kedge.api.staged import ClusterStagedUpdateRun, StagedUpdateRun
 from kedge.api.twins import TWINS
 from kedge.cli.asking import NO_PLACEMENTS, Hub, Which
 from kedge.cli.planned import Planned
+from kedge.cli.playing import playing
 from kedge.cli.quiet import quiet
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped
@@ -80,8 +81,10 @@ def _played(picture: Picture, change: Change, asked: Asked) -> Planned:
     assumed = Assumed(times=times, within=asked.within, approved_after=asked.approve_after, dialect=asked.dialect)
     try:
         with quiet():
-            expected = previewed(picture, change, assumed)
-            worst = previewed(picture, change, at_worst(assumed)) if asked.worst else ()
+            with playing("what is expected", asked.within) as says:
+                expected = previewed(picture, change, assumed, says)
+            with playing("the worst case", asked.within) as says:
+                worst = previewed(picture, change, at_worst(assumed), says) if asked.worst else ()
     except ApiError as error:
         raise click.ClickException(f"the hub would refuse it: {error.message or error.answer}") from error
     except BadPicture as error:

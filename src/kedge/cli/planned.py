@@ -141,12 +141,12 @@ def _ending(planned: Planned, course: Course, worst: Course | None) -> Iterator[
     if course.is_done and course.ends is not None:
         if course.moves:
             at = planned.taken + timedelta(seconds=course.ends)
-            yield f"ends after {_span(course.ends)}, at {at:%Y-%m-%d %H:%M:%S} UTC{_at_worst(worst)}"
+            yield f"ends after {span(course.ends)}, at {at:%Y-%m-%d %H:%M:%S} UTC{_at_worst(worst)}"
         else:
             yield "everything is where it should be"
         return
-    moved = f"after {_span(course.last_move)}" if course.moves else "from the beginning"
-    yield f"does not end within {_span(planned.within)}: it stands still {moved}"
+    moved = f"after {span(course.last_move)}" if course.moves else "from the beginning"
+    yield f"does not end within {span(planned.within)}: it stands still {moved}"
     if course.why:
         yield f"  {course.why}"
 
@@ -156,7 +156,7 @@ def _at_worst(worst: Course | None) -> str:
         return ""
     if worst.ends is None:
         return "; at worst, with clusters as slow as their workloads may be, not in that time"
-    return f"; at worst after {_span(worst.ends)}, with clusters as slow as their workloads may be"
+    return f"; at worst after {span(worst.ends)}, with clusters as slow as their workloads may be"
 
 
 def _left(course: Course) -> Iterator[str]:
@@ -184,7 +184,7 @@ def _went_by(planned: Planned, course: Course) -> Iterator[str]:
     if found:
         yield "clusters are taken to be available"
     for (how, seconds), same in groupby(found, key=lambda name: (_known(known[name]), known[name].seconds)):
-        yield f"  {_span(seconds)} after they were given something new, {how}: {listed(same, most=_NAMED)}"
+        yield f"  {span(seconds)} after they were given something new, {how}: {listed(same, most=_NAMED)}"
 
 
 def _known(expected: Expected) -> str:
@@ -198,10 +198,10 @@ def _known(expected: Expected) -> str:
 
 
 def _after(seconds: float) -> str:
-    return f"+{_span(seconds)}"
+    return f"+{span(seconds)}"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """`45s`, `1m 30s`, `2h 5m`, `1d 2h`."""
     whole = round(seconds)
     for size, name, smaller, rest in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):

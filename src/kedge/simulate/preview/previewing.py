@@ -40,7 +40,7 @@ from kedge.simulate.preview.agents import Agents
 from kedge.simulate.preview.approving import Approver
 from kedge.simulate.preview.hub import VirtualHub
 from kedge.simulate.preview.picture import Picture, Target
-from kedge.simulate.preview.seeing import REST, Seeing
+from kedge.simulate.preview.seeing import REST, Progress, Seeing
 
 DAY: Final = 24 * 3600.0
 SEED: Final = 1
@@ -71,14 +71,18 @@ def measured_in(picture: Picture) -> Times:
     return Times(measured=measured(bindings, picture.typed(Work)))
 
 
-def previewed(picture: Picture, change: Change, assumed: Assumed) -> tuple[Course, ...]:
-    """What becomes of the placements that are looked at."""
+def previewed(
+    picture: Picture, change: Change, assumed: Assumed, progress: Progress = lambda _: None
+) -> tuple[Course, ...]:
+    """What becomes of the placements that are looked at. `progress` is told now and then how far it has been played."""
     definitions = crds(assumed.dialect)  # reads our sources, which must not happen while a loop runs
     with asyncio.Runner(loop_factory=Loop) as runner, _without_collecting():
-        return runner.run(_played(picture, change, assumed, definitions))
+        return runner.run(_played(picture, change, assumed, definitions, progress))
 
 
-async def _played(picture: Picture, change: Change, assumed: Assumed, definitions: Sequence[Crd]) -> tuple[Course, ...]:
+async def _played(
+    picture: Picture, change: Change, assumed: Assumed, definitions: Sequence[Crd], progress: Progress
+) -> tuple[Course, ...]:
     loop = asyncio.get_running_loop()
     # Of its own kind: uids drawn by another embedded fleet from the same number would be those of other objects here.
     clock, rng = LoopClock(loop, picture.taken), Random(f"preview {assumed.seed}")
@@ -89,7 +93,7 @@ async def _played(picture: Picture, change: Change, assumed: Assumed, definition
         await hub.furnish(picture, definitions, picture.taken + timedelta(seconds=2 * assumed.within))
         await hub.change(change.objects)
         async with playing(cluster, clock, rng, change.targets, assumed) as seeing:
-            await seeing.over(assumed.within, rest=REST + _words_after(assumed))
+            await seeing.over(assumed.within, rest=REST + _words_after(assumed), progress=progress)
             return tuple([await _course(hub, seeing, target, picture) for target in change.targets])
     finally:
         await hub.client.close()

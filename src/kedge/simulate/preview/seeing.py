@@ -10,7 +10,7 @@ Sees any hub, played or real, the same way.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
@@ -45,6 +45,8 @@ REST: Final = 30.0
 """Seconds in which nothing happens any more, once everything is where it should be."""
 _NONE: Final = timedelta(0)
 _Name: TypeAlias = tuple[str | None, str]
+Progress: TypeAlias = Callable[[float], None]
+"""Is told how many seconds have passed."""
 
 
 class _Proof(Struct, frozen=True):
@@ -144,10 +146,11 @@ class Seeing:
 
     # Waiting
 
-    async def over(self, within: float, rest: float = REST) -> None:
+    async def over(self, within: float, rest: float = REST, progress: Progress = lambda _: None) -> None:
         """Wait until every placement is where it should be and stays there a while; no longer than so many seconds."""
         deadline = self._began + within
         while _now() < deadline:
+            progress(self.elapsed)
             self._stirred.clear()
             is_there = all(map(self.is_there, self._targets))
             if (
