@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 BENCH  := .venv-bench/bin
+WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint kube bench soak docs wheel lock clean
@@ -17,7 +18,7 @@ demo: $(VENV)/.run  ## the main job on the embedded default; no Kubernetes neede
 	$(BIN)/kedge demo
 
 test: $(VENV)/.dev  ## every test; those that need the real control plane skip without it (make kube)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/.dev  ## formatting, lint, types (code and tests), layers
 	$(BIN)/ruff format --check .

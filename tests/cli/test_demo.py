@@ -71,7 +71,7 @@ def test_a_rollout_that_never_arrives_is_an_error() -> None:
         told(members=2)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_it_runs_from_the_command_line() -> None:
     result = CliRunner().invoke(main, ["demo"])
     assert result.exit_code == 0, result.output

@@ -23,7 +23,7 @@ from kedge.cli.show import NotAsTold, Show
 from support.stage import LoopClock
 from support.virtual import run
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 
 async def yes(_: Show) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from controlplane.binaries import Binaries
 
 DOCS = Path(__file__).parents[2] / "docs"
-SECONDS = 120
+SECONDS = 300
 
 
 def blocks(language: str, page: str = "fleet.md") -> list[str]:

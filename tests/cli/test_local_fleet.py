@@ -29,7 +29,7 @@ from kedge.kube.connect.config import Connection, load
 from kedge.kube.connect.https import HttpsTransport
 
 KEDGE = [sys.executable, "-m", "kedge"]
-SECONDS = 60
+SECONDS = 180
 
 
 def kedge(*args: str) -> subprocess.CompletedProcess[str]:

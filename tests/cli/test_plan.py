@@ -33,7 +33,7 @@ from kedge.simulate.preview.picture import Picture, Target, read, written
 from kedge.simulate.preview.previewing import Assumed, Change, measured_in, previewed
 from simulate.preview.reality import Scenario, deployment, fleet_picture, placement
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 DEFINITIONS = crds(Dialect.seed)
 ONE_AT_A_TIME = Scenario(members=3, strategy={"rollingUpdate": {"maxUnavailable": 1}}, change=())
 

@@ -15,7 +15,7 @@ from kedge.simulate.loop import run
 from kedge.simulate.preview.picture import Picture, written
 from simulate.preview.reality import NAME, Scenario, deployment, fleet_picture
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 LABELS = {"cluster-1": {"env": "staging"}, "cluster-2": {"env": "canary"}, "cluster-3": {"env": "production"}}
 GROUP = {"apiVersion": ClusterStagedUpdateRun.resource.api_version}
 

@@ -102,7 +102,7 @@ async def asked(url: str) -> str:
     return await asyncio.to_thread(ask)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_a_hub_and_one_process_for_two_members(file: Path, tmp_path: Path) -> None:
     await install(file, "hub", HUB)
     for name in ("cluster-1", "cluster-2"):

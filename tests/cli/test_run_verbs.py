@@ -20,7 +20,7 @@ from kedge.api.staged import ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 SELECTOR = {"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}
 
 

@@ -29,7 +29,7 @@ from kedge.kube.patches import MergePatch
 from kedge.simulate.clock import LoopClock
 from support.virtual import VirtualLoop
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 T = TypeVar("T")
 MEMBERS = ("cluster-1", "cluster-2", "cluster-3")

@@ -25,8 +25,8 @@ from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.patches import MergePatch
 
-SECONDS = 60
-pytestmark = pytest.mark.timeout(180)  # a process of its own, and rollouts in real time
+SECONDS = 180
+pytestmark = pytest.mark.timeout(400)  # a process of its own, and rollouts in real time
 ROLLING = {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 1}}
 
 

@@ -9,7 +9,7 @@ from fleet.bed import Backend
 from fleet.situations.playing import Failure
 from kedge.api.dialect import Dialect
 
-pytestmark = pytest.mark.timeout(300)  # the first of these tests plays all of them
+pytestmark = pytest.mark.timeout(400)  # the first of these tests plays all of them
 
 
 @pytest.fixture(scope="session")

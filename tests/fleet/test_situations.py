@@ -14,7 +14,7 @@ from fleet.situations.words import KNOWN, LATER, MOMENTS, OWN
 
 GROUPS = tuple(each.GROUP for each in (placements, decisions, naming, columns, working, members, flows))
 ALL = [(group, situation) for group in GROUPS for situation in group.situations]
-SECONDS = 300  # the first test of a group plays all of it
+SECONDS = 600  # the first test of a group plays all of it
 
 pytestmark = pytest.mark.timeout(SECONDS)
 

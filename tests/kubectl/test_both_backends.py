@@ -20,7 +20,7 @@ from kubectl.differences import without_differences
 from kubectl.masking import masked
 from kubectl.script import STEPS, Step
 
-SECONDS = 120
+SECONDS = 300
 
 
 @dataclass(frozen=True)

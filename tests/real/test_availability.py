@@ -345,7 +345,7 @@ def real_verdicts(without_nodes: Cluster) -> Mapping[str, object]:
     return run_apart(each(ROWS, lambda row: played(real_stage(without_nodes), row)))
 
 
-@pytest.mark.timeout(300)  # the first row waits for all of them to be played
+@pytest.mark.timeout(400)  # the first row waits for all of them to be played
 @pytest.mark.parametrize("row", ROWS)
 def test_objects_that_kubernetes_keeps_are_judged_right(real_verdicts: Mapping[str, object], row: str) -> None:
     if isinstance(found := real_verdicts[row], BaseException):

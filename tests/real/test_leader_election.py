@@ -110,7 +110,7 @@ async def scene(bare_cluster: Cluster, tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 async def test_a_leader_that_stood_still_writes_nothing_once_another_leads(scene: Scene) -> None:
     old, new = scene.contenders
     await old.start()

@@ -155,7 +155,7 @@ async def _gone(cluster: Cluster, *what: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 async def test_every_role_does_its_work_with_exactly_the_rights_that_are_printed(fleet: Fleet) -> None:
     hub, (leaving, leaver) = fleet.hub, list(fleet.members.items())[1]
     async with AsyncExitStack() as stack:

@@ -9,7 +9,7 @@ import pytest
 
 from kedge.simulate.run import run
 
-pytestmark = pytest.mark.timeout(600)  # of a machine that has other things to do
+pytestmark = pytest.mark.timeout(1200)  # of a machine that has other things to do
 
 
 def test_a_fleet_at_rest_for_two_hours() -> None:

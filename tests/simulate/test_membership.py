@@ -10,7 +10,7 @@ from kedge.simulate.run import run
 
 HERE = "simulate.membership"
 CLOCKS_AGREE = replace(ROUGH, clock_jumps=0.0)  # or nothing is placed on a member whose heartbeats seem an hour old
-pytestmark = pytest.mark.timeout(600)  # of a machine that has other things to do
+pytestmark = pytest.mark.timeout(1200)  # of a machine that has other things to do
 
 
 @pytest.mark.parametrize("seed", range(1, 9))

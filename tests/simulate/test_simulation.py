@@ -24,7 +24,7 @@ from simulate.scenarios import SHOP, Shop, stamper
 TESTS = Path(__file__).parents[1]
 HERE = "simulate.test_simulation"
 SCENARIOS = "simulate.scenarios"
-pytestmark = pytest.mark.timeout(600)  # of a machine that has other things to do
+pytestmark = pytest.mark.timeout(1200)  # of a machine that has other things to do
 
 
 def command(*arguments: str, hash_seed: int = 0) -> subprocess.Popen[str]:

@@ -27,7 +27,7 @@ from controlplane.binaries import Binaries, Missing, find
 from controlplane.cluster import Cluster
 from controlplane.plane import ControlPlane
 
-SECONDS_FOR_A_REAL_TEST = 180
+SECONDS_FOR_A_REAL_TEST = 400
 
 NOT_HERE = "real control plane not available"
 

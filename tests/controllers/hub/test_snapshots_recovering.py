@@ -141,7 +141,7 @@ async def played(after: int) -> tuple[dict[str, Any], Crashing]:
                 return await seen(hub), transport
 
 
-@pytest.mark.timeout(300)  # as many runs as there are writes
+@pytest.mark.timeout(400)  # as many runs as there are writes
 def test_a_crash_after_any_write_ends_as_without_one() -> None:
     wanted, calm = run(played(after=0))
     assert calm.writes > 20

@@ -76,7 +76,7 @@ async def story(crash_after: int | None) -> tuple[dict[str, Any], dict[str, Any]
         return placed, await both_places(here), count
 
 
-@pytest.mark.timeout(300)  # as many runs as there are writes
+@pytest.mark.timeout(400)  # as many runs as there are writes
 def test_a_crash_after_any_write_ends_where_no_crash_does() -> None:
     placed, gone, writes = run(story(None))
     assert placed["objects"] == [("comes", "{'a': '1'}"), ("settings", "{'a': '2'}")]

@@ -91,11 +91,18 @@ def test_nothing_changes_when_nothing_changed() -> None:
 
 def test_a_time_of_transition_is_one() -> None:
     before = work_status([result(DOWN)], WorkStatus(), 1, NOW)
-    same = work_status([result(DOWN)], before, 2, LATER)
-    other = work_status([result(UP)], before, 2, LATER)
+    same = work_status([result(DOWN)], before, 1, LATER)
+    other = work_status([result(UP)], before, 1, LATER)
     assert [one.last_transition_time for one in same.conditions] == [NOW, NOW]
     assert [one.last_transition_time for one in other.conditions] == [NOW, LATER]
     assert [one.last_transition_time for one in other.manifest_conditions[0].conditions] == [NOW, LATER]
+
+
+def test_a_work_is_applied_since_its_newest_generation_is() -> None:
+    before = work_status([result(UP)], WorkStatus(), 1, NOW)
+    after = work_status([result(UP)], before, 2, LATER)
+    assert [one.last_transition_time for one in after.conditions] == [LATER, NOW]
+    assert [one.last_transition_time for one in after.manifest_conditions[0].conditions] == [NOW, NOW]
 
 
 def test_an_object_keeps_its_times_in_another_place() -> None:

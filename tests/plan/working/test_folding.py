@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ from kedge.plan.working.folding import folded, spoken
 from kedge.plan.working.kept import kept
 from plan.working.objects import LATER, NOON, binding, failing, said, work
 
-EVEN_LATER = LATER + timedelta(hours=1)
+HALF_PAST, EVEN_LATER = NOON + timedelta(minutes=30), LATER + timedelta(hours=1)
 APPLIED_YES, AVAILABLE_YES = said(APPLIED), said(AVAILABLE)
 TABLE: list[tuple[str, list[Work], list[str]]] = [
     ("nothing reported", [work()], [APPLY_IN_PROGRESS]),
@@ -41,6 +41,7 @@ TABLE: list[tuple[str, list[Work], list[str]]] = [
     ("a part not reported", [work(APPLIED_YES, AVAILABLE_YES), work(name="crp-0")], [APPLY_IN_PROGRESS]),
     ("a part not applied", [work(APPLIED_YES, AVAILABLE_YES), work(said(APPLIED, FALSE))], [WORK_NOT_APPLIED]),
     ("one refused, one silent", [work(said(APPLIED, FALSE)), work(name="crp-0")], [WORK_NOT_APPLIED]),
+    ("not known whether applied", [work(said(APPLIED, UNKNOWN), AVAILABLE_YES)], [APPLY_IN_PROGRESS]),
     ("applied, and no more", [work(APPLIED_YES)], [WORK_APPLIED]),
     ("not available", [work(APPLIED_YES, said(AVAILABLE, FALSE))], [WORK_APPLIED, WORK_NOT_AVAILABLE]),
     ("not known", [work(APPLIED_YES, said(AVAILABLE, UNKNOWN))], [WORK_APPLIED]),
@@ -92,6 +93,32 @@ def test_a_condition_that_stays_keeps_its_time_and_gets_the_new_generation() -> 
     found = find_condition(spoken(before, folded([work(APPLIED_YES)], ""), LATER).conditions, APPLIED)
     assert found is not None
     assert (found.last_transition_time, found.observed_generation) == (NOON, 2)
+
+
+@pytest.mark.parametrize(
+    ("told", "since"),
+    [
+        (LATER, LATER),  # by a member that says both at once, when all works
+        (NOON, EVEN_LATER),  # before it was asked to: by a clock that is behind, or a member that does not say anew
+        (EVEN_LATER + timedelta(seconds=1), EVEN_LATER),  # by a clock that is ahead
+    ],
+)
+def test_all_is_applied_since_the_member_says_so_if_that_can_be(told: datetime, since: datetime) -> None:
+    asked = binding(replace(said(APPLIED, FALSE), last_transition_time=HALF_PAST))
+    works = [work(replace(APPLIED_YES, last_transition_time=told), AVAILABLE_YES)]
+    status = spoken(asked, folded(works, ""), EVEN_LATER)
+    assert {one.type: one.last_transition_time for one in status.conditions if one.type in (APPLIED, AVAILABLE)} == {
+        APPLIED: since,
+        AVAILABLE: EVEN_LATER,
+    }
+
+
+def test_of_several_works_the_last_to_be_applied_counts() -> None:
+    asked = binding(replace(said(APPLIED, FALSE), last_transition_time=NOON))
+    works = [work(replace(APPLIED_YES, last_transition_time=one)) for one in (LATER, HALF_PAST)]
+    found = find_condition(spoken(asked, folded(works, ""), EVEN_LATER).conditions, APPLIED)
+    assert found is not None
+    assert found.last_transition_time == LATER
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.kube.codec import Untyped
 from simulate.preview.reality import NAME, SPACE, Scenario, compared, deployment, placement
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 
 
 def rolling(unavailable: int | str = 1, surge: int | str = 1, period: int = 60) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from kedge.api.work import WorkStatus
 from kedge.controllers.putting_off import PuttingOff
 from kedge.plan.applying.wording import is_underway, is_wording
 
-UNDERWAY_AFTER: Final = 0.2  # seconds; not more, since the hub notes when it hears of it
+UNDERWAY_AFTER: Final = 1.5  # seconds until it is told that a change was applied: by then it has mostly arrived
 REST: Final = 2.0  # seconds in which other words are not worth telling
 
 

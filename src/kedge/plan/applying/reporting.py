@@ -2,7 +2,9 @@
 
 Each manifest says whether it was applied and, if so, whether it works, at the generation the object has on the member.
 The Work says the same of all of them, at its own generation; whether it works is only said once all is applied. A time
-of transition is one: what stays as it was keeps its time, so that nothing is written when nothing changed.
+of transition is one: what stays as it was keeps its time, so that nothing is written when nothing changed. But a Work
+is applied since its newest generation is: how long a change took to work can be told afterwards, also if nothing was
+said in between.
 """
 
 from __future__ import annotations
@@ -81,12 +83,12 @@ def work_status(
 def _conditions(
     results: Sequence[Result], before: tuple[Condition, ...], generation: int, now: datetime, left_behind: str
 ) -> tuple[Condition, ...]:
-    kept = tuple(condition for condition in before if condition.type in (reasons.APPLIED, reasons.AVAILABLE))
-    applied = _applied(results, left_behind)
-    found = set_condition(kept, _condition(reasons.APPLIED, applied, generation, now))
-    if applied[0] == FALSE:
-        return tuple(condition for condition in found if condition.type != reasons.AVAILABLE)
-    return set_condition(found, _condition(reasons.AVAILABLE, _available(results), generation, now))
+    said = _applied(results, left_behind)
+    about = tuple(condition for condition in before if condition.observed_generation == generation)
+    applied = _since(about, _condition(reasons.APPLIED, said, generation, now))
+    if applied.status == FALSE:
+        return (applied,)
+    return applied, _since(before, _condition(reasons.AVAILABLE, _available(results), generation, now))
 
 
 def _applied(results: Sequence[Result], left_behind: str) -> tuple[str, str, str]:

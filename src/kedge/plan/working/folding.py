@@ -55,6 +55,8 @@ class Finding(Struct, frozen=True):
     status: str
     reason: str
     message: str
+    since: datetime | None = None
+    """When it came to be so, as the member tells it."""
 
 
 class Told(Struct, frozen=True):
@@ -98,10 +100,11 @@ def _applied(works: Sequence[Work], failed: Sequence[FailedPlacement]) -> Findin
     if refusing := [work for work in works if _says(work, APPLIED, FALSE)]:
         causes = [found for found in failed if found.condition.type == APPLIED]
         return Finding(APPLIED, FALSE, WORK_NOT_APPLIED, _causes("not applied", causes, refusing, APPLIED))
-    if silent := [work for work in works if _answer(work, APPLIED) is None]:
+    if silent := [work for work in works if not _says(work, APPLIED, TRUE)]:
         names = ", ".join(work.metadata.name for work in silent[:_SHOWN])
         return Finding(APPLIED, FALSE, APPLY_IN_PROGRESS, cut(f"The member has not reported yet on Work {names}"))
-    return Finding(APPLIED, TRUE, WORK_APPLIED, "Every object is applied")
+    times = (answer.last_transition_time for work in works if (answer := _answer(work, APPLIED)) is not None)
+    return Finding(APPLIED, TRUE, WORK_APPLIED, "Every object is applied", max(times, default=None))
 
 
 def _available(works: Sequence[Work], failed: Sequence[FailedPlacement]) -> Finding | None:
@@ -183,9 +186,14 @@ def _condition(binding: Binding, finding: Finding, before: Iterable[Condition], 
 
 
 def _since(old: Condition | None, finding: Finding, now: datetime) -> datetime:
-    """Since when it is so. From seen to work to nothing to see is a change: a wait that begins with it begins anew."""
+    """Since when it is so. From seen to work to nothing to see is a change: a wait that begins with it begins anew.
+
+    A member that says when counts if that was since we last knew otherwise; else its clock is not ours.
+    """
     if old is None or old.status != finding.status:
-        return now.replace(microsecond=0)
+        asked = old.last_transition_time if old is not None else now
+        told = finding.since if finding.since is not None and asked <= finding.since <= now else now
+        return told.replace(microsecond=0)
     if finding.reason == WORK_UNTRACKABLE and old.reason != WORK_UNTRACKABLE:
         return now.replace(microsecond=0)
     return old.last_transition_time
