@@ -238,8 +238,8 @@ def test_what_is_packed_is_unpacked(body: bytes, coding: str) -> None:
     ("body", "coding"),
     [
         (b"junk", "gzip"),
-        (gzip.compress(b"x" * 1000)[:-1], "gzip"),
-        (gzip.compress(b"x" * 1000) + b"more", "gzip"),
+        (gzip.compress(b"x" * 1000, mtime=0)[:-1], "gzip"),
+        (gzip.compress(b"x" * 1000, mtime=0) + b"more", "gzip"),
         (b"x", "br"),
         (b"x", "gzip, gzip"),
     ],
