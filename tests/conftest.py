@@ -30,6 +30,14 @@ def _seconds(item: pytest.Item) -> float:
     return limit.args[0] if limit is not None else 0
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests that passed have to tell (`record_property("told", text)`), whichever worker ran them."""
+    for report in terminalreporter.getreports("passed"):
+        for name, text in report.user_properties:
+            if name == "told":
+                terminalreporter.write_line(f"\n{report.nodeid}: {text}")
+
+
 _DRAWS = {"_get_local_constants"}
 
 
