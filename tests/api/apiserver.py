@@ -46,7 +46,7 @@ class ApiServer:
         self._socket = self._connect()
 
     def _connect(self) -> ssl.SSLSocket:
-        plain = socket.create_connection((self._address.hostname, self._address.port), timeout=30)
+        plain = socket.create_connection((self._address.hostname, self._address.port), timeout=120)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._tls.wrap_socket(plain, server_hostname=self._address.hostname)
 

@@ -74,7 +74,7 @@ class Api:
         """Send a request as it is."""
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
         request = Request(method, path, tuple(query.items()), raw, kind, accept)
-        response = await self.client.transport.send(request, timeout=30.0)
+        response = await self.client.transport.send(request, timeout=120.0)
         return Answer(response.status, _read(response.body))
 
     async def look(self, path: str) -> Untyped:

@@ -116,7 +116,7 @@ class Own:
     async def warned(self, method: str, path: str, body: object = b"") -> str:
         """The warnings an answer comes with."""
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        response = await self.api.client.transport.send(Request(method, path, (), raw, JSON, JSON), timeout=30.0)
+        response = await self.api.client.transport.send(Request(method, path, (), raw, JSON, JSON), timeout=120.0)
         return response.headers.get("warning", "")
 
 

@@ -23,7 +23,7 @@ async def told(
     """An answer and its warnings."""
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
     request = Request(method, path, tuple(query.items()), raw, kind, JSON)
-    response = await api.client.transport.send(request, timeout=30.0)
+    response = await api.client.transport.send(request, timeout=120.0)
     return Answer(response.status, msgspec.json.decode(response.body)), response.warnings
 
 

@@ -254,7 +254,7 @@ async def test_what_is_unwise_is_taken_with_a_warning(api: Api, plural: str, bod
     group, _, name = plural.rpartition("/")
     raw = msgspec.json.encode({"metadata": {"name": "a"}, **body})
     request = Request("POST", f"/{group}/namespaces/{api.namespace}/{name}", (), raw, JSON, JSON)
-    response = await api.client.transport.send(request, timeout=30.0)
+    response = await api.client.transport.send(request, timeout=120.0)
     assert response.status == 201
     assert response.warnings == (expected,)
 

@@ -69,7 +69,7 @@ async def test_every_address_in_the_index_has_a_document(api: Api, path: str) ->
 async def test_an_address_of_content_that_is_no_longer_leads_to_what_is(api: Api) -> None:
     address = (await index(api))["apis/apps/v1"]
     request = Request("GET", "/openapi/v3/apis/apps/v1", (("hash", "0" * 128),))
-    response = await api.client.transport.send(request, timeout=30.0)
+    response = await api.client.transport.send(request, timeout=120.0)
     assert (response.status, response.headers.get("location")) == (301, address)
 
 

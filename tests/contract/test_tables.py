@@ -87,7 +87,7 @@ async def test_a_watch_of_tables_says_what_the_columns_are_once(api: Api) -> Non
     await api.make("b")
     query = (("watch", "true"), ("timeoutSeconds", "1"))
     request = Request("GET", CONFIG_MAPS.resource.path(api.namespace), query, accept=TABLE)
-    async with api.client.transport.stream(request, timeout=30, silence=30) as stream:
+    async with api.client.transport.stream(request, timeout=120.0, silence=120.0) as stream:
         told = [msgspec.json.decode(line)["object"] async for line in stream.lines()]
     assert [row["cells"][0] for one in told for row in one["rows"]] == ["a", "b"]
     assert [bool(one["columnDefinitions"]) for one in told] == [True, False]

@@ -247,7 +247,7 @@ async def test_a_watch_from_what_is_long_forgotten_is_gone(api: Api) -> None:
 )
 async def test_a_watch_refuses_options_that_contradict_each_other(api: Api, query: dict[str, str], why: str) -> None:
     request = Request("GET", api.maps, (("watch", "true"), *query.items()))
-    async with api.client.transport.stream(request, timeout=30, silence=30) as stream:
+    async with api.client.transport.stream(request, timeout=120.0, silence=120.0) as stream:
         assert stream.status == 422
         status = msgspec.json.decode(await stream.read(), type=Status)
     assert (status.reason, status.message) == ("Invalid", f'ListOptions.meta.k8s.io "" is invalid: {why}')

@@ -93,7 +93,7 @@ async def test_a_full_cluster_has_controllers_and_nodes(full_cluster: Cluster) -
 async def test_controllers_act_under_names_of_their_own(full_cluster: Cluster) -> None:
     namespace = await full_cluster.fresh_namespace()
     await full_cluster.kubectl("create", "deployment", "web", "--image=web:1", "-n", namespace)
-    await full_cluster.kubectl("rollout", "status", "deployment/web", "--timeout=60s", "-n", namespace)
+    await full_cluster.kubectl("rollout", "status", "deployment/web", "--timeout=300s", "-n", namespace)
     writers = {
         event["user"]["username"]
         for event in full_cluster.audit_events()
@@ -111,9 +111,11 @@ async def test_a_service_account_token_secret_carries_the_authority(full_cluster
         "metadata": {"name": "token", "annotations": {"kubernetes.io/service-account.name": "default"}},
         "type": "kubernetes.io/service-account-token",
     }
-    exists = ["--for=create", "serviceaccount/default", "--timeout=60s", "-n", namespace]
+    exists = ["--for=create", "serviceaccount/default", "--timeout=300s", "-n", namespace]
     await full_cluster.kubectl("wait", *exists)
     await full_cluster.kubectl("apply", "-n", namespace, "-f", "-", input=json.dumps(secret))
-    await full_cluster.kubectl("wait", "secret/token", "--for=jsonpath={.data.token}", "--timeout=60s", "-n", namespace)
+    await full_cluster.kubectl(
+        "wait", "secret/token", "--for=jsonpath={.data.token}", "--timeout=120s", "-n", namespace
+    )
     told = await full_cluster.request("GET", f"/api/v1/namespaces/{namespace}/secrets/token")
     assert set(told.json()["data"]) == {"ca.crt", "namespace", "token"}

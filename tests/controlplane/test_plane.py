@@ -73,7 +73,7 @@ async def test_controllers_survive_a_restart_of_the_API_server(own_plane: Contro
     await cluster.kill_apiserver()
     await cluster.restart_apiserver()
     await cluster.kubectl("create", "deployment", "web", "--image=web:1")
-    await cluster.kubectl("rollout", "status", "deployment/web", "--timeout=90s")
+    await cluster.kubectl("rollout", "status", "deployment/web", "--timeout=300s")
     assert {name for name, pid in before.items() if cluster.pids[name] == pid} == set(before) - {"kube-apiserver"}
 
 
@@ -177,7 +177,7 @@ async def test_with_only_some_controllers_the_others_do_nothing(own_plane: Contr
     cluster = await own_plane.start("hub", only=("serviceaccount-controller", "namespace-controller"))
     namespace = await cluster.fresh_namespace()
     await cluster.kubectl("create", "deployment", "web", "--image=web:1", "-n", namespace)
-    await cluster.kubectl("wait", "--for=create", "serviceaccount/default", "-n", namespace, "--timeout=30s")
+    await cluster.kubectl("wait", "--for=create", "serviceaccount/default", "-n", namespace, "--timeout=300s")
     assert await cluster.kubectl("get", "replicasets", "-n", namespace, "-o", "name") == ""
-    await cluster.kubectl("delete", "namespace", namespace, "--timeout=60s")
+    await cluster.kubectl("delete", "namespace", namespace, "--timeout=300s")
     assert "kube-scheduler" not in cluster.pids

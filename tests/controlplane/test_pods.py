@@ -8,7 +8,7 @@ import pytest
 
 from controlplane import Cluster
 
-PATIENCE = "--timeout=60s"
+PATIENCE = "--timeout=300s"
 
 
 class Namespace:

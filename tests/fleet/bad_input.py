@@ -58,7 +58,7 @@ async def _refused(stage: Stage, kind: Codec[Untyped], body: Untyped) -> str:
     space = body["metadata"].get("namespace")
     query = (("fieldValidation", "Strict"),)
     sent = msgspec.json.encode({"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, **body})
-    response = await stage.hub.transport.send(Request("POST", kind.path(space), query=query, body=sent), timeout=30.0)
+    response = await stage.hub.transport.send(Request("POST", kind.path(space), query=query, body=sent), timeout=120.0)
     assert response.status >= 400, f"it was taken: {response.body.decode()}"
     return str(refusal(Request("POST", kind.path(space)), response))
 
@@ -618,7 +618,7 @@ async def _play(bed: Bed, row: Row, beat: str) -> str | Failure:
         await stage.settle_in()
         said = await row.make(stage)
         await stage.change(CONFIG_MAPS, "pulse", {"data": {"beat": beat}}, "beside")
-        await bed.until(partial(_beats, bed, beat), within=15.0)
+        await bed.until(partial(_beats, bed, beat), within=90.0)
         await stage.clear()
     except Exception:  # noqa: BLE001  # it is told of by the test of this row
         return Failure(traceback.format_exc())

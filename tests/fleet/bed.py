@@ -127,7 +127,7 @@ class Bed:
         """What `kubectl get` prints for these words."""
         plural, _, everywhere = command.partition(" ")
         kind = next(kind for kind in kinds.ON_THE_HUB if kind.resource.plural == plural)
-        response = await self.hub.transport.send(Request("GET", kind.path(None), accept=_TABLE), timeout=30.0)
+        response = await self.hub.transport.send(Request("GET", kind.path(None), accept=_TABLE), timeout=120.0)
         return _table(msgspec.json.decode(response.body), with_namespace=bool(everywhere))
 
     async def look(self) -> Fleet:
@@ -148,7 +148,7 @@ class Bed:
 
     # Waiting
 
-    async def until(self, holds: Callable[[], Awaitable[object]], within: float = 60.0) -> None:
+    async def until(self, holds: Callable[[], Awaitable[object]], within: float = 180.0) -> None:
         try:
             async with asyncio.timeout(within):
                 while not await holds():
@@ -156,7 +156,7 @@ class Bed:
         except TimeoutError:
             raise AssertionError(f"it did not come to that within {within:g} s") from None
 
-    async def at_rest(self, within: float = 60.0) -> Fleet:
+    async def at_rest(self, within: float = 180.0) -> Fleet:
         """What is to be seen once it has not changed for a while; heartbeats and ages aside."""
         loop, deadline = asyncio.get_running_loop(), asyncio.get_running_loop().time() + within
         last, since = await self.look(), loop.time()

@@ -222,12 +222,12 @@ async def go(bed: Bed, meanwhile: Meanwhile) -> Record:
         for step in JOURNEY:
             begun, revision = datetime.now(UTC), await _revision(bed)
             killed += await meanwhile(bed, seen, step)
-            await bed.until(partial(step.is_done, bed, seen), within=120.0)
+            await bed.until(partial(step.is_done, bed, seen), within=300.0)
             if step.image == BAD:
                 await asyncio.sleep(LINGERS)
             log.info("%s: took %.1f s", step.name, (datetime.now(UTC) - begun).total_seconds())
             stretches.append(Stretch(step, revision, begun, frozenset(seen.held())))
-        rest = await bed.at_rest(within=120.0)
+        rest = await bed.at_rest(within=300.0)
         log.info("all is at rest")
         on_hub = tuple(one for several in seen.hub for one in several)
         return Record(

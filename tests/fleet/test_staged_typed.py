@@ -57,7 +57,7 @@ class Shell:
         return out.decode()
 
     async def wait(self, what: str, it: str) -> None:
-        await self(f"kubectl wait --timeout=60s --for={what} {it}")
+        await self(f"kubectl wait --timeout=300s --for={what} {it}")
 
     async def placed(self) -> list[str]:
         """The members on which the Deployment is."""
@@ -86,11 +86,11 @@ def play(backend: Backend, folder: Path, binaries: Binaries, typing: Play[T]) ->
 def _fleet_of_kedge_up(file: Path) -> Iterator[Path]:
     kedge = [sys.executable, "-m", "kedge"]
     up = [*kedge, "up", "--detach", "--members", str(len(MEMBERS)), "--kubeconfig", str(file)]
-    subprocess.run(up, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    subprocess.run(up, check=True, timeout=300, stdout=subprocess.DEVNULL)
     try:
         yield file
     finally:
-        subprocess.run([*kedge, "down", "--kubeconfig", str(file)], check=True, timeout=60, stdout=subprocess.DEVNULL)
+        subprocess.run([*kedge, "down", "--kubeconfig", str(file)], check=True, timeout=300, stdout=subprocess.DEVNULL)
 
 
 async def _typed(shell: Shell, typing: Play[T]) -> T:

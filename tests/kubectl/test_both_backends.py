@@ -54,11 +54,11 @@ def on_kedge(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> It
     kedge = [sys.executable, "-m", "kedge"]
     # Bare: what a member of a fleet has beside that, Kubernetes has not.
     up = [*kedge, "up", "--bare", "--members", "1", "--kubeconfig", str(file), "--detach"]
-    subprocess.run(up, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    subprocess.run(up, check=True, timeout=300, stdout=subprocess.DEVNULL)
     try:
         yield _kubectl(binaries["kubectl"], file, "cluster-1", folder)
     finally:
-        subprocess.run([*kedge, "down", "--kubeconfig", str(file)], check=True, timeout=60, stdout=subprocess.DEVNULL)
+        subprocess.run([*kedge, "down", "--kubeconfig", str(file)], check=True, timeout=300, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture(scope="module")

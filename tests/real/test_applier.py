@@ -70,7 +70,7 @@ class Here:
             return last == list(wanted)
 
         try:
-            await until_so(so, within=30)
+            await until_so(so, within=120)
         except TimeoutError:
             raise AssertionError(f"it says {last}, not {list(wanted)}") from None
 
@@ -82,7 +82,7 @@ class Here:
         return found
 
     async def until(self, so: Callable[[], Awaitable[object]]) -> None:
-        await until_so(so, within=90)  # the garbage collector looks for new kinds of owners every 30 s
+        await until_so(so, within=180)  # the garbage collector looks for new kinds of owners every 30 s
 
     def namespace(self) -> Untyped:
         return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.place}}

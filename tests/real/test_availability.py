@@ -474,7 +474,7 @@ async def comes_to(stage: Stage, row: Row, wanted: str, *, ready: bool) -> Verdi
         return last if is_as(last, wanted, stage.namespace) else None
 
     try:
-        return await stage.at_rest(look, within=30.0)
+        return await stage.at_rest(look, within=120.0)
     except AssertionError:
         raise AssertionError(f"wanted {wanted!r}, and it stayed at {last}") from None
 

@@ -22,7 +22,7 @@ from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 
-PATIENCE = "--timeout=90s"
+PATIENCE = "--timeout=300s"
 
 
 class Kubectl:

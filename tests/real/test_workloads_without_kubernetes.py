@@ -21,7 +21,7 @@ from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 
-PATIENCE = "--timeout=60s"
+PATIENCE = "--timeout=300s"
 
 
 @asynccontextmanager

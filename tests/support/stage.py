@@ -56,7 +56,7 @@ class Stage:
         self._pause = pause
         self._looks = looks
 
-    async def at_rest(self, look: Callable[[], Awaitable[T | None]], within: float = 60.0, *, patience: int = 1) -> T:
+    async def at_rest(self, look: Callable[[], Awaitable[T | None]], within: float = 180.0, *, patience: int = 1) -> T:
         """What `look` sees once it sees the same several times in a row; None counts as still moving.
 
         `patience` multiplies how often, for a look that cannot tell by itself whether what it sees is old.

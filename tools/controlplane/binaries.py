@@ -172,7 +172,7 @@ def _ask_versions_at_once(env: Mapping[str, str]) -> None:
 def _told_version(path: Path, arguments: tuple[str, ...]) -> Version | _Refused:
     """The version a program gives when asked; it runs at most once per process."""
     try:
-        answer = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=10, check=False)
+        answer = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return _Refused(f"cannot be run: {error}")
     match = re.search(r"\bv?(\d+)\.(\d+)\.(\d+)(-dispatcher)?", answer.stdout)

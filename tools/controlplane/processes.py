@@ -19,7 +19,7 @@ from pathlib import Path
 
 from controlplane import leash
 
-START_DEADLINE = 90.0
+START_DEADLINE = 180.0
 _POLL = 0.05
 _LINES_SHOWN = 15
 

@@ -114,7 +114,7 @@ async def test_a_server_warns_of_the_same(
 ) -> None:
     doc = placed(merged(GOOD[_named(case["of"])], case["with"]), namespace)
     query = (("dryRun", "All"),)
-    answer = await https.send(Request("POST", path_of(doc), query, msgspec.json.encode(doc), JSON, JSON), timeout=30.0)
+    answer = await https.send(Request("POST", path_of(doc), query, msgspec.json.encode(doc), JSON, JSON), timeout=120.0)
     assert answer.status == 201, answer.body
     assert sorted(rules_of(doc).warnings(made(doc, around(namespace)))) == sorted(answer.warnings)
 

@@ -46,7 +46,7 @@ class Real:
         query = (("includeObject", "Object"), *dry)
         media = "application/json" if method == "POST" else "application/merge-patch+json"
         raw = b"" if body is None else msgspec.json.encode(body)
-        response = await self._transport.send(Request(method, path, query, raw, media, TABLE), timeout=30)
+        response = await self._transport.send(Request(method, path, query, raw, media, TABLE), timeout=120.0)
         assert response.status in (200, 201), response.body
         return msgspec.json.decode(response.body)
 

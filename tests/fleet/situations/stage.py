@@ -151,7 +151,7 @@ class Stage:
 
     # Waiting
 
-    async def rest(self, within: float = 60.0) -> None:
+    async def rest(self, within: float = 180.0) -> None:
         """Wait until nothing around placements changes any more."""
         loop, quiet = asyncio.get_running_loop(), self.bed.ground.quiet
         last, since, deadline = await self._versions(), loop.time(), loop.time() + within
