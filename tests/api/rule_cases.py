@@ -52,27 +52,27 @@ APPROVAL = {"type": "Approval"}
 WAIT = {"type": "TimedWait", "waitTime": "1h"}
 
 RULES = (
-    RuleCase("metadata.name must have at most 63 characters", (named(63),), (named(64),)),
-    RuleCase("metadata.name must have at most 127 characters", (named(64), named(127)), (named(128),)),
+    RuleCase("metadata.name max length is 63", (named(63),), (named(64),)),
+    RuleCase("metadata.name max length is 127", (named(64), named(127)), (named(128),)),
     RuleCase(
         "placement type is immutable",
         (Move(N, {**N, "numberOfClusters": 5}), Move({}, ALL)),
         (Move(ALL, N), Move({}, FIXED), Move(FIXED, {})),
     ),
     RuleCase(
-        "placementType PickFixed takes the clusters that are named: remove affinity, numberOfClusters, "
-        "topologySpreadConstraints and tolerations",
+        "affinity, numberOfClusters, topologySpreadConstraints, and tolerations cannot be set when placementType is "
+        "PickFixed: remove them",
         ({**FIXED, "clusterNames": ["a"]}, FIXED, {**FIXED, "tolerations": [], "topologySpreadConstraints": []}),
         ({**FIXED, "affinity": {}}, {**FIXED, "numberOfClusters": 1}, {**FIXED, **SPREAD}, {**FIXED, **TOLERATE}),
     ),
     RuleCase(
-        "placementType PickAll takes every cluster that fits: remove clusterNames, numberOfClusters and "
-        "topologySpreadConstraints",
+        "clusterNames, numberOfClusters, and topologySpreadConstraints cannot be set when placementType is PickAll: "
+        "remove them",
         (ALL, {**ALL, "affinity": {}, **TOLERATE}, {**ALL, "clusterNames": []}),
         ({"clusterNames": ["a"]}, {**ALL, "numberOfClusters": 1}, {**ALL, **SPREAD}),
     ),
     RuleCase(
-        "placementType PickN takes so many clusters that fit: set numberOfClusters, and remove clusterNames",
+        "clusterNames cannot be set and numberOfClusters must be set when placementType is PickN",
         (N, {**N, "affinity": {}, **SPREAD, **TOLERATE}),
         ({"placementType": "PickN"}, {**N, "clusterNames": ["a"]}),
     ),
@@ -92,7 +92,7 @@ RULES = (
         ([selector(), selector(name="a", labelSelector={})],),
     ),
     RuleCase(
-        "at most one resource selector may have selectionScope NamespaceWithResourceSelectors",
+        "only one namespace selector with NamespaceWithResourceSelectors mode is allowed",
         (
             select(namespace(name="a", selectionScope=PICKY), selector()),
             select(selector(selectionScope=PICKY), selector(selectionScope=PICKY)),
@@ -100,7 +100,7 @@ RULES = (
         (select(namespace(name="a", selectionScope=PICKY), namespace(name="b", selectionScope=PICKY)),),
     ),
     RuleCase(
-        "a resource selector with selectionScope NamespaceWithResourceSelectors must give the namespace by name",
+        "namespace selector with NamespaceWithResourceSelectors mode must select by name",
         (select(namespace(name="a", selectionScope=PICKY)), select(namespace())),
         (
             select(namespace(selectionScope=PICKY)),
@@ -109,7 +109,7 @@ RULES = (
         ),
     ),
     RuleCase(
-        "a resource selector with selectionScope NamespaceWithResourceSelectors must be the only one of kind Namespace",
+        "when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed",
         (
             select(namespace(name="a", selectionScope=PICKY), selector(), OTHERS_NAMESPACE),
             select(namespace(), namespace()),
@@ -136,7 +136,8 @@ RULES = (
         ),
     ),
     RuleCase(
-        "statusReportingScope NamespaceAccessible needs exactly one resource selector of kind Namespace",
+        "when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is "
+        "required",
         (
             select(namespace(), selector(), OTHERS_NAMESPACE, statusReportingScope="NamespaceAccessible"),
             select(namespace(), namespace()),
@@ -147,7 +148,8 @@ RULES = (
         ),
     ),
     RuleCase(
-        "strategy type External is final: what an outside run has moved cannot be handed back",
+        "cannot change rollout strategy type from 'External' to other types: what an outside run has moved cannot be "
+        "handed back",
         (Move("RollingUpdate", "External"), Move("External", "External")),
         (Move("External", "RollingUpdate"),),
     ),
@@ -157,27 +159,31 @@ RULES = (
         ({"type": "Mirror"}, {"type": "Disabled", "destination": "WorkAPI"}),
     ),
     RuleCase(
-        "a task of type Approval takes no waitTime",
+        "AfterStageTaskType is Approval, waitTime is not allowed",
         ([APPROVAL, WAIT],),
         ([WAIT, {"type": "Approval", "waitTime": "1h"}],),
     ),
-    RuleCase("a task of type TimedWait needs a waitTime", ([WAIT, APPROVAL],), ([APPROVAL, {"type": "TimedWait"}],)),
+    RuleCase(
+        "AfterStageTaskType is TimedWait, waitTime is required",
+        ([WAIT, APPROVAL],),
+        ([APPROVAL, {"type": "TimedWait"}],),
+    ),
     RuleCase("a task before a stage takes no waitTime", ([APPROVAL],), ([{"type": "Approval", "waitTime": "1h"}],)),
-    RuleCase("a task before a stage must be of type Approval", ([APPROVAL],), ([{"type": "TimedWait"}],)),
-    RuleCase("maxConcurrency must be 1 or more, or a percentage", (1, 100, "1%"), (0, -1)),
+    RuleCase("BeforeStageTaskType cannot be TimedWait", ([APPROVAL],), ([{"type": "TimedWait"}],)),
+    RuleCase("maxConcurrency must be at least 1, or a percentage", (1, 100, "1%"), (0, -1)),
     RuleCase("maxFailures must be 0 or more, or a percentage", (0, 100, "1%", "3"), (-1,)),
     RuleCase(
-        "a run cannot go from state Initialize to Stop",
+        "invalid state transition: cannot transition from Initialize to Stop",
         (Move({"state": "Initialize"}, {"state": "Run"}), Move({"state": "Run"}, {"state": "Stop"})),
         (Move({"state": "Initialize"}, {"state": "Stop"}),),
     ),
     RuleCase(
-        "a run cannot go from state Run to Initialize",
+        "invalid state transition: cannot transition from Run to Initialize",
         (Move({"state": "Run"}, {"state": "Stop"}), Move({"state": "Initialize"}, {"state": "Initialize"})),
         (Move({"state": "Run"}, {"state": "Initialize"}),),
     ),
     RuleCase(
-        "a run cannot go from state Stop to Initialize",
+        "invalid state transition: cannot transition from Stop to Initialize",
         (Move({"state": "Stop"}, {"state": "Run"}), Move({"state": "Stop"}, {"state": "Stop"})),
         (Move({"state": "Stop"}, {"state": "Initialize"}),),
     ),
@@ -185,7 +191,7 @@ RULES = (
     RuleCase("stagedRolloutStrategyName is immutable", (Move("a", "a"),), (Move("a", "b"),)),
     RuleCase("resourceSnapshotIndex is immutable", (Move("1", "1"),), (Move("1", "2"),)),
     RuleCase(
-        "spec is immutable",
+        "The spec field is immutable",
         (Move({"placementName": "a"}, {"placementName": "a"}),),
         (
             Move({"placementName": "a"}, {"placementName": "b"}),
@@ -195,7 +201,7 @@ RULES = (
         kinds="UpdateRun",
     ),
     RuleCase(
-        "spec is immutable",
+        "The spec field is immutable",
         (Move({"targetStage": "a"}, {"targetStage": "a"}),),
         (
             Move({"targetStage": "a"}, {"targetStage": "b"}),

@@ -129,7 +129,7 @@ REFUSED: Final = (
     refused(
         "a picky namespace without a name",
         "spec",
-        "must give the namespace by name",
+        "must select by name",
         resourceSelectors=[{**select("Namespace"), "selectionScope": "NamespaceWithResourceSelectors"}],
     ),
     refused(
@@ -168,16 +168,16 @@ REFUSED: Final = (
     refused(
         "PickAll with a number",
         POLICY,
-        "PickAll takes every cluster that fits: remove",
         "numberOfClusters",
+        "cannot be set when placementType is PickAll: remove",
         **policy(placementType="PickAll", numberOfClusters=2),
     ),
-    refused("PickN without a number", POLICY, "PickN", "set numberOfClusters", **policy(placementType="PickN")),
+    refused("PickN without a number", POLICY, "PickN", "numberOfClusters must be set", **policy(placementType="PickN")),
     refused(
         "PickN with names",
         POLICY,
         "PickN",
-        "remove clusterNames",
+        "clusterNames cannot be set",
         **policy(placementType="PickN", numberOfClusters=1, clusterNames=["a"]),
     ),
     refused(
@@ -256,7 +256,7 @@ REFUSED: Final = (
     refused(
         "a status for two namespaces",
         "spec",
-        "NamespaceAccessible needs exactly one resource selector of kind Namespace",
+        "exactly one resourceSelector with kind 'Namespace' is required",
         statusReportingScope="NamespaceAccessible",
         resourceSelectors=[select("Namespace", "a"), select("Namespace", "b")],
     ),
@@ -312,7 +312,7 @@ REFUSED: Final = (
     immutable(
         "a strategy that is taken back from runs",
         "spec.strategy.type",
-        "External is final",
+        "cannot change rollout strategy type from 'External'",
         before={"strategy": {"type": "External"}},
         after={"strategy": {"type": "RollingUpdate"}},
     ),

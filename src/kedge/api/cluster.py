@@ -24,7 +24,7 @@ QUANTITY_PATTERN: Final = rf"^(\+|-)?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|
 Amounts = Mapping[str, Annotated[int | str, Schema(pattern=QUANTITY_PATTERN)]]
 
 _HEARTBEAT = Schema(minimum=1, maximum=600, default=60, format="int32")
-_NAME_FITS_A_LABEL = Rule("size(self.metadata.name) <= 63", "metadata.name must have at most 63 characters")
+_NAME_FITS_A_LABEL = Rule("size(self.metadata.name) <= 63", "metadata.name max length is 63")
 
 
 class Identity(Value, frozen=True, gc=False):

@@ -95,22 +95,23 @@ _ONE_NAMESPACE = f"self.resourceSelectors.filter(s, {_IS_NAMESPACE}).size() == 1
 _PICKY_NAMESPACE_RULES = (
     Rule(
         f"self.resourceSelectors.filter(s, {_IS_PICKY}).size() <= 1",
-        "at most one resource selector may have selectionScope NamespaceWithResourceSelectors",
+        "only one namespace selector with NamespaceWithResourceSelectors mode is allowed",
     ),
     Rule(
         f"self.resourceSelectors.all(s, !({_IS_PICKY}) || (has(s.name) && s.name != ''))",
-        "a resource selector with selectionScope NamespaceWithResourceSelectors must give the namespace by name",
+        "namespace selector with NamespaceWithResourceSelectors mode must select by name",
     ),
     Rule(
         f"!self.resourceSelectors.exists(s, {_IS_PICKY}) || {_ONE_NAMESPACE}",
-        "a resource selector with selectionScope NamespaceWithResourceSelectors must be the only one of kind Namespace",
+        "when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed",
     ),
 )
 _STATUS_SCOPE_RULES = (
     Rule("self.statusReportingScope == oldSelf.statusReportingScope", "statusReportingScope is immutable"),
     Rule(
         f"self.statusReportingScope != 'NamespaceAccessible' || {_ONE_NAMESPACE}",
-        "statusReportingScope NamespaceAccessible needs exactly one resource selector of kind Namespace",
+        "when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is "
+        "required",
     ),
 )
 

@@ -136,7 +136,8 @@ REPORT_BACK_RULES = (
 _STRATEGY_TYPE_RULES = (
     Rule(
         "oldSelf != 'External' || self == 'External'",
-        "strategy type External is final: what an outside run has moved cannot be handed back",
+        "cannot change rollout strategy type from 'External' to other types: what an outside run has moved cannot be "
+        "handed back",
     ),
 )
 

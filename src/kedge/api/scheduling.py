@@ -179,17 +179,17 @@ POLICY_RULES = (
     Rule(
         "self.placementType != 'PickFixed' || (!has(self.affinity) && !has(self.numberOfClusters) && "
         f"{_empty('topologySpreadConstraints', 'tolerations')})",
-        "placementType PickFixed takes the clusters that are named: remove affinity, numberOfClusters, "
-        "topologySpreadConstraints and tolerations",
+        "affinity, numberOfClusters, topologySpreadConstraints, and tolerations cannot be set when placementType is "
+        "PickFixed: remove them",
     ),
     Rule(
         "self.placementType != 'PickAll' || (!has(self.numberOfClusters) && "
         f"{_empty('clusterNames', 'topologySpreadConstraints')})",
-        "placementType PickAll takes every cluster that fits: remove clusterNames, numberOfClusters and "
-        "topologySpreadConstraints",
+        "clusterNames, numberOfClusters, and topologySpreadConstraints cannot be set when placementType is PickAll: "
+        "remove them",
     ),
     Rule(
         f"self.placementType != 'PickN' || (has(self.numberOfClusters) && {_empty('clusterNames')})",
-        "placementType PickN takes so many clusters that fit: set numberOfClusters, and remove clusterNames",
+        "clusterNames cannot be set and numberOfClusters must be set when placementType is PickN",
     ),
 )

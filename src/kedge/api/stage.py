@@ -38,14 +38,19 @@ class StageTask(Value, frozen=True, gc=False):
 
 
 _AFTER_RULES = (
-    Rule("self.all(t, t.type != 'Approval' || !has(t.waitTime))", "a task of type Approval takes no waitTime"),
-    Rule("self.all(t, t.type != 'TimedWait' || has(t.waitTime))", "a task of type TimedWait needs a waitTime"),
+    Rule(
+        "self.all(t, t.type != 'Approval' || !has(t.waitTime))",
+        "AfterStageTaskType is Approval, waitTime is not allowed",
+    ),
+    Rule(
+        "self.all(t, t.type != 'TimedWait' || has(t.waitTime))", "AfterStageTaskType is TimedWait, waitTime is required"
+    ),
 )
 _BEFORE_RULES = (
     Rule("self.all(t, !has(t.waitTime))", "a task before a stage takes no waitTime"),
-    Rule("self.all(t, t.type == 'Approval')", "a task before a stage must be of type Approval"),
+    Rule("self.all(t, t.type == 'Approval')", "BeforeStageTaskType cannot be TimedWait"),
 )
-_AT_LEAST_ONE = Rule("type(self) == string || self > 0", "maxConcurrency must be 1 or more, or a percentage")
+_AT_LEAST_ONE = Rule("type(self) == string || self > 0", "maxConcurrency must be at least 1, or a percentage")
 
 _NOT_NEGATIVE = Rule("type(self) == string || self >= 0", "maxFailures must be 0 or more, or a percentage")
 

@@ -61,7 +61,7 @@ class RunState(StrEnum):
 def _never(before: RunState, after: RunState) -> Rule:
     return Rule(
         f"oldSelf.state != '{before}' || self.state != '{after}'",
-        f"a run cannot go from state {before} to {after}",
+        f"invalid state transition: cannot transition from {before} to {after}",
     )
 
 
@@ -95,12 +95,12 @@ _STATE_RULES = (
     _never(RunState.run, RunState.initialize),
     _never(RunState.stop, RunState.initialize),
 )
-_SPEC_STAYS = Rule("self == oldSelf", "spec is immutable")
+_SPEC_STAYS = Rule("self == oldSelf", "The spec field is immutable")
 _RunSpec = Annotated[RunSpec, Schema(rules=_STATE_RULES), Schema(rules=(_SPEC_STAYS,), versions=_ALPHA)]
 
 
 def _name_of_at_most(length: int) -> Rule:
-    return Rule(f"size(self.metadata.name) <= {length}", f"metadata.name must have at most {length} characters")
+    return Rule(f"size(self.metadata.name) <= {length}", f"metadata.name max length is {length}")
 
 
 _RUN_NAME = (
