@@ -89,7 +89,9 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
         decided = Decided(hub.name)
         found += [
             snapshots.controller,
-            Scheduler(hub, twins, clock=clock, rng=_branch(manager.rng), metrics=scheduling).controller,
+            Scheduler(
+                hub, twins, clock=clock, rng=_branch(manager.rng), metrics=scheduling, dialect=dialect
+            ).controller,
             Rollout(
                 hub,
                 twins,

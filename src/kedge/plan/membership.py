@@ -61,8 +61,12 @@ def marks(member: MemberCluster) -> Mapping[str, str]:
 
 def is_marked(member: MemberCluster) -> bool:
     """Whether it has its label, and cannot go without having left."""
-    meta = member.metadata
-    return MEMBER_FINALIZER in meta.finalizers and meta.labels.get(MEMBER_NAME) == meta.name
+    return MEMBER_FINALIZER in member.metadata.finalizers and is_labelled(member)
+
+
+def is_labelled(member: MemberCluster) -> bool:
+    """Whether it can be selected by its name."""
+    return member.metadata.labels.get(MEMBER_NAME) == member.metadata.name
 
 
 def namespace(member: MemberCluster) -> Namespace:
@@ -129,6 +133,11 @@ def report(
     conditions = member.status.conditions
     if member.metadata.deletion_timestamp is None:
         conditions = set_condition(conditions, _ready(member, problem, now))
+    elif said is not None and has_left(said):
+        gone = f"{member.metadata.name} has left the fleet"
+        conditions = set_condition(
+            conditions, _said(member, reasons.READY_TO_JOIN, FALSE, reasons.MEMBER_NOT_READY_TO_JOIN, gone, now)
+        )
     for condition in said.status.conditions if said is not None else ():
         conditions = set_condition(conditions, _observed(condition, member))
     conditions = set_condition(conditions, _joined(member, status.agent_status, now))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kedge.api.dialect import Dialect
 from plan.placing.members_and_bindings import (
     NOW,
     agent,
@@ -129,7 +130,19 @@ def test_a_smaller_number_takes_back_the_unplaced_then_the_worst(number: int, go
     assert given_up(made) == gone
     assert created(made) == []
     assert made.fulfilled
-    assert {each.cluster_name for each in made.unselected or ()} == {*gone, "e"}
+    assert made.unselected is None  # as the peer, which looks for nothing then
+    assert [each.cluster_name for each in made.selected] == [name for name in "acd" if name not in gone]
+
+
+def test_a_look_after_some_were_given_up_tells_no_more_than_the_one_that_gave_them_up() -> None:
+    bindings = [binding("c"), binding("a", "Unscheduled")]
+    assert place(policy("PickN"), fleet("a", "b", "c"), bindings, number=1).unselected is None
+
+
+def test_what_another_policy_gave_up_or_a_cluster_that_left_tells_nothing_of_this_one() -> None:
+    for gone in (binding("a", "Unscheduled", policy="crp-x"), binding("z", "Unscheduled")):
+        made = place(policy("PickN"), fleet("a", "b", "c"), [binding("c"), gone], number=1)
+        assert {each.cluster_name for each in made.unselected or ()} == {"a", "b"}
 
 
 def test_pick_n_without_a_number_moves_nothing_and_says_so() -> None:
@@ -236,6 +249,16 @@ def test_a_cluster_that_leaves_is_given_up_at_once(kind: str, gone: list[Any]) -
     names = {"clusterNames": ["a", "b"]} if kind == "PickFixed" else {}
     made = place(policy(kind, **names), [*gone, member("b")], [binding("a")], number=1)
     assert (created(made), given_up(made)) == (["b"], ["a"])
+
+
+@pytest.mark.parametrize("kind", ["PickAll", "PickN", "PickFixed"])
+def test_in_the_kubefleet_dialect_a_cluster_that_leaves_is_given_up_when_it_has_left(kind: str) -> None:
+    names = {"clusterNames": ["a"]} if kind == "PickFixed" else {}
+    placed = [binding("a")]
+    for members, gone in (([member("a", leaving=True)], []), ([], ["a"])):
+        made = place(policy(kind, **names), members, placed, number=1, dialect=Dialect.kubefleet)
+        assert given_up(made) == gone
+    assert created(place(None, [member("a", leaving=True)], dialect=Dialect.kubefleet)) == []
 
 
 def test_a_cluster_whose_record_cannot_be_read_is_not_taken_for_gone() -> None:

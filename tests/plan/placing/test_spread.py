@@ -70,6 +70,13 @@ def test_scores_are_those_of_the_moment_of_the_pick() -> None:
     assert scores == [("b1", -1), ("a1", 1)]
 
 
+def test_the_others_are_told_as_they_stood_when_the_last_cluster_was_picked() -> None:
+    made = place(policy("PickN", topologySpreadConstraints=[spread()]), zoned(a1="a", a2="a", b1="b", b2="b"), number=2)
+    told = {each.cluster_name: each.cluster_score for each in made.unselected or ()}
+    scores = {name: score and score.priority_score for name, score in told.items()}
+    assert (created(made), scores) == (["b2", "a2"], {"a1": 1, "b1": None})
+
+
 def test_breaking_what_may_be_broken_costs_a_thousand() -> None:
     members = [*zoned(a1="a", a2="a"), member("b", {"zone": "b"}, taints=("no",))]
     made = place(policy("PickN", topologySpreadConstraints=[spread(anyway=True)]), members, number=2)

@@ -72,9 +72,10 @@ class Members:
         member = self._members.get(key.name)
         if member is None:
             return Outcome.done
-        if member.metadata.deletion_timestamp is not None:
-            return await self._leave(member)
-        return await self._join(member)
+        try:
+            return await (self._join(member) if member.metadata.deletion_timestamp is None else self._leave(member))
+        except NotFound:
+            return Outcome.not_yet  # it went a moment ago, or what belongs to it did: a cache does not show it yet
 
     # Joining
 
@@ -234,12 +235,15 @@ class Members:
 
 
 def _matters(change: Change[MemberCluster]) -> bool:
-    """Whether a member is new, gone, leaving or wanted otherwise, or lost its mark: its status alone is ours to say."""
+    """Whether a member is new, gone, leaving or wanted otherwise, or lost its label: its status alone is ours to say.
+
+    Who takes our finalizer off means to let it go, and is not answered by putting it back.
+    """
     if change.old is None or change.new is None:
         return True
     old, new = change.old.metadata, change.new.metadata
     is_leaving = old.deletion_timestamp != new.deletion_timestamp
-    return is_leaving or old.generation != new.generation or not membership.is_marked(change.new)
+    return is_leaving or old.generation != new.generation or not membership.is_labelled(change.new)
 
 
 def _whose(seen: Seen[Any]) -> Iterable[Key]:

@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 
 from kedge.api.binding import BindingSpec, BindingState
 from kedge.api.cluster import MemberCluster
+from kedge.api.dialect import Dialect
 from kedge.api.fleet import (
     BINDING_CLEANUP,
     NUMBER_OF_CLUSTERS,
@@ -67,7 +68,14 @@ class Scheduler:
     """Schedules the placements of one kind."""
 
     def __init__(
-        self, hub: Cluster, twins: Twins, *, clock: Clock, rng: Random, metrics: SchedulingMetrics | None = None
+        self,
+        hub: Cluster,
+        twins: Twins,
+        *,
+        clock: Clock,
+        rng: Random,
+        metrics: SchedulingMetrics | None = None,
+        dialect: Dialect = Dialect.seed,
     ) -> None:
         """`rng` gives the ends of bindings' names; `metrics` are shared by the schedulers of both kinds."""
         self._client = hub.client
@@ -75,6 +83,7 @@ class Scheduler:
         self._clock = clock
         self._rng = rng
         self._metrics = metrics or SchedulingMetrics(CollectorRegistry())
+        self._dialect = dialect
         # Each is of one of the two twins; a cache of either is no type that Python knows.
         self._placements: Cache[Any] = hub.cache(twins.placement)
         self._snapshots: Cache[Any] = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
@@ -153,6 +162,7 @@ class Scheduler:
             replace_silent=not _moved_by_runs(seen.placement),
             problem=self._unread(seen),
             told=has_told(seen.snapshot.metadata, seen.snapshot.status),
+            dialect=self._dialect,
         )
 
     async def _hold(self, placement: Placement) -> None:

@@ -18,12 +18,14 @@ import math
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
+from kedge.api.binding import ClusterResourceBinding
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PINNED, PLACEMENT_CLEANUP
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, ResourceSelector
 from kedge.api.rollout import RolloutStrategyType
 from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
+from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import Run, Twins
 from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
@@ -45,7 +47,7 @@ from kedge.plan.revisions import parent, resource_index
 from kedge.plan.selecting.choosing import Selection
 from kedge.plan.selecting.collecting import Coming
 from kedge.plan.selecting.revising import Revision, newest, step, surplus
-from kedge.plan.selecting.selectors import name_problem
+from kedge.plan.selecting.selectors import home_of, name_problem, strays
 from kedge.plan.staging.initializing import Newest
 from kedge.plan.staging.saying import has_ended
 
@@ -62,6 +64,7 @@ class _Noticed:
         self.coming: Coming | None = None
         self.last = ("", -math.inf)  # the digest of what it selects, and since when it is that
         self.selectors: tuple[ResourceSelector, ...] | None = None
+        self.home = ""  # the namespace in which it shows its status
         self.holds: tuple[str, str] = ("", "")  # uid of the newest master, and the digest of what it holds
         self.made = ""  # the master that was made last, which the cache may not show yet
         self.highest = -1  # the number of the last one we made
@@ -102,8 +105,8 @@ class Snapshots:
             hub.watch(self._placements, when=asks_for_more),
             hub.watch(self._policies, to=_placement, when=_is_marked_otherwise),
             hub.watch(self._snapshots, to=_placement, when=_is_marked_otherwise),
-            hub.watch(self._bindings, when=lambda _: False),  # only so that nothing is done before they are known
-            hub.watch(self._runs, when=lambda _: False),
+            hub.watch(self._bindings, to=self._held_by, when=_lets_go),
+            hub.watch(self._runs, to=self._moved_by, when=_ends),
             resources.source(twins),
         ]
         self.controller = Controller(f"snapshots of {twins.name}", self.reconcile, sources)
@@ -113,7 +116,7 @@ class Snapshots:
         if placement is None or placement.metadata.deletion_timestamp is not None:
             self._noticed.pop(key, None)
             return Outcome.done if placement is None else await self._clean_up(placement)
-        if name_problem(placement):
+        if name_problem(placement) or await self._strays(key, placement):
             return Outcome.done
         placement = await self._held(placement)
         known = self._policies.by(PLACEMENT, _named(placement))
@@ -121,8 +124,20 @@ class Snapshots:
             return Outcome.done  # no cluster is picked before it is known what for (kubefleet.md §16)
         policies = await self._policy_snapshots.keep(placement, known)
         outcome = await self._keep_resources(key, placement)
-        await self._forget_history(placement, policies)
+        await self._forget_history(placement, self._known(placement), policies)
         return outcome
+
+    async def _strays(self, key: Key, placement: ClusterResourcePlacement) -> bool:
+        """Whether it names another namespace than the one in which it shows its status: it is not followed there."""
+        noticed = self._noticed.setdefault(key, _Noticed())
+        home = home_of(placement)
+        if home in ("", noticed.home):
+            return False
+        told = await self._hub.client.get(self._twins.placement, key.name, key.namespace)
+        if strays(told):
+            return True
+        noticed.home = home_of(told)
+        return False
 
     # The resources of a placement
 
@@ -180,11 +195,17 @@ class Snapshots:
             noticed.last = (digest, now)
         if current is None or not current.hash:
             return 0.0
-        same_selectors = noticed.selectors in (None, placement.spec.resource_selectors)
-        collected = noticed.coming.ends(self._collect) - now if same_selectors else 0.0
+        collected = self._collected(placement, noticed, noticed.coming) - now
         made = current.meta.creation_timestamp
         age = max(0.0, (self._clock.now() - made).total_seconds()) if made else self._interval
         return max(0.0, collected, self._interval - age)
+
+    def _collected(self, placement: ClusterResourcePlacement, noticed: _Noticed, coming: Coming) -> float:
+        """When what came is all there: the peer waits as long whatever comes (kubefleet.md §4.2)."""
+        if self._dialect == Dialect.kubefleet:
+            return coming.since + self._collect
+        same_selectors = noticed.selectors in (None, placement.spec.resource_selectors)
+        return coming.ends(self._collect) if same_selectors else coming.since
 
     async def _take(
         self,
@@ -207,6 +228,7 @@ class Snapshots:
         if made is not None:
             noticed.holds, noticed.made = (made.uid, selection.digest), made.name
             noticed.highest = max(noticed.highest, resource_index(made) or 0)
+            await self._forget_history(placement, (*known, made))
         elif (current := newest(masters(known))) is not None:
             noticed.holds = (current.meta.uid, selection.digest)
         noticed.coming, noticed.selectors = None, placement.spec.resource_selectors
@@ -233,8 +255,10 @@ class Snapshots:
         selection = self._resources.selected(placement)
         if not selection.is_known:
             return Newest(pending=f"it is not known yet what is selected: {selection.problem or selection.pending}")
-        meta = placement.metadata
-        noticed = self._noticed.setdefault(Key(self._hub.name, meta.namespace, meta.name), _Noticed())
+        key = Key(self._hub.name, placement.metadata.namespace, placement.metadata.name)
+        if await self._strays(key, placement):
+            return Newest(pending="the placement names another namespace than the one in which it shows its status")
+        noticed = self._noticed.setdefault(key, _Noticed())
         async with noticed.turn:
             return await self._fresh(placement, selection, noticed)
 
@@ -259,14 +283,33 @@ class Snapshots:
 
     # What is no longer needed
 
-    async def _forget_history(self, placement: ClusterResourcePlacement, policies: tuple[Revision, ...]) -> None:
-        """Delete the oldest revisions beyond the limit, but none that a cluster still has or is to have."""
+    def _held_by(self, seen: Seen[ClusterResourceBinding]) -> Iterable[Key]:
+        return self._with_surplus(Key(seen.cluster, seen.meta.namespace, parent(seen.meta)))
+
+    def _moved_by(self, seen: Seen[ClusterStagedUpdateRun]) -> Iterable[Key]:
+        return self._with_surplus(Key(seen.cluster, seen.meta.namespace, seen.object.spec.placement_name))
+
+    def _with_surplus(self, key: Key) -> Iterable[Key]:
+        """A placement that one revision less is needed for, if it has more than it is to keep."""
+        placement = self._placements.get(key.name, key.namespace)
+        if placement is None:
+            return ()
+        policies = self._policies.by(PLACEMENT, _named(placement))
+        most = max(len(policies), len(masters(self._known(placement))))
+        return (key,) if most > placement.spec.revision_history_limit else ()
+
+    async def _forget_history(
+        self, placement: ClusterResourcePlacement, known: tuple[ObjectMeta, ...], policies: tuple[Revision, ...] = ()
+    ) -> None:
+        """Delete the oldest revisions beyond the limit, but none that a cluster still has or is to have.
+
+        The peer keeps no more than the limit, whoever has them.
+        """
         limit = placement.spec.revision_history_limit
-        known = self._known(placement)
         revisions = masters(known)
         if max(len(policies), len(revisions)) <= limit:
             return
-        bindings = self._bindings.by(PLACEMENT, _named(placement))
+        bindings = () if self._dialect == Dialect.kubefleet else self._bindings.by(PLACEMENT, _named(placement))
         held = {binding.spec.resource_snapshot_name for binding in bindings}
         needed = {each.index for each in revisions if each.meta.name in held} | _pinned(placement)
         needed |= {index for run in self._runs.by(PLACEMENT, _named(placement)) for index in _moved(run)}
@@ -317,6 +360,23 @@ def _is_marked_otherwise(change: Change[Typed]) -> bool:
     """Whether a snapshot came, went, or carries other labels or annotations: not what became of it."""
     old, new = (each and (each.metadata.labels, each.metadata.annotations) for each in (change.old, change.new))
     return old != new
+
+
+def _lets_go(change: Change[ClusterResourceBinding]) -> bool:
+    """Whether a cluster goes by other revisions than before, or by none."""
+    if change.old is None or change.new is None:
+        return change.old is not None
+    old, new = change.old.spec, change.new.spec
+    return (old.resource_snapshot_name, old.scheduling_policy_snapshot_name) != (
+        new.resource_snapshot_name,
+        new.scheduling_policy_snapshot_name,
+    )
+
+
+def _ends(change: Change[ClusterStagedUpdateRun]) -> bool:
+    """Whether a run needs its revision no longer."""
+    ended = change.new is None or has_ended(change.new.status)
+    return change.old is not None and ended and not has_ended(change.old.status)
 
 
 def _placement(seen: Seen[Typed]) -> Iterable[Key]:

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final, Protocol
 
+from msgspec.structs import replace
+
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import RUN_FINALIZER, resource_snapshot_name
@@ -40,7 +42,7 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
 from kedge.plan.membership import silence
-from kedge.plan.staging.initializing import Newest, initialize, needs_newest, selected_by, told
+from kedge.plan.staging.initializing import Newest, initialize, lacks_resources, needs_newest, selected_by, told
 from kedge.plan.staging.initializing import Seen as Beginning
 from kedge.plan.staging.naming import When, ask
 from kedge.plan.staging.returning import (
@@ -162,11 +164,11 @@ class StagedRuns:
         return max(0.0, self._met.setdefault(uid, now) + SETTLED_AFTER - now)
 
     async def _beginning(self, key: Key, run: Run) -> Beginning:
+        """What a run begins from. The newest resources are written down only if it can begin once they are."""
         placement, whose = await self._placement(key), named(key.namespace, key.name)
         policies = self._policies.by(PLACEMENT, whose)
         strategy, only = await self._strategy_of(run)
-        is_ready = placement is not None and needs_newest(run) and told(placement, policies) is not None
-        return Beginning(
+        seen = Beginning(
             run=run,
             placement=placement,
             strategy=strategy,
@@ -175,9 +177,11 @@ class StagedRuns:
             snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
             bindings=self._bindings.by(PLACEMENT, whose),
             labels={one.metadata.name: one.metadata.labels for one in self._members.all()},
-            newest=await self._newest.fresh(placement) if placement is not None and is_ready else Newest(),
             dialect=self._dialect,
         )
+        if placement is None or not lacks_resources(seen):
+            return seen
+        return replace(seen, newest=await self._newest.fresh(placement))
 
     async def _placement(self, key: Key) -> ClusterResourcePlacement | None:
         """That it is not there is the end of a run: so the server is asked, should the cache not know it yet."""

@@ -38,9 +38,10 @@ from kedge.kube.store import Change
 from kedge.plan.membership import illness, silence
 from kedge.plan.reporting.fitting import fitting
 from kedge.plan.reporting.report import Seen as Picture
-from kedge.plan.reporting.report import is_complete, report, revision, stands_the_same
+from kedge.plan.reporting.report import is_complete, not_followed, report, revision, stands_the_same
 from kedge.plan.reporting.steps import STEPS
 from kedge.plan.revisions import parent
+from kedge.plan.selecting.selectors import strays
 
 MANAGER: Final = "kedge-status"
 TRY_AGAIN: Final = 30.0  # seconds until a copy that was refused is tried again
@@ -143,6 +144,8 @@ class PlacementStatuses:
 
     async def _status(self, placement: ClusterResourcePlacement) -> PlacementStatus:
         picture = self._observe(placement)
+        if problem := strays(placement):
+            return not_followed(picture, problem, self._clock.now())
         status = report(picture, self._clock.now())
         parts = revision(picture.snapshots, status.observed_resource_index)
         return fitting(replace(status, selected_resources=await self._selected.of(parts)))
@@ -186,7 +189,7 @@ class PlacementStatuses:
         self, placement: ClusterResourcePlacement, status: PlacementStatus
     ) -> tuple[PlacementStatus, Outcome]:
         """The status with what is to be said of its copy, if it has one."""
-        said = await self._copies.keep(placement, status) if self._copies is not None else None
+        said = None if self._copies is None or strays(placement) else await self._copies.keep(placement, status)
         if said is None:
             return status, Outcome.done
         said = replace(said, type=f"{self._twins.prefix}{said.type}")

@@ -6,7 +6,7 @@ one domain keep their order among themselves, so only the first of each is looke
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import nlargest
 
 from msgspec import Struct
@@ -44,33 +44,39 @@ def pick(candidates: Iterable[tuple[Candidate, MemberCluster]], wanted: int, spr
         lines.setdefault(spread.domain(member), []).append(candidate)
     for line in lines.values():
         line.sort()
-    selected = tuple(picked(score) for score in _best(lines, wanted, spread))
-    return _with_rest(selected, lines, spread)
-
-
-def _best(lines: dict[Domain, list[Candidate]], wanted: int, spread: Spread) -> Iterable[Score]:
-    """The best candidate there is, as often as wanted; takes each out of its line."""
+    best: list[Score] = []
+    verdicts = {domain: spread.judge(domain) for domain in lines}
     for _ in range(wanted):
-        heads = [(line[-1].scored(verdict.score), domain) for domain, line, verdict in _open(lines, spread)]
-        if not heads:
-            return
-        score, domain = max(heads, key=lambda head: head[0])
+        verdicts = {domain: spread.judge(domain) for domain in lines}
+        if (head := _best(lines, verdicts)) is None:
+            break
+        score, domain = head
         lines[domain].pop()
         spread.add(domain)
-        yield score
+        best.append(score)
+    return _with_rest(tuple(picked(score) for score in best), lines, verdicts)
 
 
-def _open(lines: dict[Domain, list[Candidate]], spread: Spread) -> Iterable[tuple[Domain, list[Candidate], Verdict]]:
-    """The lines in which someone waits who may be picked."""
-    judged = ((domain, line, spread.judge(domain)) for domain, line in lines.items() if line)
-    return [each for each in judged if each[2].broken is None]
+def _best(lines: Mapping[Domain, list[Candidate]], verdicts: Mapping[Domain, Verdict]) -> tuple[Score, Domain] | None:
+    """The best candidate that may be picked, and where."""
+    heads = [
+        (line[-1].scored(verdicts[domain].score), domain)
+        for domain, line in lines.items()
+        if line and verdicts[domain].broken is None
+    ]
+    return max(heads, key=lambda head: head[0], default=None)
 
 
-def _with_rest(selected: tuple[ClusterDecision, ...], lines: dict[Domain, list[Candidate]], spread: Spread) -> Picks:
+def _with_rest(
+    selected: tuple[ClusterDecision, ...],
+    lines: Mapping[Domain, list[Candidate]],
+    verdicts: Mapping[Domain, Verdict],
+) -> Picks:
+    """With what is told of the others: how they stood when the last cluster was picked."""
     worse: list[Score] = []
     uneven: list[ClusterDecision] = []
     for domain, line in lines.items():
-        verdict = spread.judge(domain)
+        verdict = verdicts[domain]
         if verdict.broken is None:
             worse += [Score(verdict.score, each.affinity, 0, each.name) for each in line]
         else:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
+from kedge.api.dialect import Dialect
 from kedge.api.fleet import BINDING_CLEANUP
 from kedge.api.scheduling import PlacementPolicy, PlacementType
 from kedge.api.snapshot import ClusterDecision
@@ -109,16 +110,19 @@ def schedule(
     replace_silent: bool = True,
     problem: str | None = None,
     told: bool = False,
+    dialect: Dialect = Dialect.seed,
 ) -> Schedule:
     """What is to be done, and why.
 
     `number` is how many clusters PickN takes. Members that are there but cannot be read (`unreadable`) are not picked,
     and keep what they have. `replace_silent`: whether PickN may exchange a cluster that has fallen silent before
     anything was placed on it. With a `problem` nothing is picked at all. If all has been `told` of this
-    policy already, and nothing is to be picked, then nothing new is found out about other clusters.
+    policy already, and nothing is to be picked, then nothing new is found out about other clusters. A cluster that is
+    leaving is given up at once; in the kubefleet dialect when it has left.
     """
     ordered = tuple(sorted(members, key=lambda member: member.metadata.name))
-    there = {member.metadata.name for member in ordered if member.metadata.deletion_timestamp is None}
+    stays = dialect is Dialect.kubefleet
+    there = {member.metadata.name for member in ordered if stays or member.metadata.deletion_timestamp is None}
     found = standing(bindings, snapshot_name, there.union(unreadable))
     if problem is not None:
         return _nothing_moves(found, problem)
@@ -185,7 +189,7 @@ def _pick_n(
     stay = _downscaled(fleet.bindings.present, number, silent)
     steady = tuple(each for each in stay if each.metadata.name not in silent)
     wanted, look_again = number - len(steady), _look_again(fleet, waiting)
-    if not wanted and told:
+    if not wanted and (told or _shrinks(fleet, number)):
         return replace(_settled(fleet.bindings, (), steady), look_again=look_again)
     taken = by_cluster(steady)
     fit, rest = fleet.sorted_out(taken)
@@ -203,6 +207,19 @@ def _pick_n(
         unselected=tuple(others),
         fulfilled=len(selected) >= number,
         look_again=look_again,
+    )
+
+
+def _shrinks(fleet: Fleet, number: int) -> bool:
+    """Whether this policy has more clusters than are wanted, or has just given some up: then only the rest is told."""
+    found = fleet.bindings
+    if not number or len(found.present) > number:
+        return True
+    policies = {each.spec.scheduling_policy_snapshot_name for each in found.present}
+    members = {member.metadata.name for member in fleet.members}
+    going = (each for each in (*found.unscheduled, *found.deleting) if each.spec.state == BindingState.unscheduled)
+    return any(
+        each.spec.scheduling_policy_snapshot_name in policies and each.spec.target_cluster in members for each in going
     )
 
 

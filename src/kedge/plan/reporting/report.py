@@ -13,12 +13,12 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.condition import TRUE, UNKNOWN, Condition, find_condition
+from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, find_condition, set_condition
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import SUBINDEX
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement_status import ClusterPlacementStatus, PlacementStatus
-from kedge.api.reasons import INVALID_SELECTORS, ROLLOUT_STARTED
+from kedge.api.reasons import INVALID_SELECTORS, ROLLOUT_STARTED, SCHEDULED
 from kedge.api.rollout import RolloutStrategyType
 from kedge.api.scheduling import PlacementType
 from kedge.api.snapshot import ClusterDecision
@@ -78,6 +78,14 @@ def report(seen: Seen, now: datetime) -> PlacementStatus:
         observed_resource_index=str(resource_index(snapshot)) if snapshot is not None else None,
         placement_statuses=clusters,
     )
+
+
+def not_followed(seen: Seen, problem: str, now: datetime) -> PlacementStatus:
+    """That a placement is not followed as it is now, and why; all else is still said of it as it was."""
+    meta, before, kind = seen.placement.metadata, seen.placement.status, f"{seen.prefix}{SCHEDULED}"
+    said = Said(kind, FALSE, INVALID_SELECTORS, problem)
+    condition = said.condition(find_condition(before.conditions, kind), meta.generation, now)
+    return replace(before, conditions=set_condition(before.conditions, condition))
 
 
 def is_complete(status: PlacementStatus) -> bool:

@@ -26,7 +26,7 @@ from kedge.api.rollout import RolloutStrategyType
 from kedge.api.twins import Binding, Placement
 from kedge.plan.rolling import why
 from kedge.plan.rolling.budget import BadStrategy, Budget, budget_of, target_of
-from kedge.plan.rolling.readiness import Around, Unit, heads, judge
+from kedge.plan.rolling.readiness import Around, Readiness, Unit, heads, judge
 from kedge.plan.rolling.wanted import Wanted
 
 _ON: Final = "true"
@@ -191,7 +191,13 @@ class _Round:
             return True
         if unit.state == BindingState.unscheduled and self._without_works:
             return False
-        return self._budget.may_disturb(len(self._available) - (unit.cluster in self._available))
+        return self._budget.may_disturb(len(self._available) - self._counts(unit))
+
+    def _counts(self, unit: Unit) -> bool:
+        """Whether one cluster fewer would be available: the peer lets none go on that is still to prove itself."""
+        if self._seen.dialect is Dialect.kubefleet and unit.readiness is Readiness.unproven:
+            return True
+        return unit.cluster in self._available
 
     def _not_sent(self) -> tuple[str, ...]:
         """Clusters being added that have not been sent their resources yet."""

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from kedge.api.fleet import RESERVED_PREFIXES, is_reserved
-from kedge.api.placement import ResourceSelector, SelectionScope
+from kedge.api.placement import ResourceSelector, SelectionScope, StatusReportingScope
 from kedge.api.resource import Resource
 from kedge.api.selector import InvalidSelector
 from kedge.api.twins import Placement
@@ -91,6 +91,27 @@ def name_problem(placement: Placement) -> str:
         f"metadata.name has {len(name)} characters, and what belongs to a placement carries its name in a label of at "
         f"most {LONGEST_NAME}: make a placement with a shorter name"
     )
+
+
+def strays(placement: Placement) -> str:
+    """Whether a placement that shows its status in its namespace names another than it placed, which would be another
+    placement; what is to be said then.
+    """
+    new = home_of(placement)
+    was = [one.name for one in placement.status.selected_resources if (one.group, one.kind) == NAMESPACE]
+    if not new or not was or new in was:
+        return ""
+    return (
+        f"the namespace of a placement with statusReportingScope NamespaceAccessible cannot change from {was[0]} to "
+        f"{new}: select {was[0]} again, or make another placement"
+    )
+
+
+def home_of(placement: Placement) -> str:
+    """The namespace in which a placement is to show its status, if it names one."""
+    if placement.spec.status_reporting_scope != StatusReportingScope.namespace_accessible:
+        return ""
+    return next((one.name for one in placement.spec.resource_selectors if _key(one) == NAMESPACE and one.name), "")
 
 
 def tokens_of(resource: Resource, found: Candidate) -> Iterable[Token]:

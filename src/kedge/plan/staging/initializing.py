@@ -96,11 +96,24 @@ def needs_newest(run: Run) -> bool:
     return not run.spec.resource_snapshot_index
 
 
-def _initialized(seen: Seen) -> RunStatus:
+def lacks_resources(seen: Seen) -> bool:
+    """Whether a run could begin, if only the newest resources were known."""
+    try:
+        _grouped(seen)
+    except (Cannot, NotYet):
+        return False
+    return needs_newest(seen.run) and seen.newest.index is None
+
+
+def _grouped(seen: Seen) -> tuple[Placement, Picked, StrategySpec, Grouped]:
     placement = external(seen.placement, seen.run)
     found = picked(placement, seen.policies, seen.bindings)
     strategy = _strategy(seen)
-    groups = _groups(seen, strategy, found)
+    return placement, found, strategy, _groups(seen, strategy, found)
+
+
+def _initialized(seen: Seen) -> RunStatus:
+    placement, found, strategy, groups = _grouped(seen)
     index = _index(seen)
     return RunStatus(
         policy_snapshot_index_used=str(policy_index(found.policy.metadata)),
