@@ -218,6 +218,26 @@ def test_a_change_waits_as_long_as_it_was_told_to_and_no_longer(options: dict[st
     play(act, **options)
 
 
+def test_in_the_kubefleet_dialect_changes_wait_as_long_whatever_came_before() -> None:
+    async def act(hub: Bench) -> None:
+        loop = asyncio.get_running_loop()
+        await hub.place()
+        await hub.until_indexes([0])
+        await asyncio.sleep(2.0)  # a pause by whose measure the next change would be waited for
+        started = loop.time()
+        await hub.keep("a")
+        await asyncio.sleep(2.0)
+        await hub.keep("b")
+        await hub.until_indexes([0, 1])
+        assert 2.9 <= loop.time() - started <= 3.3
+        assert await hub.values() == {"a": "1", "b": "1"}
+        await hub.change({"resourceSelectors": [SHOP, {**SHOP, "name": "other"}]})
+        await asyncio.sleep(2.0)
+        assert await hub.indexes() == [0, 1]
+
+    play(act, dialect=Dialect.kubefleet, collect=3.0)
+
+
 def test_nobody_waits_when_the_selectors_themselves_change() -> None:
     async def act(hub: Bench) -> None:
         await hub.client.create(Namespace, {"metadata": {"name": "other"}})
@@ -323,16 +343,7 @@ def test_old_revisions_are_forgotten_but_none_that_a_cluster_has_or_is_to_have()
         await hub.keep("a", "0")
         await hub.place(revisionHistoryLimit=2)
         await hub.until_indexes([0])
-        decision = {"clusterName": "c", "selected": True, "reason": "r"}
-        spec = {
-            "state": "Bound",
-            "resourceSnapshotName": "crp-0-snapshot",
-            "schedulingPolicySnapshotName": "crp-0",
-            "targetCluster": "c",
-            "clusterDecision": decision,
-        }
-        meta = {"name": "crp-c", "labels": {PARENT_PLACEMENT: "crp"}}
-        await hub.client.create(hub.twins.binding, {"metadata": meta, "spec": spec})
+        await bind(hub, "crp-0-snapshot")
         await hub.annotate({PINNED: "1"})
         for number in range(1, 5):
             await hub.keep("a", str(number))
@@ -342,6 +353,44 @@ def test_old_revisions_are_forgotten_but_none_that_a_cluster_has_or_is_to_have()
         await hub.until_indexes([0, 3, 4])
 
     play(act)
+
+
+async def bind(hub: Bench, resources: str) -> None:
+    spec = {
+        "state": "Bound",
+        "resourceSnapshotName": resources,
+        "schedulingPolicySnapshotName": "crp-0",
+        "targetCluster": "c",
+        "clusterDecision": {"clusterName": "c", "selected": True, "reason": "r"},
+    }
+    meta = {"name": "crp-c", "labels": {PARENT_PLACEMENT: "crp"}}
+    await hub.client.apply(hub.twins.binding, {"metadata": meta, "spec": spec}, manager="user", force=True)
+
+
+def test_a_revision_is_forgotten_once_the_last_cluster_has_left_it() -> None:
+    async def act(hub: Bench) -> None:
+        await hub.place(revisionHistoryLimit=1)
+        await hub.until_indexes([0])
+        await bind(hub, "crp-0-snapshot")
+        await hub.keep("a")
+        await hub.until_indexes([0, 1])
+        await asyncio.sleep(QUIET)
+        assert await hub.indexes() == [0, 1]
+        await bind(hub, "crp-1-snapshot")
+        await hub.until_indexes([1], within=0.5)
+
+    play(act)
+
+
+def test_in_the_kubefleet_dialect_no_more_revisions_are_kept_than_asked_for() -> None:
+    async def act(hub: Bench) -> None:
+        await hub.place(revisionHistoryLimit=1)
+        await hub.until_indexes([0])
+        await bind(hub, "crp-0-snapshot")
+        await hub.keep("a")
+        await hub.until_indexes([1])
+
+    play(act, dialect=Dialect.kubefleet)
 
 
 def test_old_policies_are_forgotten() -> None:

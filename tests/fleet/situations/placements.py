@@ -393,6 +393,29 @@ async def the_namespace_for_the_status_does_not_exist(stage: Stage) -> object:
     return await stage.says()
 
 
+NOT_FOLLOWED = ["Scheduled False InvalidResourceSelectors", *DONE[1:], "StatusSynced True StatusSyncSucceeded"]
+
+
+@GROUP.situation(
+    "16", (NOT_FOLLOWED, ["1", "2"], CLUSTER_DONE, ["0"], [*DONE, "StatusSynced True StatusSyncSucceeded"]), real=True
+)
+async def a_placement_that_shows_its_status_in_a_namespace_names_another(stage: Stage) -> object:
+    await stage.placed(statusReportingScope="NamespaceAccessible", policy={"placementType": "PickAll"})
+    was = stage.usual_selector()
+    await stage.edit(resourceSelectors=[{**was, "name": "elsewhere"}], policy={"tolerations": [{"operator": "Exists"}]})
+    await stage.rest()
+    status = await stage.status()
+    said = [one.removeprefix(stage.twin.prefix) for one in spoken(status)]
+    generations = sorted({str(one["observedGeneration"]) for one in status["conditions"]})
+    entries = spoken(status["placementStatuses"][0], 1)
+    indexes = [one["metadata"]["labels"]["kubernetes-fleet.io/resource-index"] for one in await stage.snapshots()]
+    assert await stage.seen_on("cluster-1") == ["cluster-1"]
+    assert len(await stage.policies()) == 1
+    await stage.edit(resourceSelectors=[was], policy={"tolerations": None})
+    await stage.rest()
+    return said, generations, entries, indexes, await stage.says()
+
+
 @GROUP.situation("1.5", (DONE, DONE))
 async def two_placements_share_a_fleet(stage: Stage) -> object:
     await stage.placed()

@@ -123,6 +123,16 @@ def test_11_where_nothing_can_be_seen_a_cluster_counts_after_the_wait() -> None:
     assert moves(planned(placed, *done, *rest)) == ([], TEN[3:4], [])
 
 
+def test_in_kubefleet_a_cluster_that_is_still_to_prove_itself_is_not_changed_again_before() -> None:
+    placed = placement(pick_fixed("a"), max_unavailable=1, unavailable_period_seconds=60)
+    young = binding("a", UNTRACKABLE, since=40)
+    assert moves(planned(placed, young)) == ([], ["a"], [])
+    stuck = planned(placed, young, dialect=Dialect.kubefleet)
+    assert (moves(stuck), stuck.look_again) == (([], [], []), 20.0)
+    assert "given until 2030-01-01T12:00:20Z" in stuck.why["crp-a-1"]
+    assert moves(planned(placed, binding("a", UNTRACKABLE, since=60), dialect=Dialect.kubefleet)) == ([], ["a"], [])
+
+
 def test_12_all_at_once_where_all_may_be_unavailable() -> None:
     assert moves(planned(placement(max_unavailable="100%"), *map(binding, TEN))) == ([], TEN, [])
 

@@ -13,7 +13,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.stage import Missing
 from kedge.api.staged import RunState
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
-from kedge.plan.staging.initializing import Newest, Seen, initialize
+from kedge.plan.staging.initializing import Newest, Seen, initialize, lacks_resources
 from plan.rolling.making import NOW, binding, scheduled, unscheduled
 from plan.staging.making import APPROVAL, beginning, placement, policy, run, stage, strategy, timed
 
@@ -109,6 +109,22 @@ def test_what_only_a_user_can_mend_is_a_failure(how: dict[str, Any], told: str) 
 def test_of_several_mistakes_the_first_is_told() -> None:
     assert "parent placement not found" in said(begin(placement=None, strategy=None, run=run(index="x")))[2]
     assert "updateStrategy not found" in said(begin(strategy=None, run=run(index="x")))[2]
+
+
+NEWEST = {"run": run(index=None), "newest": Newest()}
+
+
+def test_the_newest_resources_are_asked_for_by_a_run_that_could_begin_with_them() -> None:
+    assert lacks_resources(beginning(CLUSTERS, *STAGES, **NEWEST))
+    assert not lacks_resources(beginning(CLUSTERS, *STAGES, **{**NEWEST, "newest": Newest(7)}))
+    assert not lacks_resources(beginning(CLUSTERS, *STAGES))
+
+
+@pytest.mark.parametrize(
+    "how", [how for how, _ in FAILURES if "run" not in how], ids=[t[:40] for h, t in FAILURES if "run" not in h]
+)
+def test_nothing_is_written_down_for_a_run_that_cannot_begin(how: dict[str, Any]) -> None:
+    assert not lacks_resources(beginning(CLUSTERS, *STAGES, **NEWEST, **how))
 
 
 WAITS: list[dict[str, Any]] = [
