@@ -275,7 +275,12 @@ def _index(seen: Seen) -> int:
 
 
 def _previous(seen: Seen, found: Picked, index: int) -> str | None:
-    """The resources that most of the clusters have, if they are others than those that come; the newer of two."""
+    """The resources that most of the clusters have, if they are others than those that come; the newer of two.
+
+    A status of the peer has no place for it.
+    """
+    if seen.dialect is Dialect.kubefleet:
+        return None
     indexes = {meta.name: resource_index(meta) for meta in seen.snapshots}
     bound = (one for one in seen.bindings if one.spec.target_cluster in found.clusters)
     had = [indexes.get(one.spec.resource_snapshot_name) for one in bound]
