@@ -135,7 +135,7 @@ REFUSED: Final = (
     refused(
         "a picky namespace beside another",
         "spec",
-        "must be the only one of kind Namespace",
+        "only one namespace selector is allowed",
         resourceSelectors=[
             {**select("Namespace", SHOP), "selectionScope": "NamespaceWithResourceSelectors"},
             select("Namespace", "other"),
@@ -184,7 +184,7 @@ REFUSED: Final = (
         "PickFixed with an affinity",
         POLICY,
         "PickFixed",
-        "remove affinity",
+        "PickFixed: remove them",
         **policy(placementType="PickFixed", clusterNames=["a"], affinity={}),
     ),
     refused(
