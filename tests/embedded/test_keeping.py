@@ -28,6 +28,15 @@ async def names(world: World) -> list[str]:
     return [one["metadata"]["name"] for one in (await world.client.list(EVENTS)).items]
 
 
+async def map_names(world: World) -> list[str]:
+    return [one["metadata"]["name"] for one in (await world.client.list(MAPS, "default")).items]
+
+
+def reference(api_version: str, kind: str, owner: dict[str, Any]) -> dict[str, Any]:
+    meta = owner["metadata"]
+    return {"apiVersion": api_version, "kind": kind, "name": meta["name"], "uid": meta["uid"]}
+
+
 @virtually
 async def test_an_event_is_gone_an_hour_after_it_was_last_written() -> None:
     world = World()
@@ -108,4 +117,16 @@ async def test_a_namespace_that_comes_back_under_its_name_goes_again() -> None:
         await world.client.patch(MAPS, "held", MergePatch({"metadata": {"finalizers": None}}), "shop")
         await asyncio.sleep(1)
         assert "shop" not in [one["metadata"]["name"] for one in (await world.client.list(NAMESPACES)).items]
+    keeper.stop()
+
+
+@virtually
+async def test_an_object_may_name_an_owner_twice() -> None:
+    world = World()
+    keeper = Keeper(world.server, rng=Random(1))
+    keeper.start()
+    own = reference("v1", "ConfigMap", await world.config_map("owner"))
+    await world.config_map("child", ownerReferences=[own, own])
+    await world.client.delete(MAPS, "child", "default")
+    assert "child" not in await map_names(world)
     keeper.stop()

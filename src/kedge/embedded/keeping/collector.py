@@ -96,7 +96,7 @@ class Collector:
 
     def _learn(self, kind: Kind, version: Version) -> None:
         where, metadata = _where(kind, version.key), _glance(version.body).metadata
-        owners = tuple(owner.uid for owner in metadata.owner_references)
+        owners = tuple(dict.fromkeys(owner.uid for owner in metadata.owner_references))
         held = tuple(owner.uid for owner in metadata.owner_references if owner.block_owner_deletion)
         before = self._known.get(where)
         if before is None or (before.owners, before.held) != (owners, held):
