@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from contract.backend import CONFIG_MAPS, HELD, Api, with_metadata
+from contract.crds import own
 from kedge.kube.codec import Untyped
 from support.waiting import until_so
 
@@ -72,6 +73,14 @@ async def test_a_dependent_of_two_stays_while_one_is_there_and_loses_the_other(k
 async def test_an_object_that_names_an_owner_that_never_was_goes(kept: Api) -> None:
     nobody = {"metadata": {"name": "nobody", "uid": "00000000-0000-0000-0000-000000000001"}}
     await kept.make("child", ownerReferences=owned_by(nobody))
+    await gone(kept, "child")
+
+
+async def test_dependents_of_a_definition_go_after_it(kept: Api) -> None:
+    async with own(kept) as kind:
+        definition = owned_by(await kept.look(kind.crd))[0]
+        of_definition = {**definition, "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+        await kept.make("child", ownerReferences=[of_definition])
     await gone(kept, "child")
 
 

@@ -620,6 +620,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "garbage collection",
+        "a definition that is gone is taken for there",
+        "keeping/collector.py",
+        "if self._server.store.all(kind).get(version.key) is not version:",
+        "if version is None:",
+        ("test_garbage.py",),
+    ),
+    Mutation(
+        "garbage collection",
         "what was to become of dependents is forgotten",
         "deletion.py",
         'return next((name for name in _HOLDERS if name in finalizers), "")',

@@ -95,6 +95,8 @@ class Collector:
                 self._errands.add(place)
 
     def _learn(self, kind: Kind, version: Version) -> None:
+        if self._server.store.all(kind).get(version.key) is not version:
+            return  # it was written, or deleted, within its own write: that came here first
         where, metadata = _where(kind, version.key), _glance(version.body).metadata
         owners = tuple(dict.fromkeys(owner.uid for owner in metadata.owner_references))
         held = tuple(owner.uid for owner in metadata.owner_references if owner.block_owner_deletion)
