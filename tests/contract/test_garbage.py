@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from contract.backend import CONFIG_MAPS, HELD, Api, with_metadata
-from contract.crds import own
+from contract.crds import Own, own
 from kedge.kube.codec import Untyped
 from support.waiting import until_so
 
 POLICIES = ("Background", "Foreground", "Orphan")
+NOBODY = {"metadata": {"name": "nobody", "uid": "00000000-0000-0000-0000-000000000001"}}
+UNSERVED = (("example.com/v1", "Widget"), ("v1", "Widget"), ("v7", "ConfigMap"), ("apps/v7", "Deployment"))
 
 
 def owned_by(*owners: Untyped, blocks: bool = False) -> list[Untyped]:
@@ -28,11 +30,11 @@ def owned_by(*owners: Untyped, blocks: bool = False) -> list[Untyped]:
     ]
 
 
-async def gone(api: Api, name: str) -> None:
+async def gone(api: Api, name: str, within: float = 40) -> None:
     async def is_gone() -> bool:
         return not await api.is_there(f"{api.maps}/{name}")
 
-    await until_so(is_gone, within=40)
+    await until_so(is_gone, within)
 
 
 async def delete(api: Api, name: str, policy: str = "Background") -> None:
@@ -71,9 +73,50 @@ async def test_a_dependent_of_two_stays_while_one_is_there_and_loses_the_other(k
 
 
 async def test_an_object_that_names_an_owner_that_never_was_goes(kept: Api) -> None:
-    nobody = {"metadata": {"name": "nobody", "uid": "00000000-0000-0000-0000-000000000001"}}
-    await kept.make("child", ownerReferences=owned_by(nobody))
+    await kept.make("child", ownerReferences=owned_by(NOBODY))
     await gone(kept, "child")
+
+
+def of_kind(api_version: str, kind: str) -> Untyped:
+    """A reference to an owner of a kind, which is not there."""
+    return {**owned_by(NOBODY)[0], "apiVersion": api_version, "kind": kind, "uid": f"of {api_version} {kind}"}
+
+
+@pytest.mark.parametrize(("api_version", "kind"), UNSERVED)
+async def test_an_object_is_left_alone_while_an_owner_is_of_a_kind_that_is_not_served(
+    kept: Api, api_version: str, kind: str
+) -> None:
+    owner, unknown = await kept.make("owner"), of_kind(api_version, kind)
+    named = {
+        "alone": [unknown],
+        "with-one-that-is-gone": [unknown, *owned_by(NOBODY)],
+        "with-one-that-lasts-and-one-that-is-gone": [*owned_by(owner), *owned_by(NOBODY), unknown],
+    }
+    for name, references in named.items():
+        await kept.make(name, ownerReferences=references)
+    await kept.make("after", ownerReferences=owned_by(NOBODY))
+    await gone(kept, "after")
+    for name, references in named.items():
+        found = await kept.look(f"{kept.maps}/{name}")
+        assert found["metadata"]["ownerReferences"] == references
+        assert "deletionTimestamp" not in found["metadata"]
+
+
+async def test_dependents_go_once_the_kind_of_an_owner_that_never_was_is_served_and_after_one_that_went_with_its_kind(
+    kept: Api,
+) -> None:
+    kind = f"{Own(kept).group}/v1", "Widget"
+    await kept.make("child", ownerReferences=[of_kind(*kind)])
+    await kept.make("after", ownerReferences=owned_by(NOBODY))
+    await gone(kept, "after")
+    assert await kept.is_there(f"{kept.maps}/child")
+    async with own(kept) as widgets:
+        await gone(kept, "child", within=200)  # Kubernetes looks for new kinds now and then, and again ever later
+        owner = await widgets.make("owner")
+        await kept.make(
+            "second", ownerReferences=[{**of_kind(*kind), "name": "owner", "uid": owner["metadata"]["uid"]}]
+        )
+    await gone(kept, "second")
 
 
 async def test_dependents_of_a_definition_go_after_it(kept: Api) -> None:

@@ -17,6 +17,10 @@ from kedge.kube.patches import MergePatch
 EVENTS = untyped(Resource("", "v1", "Event", "events"))
 MAPS = untyped(Resource("", "v1", "ConfigMap", "configmaps"))
 NAMESPACES = untyped(Resource("", "v1", "Namespace", "namespaces", namespaced=False))
+WIDGETS = untyped(Resource("example.com", "v1", "Widget", "widgets"))
+DEFINITIONS = untyped(
+    Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+)
 
 
 def event(name: str) -> dict[str, Any]:
@@ -30,6 +34,14 @@ async def names(world: World) -> list[str]:
 
 async def map_names(world: World) -> list[str]:
     return [one["metadata"]["name"] for one in (await world.client.list(MAPS, "default")).items]
+
+
+def widget_definition() -> dict[str, Any]:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
+    names = {"plural": "widgets", "kind": "Widget"}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    return {"metadata": {"name": "widgets.example.com"}, "spec": spec}
 
 
 def reference(api_version: str, kind: str, owner: dict[str, Any]) -> dict[str, Any]:
@@ -117,6 +129,25 @@ async def test_a_namespace_that_comes_back_under_its_name_goes_again() -> None:
         await world.client.patch(MAPS, "held", MergePatch({"metadata": {"finalizers": None}}), "shop")
         await asyncio.sleep(1)
         assert "shop" not in [one["metadata"]["name"] for one in (await world.client.list(NAMESPACES)).items]
+    keeper.stop()
+
+
+@virtually
+async def test_that_an_owner_went_with_its_kind_is_known_as_long_as_somebody_names_it() -> None:
+    world = World()
+    keeper = Keeper(world.server, rng=Random(1))
+    keeper.start()
+    await world.client.create(DEFINITIONS, widget_definition())
+    owner = await world.client.create(WIDGETS, {"metadata": {"name": "owner"}}, "default")
+    nobody = {"metadata": {"name": "nobody", "uid": "nobody"}}
+    owners = [reference("example.com/v1", "Widget", owner), reference("example.com/v1", "Gadget", nobody)]
+    await world.config_map("child", ownerReferences=owners)
+    await world.client.delete(DEFINITIONS, "widgets.example.com")
+    await asyncio.sleep(1)
+    assert "child" in await map_names(world)
+    await world.client.patch(MAPS, "child", MergePatch({"metadata": {"ownerReferences": owners[:1]}}), "default")
+    await asyncio.sleep(1)
+    assert "child" not in await map_names(world)
     keeper.stop()
 
 

@@ -32,6 +32,11 @@ class Registry:
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         return self._kinds.get((group, version, plural))
 
+    def serves(self, api_version: str, kind: str) -> bool:
+        """Whether objects of this version and kind are served."""
+        found = (one.resource for one in self._kinds.values())
+        return any((one.api_version, one.kind) == (api_version, kind) for one in found)
+
     def has_group(self, group: str) -> bool:
         return any(known == group for known, _, _ in self._kinds)
 

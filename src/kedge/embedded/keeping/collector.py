@@ -5,7 +5,8 @@
 * Orphan: the owner waits, held by `orphan`, until its dependents do not name it any more; they stay.
 
 An owner is the object with that uid, not one that has its name by now. Dependents are deleted only if no owner is
-left that lasts; otherwise they lose the references to those that do not.
+left that lasts; otherwise they lose the references to those that do not. Whether an owner is gone cannot be told while
+its kind is not served, unless it was seen to go: its dependents are left alone until CRDs change.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from kedge.embedded.callers import Caller
+from kedge.embedded.custom.definition import DEFINITIONS
 from kedge.embedded.deletion import FOREGROUND, ORPHAN
 from kedge.embedded.keeping.errands import Errands
 from kedge.embedded.kind import Kind
@@ -66,6 +68,8 @@ class Collector:
         self._known: dict[Where, _Known] = {}
         self._places: dict[str, Where] = {}  # of objects, by uid
         self._dependents: dict[str, dict[Where, None]] = {}  # by uid of their owner
+        self._gone: set[str] = set()  # owners that were seen to go, while dependents name them; never iterated
+        self._left_alone: dict[Where, None] = {}  # dependents of which an owner's kind is not served
         self._errands = Errands(self._see_to, running=lambda: server.running, delay=delay)
         for kind in server.registry.kinds():
             for version in server.store.all(kind).at(server.store.number).within(""):
@@ -79,14 +83,23 @@ class Collector:
         self._errands.stop()
 
     def _follow(self, kind: Kind, change: Change) -> None:
-        where = _where(kind, change.version.key)
+        if kind.resource == DEFINITIONS:
+            self._look_again()
         if change.type != DELETED:
             self._learn(kind, change.version)
             return
-        known = self._forget(where)
-        for dependent in self._dependents.get(known.uid, ()):
-            self._errands.add(dependent)
+        known = self._forget(_where(kind, change.version.key))
+        if dependents := self._dependents.get(known.uid):
+            self._gone.add(known.uid)
+            for dependent in dependents:
+                self._errands.add(dependent)
         self._let_go(known.owners)
+
+    def _look_again(self) -> None:
+        """Other kinds are served: it may be known now what became of owners."""
+        for dependent in self._left_alone:
+            self._errands.add(dependent)
+        self._left_alone.clear()
 
     def _let_go(self, owners: Iterable[str]) -> None:
         """Look at owners that may have waited for an object."""
@@ -102,10 +115,10 @@ class Collector:
         held = tuple(owner.uid for owner in metadata.owner_references if owner.block_owner_deletion)
         before = self._known.get(where)
         if before is None or (before.owners, before.held) != (owners, held):
-            if before is not None:
-                self._forget(where)
-                self._let_go(before.held)
             self._remember(where, _Known(kind, metadata.uid, owners, held))
+            if before is not None:
+                self._leave(where, (owner for owner in before.owners if owner not in owners))
+                self._let_go(before.held)
             if owners:
                 self._errands.add(where)
         if metadata.deletion_timestamp and {FOREGROUND, ORPHAN}.intersection(metadata.finalizers):
@@ -120,12 +133,18 @@ class Collector:
     def _forget(self, where: Where) -> _Known:
         known = self._known.pop(where)
         self._places.pop(known.uid, None)
-        for owner in known.owners:
+        self._left_alone.pop(where, None)
+        self._leave(where, known.owners)
+        return known
+
+    def _leave(self, where: Where, owners: Iterable[str]) -> None:
+        """An object does not name these owners any more."""
+        for owner in owners:
             left = self._dependents[owner]
             left.pop(where, None)
             if not left:
                 del self._dependents[owner]
-        return known
+                self._gone.discard(owner)
 
     def _see_to(self, where: Where) -> None:
         """Do what one object needs now. Whatever that changes brings back those it concerns."""
@@ -162,8 +181,12 @@ class Collector:
     def _see_to_owners(self, where: Where, known: _Known, obj: Untyped) -> None:
         """Delete an object without owners that last; of one that has such, strike the others."""
         references = obj["metadata"]["ownerReferences"]
+        missing = [one for one in references if not self._is_there(one, obj)]
+        if not all(self._is_gone(one) for one in missing):
+            self._left_alone[where] = None
+            return
         waiting = [one["uid"] for one in references if self._waits_for(one)]
-        gone = [one["uid"] for one in references if not self._is_there(one, obj)]
+        gone = [one["uid"] for one in missing]
         if len(waiting) + len(gone) < len(references):
             if waiting or gone:
                 self._strike_owners(where, (*waiting, *gone))
@@ -181,6 +204,11 @@ class Collector:
             return False
         namespace = place[2].rpartition("/")[0]
         return namespace in ("", dependent["metadata"].get("namespace", ""))
+
+    def _is_gone(self, reference: Untyped) -> bool:
+        """Whether an owner that is not there is no more, or never was."""
+        serves = self._server.registry.serves
+        return reference["uid"] in self._gone or serves(reference["apiVersion"], reference["kind"])
 
     def _waits_for(self, reference: Untyped) -> bool:
         """Whether an owner is about to go, and waits for the dependent with this reference to it."""
