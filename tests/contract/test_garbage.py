@@ -31,8 +31,12 @@ def owned_by(*owners: Untyped, blocks: bool = False) -> list[Untyped]:
 
 
 async def gone(api: Api, name: str, within: float = 40) -> None:
+    await until_gone(api, f"{api.maps}/{name}", within)
+
+
+async def until_gone(api: Api, path: str, within: float = 40) -> None:
     async def is_gone() -> bool:
-        return not await api.is_there(f"{api.maps}/{name}")
+        return not await api.is_there(path)
 
     await until_so(is_gone, within)
 
@@ -215,22 +219,37 @@ async def test_a_volume_that_nobody_claims_goes(kept: Api) -> None:
     made = await kept.ask("POST", "/api/v1/persistentvolumes", {"metadata": {"name": kept.namespace}, "spec": spec})
     assert made.metadata["finalizers"] == ["kubernetes.io/pv-protection"]
     await kept.ask("DELETE", path)
+    await until_gone(kept, path)
 
-    async def is_gone() -> bool:
-        return not await kept.is_there(path)
 
-    await until_so(is_gone, within=40)
+async def test_a_claim_goes_once_no_pod_on_a_node_uses_it(kept: Api) -> None:
+    place = f"/api/v1/namespaces/{kept.namespace}"
+    claims, pods = f"{place}/persistentvolumeclaims", f"{place}/pods"
+
+    async def is_furnished() -> bool:
+        return await kept.is_there(f"{place}/serviceaccounts/default")
+
+    await until_so(is_furnished, within=40)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    for name, node in (("used", {"nodeName": "somewhere"}), ("unused", {"schedulerName": "nobody"})):
+        made = await kept.ask("POST", claims, {"metadata": {"name": name}, "spec": spec})
+        assert made.metadata["finalizers"] == ["kubernetes.io/pvc-protection"]
+        volume = {"name": "data", "persistentVolumeClaim": {"claimName": name}}
+        pod = {"containers": [{"name": "a", "image": "a"}], "volumes": [volume], **node}
+        assert (await kept.ask("POST", pods, {"metadata": {"name": name}, "spec": pod})).code == 201
+    for name in ("used", "unused"):
+        await kept.ask("DELETE", f"{claims}/{name}")
+    await until_gone(kept, f"{claims}/unused")
+    assert (await kept.look(f"{claims}/used"))["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    await kept.ask("DELETE", f"{pods}/used", {"gracePeriodSeconds": 0})
+    await until_gone(kept, f"{claims}/used")
 
 
 async def test_a_namespace_goes_with_all_that_is_in_it(kept: Api) -> None:
     name = await kept.make_namespace("short")
     await kept.ask("POST", f"/api/v1/namespaces/{name}/configmaps", {"metadata": {"name": "a"}})
     await kept.ask("DELETE", f"/api/v1/namespaces/{name}")
-
-    async def is_gone() -> bool:
-        return not await kept.is_there(f"/api/v1/namespaces/{name}")
-
-    await until_so(is_gone, within=60)
+    await until_gone(kept, f"/api/v1/namespaces/{name}", within=60)
     assert not await kept.is_there(f"/api/v1/namespaces/{name}/configmaps/a")
 
 
@@ -274,11 +293,7 @@ async def test_a_namespace_waits_for_what_finalizers_hold_and_says_so(kept: Api)
         ),
     }
     await kept.merge(f"{place}/configmaps/a", {"metadata": {"finalizers": None}})
-
-    async def is_gone() -> bool:
-        return not await kept.is_there(place)
-
-    await until_so(is_gone, within=60)
+    await until_gone(kept, place, within=60)
 
 
 async def test_every_namespace_comes_with_an_account_and_an_authority(kept: Api) -> None:

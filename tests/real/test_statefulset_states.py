@@ -15,7 +15,6 @@ import pytest
 from controlplane.cluster import Cluster
 from controlplane.pytest_plugin import run_apart
 from kedge.api.resource import Resource
-from kedge.embedded.workloads.claims import ClaimGuard
 from kedge.embedded.workloads.statefulsets import StatefulSets
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.patches import MergePatch
@@ -126,7 +125,7 @@ def test_a_stateful_set_goes_through_the_same_states_as_with_kubernetes(
     real = real_histories[row]
     if isinstance(real, BaseException):
         raise real
-    ours = run(played(embedded_stage([("statefulset", StatefulSets), ("claim", ClaimGuard)]), spec, steps))
+    ours = run(played(embedded_stage([("statefulset", StatefulSets)]), spec, steps))
     for step, here, there in zip(("created", *steps.split(), "told", "shapes"), ours, real, strict=True):
         assert here == there, f"after {step}"
 

@@ -10,7 +10,9 @@ from kedge.embedded.rules import Surroundings, Untyped
 from kedge.embedded.statuses import forbidden
 
 CLASSES = Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
-_CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+VOLUMES = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+VOLUME_PROTECTION, CLAIM_PROTECTION = "kubernetes.io/pv-protection", "kubernetes.io/pvc-protection"
 _NO_GROWTH = (
     "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
 )
@@ -69,12 +71,12 @@ complete_csi_node = struct({"spec": {}}, spec=struct(null=("drivers",), drivers=
 def begin_volume(volume: Untyped, around: Surroundings) -> Untyped:
     """A new volume is pending since now, and stays until nobody uses it."""
     status = {"phase": "Pending", "lastPhaseTransitionTime": around.now()}
-    return {**_guarded(volume, "kubernetes.io/pv-protection"), "status": status}
+    return {**_guarded(volume, VOLUME_PROTECTION), "status": status}
 
 
 def begin_claim(claim: Untyped, around: Surroundings) -> Untyped:
     """A new claim is of the default class unless it names one, and stays until nobody uses it."""
-    guarded = _guarded(claim, "kubernetes.io/pvc-protection")
+    guarded = _guarded(claim, CLAIM_PROTECTION)
     if "storageClassName" in claim["spec"] or not (name := default_of(around, CLASSES, _IS_DEFAULT)):
         return guarded
     return {**guarded, "spec": {**claim["spec"], "storageClassName": name}}
@@ -106,5 +108,5 @@ def renew_claim(old: Untyped, new: Untyped, around: Surroundings) -> Untyped:
         name = new["spec"].get("storageClassName", "")
         found = around.find(CLASSES, "", name) if name else None
         if not (found and found.get("allowVolumeExpansion")):
-            raise forbidden(_CLAIMS, new["metadata"].get("name", ""), _NO_GROWTH)
+            raise forbidden(CLAIMS, new["metadata"].get("name", ""), _NO_GROWTH)
     return new

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from kedge.embedded.workloads.budgets import Budgets
-from kedge.embedded.workloads.claims import ClaimGuard
 from kedge.embedded.workloads.daemonsets import DaemonSets
 from kedge.embedded.workloads.deployments import Deployments
 from kedge.embedded.workloads.endpoints import EndpointKeeper
@@ -60,7 +59,6 @@ EVERYTHING: Parts = (
     ("statefulset", StatefulSets),
     ("daemonset", DaemonSets),
     ("job", Jobs),
-    ("persistentvolumeclaim", ClaimGuard),
     ("endpoints", EndpointKeeper),
     ("loadbalancer", LoadBalancers),
     ("disruption", Budgets),

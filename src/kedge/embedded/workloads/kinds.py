@@ -72,12 +72,6 @@ class Container(Value, frozen=True, gc=False):
     ports: tuple[ContainerPort, ...] = ()
 
 
-class Volume(Value, frozen=True, gc=False):
-    """Storage of a pod, as far as it is claimed."""
-
-    persistent_volume_claim: Mapping[str, Any] | None = None
-
-
 class PodSpec(Value, frozen=True, gc=False):
     """What a pod runs, and where it may. Go writes an empty list as null."""
 
@@ -94,7 +88,6 @@ class PodSpec(Value, frozen=True, gc=False):
     host_network: bool = False
     hostname: str = ""
     subdomain: str = ""
-    volumes: tuple[Volume, ...] = ()
 
 
 class PodStatus(Value, frozen=True, gc=False):
