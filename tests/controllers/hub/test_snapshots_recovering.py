@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from kedge.api.core import Namespace
 from kedge.api.fleet import IS_LATEST, PARENT_PLACEMENT, RESOURCE_HASH, RESOURCE_INDEX
-from kedge.api.twins import CLUSTER
+from kedge.api.twins import CLUSTER, NAMESPACED
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
@@ -19,6 +20,7 @@ from kedge.kube.transport import ConnectionFailed, Request, Response, Stream, Tr
 from support.fleets import client_of, fleet_cluster, managed
 from support.snapping import QUIET, SHOP, User, bench, start
 from support.virtual import run
+from support.waiting import until_so
 
 LARGE = 300 * 1024
 
@@ -272,6 +274,57 @@ def test_a_number_that_was_asked_for_without_an_answer_is_asked_for_again_if_the
             await hub.until_indexes([0, 1, 2])
 
     run(main())
+
+
+class Slow:
+    """A transport on which whatever is done to a snapshot arrives a second late, once it is slow."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.is_slow = False
+        self.answers: list[tuple[str, int]] = []
+
+    async def send(self, request: Request, *, timeout: float) -> Response:
+        if not self.is_slow or "snapshots/" not in request.path:
+            return await self._inner.send(request, timeout=timeout)
+        await asyncio.sleep(1.0)
+        response = await self._inner.send(request, timeout=timeout)
+        self.answers.append((request.method, response.status))
+        return response
+
+    def stream(self, request: Request, *, timeout: float, silence: float) -> AbstractAsyncContextManager[Stream]:
+        return self._inner.stream(request, timeout=timeout, silence=silence)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+@pytest.mark.parametrize("change", ["resources", "policy"])
+def test_it_is_no_error_that_a_snapshot_goes_with_its_namespace_while_it_is_marked(
+    change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
+            await client.create(Namespace, {"metadata": {"name": "shop"}})
+            transport = Slow(cluster.transport())
+            start(manager, await manager.connect("hub", transport), NAMESPACED, collect=0.0)
+            hub = User(client, NAMESPACED)
+            await hub.place()
+            await hub.until_indexes([0])
+            transport.is_slow = True
+            await (hub.keep("a") if change == "resources" else hub.change({"policy": {"placementType": "PickAll"}}))
+            await asyncio.sleep(0.5)
+            await client.delete(Namespace, "shop")
+            await until_so(lambda: _is_gone(client, "shop"))
+            assert transport.answers[0] == ("PATCH", 404)
+
+    with caplog.at_level(logging.ERROR):
+        run(main())
+    assert caplog.messages == []
+
+
+async def _is_gone(client: Client, namespace: str) -> bool:
+    return namespace not in [one.metadata.name for one in (await client.list(Namespace)).items]
 
 
 @asynccontextmanager
