@@ -54,7 +54,7 @@ class _Volume(Struct, rename="camel"):
 
 class _Spec(Struct, rename="camel"):
     node_name: str = ""
-    volumes: tuple[_Volume, ...] = ()
+    volumes: tuple[_Volume, ...] | None = None
 
 
 class _Pod(Struct):
@@ -112,4 +112,4 @@ class Volumes:
 
 def _claims(pod: _Spec) -> list[str]:
     """The names of the claims a pod uses."""
-    return [volume.persistent_volume_claim.claim_name for volume in pod.volumes if volume.persistent_volume_claim]
+    return [volume.persistent_volume_claim.claim_name for volume in pod.volumes or () if volume.persistent_volume_claim]
