@@ -152,6 +152,10 @@ def test_silence_is_a_condition_that_comes_and_goes() -> None:
 )
 def test_an_agent_has_left_when_it_answers_that_it_has(internal: InternalMemberCluster, left: bool) -> None:
     assert membership.has_left(internal) == left
+    leaving = replace(member(), metadata=replace(member().metadata, deletion_timestamp=NOW))
+    ready = find_condition(membership.report(leaving, internal, NOW).conditions, reasons.READY_TO_JOIN)
+    found = ready and (ready.status, ready.reason, ready.observed_generation)
+    assert found == ((FALSE, reasons.MEMBER_NOT_READY_TO_JOIN, 7) if left else None)
 
 
 def test_an_agent_that_is_heard_says_what_is_wrong_with_its_cluster() -> None:

@@ -263,6 +263,18 @@ def test_a_member_whose_agent_never_came_leaves_at_once() -> None:
     play(scene)
 
 
+def test_who_takes_the_finalizer_off_a_member_may_let_it_go() -> None:
+    async def scene(book: Book) -> None:
+        await joined(book)
+        await book.client.patch(MemberCluster, "cluster-1", MergePatch({"metadata": {"finalizers": None}}))
+        await asyncio.sleep(1)
+        assert (await book.member("cluster-1")).metadata.finalizers == ()
+        await book.client.delete(MemberCluster, "cluster-1")
+        assert await gone(book.client, MemberCluster, "cluster-1")
+
+    play(scene)
+
+
 def test_finalizers_of_others_are_left_to_them() -> None:
     async def scene(book: Book) -> None:
         await joined(book)

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kedge.api import reasons
+from kedge.api.dialect import Dialect
 from kedge.api.fleet import RETRY, ROLLBACK_OF
 from kedge.plan.staging.returning import (
     failed_at,
@@ -76,6 +77,8 @@ def test_a_run_knows_what_most_of_its_clusters_had() -> None:
     world = World(dict.fromkeys("abc", "one"), stage("one"), bindings=had)
     assert world.status.previous_resource_snapshot_index == "0"
     assert World({"a": "one"}, stage("one")).status.previous_resource_snapshot_index is None
+    of_the_peer = World(dict.fromkeys("abc", "one"), stage("one"), bindings=had, dialect=Dialect.kubefleet)
+    assert of_the_peer.status.previous_resource_snapshot_index is None
 
 
 def test_a_run_that_fails_is_taken_back_only_if_the_strategy_says_so() -> None:
