@@ -44,3 +44,43 @@ def test_what_arrives_long_after_it_was_given_up_is_removed_all_the_same() -> No
         assert await listed(here) == ["shop", "settings"]
 
     play(scene)
+
+
+def test_what_arrives_late_is_removed_also_if_it_is_the_last_of_its_kind() -> None:
+    async def scene(here: Bed) -> None:
+        here.to_member.loses = "configmaps"
+        await here.place(namespace(), config("late"))
+        await here.rest(5.0)
+        here.to_member.loses = ""
+        await here.place(namespace())
+        await here.rest(60.0)
+        assert await listed(here) == ["shop", "late"], "it may still come"
+        await here.to_member.arrive(here.to_member.lost[0])
+        await here.rest(10.0)
+        assert await here.get(MAPS, "late") is None
+        assert MAPS.resource in here.applier._following.follows()
+        await here.rest(LATE)
+        assert await listed(here) == ["shop"]
+        assert MAPS.resource not in here.applier._following.follows(), "nothing more can come"
+
+    play(scene)
+
+
+def test_what_is_made_again_and_arrives_late_is_removed_as_well() -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), config())
+        await here.rest(5.0)
+        here.to_member.loses = "configmaps"
+        await here.member.delete(MAPS, "settings", "shop")
+        await here.rest(5.0)
+        assert here.to_member.lost
+        here.to_member.loses = ""
+        await here.place(namespace())
+        await here.rest(60.0)
+        await here.to_member.arrive(here.to_member.lost[0])
+        await here.rest(10.0)
+        assert await here.get(MAPS, "settings") is None
+        await here.rest(LATE)
+        assert await listed(here) == ["shop"]
+
+    play(scene)

@@ -66,11 +66,11 @@ class Book:
     def entries(self) -> dict[Identity, AppliedResource]:
         return {identity_of(one): one for one in self._found.status.applied_resources}
 
-    async def add(self, placed: Iterable[Placed]) -> None:
-        """Write down what is about to be written."""
-        new = [_entry(one.identifier) for one in placed]
-        if new:
-            self._found = await self._works.list_in(self._found, [*self._found.status.applied_resources, *new])
+    async def add(self, placed: Sequence[Placed]) -> None:
+        """Write down what is about to be made."""
+        if placed:
+            listed = self.entries | {one.identity: _entry(one.identifier) for one in placed}
+            self._found = await self._works.list_in(self._found, list(listed.values()))
 
     async def close(self, results: Iterable[Result], left_over: Iterable[AppliedResource]) -> None:
         """Write down what is there now; what was never to be had is crossed out."""

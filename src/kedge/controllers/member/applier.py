@@ -8,7 +8,7 @@ Wakes at a change of a Work, and of anything it placed: what others change is pu
 and what becomes available is reported then. On the hub it touches nothing but the Works of the member's own namespace.
 
 Everything that is placed belongs to an AppliedWork of the Work's name on the member, which also lists it. An object is
-written down there before it is first written, and crossed out after it is gone, so that a crash in between leaves
+written down there before it is made, and crossed out after it is gone, so that a crash in between leaves
 nothing that nobody knows of. When the Work is deleted, so is the AppliedWork, and with it all it owns.
 """
 
@@ -32,7 +32,7 @@ from kedge.controllers.member.apply_metrics import ApplyMetrics
 from kedge.controllers.member.attempt import Attempt, Memory, not_applied
 from kedge.controllers.member.following import Following
 from kedge.controllers.member.kinds import Kinds
-from kedge.controllers.member.releasing import Releaser
+from kedge.controllers.member.releasing import Releaser, resource_of
 from kedge.controllers.member.repairs import Repairs
 from kedge.controllers.member.telling import Telling
 from kedge.controllers.member.together import together
@@ -155,6 +155,8 @@ class Applier:
             return await self._report(work, [not_applied(one, why, retry=False) for one in memory.read])
         book, began = Book(self._applied, applied), asyncio.get_running_loop().time()
         left_over = await self._remove_left_over(memory, book)
+        doubts = {one: rest for one, problem in left_over.items() if not problem and (rest := memory.doubt(one, LATE))}
+        self._await(memory, doubts)
         attempt = Attempt(work, memory, self._member, self._following, self._repairs)
         results = await attempt.results(book.add, book.entries.keys(), refused_in(work.status), self._clock.now())
         await book.close(results, left_over)
@@ -162,8 +164,7 @@ class Applier:
         age = asyncio.get_running_loop().time() - memory.begun
         if wait := wait_for_definitions(memory.read, results, age):
             return Outcome.again(after=wait)
-        doubts = [wait for one, problem in left_over.items() if not problem and (wait := memory.doubt(one, LATE))]
-        return await self._report(work, results, left_over.values(), doubts)
+        return await self._report(work, results, left_over.values(), doubts.values())
 
     async def _memory_of(self, work: Work, applied: AppliedWork) -> Memory:
         memory = self._memories.get(work.metadata.name)
@@ -274,8 +275,17 @@ class Applier:
         if self._memories.pop(name, None) is not None:
             self._follow_what_is_needed()
 
+    def _await(self, memory: Memory, doubts: Iterable[AppliedResource]) -> None:
+        """Follow the kinds of what may yet come, for as long as it may: nobody else would say that it did."""
+        awaited = frozenset(map(resource_of, doubts))
+        if awaited != memory.awaited:
+            memory.awaited = awaited
+            self._following.follow(awaited)
+            self._follow_what_is_needed()
+
     def _follow_what_is_needed(self) -> None:
-        self._following.keep_only({one for memory in self._memories.values() for one in memory.resources})
+        memories = self._memories.values()
+        self._following.keep_only({one for memory in memories for one in memory.resources | memory.awaited})
 
     @contextmanager
     def _working(self) -> Iterator[None]:

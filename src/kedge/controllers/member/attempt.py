@@ -1,14 +1,13 @@
 """Attempt: one pass over a Work, object by object, wave by wave, to what is to be said of each.
 
 What is as it was left, as far as the member shows, costs nothing. What was changed is put back, what is gone is made
-again; the first time an object is to be written, it is written down before (`record`), so that it is never without
-somebody who knows of it.
+again; before an object is made, it is written down (`record`), so that it is never without somebody who knows of it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Set
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from datetime import datetime
 from functools import partial
 from typing import Final, TypeAlias
@@ -33,7 +32,7 @@ from kedge.plan.applying.reporting import Result
 from kedge.plan.applying.waves import in_waves
 from kedge.plan.availability import Verdict, judge
 
-Record: TypeAlias = Callable[[Iterable[Placed]], Awaitable[None]]
+Record: TypeAlias = Callable[[Sequence[Placed]], Awaitable[None]]
 
 UNWATCHED: Final = 10.0  # seconds between looks at kinds that the member does not let us watch
 _APPLIED: Final = "it is as the hub wants it"
@@ -61,6 +60,9 @@ class Memory(Struct):
     begun: float
     read: tuple[Placed | Misread, ...] = ()
     resources: frozenset[Resource] = frozenset()
+    """The kinds of what the Work asks for."""
+    awaited: frozenset[Resource] = frozenset()
+    """The kinds of what it no longer asks for, and that may still come."""
     settled: dict[Identity, Settled] = field(default_factory=dict)
     """How objects were last found, or left, as they should be."""
     left: dict[Identity, Untyped] = field(default_factory=dict)
@@ -138,8 +140,14 @@ class Attempt:
             found |= await self._rehearse(doubtful, record)
             found |= self._unchanged(one for one in wave if one.identifier.ordinal not in found)
             rest = [one for one in wave if one.identifier.ordinal not in found]
+            await record([one for one in rest if one.identity in known and await self._is_gone(one)])
             found |= _by_ordinal(await together(partial(self._one, one, now) for one in rest))
         return [found.get(one.identifier.ordinal) or _misread(one) for one in self._memory.read]
+
+    async def _is_gone(self, placed: Placed) -> bool:
+        """Whether somebody removed it. Then as little is known of what will be made as before it was there."""
+        shows, find = self._following.shows, self._following.get
+        return await shows(placed.resource) and find(placed.resource, placed.name, placed.namespace) is None
 
     async def _rehearse(self, doubtful: list[Placed], record: Record) -> dict[int, Result]:
         """What is still refused. It is not written down, or it would be written down and crossed out for ever."""

@@ -52,7 +52,7 @@ class Releaser:
         await together(partial(self._settle, one, self._unblock) for one in found)
 
     async def _settle(self, found: AppliedResource, act: Any) -> None:
-        resource = Resource(found.group, found.version, found.kind, found.resource, namespaced=bool(found.namespace))
+        resource = resource_of(found)
         for _ in range(_TRIES):
             try:
                 live = await self._client.get(metadata_of(resource), found.name, found.namespace or None)
@@ -91,6 +91,11 @@ class Releaser:
         await self._client.amend(
             metadata_of(resource), live, {"metadata": {"ownerReferences": owners or None}}, manager=MANAGER
         )
+
+
+def resource_of(found: AppliedResource) -> Resource:
+    """The kind of it."""
+    return Resource(found.group, found.version, found.kind, found.resource, namespaced=bool(found.namespace))
 
 
 def _owners(live: ObjectMeta) -> list[Mapping[str, Any]]:
