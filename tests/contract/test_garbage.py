@@ -177,6 +177,23 @@ async def test_an_owner_in_another_namespace_is_no_owner(kept: Api) -> None:
     assert await kept.is_there(f"{other}/owner")
 
 
+async def test_what_lives_in_no_namespace_is_left_alone_when_it_names_an_owner_in_one(kept: Api) -> None:
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    lasts, goes = await kept.make("lasts"), await kept.make("goes")
+    owners = {"lasts": [lasts], "goes": [goes], "never-was": [NOBODY], "all": [lasts, goes, NOBODY]}
+    for name, named in owners.items():
+        metadata = {"name": f"{kept.namespace}-{name}", "ownerReferences": owned_by(*named)}
+        assert (await kept.ask("POST", roles, {"metadata": metadata, "rules": []})).code == 201
+    await delete(kept, "goes")
+    await gone(kept, "goes")
+    await kept.make("after", ownerReferences=owned_by(NOBODY))
+    await gone(kept, "after")
+    for name, named in owners.items():
+        found = await kept.look(f"{roles}/{kept.namespace}-{name}")
+        assert found["metadata"]["ownerReferences"] == owned_by(*named)
+        assert "deletionTimestamp" not in found["metadata"]
+
+
 async def test_in_the_foreground_the_owner_no_longer_waits_for_a_dependent_that_stops_blocking_it(kept: Api) -> None:
     owner = await kept.make("owner")
     await kept.make("child", ownerReferences=owned_by(owner, blocks=True), finalizers=HELD)

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
-from contract.backend import CONFIG_MAPS, JSON_PATCH, MERGE, MODIFIED_MEANWHILE, Api, rv
-from kedge.kube.errors import Conflict
+from contract.backend import CONFIG_MAPS, JSON_PATCH, MERGE, MODIFIED_MEANWHILE, Api, config_map, rv
+from kedge.api.core import ConfigMap
+from kedge.api.resource import Resource
+from kedge.kube.codec import untyped
+from kedge.kube.errors import Conflict, NotFound, Vanished
 from kedge.kube.patches import JsonPatch, MergePatch, Patch
 
 OURS = "the server rejected our request due to an error in our request"
@@ -148,6 +151,27 @@ async def test_a_patch_of_another_uid_is_a_conflict(api: Api, patch: Patch) -> N
     with pytest.raises(Conflict):
         await api.client.patch(CONFIG_MAPS, "a", patch, api.namespace, uid=ANOTHER_UID)
     assert await api.look(f"{api.maps}/a") == before
+
+
+async def test_an_amendment_of_what_has_gone_meanwhile_is_a_conflict(api: Api) -> None:
+    seen = (await api.client.create(ConfigMap, config_map("a"), api.namespace)).metadata
+    await api.ask("DELETE", f"{api.maps}/a")
+    with pytest.raises(Vanished) as caught:
+        await api.client.amend(ConfigMap, seen, {"data": {"k": "x"}})
+    assert isinstance(caught.value, Conflict)
+    assert isinstance(caught.value, NotFound)
+    assert caught.value.message == 'configmaps "a" not found'
+
+
+@pytest.mark.parametrize(
+    ("plural", "subresource"), [("configmaps", "status"), ("nothings", None)], ids=["subresource", "kind"]
+)
+async def test_an_amendment_where_nothing_is_served_is_none(api: Api, plural: str, subresource: str | None) -> None:
+    seen = (await api.client.create(ConfigMap, config_map("a"), api.namespace)).metadata
+    kind = untyped(Resource("", "v1", "ConfigMap", plural))
+    with pytest.raises(NotFound) as caught:
+        await api.client.amend(kind, seen, {"data": {"k": "x"}}, subresource=subresource)
+    assert not isinstance(caught.value, Conflict)
 
 
 @pytest.mark.parametrize("patch", [{}, {"data": {"k": "v"}}, {"metadata": {"labels": {}}}])

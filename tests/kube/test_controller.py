@@ -17,7 +17,7 @@ from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
-from kedge.kube.errors import Cause, Conflict, Status, StatusDetails
+from kedge.kube.errors import Cause, Conflict, Forbidden, Status, StatusDetails
 from kedge.kube.limits import Steps
 from kedge.kube.logs import fields
 from kedge.kube.metrics import Metrics
@@ -232,6 +232,33 @@ def test_a_conflict_is_looked_at_again_quietly() -> None:
                 await asyncio.sleep(5)
                 assert results(metrics) == {"requeue": 1, "success": 1}
         assert not records
+
+    run(main())
+
+
+def test_a_namespace_that_goes_is_no_failure_either() -> None:
+    async def main() -> None:
+        why = StatusDetails(causes=(Cause("metadata.namespace", "is being terminated", "NamespaceTerminating"),))
+        too_late = Forbidden(Request("POST", "/x"), Status(403, "Forbidden", "forbidden", why))
+        controller, signal = driven(Recorded(too_late, Outcome.done))
+        with logged(logging.INFO) as records:
+            async with running(controller) as metrics:
+                signal.wake(A)
+                await asyncio.sleep(5)
+                assert results(metrics) == {"requeue": 1, "success": 1}
+        assert not records
+
+    run(main())
+
+
+def test_what_is_forbidden_for_any_other_reason_is_one() -> None:
+    async def main() -> None:
+        forbidden = Forbidden(Request("POST", "/x"), Status(403, "Forbidden", "forbidden: exceeded quota"))
+        controller, signal = driven(Recorded(forbidden, Outcome.done))
+        async with running(controller) as metrics:
+            signal.wake(A)
+            await asyncio.sleep(5)
+            assert results(metrics) == {"error": 1, "success": 1}
 
     run(main())
 

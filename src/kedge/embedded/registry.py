@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kedge.api.resource import Resource
 from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.embedded.kind import Kind
 
@@ -32,10 +33,10 @@ class Registry:
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         return self._kinds.get((group, version, plural))
 
-    def serves(self, api_version: str, kind: str) -> bool:
-        """Whether objects of this version and kind are served."""
+    def served(self, api_version: str, kind: str) -> Resource | None:
+        """Where objects of this version and kind are, if they are served."""
         found = (one.resource for one in self._kinds.values())
-        return any((one.api_version, one.kind) == (api_version, kind) for one in found)
+        return next((one for one in found if (one.api_version, one.kind) == (api_version, kind)), None)
 
     def has_group(self, group: str) -> bool:
         return any(known == group for known, _, _ in self._kinds)

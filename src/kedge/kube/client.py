@@ -21,7 +21,17 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from kedge.api.meta import ObjectMeta
 from kedge.kube.bodies import Body, delete_options, encode, for_one, meta_in, name_in
 from kedge.kube.codec import NOT_READ, Bookmark, Codec, Event, Page, Unreadable, Untyped, codec
-from kedge.kube.errors import Conflict, Invalid, NotUnderstood, ServerError, Status, Unreachable, api_error
+from kedge.kube.errors import (
+    Conflict,
+    Invalid,
+    NotFound,
+    NotUnderstood,
+    ServerError,
+    Status,
+    Unreachable,
+    Vanished,
+    api_error,
+)
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.patches import APPLY, MergePatch, Patch
 from kedge.kube.sender import Sender
@@ -260,17 +270,22 @@ class Client:
         manager: str | None = None,
         subresource: str | None = None,
     ) -> T:
-        """Merge a change into an object, if it still is in the very version that was seen."""
-        return await self.patch(
-            kind,
-            seen.name,
-            MergePatch(change),
-            seen.namespace,
-            uid=seen.uid,
-            resource_version=seen.resource_version,
-            manager=manager,
-            subresource=subresource,
-        )
+        """Merge a change into an object, if it still is in the very version that was seen: a Conflict if it is not."""
+        try:
+            return await self.patch(
+                kind,
+                seen.name,
+                MergePatch(change),
+                seen.namespace,
+                uid=seen.uid,
+                resource_version=seen.resource_version,
+                manager=manager,
+                subresource=subresource,
+            )
+        except NotFound as error:
+            if error.status.details is None or error.status.details.name != seen.name:
+                raise  # it is the kind that is not there
+            raise Vanished(error.request, error.status) from error
 
     async def replace(
         self,

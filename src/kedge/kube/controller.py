@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
-from kedge.kube.errors import Conflict, Unreachable
+from kedge.kube.errors import Conflict, Forbidden, Unreachable, namespace_terminates
 from kedge.kube.limits import Steps
 from kedge.kube.logs import about
 from kedge.kube.metrics import ERROR, REQUEUE, ControllerMetrics, Metrics
@@ -198,6 +198,8 @@ class Controller:
                 outcome = await self._caught_up_reconcile(key, metrics)
         except Conflict as error:
             return self._failed(key, error) if _is_contested(error) else self._overtaken(key, error)
+        except Forbidden as error:
+            return self._too_late(key, error) if namespace_terminates(error) else self._failed(key, error)
         except asyncio.CancelledError as error:
             if _being_cancelled():
                 raise
@@ -248,6 +250,11 @@ class Controller:
     def _overtaken(self, key: Key, error: Conflict) -> str:
         log.debug("someone else was faster, looking again: %s", error)
         self.queue.retry(key, longest=SOON)
+        return REQUEUE
+
+    def _too_late(self, key: Key, error: Forbidden) -> str:
+        delay = self.queue.retry(key)
+        log.debug("its namespace is going, looking again in %.3g s: %s", delay, error)
         return REQUEUE
 
     def _failed(self, key: Key, error: BaseException) -> str:

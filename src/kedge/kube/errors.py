@@ -26,6 +26,7 @@ class Cause(Struct, frozen=True):
 class StatusDetails(Struct, frozen=True, rename="camel"):
     """What a Status says beyond its message."""
 
+    name: str = ""
     causes: tuple[Cause, ...] | None = None
     retry_after_seconds: int = 0
 
@@ -65,6 +66,7 @@ class ApiError(KubeError):
 
     def __init__(self, request: Request, status: Status, *, retry_after: float | None = None) -> None:
         super().__init__(request, f"{status.code} {status.reason}: {status.message}")
+        self.status = status
         self.code = status.code
         self.reason = status.reason
         self.message = status.message
@@ -94,6 +96,10 @@ class AlreadyExists(ApiError):
 
 class Conflict(ApiError):
     """409: the object is not what the request took it for, or a field belongs to another manager."""
+
+
+class Vanished(Conflict, NotFound):
+    """404 of an object that was seen: somebody was faster, and it is no longer there."""
 
 
 class Gone(ApiError):
@@ -133,6 +139,11 @@ def api_error(request: Request, status: Status, retry_after: float | None = None
     if retry_after is None and status.details and status.details.retry_after_seconds:
         retry_after = float(status.details.retry_after_seconds)
     return kind(request, status, retry_after=retry_after)
+
+
+def namespace_terminates(error: ApiError) -> bool:
+    """Whether nothing can be made any more because the namespace is on its way out."""
+    return isinstance(error, Forbidden) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
 def refusal(request: Request, response: Response) -> ApiError:

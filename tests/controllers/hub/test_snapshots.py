@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kedge.api.condition import Condition
 from kedge.api.core import Namespace
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import (
@@ -23,9 +24,11 @@ from kedge.api.fleet import (
     RESOURCE_INDEX,
     SUBINDEX,
 )
+from kedge.api.reasons import RUN_SUCCEEDED
 from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
+from kedge.simulate.clock import START
 from support.snapping import MAPS, QUIET, SHOP, Bench, play
 from support.waiting import until_so
 
@@ -377,6 +380,29 @@ def test_a_revision_is_forgotten_once_the_last_cluster_has_left_it() -> None:
         await asyncio.sleep(QUIET)
         assert await hub.indexes() == [0, 1]
         await bind(hub, "crp-1-snapshot")
+        await hub.until_indexes([1], within=0.5)
+
+    play(act)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["ended", "deleted"])
+def test_a_revision_is_forgotten_once_the_last_run_no_longer_needs_it(is_deleted: bool) -> None:
+    async def act(hub: Bench) -> None:
+        await hub.place(revisionHistoryLimit=1)
+        await hub.until_indexes([0])
+        spec = {"placementName": "crp", "resourceSnapshotIndex": "0", "stagedRolloutStrategyName": "strategy"}
+        run = await hub.client.create(hub.twins.run, {"metadata": {"name": "run"}, "spec": spec})
+        await hub.keep("a")
+        await hub.until_indexes([0, 1])
+        await asyncio.sleep(QUIET)
+        assert await hub.indexes() == [0, 1]
+        if is_deleted:
+            await hub.client.delete(hub.twins.run, "run")
+        else:
+            ended = Condition("Succeeded", "True", START, RUN_SUCCEEDED, "", observed_generation=1)
+            await hub.client.amend(
+                hub.twins.run, run.metadata, {"status": {"conditions": [ended]}}, subresource="status"
+            )
         await hub.until_indexes([1], within=0.5)
 
     play(act)

@@ -18,7 +18,7 @@ from kedge.api.reasons import STATUS_SYNC_FAILED, STATUS_SYNC_SUCCEEDED, STATUS_
 from kedge.controllers.hub.status_patch import status_patch
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
-from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, Status, TooManyRequests
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict, ServerError, Status, TooManyRequests
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.plan.reporting.steps import Said
@@ -60,10 +60,8 @@ class NamespaceStatuses:
         if copy.source_status == status:
             return None
         body = {"sourceStatus": status_patch(copy.source_status, status), "lastUpdatedTime": self._now()}
-        try:
-            await self._client.amend(ClusterResourcePlacementStatus, copy.metadata, body, manager=MANAGER)
-        except NotFound as error:
-            raise _look_again(error) from error
+        await self._client.amend(ClusterResourcePlacementStatus, copy.metadata, body, manager=MANAGER)
+        return None
 
     async def _create(self, placement: ClusterResourcePlacement, namespace: str, status: PlacementStatus) -> None:
         kind, meta = placement.resource, placement.metadata

@@ -11,7 +11,7 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.resource import Resource
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
-from kedge.kube.errors import Conflict, NotFound, Status
+from kedge.kube.errors import NotFound
 
 MANAGER: Final = "kedge-snapshots"
 
@@ -36,11 +36,7 @@ class RevisionWrites:
         """Set these labels and annotations; None takes one away."""
         given = {"labels": labels, "annotations": annotations}
         change = {"metadata": {key: value for key, value in given.items() if value}}
-        try:
-            await self._client.amend(self._form, meta, change, manager=MANAGER)
-        except NotFound as error:
-            # Gone a moment ago, mostly with its placement or their namespace: the cache will show what is left.
-            raise Conflict(error.request, Status(409, "Conflict", error.message)) from error
+        await self._client.amend(self._form, meta, change, manager=MANAGER)
 
     async def remove(self, meta: ObjectMeta) -> None:
         """Delete it, if it is still there."""

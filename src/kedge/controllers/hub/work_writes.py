@@ -73,8 +73,6 @@ class WorkWrites:
     async def _change(self, work: Work, body: Mapping[str, object]) -> Work:
         try:
             return kept(await self._patch(work, body))
-        except NotFound as error:
-            raise Conflict(error.request, Status(409, "Conflict", error.message)) from error
         except ApiError as error:
             raise _refusal(error, work.metadata.namespace or "", work.metadata.name) from error
 

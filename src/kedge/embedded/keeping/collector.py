@@ -6,7 +6,8 @@
 
 An owner is the object with that uid, not one that has its name by now. Dependents are deleted only if no owner is
 left that lasts; otherwise they lose the references to those that do not. Whether an owner is gone cannot be told while
-its kind is not served, unless it was seen to go: its dependents are left alone until CRDs change.
+its kind is not served, unless it was seen to go: its dependents are left alone until CRDs change. So is what lives
+in no namespace and names an owner of a kind that does: nobody knows in which.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ class Collector:
         """Delete an object without owners that last; of one that has such, strike the others."""
         references = obj["metadata"]["ownerReferences"]
         missing = [one for one in references if not self._is_there(one, obj)]
-        if not all(self._is_gone(one) for one in missing):
+        if not all(self._is_gone(one, obj) for one in missing):
             self._left_alone[where] = None
             return
         waiting = [one["uid"] for one in references if self._waits_for(one)]
@@ -205,10 +206,12 @@ class Collector:
         namespace = place[2].rpartition("/")[0]
         return namespace in ("", dependent["metadata"].get("namespace", ""))
 
-    def _is_gone(self, reference: Untyped) -> bool:
+    def _is_gone(self, reference: Untyped, dependent: Untyped) -> bool:
         """Whether an owner that is not there is no more, or never was."""
-        serves = self._server.registry.serves
-        return reference["uid"] in self._gone or serves(reference["apiVersion"], reference["kind"])
+        served = self._server.registry.served(reference["apiVersion"], reference["kind"])
+        if served is None:
+            return reference["uid"] in self._gone
+        return not served.namespaced or "namespace" in dependent["metadata"]
 
     def _waits_for(self, reference: Untyped) -> bool:
         """Whether an owner is about to go, and waits for the dependent with this reference to it."""
