@@ -22,7 +22,6 @@ from kedge.api.meta import ObjectMeta
 from kedge.kube.bodies import Body, delete_options, encode, for_one, meta_in, name_in
 from kedge.kube.codec import NOT_READ, Bookmark, Codec, Event, Page, Unreadable, Untyped, codec
 from kedge.kube.errors import (
-    Conflict,
     Invalid,
     NotFound,
     NotUnderstood,
@@ -31,6 +30,7 @@ from kedge.kube.errors import (
     Unreachable,
     Vanished,
     api_error,
+    overtaken,
 )
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.patches import APPLY, MergePatch, Patch
@@ -384,7 +384,7 @@ def _meaning(uid: str | None) -> Iterator[None]:
         yield
     except Invalid as error:
         if uid and any(cause.field == "metadata.uid" for cause in error.causes):
-            raise Conflict(error.request, Status(409, "Conflict", error.message)) from error
+            raise overtaken(error) from error
         raise
 
 

@@ -141,6 +141,11 @@ def api_error(request: Request, status: Status, retry_after: float | None = None
     return kind(request, status, retry_after=retry_after)
 
 
+def overtaken(error: ApiError) -> Conflict:
+    """The conflict that an answer amounts to: somebody was faster, and looking again will show what is there."""
+    return Conflict(error.request, Status(409, "Conflict", error.message))
+
+
 def namespace_terminates(error: ApiError) -> bool:
     """Whether nothing can be made any more because the namespace is on its way out."""
     return isinstance(error, Forbidden) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)

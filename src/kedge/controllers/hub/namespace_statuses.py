@@ -18,7 +18,7 @@ from kedge.api.reasons import STATUS_SYNC_FAILED, STATUS_SYNC_SUCCEEDED, STATUS_
 from kedge.controllers.hub.status_patch import status_patch
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
-from kedge.kube.errors import AlreadyExists, ApiError, Conflict, ServerError, Status, TooManyRequests
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict, ServerError, TooManyRequests, overtaken
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.plan.reporting.steps import Said
@@ -56,12 +56,10 @@ class NamespaceStatuses:
         name = placement.metadata.name
         copy = self._copies.get(name, namespace)
         if copy is None:
-            return await self._create(placement, namespace, status)
-        if copy.source_status == status:
-            return None
-        body = {"sourceStatus": status_patch(copy.source_status, status), "lastUpdatedTime": self._now()}
-        await self._client.amend(ClusterResourcePlacementStatus, copy.metadata, body, manager=MANAGER)
-        return None
+            await self._create(placement, namespace, status)
+        elif copy.source_status != status:
+            body = {"sourceStatus": status_patch(copy.source_status, status), "lastUpdatedTime": self._now()}
+            await self._client.amend(ClusterResourcePlacementStatus, copy.metadata, body, manager=MANAGER)
 
     async def _create(self, placement: ClusterResourcePlacement, namespace: str, status: PlacementStatus) -> None:
         kind, meta = placement.resource, placement.metadata
@@ -81,7 +79,7 @@ class NamespaceStatuses:
         try:
             await self._client.create(ClusterResourcePlacementStatus, body, manager=MANAGER)
         except AlreadyExists as error:
-            raise _look_again(error) from error
+            raise overtaken(error) from error
 
     def _now(self) -> Any:
         return self._clock.now().replace(microsecond=0)
@@ -89,11 +87,6 @@ class NamespaceStatuses:
 
 def _failed(message: str) -> Said:
     return Said(STATUS_SYNCED, FALSE, STATUS_SYNC_FAILED, message)
-
-
-def _look_again(error: ApiError) -> Conflict:
-    """The cache does not show what is there: the next look will."""
-    return Conflict(error.request, Status(409, "Conflict", error.message))
 
 
 def _original(seen: Seen[ClusterResourcePlacementStatus]) -> Iterable[Key]:

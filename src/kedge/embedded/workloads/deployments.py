@@ -13,7 +13,7 @@ from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet
 from kedge.embedded.workloads.deployment_step import Observed, Step, step
 from kedge.embedded.workloads.kinds import Pod
 from kedge.embedded.workloads.view import MANAGER, View
-from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Status
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, overtaken
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
@@ -81,7 +81,7 @@ class Deployments:
             await self._view.client.create(ReplicaSet, new, manager=MANAGER)
         except AlreadyExists as error:
             # Ours, and not in the cache yet; or a stranger's, which somebody has to take away.
-            raise Conflict(error.request, Status(409, "Conflict", error.message)) from error
+            raise overtaken(error) from error
         except (Conflict, NotFound):
             raise
         except ApiError as error:
