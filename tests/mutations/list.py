@@ -622,8 +622,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "garbage collection",
         "an owner of a kind that is not served is gone",
         "keeping/collector.py",
-        "if not all(self._is_gone(one) for one in missing):",
+        "if not all(self._is_gone(one, obj) for one in missing):",
         "if missing is None:",
+        ("test_garbage.py",),
+    ),
+    Mutation(
+        "garbage collection",
+        "an owner in a namespace is gone for what lives in none",
+        "keeping/collector.py",
+        'return not served.namespaced or "namespace" in dependent["metadata"]',
+        "return True",
         ("test_garbage.py",),
     ),
     Mutation(
