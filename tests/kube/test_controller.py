@@ -17,7 +17,7 @@ from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
-from kedge.kube.errors import Cause, Conflict, Forbidden, Status, StatusDetails
+from kedge.kube.errors import ApiError, Cause, Conflict, Forbidden, Status, StatusDetails
 from kedge.kube.limits import Steps
 from kedge.kube.logs import fields
 from kedge.kube.metrics import Metrics
@@ -110,6 +110,14 @@ def logged(level: int = logging.DEBUG) -> Iterator[list[logging.LogRecord]]:
 def conflict(*causes: Cause) -> Conflict:
     status = Status(409, "Conflict", "the object has been modified", StatusDetails(causes=causes))
     return Conflict(Request("PATCH", "/x"), status)
+
+
+def forbidden(*causes: Cause) -> Forbidden:
+    return Forbidden(Request("POST", "/x"), Status(403, "Forbidden", "forbidden", StatusDetails(causes=causes)))
+
+
+CONTESTED = Cause(".spec.replicas", "conflict with kubectl", "FieldManagerConflict")
+GOING = Cause("metadata.namespace", "is being terminated", "NamespaceTerminating")
 
 
 def test_a_key_that_is_woken_is_reconciled() -> None:
@@ -222,10 +230,10 @@ def test_not_yet_is_looked_at_soon_and_is_no_error() -> None:
     run(main())
 
 
-def test_a_conflict_is_looked_at_again_quietly() -> None:
+@pytest.mark.parametrize("error", [conflict(), forbidden(GOING)], ids=["conflict", "namespace"])
+def test_that_somebody_was_faster_is_looked_at_again_quietly(error: ApiError) -> None:
     async def main() -> None:
-        reconcile = Recorded(conflict(), Outcome.done)
-        controller, signal = driven(reconcile)
+        controller, signal = driven(Recorded(error, Outcome.done))
         with logged(logging.INFO) as records:
             async with running(controller) as metrics:
                 signal.wake(A)
@@ -236,37 +244,10 @@ def test_a_conflict_is_looked_at_again_quietly() -> None:
     run(main())
 
 
-def test_a_namespace_that_goes_is_no_failure_either() -> None:
+@pytest.mark.parametrize("error", [conflict(CONTESTED), forbidden()], ids=["another manager's field", "forbidden"])
+def test_what_looking_again_does_not_change_is_a_failure(error: ApiError) -> None:
     async def main() -> None:
-        why = StatusDetails(causes=(Cause("metadata.namespace", "is being terminated", "NamespaceTerminating"),))
-        too_late = Forbidden(Request("POST", "/x"), Status(403, "Forbidden", "forbidden", why))
-        controller, signal = driven(Recorded(too_late, Outcome.done))
-        with logged(logging.INFO) as records:
-            async with running(controller) as metrics:
-                signal.wake(A)
-                await asyncio.sleep(5)
-                assert results(metrics) == {"requeue": 1, "success": 1}
-        assert not records
-
-    run(main())
-
-
-def test_what_is_forbidden_for_any_other_reason_is_one() -> None:
-    async def main() -> None:
-        forbidden = Forbidden(Request("POST", "/x"), Status(403, "Forbidden", "forbidden: exceeded quota"))
-        controller, signal = driven(Recorded(forbidden, Outcome.done))
-        async with running(controller) as metrics:
-            signal.wake(A)
-            await asyncio.sleep(5)
-            assert results(metrics) == {"error": 1, "success": 1}
-
-    run(main())
-
-
-def test_a_field_that_belongs_to_another_manager_is_a_failure() -> None:
-    async def main() -> None:
-        contested = conflict(Cause(".spec.replicas", "conflict with kubectl", "FieldManagerConflict"))
-        controller, signal = driven(Recorded(contested, Outcome.done))
+        controller, signal = driven(Recorded(error, Outcome.done))
         async with running(controller) as metrics:
             signal.wake(A)
             await asyncio.sleep(5)

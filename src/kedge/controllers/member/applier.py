@@ -156,7 +156,7 @@ class Applier:
         book, began = Book(self._applied, applied), asyncio.get_running_loop().time()
         left_over = await self._remove_left_over(memory, book)
         doubts = {one: rest for one, problem in left_over.items() if not problem and (rest := memory.doubt(one, LATE))}
-        self._await(memory, doubts)
+        self._look_out_for(memory, doubts)
         attempt = Attempt(work, memory, self._member, self._following, self._repairs)
         results = await attempt.results(book.add, book.entries.keys(), refused_in(work.status), self._clock.now())
         await book.close(results, left_over)
@@ -275,7 +275,7 @@ class Applier:
         if self._memories.pop(name, None) is not None:
             self._follow_what_is_needed()
 
-    def _await(self, memory: Memory, doubts: Iterable[AppliedResource]) -> None:
+    def _look_out_for(self, memory: Memory, doubts: Iterable[AppliedResource]) -> None:
         """Follow the kinds of what may yet come, for as long as it may: nobody else would say that it did."""
         awaited = frozenset(map(resource_of, doubts))
         if awaited != memory.awaited:
