@@ -6,19 +6,29 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 BENCH  := .venv-bench/bin
-WORKERS ?= 2
+PYTEST  = $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+WORKERS ?= 3
+
+unexport PYTHONDONTWRITEBYTECODE  # every process would compile everything anew
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint kube bench soak docs wheel lock clean
+.PHONY: help demo test test-real record lint kube bench soak flaky durations docs wheel lock clean
 
 help:            ## what there is
-	@grep -E '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-7s %s\n' "$$name" "$$text"; done
+	@grep -E '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
 
 demo: $(VENV)/.run  ## the main job on the embedded default; no Kubernetes needed
 	$(BIN)/kedge demo
 
-test: $(VENV)/.dev  ## every test; those that need the real control plane skip without it (make kube)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(VENV)/.dev  ## what every change must pass; what needs the real control plane skips without it (make kube)
+	$(PYTEST) --core $(ARGS)
+
+test-real: $(VENV)/.dev  ## all tests on the real control plane; holds what was recorded of it to what it says now
+	KEDGE_KILLS=$(or $(KEDGE_KILLS),10) $(PYTEST) -m "real or recorded" --real live $(ARGS)
+	@$(if $(ARGS),,PYTHONPATH=tests:tools $(BIN)/python -m support.recording)
+
+record: $(VENV)/.dev  ## the same, and writes down what it says
+	$(PYTEST) -m recorded --real record $(ARGS)
 
 lint: $(VENV)/.dev  ## formatting, lint, types (code and tests), layers
 	$(BIN)/ruff format --check .
@@ -32,11 +42,18 @@ kube: $(VENV)/.dev  ## the real control plane for tests: found, or built once in
 bench: $(BENCH)/.done  ## ratios against other clients, in one run
 	PYTHONPATH=tools:bench $(BENCH)/python -m kedgebench $(ARGS)
 
-soak: $(VENV)/.dev  ## what is too long for every change: many more examples of every property, every mutation, 50 kills
+soak: $(VENV)/.dev  ## what is too long for every change: 5,000 seeds and examples, every mutation, 50 kills; goes on where it was
+	PYTHONPATH=tests $(BIN)/python -m simulate.soak
 	KEDGE_PROPERTIES=soak $(BIN)/python -m pytest -m hypothesis --timeout 0 $(ARGS)
-	KEDGE_SEEDS=$${KEDGE_SEEDS:-5000} $(BIN)/python -m pytest tests/simulate/test_rolling.py tests/simulate/test_staging.py $(ARGS)
+	$(BIN)/python -m pytest -m slow $(ARGS)
 	PYTHONPATH=tests $(BIN)/python -m mutations
 	KEDGE_KILLS=$(or $(KEDGE_KILLS),50) $(BIN)/python -m pytest tests/fleet/test_kills.py
+
+flaky: $(VENV)/.dev  ## which tests on the real control plane fail sometimes: all of them, 20 times, in other orders
+	PYTHONPATH=tools $(BIN)/python -m ci.flaky --target test-real $(ARGS)
+
+durations: $(VENV)/.dev  ## write down how long the files of the last test run took: the longest go first
+	PYTHONPATH=tests:tools $(BIN)/python -m support.scheduling
 
 docs: $(VENV)/.docs  ## the documentation site, in site/
 	$(BIN)/zensical build

@@ -25,7 +25,7 @@ APPROVAL = {
 
 def manifests(name: str) -> list[Object]:
     """The objects of one file."""
-    return list(yaml.safe_load_all((FOLDER / name).read_text()))
+    return list(yaml.load_all((FOLDER / name).read_text(), yaml.CSafeLoader))
 
 
 STATUS = manifests("seed-002-status.yaml")[0]

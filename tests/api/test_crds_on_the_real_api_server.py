@@ -5,13 +5,15 @@ All are dry runs, except where an update needs an object to start from. What is 
 `rule_cases`; that nothing is missing there, `test_cases` says.
 """
 
+import hashlib
+import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from api.apiserver import Answer, ApiServer
+from api.apiserver import Answer, ApiServer, Connection
 from api.cases import NOTHING_SAID, Case, Node, Object, cases, comes_back, found_at, server_path, walk
 from api.editions import CRDS, EDITIONS, PATIENCE, Edition, kept, offered, reported, updated
 from api.rule_cases import Move, completed, rule_case
@@ -22,20 +24,35 @@ every_edition = pytest.mark.parametrize("edition", EDITIONS, ids=str)
 
 @every_edition
 def test_the_server_keeps_a_crd_as_it_was_sent(servers: Mapping[Dialect, ApiServer], edition: Edition) -> None:
-    answer = servers[edition.dialect].ask("GET", f"{CRDS}/{edition.crd['metadata']['name']}")
-    there = {version["name"]: version for version in answer.body["spec"]["versions"]}
-    assert there[edition.version["name"]]["schema"] == edition.version["schema"]
-    assert {condition["type"] for condition in answer.body["status"]["conditions"]} == {"NamesAccepted", "Established"}
+    path, name = f"{CRDS}/{edition.crd['metadata']['name']}", edition.version["name"]
+
+    def there(server: Connection) -> Object:
+        body = server.get(path)
+        versions = {version["name"]: version for version in body["spec"]["versions"]}
+        conditions = sorted(condition["type"] for condition in body["status"]["conditions"])
+        return {"schema": digest(versions[name]["schema"]), "conditions": conditions}
+
+    kept = servers[edition.dialect].told(f"{path} has", there)
+    assert kept == {"schema": digest(edition.version["schema"]), "conditions": ["Established", "NamesAccepted"]}
+
+
+def digest(schema: Object) -> str:
+    """A schema in short: the whole is in the repository already."""
+    return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()
 
 
 @pytest.mark.parametrize("dialect", Dialect)
 def test_kubectl_explain_has_our_words_to_show(servers: Mapping[Dialect, ApiServer], dialect: Dialect) -> None:
     path = "/openapi/v3/apis/placement.kubernetes-fleet.io/v1beta1"
     words = "How changes reach the clusters."
-    published_by = time.monotonic() + PATIENCE  # the server publishes some time after it serves
-    while words not in str(servers[dialect].ask("GET", path).body) and time.monotonic() < published_by:
-        time.sleep(0.1)
-    assert words in str(servers[dialect].ask("GET", path).body)
+
+    def are_there(server: Connection) -> bool:
+        published_by = time.monotonic() + PATIENCE  # the server publishes some time after it serves
+        while words not in str(server.get(path)) and time.monotonic() < published_by:
+            time.sleep(0.1)
+        return words in str(server.get(path))
+
+    assert servers[dialect].told(f"{path} has our words", are_there)
 
 
 @every_edition

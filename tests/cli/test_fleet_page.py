@@ -13,6 +13,8 @@ import pytest
 
 from controlplane.binaries import Binaries
 
+pytestmark = pytest.mark.core
+
 DOCS = Path(__file__).parents[2] / "docs"
 SECONDS = 300
 

@@ -2,60 +2,56 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from random import Random
 
 import pytest
 
 from contract.backend import NAMESPACES, Api
-from controlplane.cluster import Cluster
-from controlplane.pytest_plugin import SECONDS_FOR_A_REAL_TEST
 from kedge.embedded.callers import Caller
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.embedded.keeping.keeper import Keeper
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
-from kedge.kube.connect.config import load
-from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.transport import Transport
+from support.recording.api import RealApi
 
-_REAL = (pytest.mark.real, pytest.mark.timeout(SECONDS_FOR_A_REAL_TEST))
+_BACKENDS = ["embedded", pytest.param("real", marks=pytest.mark.recorded)]
 
 
-@pytest.fixture(params=["embedded", pytest.param("real", marks=_REAL)])
-def real_cluster(request: pytest.FixtureRequest) -> Cluster | None:
-    """The real cluster to hold to the contract; None stands for the embedded server."""
+@pytest.fixture(params=_BACKENDS)
+def real_api(request: pytest.FixtureRequest) -> RealApi | None:
+    """The real server to hold to the contract; None stands for the embedded one."""
     if request.param == "embedded":
         return None
-    found: Cluster = request.getfixturevalue("bare_cluster")  # not in an async fixture: starting it blocks
+    found: RealApi = request.getfixturevalue("bare_api")  # not in an async fixture: starting it blocks
     return found
 
 
 @pytest.fixture
-async def api(real_cluster: Cluster | None) -> AsyncIterator[Api]:
-    client = _client(await _to_real(real_cluster) if real_cluster else _to_embedded())
-    yield Api(client, await _namespace(client, real_cluster))
+async def api(real_api: RealApi | None) -> AsyncIterator[Api]:
+    client = _client(await real_api.transport() if real_api else _to_embedded())
+    yield Api(client, await _namespace(client, real_api))
     await client.close()
 
 
-@pytest.fixture(params=["embedded", pytest.param("real", marks=_REAL)])
-def kept_cluster(request: pytest.FixtureRequest) -> Cluster | None:
+@pytest.fixture(params=_BACKENDS)
+def kept_api(request: pytest.FixtureRequest) -> RealApi | None:
     """The same for a cluster whose controllers run."""
     if request.param == "embedded":
         return None
-    found: Cluster = request.getfixturevalue("full_cluster")
+    found: RealApi = request.getfixturevalue("full_api")
     return found
 
 
 @pytest.fixture
-async def kept(kept_cluster: Cluster | None) -> AsyncIterator[Api]:
+async def kept(kept_api: RealApi | None) -> AsyncIterator[Api]:
     """An API whose house is kept: garbage is collected, namespaces are furnished and emptied."""
-    if kept_cluster:
-        client = _client(await _to_real(kept_cluster))
-        yield Api(client, await _namespace(client, kept_cluster))
+    if kept_api:
+        client = _client(await kept_api.transport())
+        yield Api(client, await _namespace(client, kept_api))
         await client.close()
         return
     server = Server(clock=SystemClock(), rng=Random(1))
@@ -65,10 +61,6 @@ async def kept(kept_cluster: Cluster | None) -> AsyncIterator[Api]:
     yield Api(client, await _namespace(client, None))
     keeper.stop()
     await client.close()
-
-
-async def _to_real(cluster: Cluster) -> Transport:
-    return HttpsTransport(await asyncio.to_thread(load, [cluster.kubeconfig]))
 
 
 def _to_embedded() -> Transport:
@@ -83,8 +75,8 @@ def _client(transport: Transport) -> Client:
     return Client(transport, limiter=Limiter(rate=0), retry=Retry(attempts=1))
 
 
-async def _namespace(client: Client, cluster: Cluster | None) -> str:
-    if cluster:
-        return await cluster.fresh_namespace()
+async def _namespace(client: Client, real: RealApi | None) -> str:
+    if real:
+        return await real.fresh_namespace()
     made = await client.create(NAMESPACES, {"metadata": {"generateName": "contract-"}})
     return str(made["metadata"]["name"])

@@ -9,7 +9,6 @@ import pytest
 
 from contract.backend import Api
 from contract.three_way import ROWS, Row, contained, seen, served
-from controlplane.cluster import Cluster
 from kedge.api.resource import Resource
 from kedge.api.rollout import ApplyStrategy
 from kedge.controllers.member.writing import Writer, Written
@@ -17,6 +16,7 @@ from kedge.kube.codec import Untyped, untyped
 from kedge.kube.patches import MergePatch
 from kedge.plan.applying.manifests import Placed, understand
 from kedge.plan.applying.owning import Owner
+from support.recording.api import RealApi
 
 OWNER = Owner("web-work", "6a1f7e3c-0000-4000-8000-000000000000")
 NAME = "merged"
@@ -52,12 +52,12 @@ async def _change(api: Api, row: Row, name: str) -> None:
     await api.client.patch(untyped(row.resource), name, MergePatch(row.others), api.namespace, manager="others")
 
 
-async def kubectls(api: Api, row: Row, cluster: Cluster) -> Untyped:
+async def kubectls(api: Api, row: Row, real: RealApi) -> Untyped:
     """What comes of it if kubectl applies it."""
     name = f"{NAME}-by-kubectl"
     for body, others in ((row.before, row.others), (row.after, None)):
         text = msgspec.json.encode(manifest(row, body, api.namespace, name)).decode()
-        await cluster.kubectl("apply", "-f", "-", input=text)
+        await real.kubectl("apply", "-f", "-", input=text)
         if others:
             await _change(api, row, name)
     return await api.client.get(untyped(row.resource), name, api.namespace)
@@ -75,13 +75,13 @@ def comparable(obj: Untyped) -> Untyped:
 
 @pytest.mark.parametrize("name", ROWS)
 async def test_a_merge_comes_to_what_is_written_here_and_to_what_kubectl_makes_of_it(
-    api: Api, real_cluster: Cluster | None, name: str
+    api: Api, real_api: RealApi | None, name: str
 ) -> None:
     row = ROWS[name]
     found = await ours(api, row)
     assert seen(found, row.at) == row.result
-    if real_cluster and row.kubectl:
-        assert comparable(found) == comparable(await kubectls(api, row, real_cluster))
+    if real_api and row.kubectl:
+        assert comparable(found) == comparable(await kubectls(api, row, real_api))
 
 
 @pytest.mark.parametrize("name", ROWS)

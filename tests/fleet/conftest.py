@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
-from controlplane.binaries import Binaries
-from controlplane.cluster import Cluster
-from controlplane.plane import ControlPlane
-from controlplane.pytest_plugin import run_apart
+from controlplane.cluster import Cluster, Options
+from controlplane.pytest_plugin import Clusters
 from fleet.bed import MEMBERS, Backend
+from support.scheduling import FLEET, scope_of
 
 KEEPS_HOUSE = (
     *("namespace-controller", "garbage-collector-controller", "serviceaccount-controller"),
@@ -20,20 +19,16 @@ KEEPS_HOUSE = (
 
 
 @pytest.fixture(scope="session")
-def real_fleet(binaries: Binaries) -> Iterator[Mapping[str, Cluster]]:
-    """A real hub and four real members, by name."""
-    plane = ControlPlane(binaries)
-    run_apart(plane.open())
-    try:
-        run_apart(_start(plane))
-        yield dict(plane.clusters)
-    finally:
-        plane.close()
+def real_fleet(clusters: Clusters) -> Mapping[str, Cluster]:
+    """A real hub and four real members, by name. One test at a time has them: `support.scheduling` sees to that."""
+    hub = Options(controllers=True, only=KEEPS_HOUSE)
+    return clusters.many({"hub": hub, **dict.fromkeys(MEMBERS, Options(controllers=True, nodes=1))})
 
 
-async def _start(plane: ControlPlane) -> None:
-    await plane.start("hub", only=KEEPS_HOUSE)
-    await plane.start_many(MEMBERS, controllers=True, nodes=1)
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if scope_of(item.nodeid) == FLEET and (nextitem is None or scope_of(nextitem.nodeid) != FLEET):
+        Clusters(item.config).give_back("hub", *MEMBERS)
 
 
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)], scope="session")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from fleet import kinds
 from fleet.bed import MEMBERS, Bed
@@ -207,6 +208,7 @@ JOURNEY = (
     Step("only the west", to_the_west, "app:3", clusters=2, target=2, kills=1, among=WEST),
     Step("to the east", to_the_east, "app:3", clusters=2, target=2, kills=2, among=EAST),
 )
+SHORT_JOURNEY = (replace(JOURNEY[0], kills=0), JOURNEY[2])
 
 
 # Going
@@ -214,12 +216,12 @@ JOURNEY = (
 Meanwhile = Callable[[Bed, Sight, Step], Awaitable[list[Killed]]]
 
 
-async def go(bed: Bed, meanwhile: Meanwhile) -> Record:
+async def go(bed: Bed, meanwhile: Meanwhile, steps: Sequence[Step] = JOURNEY) -> Record:
     """Take every step, do something else meanwhile, and look at what there is when all is at rest."""
     log.info("the fleet is ready")
     stretches, killed = [], []
     async with sight(bed) as seen:
-        for step in JOURNEY:
+        for step in steps:
             begun, revision = datetime.now(UTC), await _revision(bed)
             killed += await meanwhile(bed, seen, step)
             await bed.until(partial(step.is_done, bed, seen), within=300.0)

@@ -32,7 +32,7 @@ async def messages(bed: Bed) -> str:
     return "\n".join(one.get("message", "") for one in conditions if "RolloutStarted" in one["type"])
 
 
-@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("replicas", [1, pytest.param(3, marks=pytest.mark.core)])
 def test_a_bad_image_reaches_exactly_one_cluster_and_the_placement_says_why(backend: Backend, replicas: int) -> None:
     async def play(bed: Bed) -> tuple[list[Happening], str]:
         async with watched(bed, kinds.DEPLOYMENTS, *MEMBERS) as seen:
@@ -49,6 +49,7 @@ def test_a_bad_image_reaches_exactly_one_cluster_and_the_placement_says_why(back
     assert f" waits: {why} " in said
 
 
+@pytest.mark.core
 def test_a_good_image_after_a_bad_one_reaches_every_cluster_and_never_two_at_once(backend: Backend) -> None:
     async def play(bed: Bed) -> tuple[list[Happening], list[Untyped]]:
         await begin(bed, 2, example(1)[0])
@@ -75,6 +76,7 @@ def most_unavailable(seen: list[Happening]) -> int:
     return worst
 
 
+@pytest.mark.core
 def test_both_east_clusters_get_their_works_before_a_west_one_is_removed(backend: Backend) -> None:
     async def play(bed: Bed) -> list[Happening]:
         west, east = example(2)

@@ -85,6 +85,7 @@ def cells(printed: Table) -> list[tuple[str, str]]:
     return [pair for row in masked.rows for pair in zip(masked.columns, row, strict=True)]
 
 
+@pytest.mark.core
 def test_the_seeds_manifests_move_stage_by_stage_and_print_its_tables(backend: Backend) -> None:
     async def play(bed: Bed) -> tuple[list[list[str]], list[Table], list[float]]:
         strategy, _, manifest = seeds.staged()
@@ -129,6 +130,7 @@ async def says_so(bed: Bed, kind: str, what: str) -> bool:
     return await says(bed, kind) == what
 
 
+@pytest.mark.core
 def test_the_seeds_status_is_reproduced_from_the_strategy_in_its_own_snapshot(backend: Backend) -> None:
     wanted = seeds.staged_status()
     strategy = {**seeds.staged()[0], "spec": wanted["status"]["stagedUpdateStrategySnapshot"]}

@@ -70,7 +70,7 @@ def load(name: str) -> Fleet:
 
 def read(text: str) -> Fleet:
     title, *parts = text.split("\n---\n")
-    objects = [Found(said[1], yaml.safe_load(part)) for part in parts if (said := _SAYS_WHERE.match(part))]
+    objects = [Found(said[1], yaml.load(part, yaml.CSafeLoader)) for part in parts if (said := _SAYS_WHERE.match(part))]
     printed = {said[1]: table(part[said.end() :]) for part in parts if (said := _SAYS_COMMAND.match(part))}
     return Fleet(title.removeprefix("# ").strip(), tuple(objects), printed)
 

@@ -166,7 +166,6 @@ def test_a_switch_that_is_put_off_or_disarmed_does_not_strike(reprieve: str) -> 
         assert process.wait(30) == 0
 
 
-@pytest.mark.slow
 def test_a_process_that_was_stopped_too_long_does_nothing_more(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.touch()

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from controlplane.binaries import Binaries
-from controlplane.cluster import Cluster
 from kubectl.differences import without_differences
 from kubectl.masking import masked
 from kubectl.script import STEPS, Step
+from support.recording.api import RealApi
 
 SECONDS = 300
 
@@ -62,15 +63,19 @@ def on_kedge(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="module")
-def on_kubernetes(binaries: Binaries, full_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    folder = tmp_path_factory.mktemp("kubernetes")
-    return _kubectl(binaries["kubectl"], full_cluster.kubeconfig, full_cluster.name, folder)
+def ours(on_kedge: Kubectl) -> list[Result]:
+    """The script, step by step, on ours."""
+    return [_take(on_kedge, step) for step in STEPS]
 
 
 @pytest.fixture(scope="module")
-def both(on_kedge: Kubectl, on_kubernetes: Kubectl) -> list[tuple[Result, Result]]:
-    """The script, run on both, step by step."""
-    return [(_take(on_kedge, step), _take(on_kubernetes, step)) for step in STEPS]
+def theirs(binaries: Binaries, full_api: RealApi, tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
+    """The same on Kubernetes, if that is asked."""
+    if not full_api.is_live:
+        return []
+    cluster = full_api.cluster
+    kubectl = _kubectl(binaries["kubectl"], cluster.kubeconfig, cluster.name, tmp_path_factory.mktemp("kubernetes"))
+    return [_take(kubectl, step) for step in STEPS]
 
 
 def _words(args: str) -> list[str]:
@@ -99,23 +104,23 @@ def _take_during(kubectl: Kubectl, step: Step) -> Result:
         return running.result()
 
 
-def _shown(step: Step, output: str) -> list[str]:
-    lines = without_differences(masked(output)).splitlines()
+def _shown(step: Step, result: Result) -> dict[str, Any]:
+    """What counts of what a step gave."""
+    lines = without_differences(masked(result.output)).splitlines()
     match step.shown:
         case "last":
-            return lines[-1:]
+            lines = lines[-1:]
         case "sorted":
-            return sorted(lines)
+            lines = sorted(lines)
         case "none":
-            return []
-    return lines
+            lines = []
+    return {"code": result.code, "shown": lines}
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=[step.args[:70] for step in STEPS])
-def test_kubectl_shows_the_same(both: list[tuple[Result, Result]], number: int) -> None:
-    ours, theirs = both[number]
-    step = STEPS[number]
-    assert (theirs.code != 0) == step.fails, theirs.output
-    assert _shown(step, ours.output) == _shown(step, theirs.output)
-    assert ours.code == theirs.code
+def test_kubectl_shows_the_same(full_api: RealApi, ours: list[Result], theirs: list[Result], number: int) -> None:
+    step, here = STEPS[number], ours[number]
+    there = full_api.told(f"kubectl {step.args}", lambda: _shown(step, theirs[number]))
+    assert (there["code"] != 0) == step.fails, there
+    assert _shown(step, here) == there

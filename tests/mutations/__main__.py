@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     red = _red_already(chosen)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        survivors = sum(_told(verdict) for verdict in pool.map(lambda one: _tried(one, red), chosen))
+        survivors = sum(_told(verdict) for verdict in pool.map(lambda one: tried(one, red), chosen))
     print(f"\n{len(chosen)} mutations, {survivors} not caught, in {time.monotonic() - began:.0f} s")
     return 1 if survivors or red else 0
 
@@ -74,7 +74,7 @@ def _red_already(chosen: Sequence[Mutation]) -> tuple[str, ...]:
     return seen.red
 
 
-def _tried(mutation: Mutation, red: Sequence[str]) -> Verdict:
+def tried(mutation: Mutation, red: Sequence[str]) -> Verdict:
     try:
         seen, said = _run(mutation, mutation.rows, mutation.words, leaving_out=red)
     except (LookupError, subprocess.TimeoutExpired) as error:

@@ -1,13 +1,19 @@
-"""`without_nodes`: a control plane on which the tests play kubelet."""
+"""`without_nodes`: a control plane on which tests play kubelet; `without_nodes_api`: the same, live or as recorded."""
 
 import pytest
 
-from controlplane.cluster import Cluster
-from controlplane.plane import ControlPlane
-from controlplane.pytest_plugin import run_apart
+from controlplane.cluster import Cluster, Options
+from controlplane.pytest_plugin import Clusters
+from support.recording.api import RealApi
+from support.recording.plugin import api_of
 
 
 @pytest.fixture(scope="session")
-def without_nodes(shared_plane: ControlPlane) -> Cluster:
+def without_nodes(clusters: Clusters) -> Cluster:
     """A shared cluster with controllers, and nobody to run pods: what is deleted is gone at once."""
-    return run_apart(shared_plane.start("without-nodes", controllers=True, nodes=0))
+    return clusters("without-nodes", Options(controllers=True))
+
+
+@pytest.fixture(scope="module")
+def without_nodes_api(request: pytest.FixtureRequest) -> RealApi:
+    return api_of(request, "without_nodes", others_act=True)

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from controlplane.cluster import Cluster
-from controlplane.pytest_plugin import run_apart
 from kedge.api.resource import Resource
 from kedge.embedded.workloads.budgets import Budgets
 from kedge.embedded.workloads.everything import Parts
@@ -17,7 +15,9 @@ from kedge.embedded.workloads.jobs import Jobs
 from kedge.embedded.workloads.statefulsets import StatefulSets
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.patches import MergePatch
-from support.stage import PODS, Stage, each, embedded_stage, is_ready, real_stage
+from real.histories import Histories, as_told
+from support.recording.api import RealApi
+from support.stage import PODS, Stage, embedded_stage, is_ready
 from support.virtual import run
 
 BUDGETS = untyped(Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"))
@@ -40,22 +40,17 @@ State: TypeAlias = tuple[str, ...]
 
 
 @pytest.fixture(scope="module")
-def real_histories(without_nodes: Cluster) -> Mapping[str, list[State] | BaseException]:
+def histories(without_nodes_api: RealApi, request: pytest.FixtureRequest) -> Histories:
     """Every row as kube-controller-manager goes through it."""
-    return run_apart(each(ROWS, lambda row: played(real_stage(without_nodes), *row)))
+    return Histories(without_nodes_api, ROWS, played, request)
 
 
 @pytest.mark.timeout(400)  # the first row waits for all of them to be played on the real one
 @pytest.mark.parametrize("row", ROWS)
-def test_a_budget_says_the_same_as_with_kubernetes(
-    real_histories: Mapping[str, list[State] | BaseException], row: str
-) -> None:
+def test_a_budget_says_the_same_as_with_kubernetes(histories: Histories, row: str) -> None:
     spec, steps = ROWS[row]
-    real = real_histories[row]
-    if isinstance(real, BaseException):
-        raise real
     ours = run(played(embedded_stage(PARTS), spec, steps))
-    for step, here, there in zip(("created", *steps.split()), ours, real, strict=True):
+    for step, here, there in zip(("created", *steps.split()), as_told(ours), histories.of(row), strict=True):
         assert here == there, f"after {step}"
 
 

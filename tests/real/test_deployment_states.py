@@ -15,15 +15,15 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from controlplane.cluster import Cluster
-from controlplane.pytest_plugin import run_apart
 from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet
 from kedge.embedded.workloads.deployments import Deployments
 from kedge.embedded.workloads.everything import Parts
 from kedge.embedded.workloads.replicas import ReplicaSets
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.patches import MergePatch
-from support.stage import PODS, Stage, each, embedded_stage, real_stage
+from real.histories import Histories, as_told
+from support.recording.api import RealApi
+from support.stage import PODS, Stage, embedded_stage
 from support.virtual import run
 
 DEPLOYMENTS, SETS = untyped(Deployment.resource), untyped(ReplicaSet.resource)
@@ -92,46 +92,31 @@ ROWS: Mapping[str, tuple[dict[str, Any], str]] = {
 }
 
 State: TypeAlias = tuple[Any, ...]
-Played: TypeAlias = list[tuple[str, State]] | BaseException
 
 
 @pytest.fixture(scope="module")
-def theirs(request: pytest.FixtureRequest, without_nodes: Cluster) -> Mapping[str, Played]:
-    """What kube-controller-manager does in the rows that are to be tested: a namespace each, several at a time."""
-    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
-    rows = [
-        str(item.callspec.params["row"])
-        for item in items
-        if item.function is test_a_deployment_goes_through_the_same_states_as_with_kubernetes
-    ]
-
-    async def play(row: tuple[dict[str, Any], str]) -> list[tuple[str, State]]:
-        spec, steps = row
-        return await played(real_stage(without_nodes), spec, steps.split())
-
-    return run_apart(each({row: ROWS[row] for row in rows}, play))
+def histories(without_nodes_api: RealApi, request: pytest.FixtureRequest) -> Histories:
+    """What kube-controller-manager does in the rows that are to be tested."""
+    return Histories(without_nodes_api, ROWS, played, request)
 
 
 @pytest.mark.timeout(600)  # the first to run waits for all of them on the real side
 @pytest.mark.parametrize("row", ROWS)
-def test_a_deployment_goes_through_the_same_states_as_with_kubernetes(theirs: Mapping[str, Played], row: str) -> None:
+def test_a_deployment_goes_through_the_same_states_as_with_kubernetes(histories: Histories, row: str) -> None:
     spec, steps = ROWS[row]
-    ours = run(played(embedded_stage(PARTS), spec, steps.split()))
-    real = theirs[row]
-    if isinstance(real, BaseException):
-        raise real
-    for (step, here), (_, there) in zip(ours, real, strict=True):
+    ours = run(played(embedded_stage(PARTS), spec, steps))
+    for (step, here), (_, there) in zip(as_told(ours), histories.of(row), strict=True):
         assert here == there, f"after {step}"
 
 
 async def played(
-    opening: AbstractAsyncContextManager[Stage], spec: dict[str, Any], steps: Sequence[str]
+    opening: AbstractAsyncContextManager[Stage], spec: dict[str, Any], steps: str
 ) -> list[tuple[str, State]]:
     """The states at rest, after creation and after each step."""
     async with opening as stage:
         play = Play(stage)
         await play.begin(spec)
-        for step in steps:
+        for step in steps.split():
             await play.take(step)
         return play.states
 

@@ -19,6 +19,8 @@ import pytest
 from controlplane.audit import is_write
 from controlplane.cluster import Cluster, User
 
+pytestmark = pytest.mark.core
+
 Events: TypeAlias = list[dict[str, Any]]
 
 PROGRAM = Path(__file__).with_name("leader_program.py")
@@ -109,7 +111,6 @@ async def scene(bare_cluster: Cluster, tmp_path: Path) -> AsyncIterator[Scene]:
                 await contender.end()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_a_leader_that_stood_still_writes_nothing_once_another_leads(scene: Scene) -> None:
     old, new = scene.contenders

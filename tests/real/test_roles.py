@@ -154,7 +154,6 @@ async def _gone(cluster: Cluster, *what: str) -> bool:
     return not await _there(cluster, *what)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_every_role_does_its_work_with_exactly_the_rights_that_are_printed(fleet: Fleet) -> None:
     hub, (leaving, leaver) = fleet.hub, list(fleet.members.items())[1]

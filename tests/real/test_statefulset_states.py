@@ -12,22 +12,13 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from controlplane.cluster import Cluster
-from controlplane.pytest_plugin import run_apart
 from kedge.api.resource import Resource
 from kedge.embedded.workloads.statefulsets import StatefulSets
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.patches import MergePatch
-from support.stage import (
-    PODS,
-    Letters,
-    Stage,
-    each,
-    embedded_stage,
-    is_ready,
-    masked,
-    real_stage,
-)
+from real.histories import Histories, as_told
+from support.recording.api import RealApi
+from support.stage import PODS, Letters, Stage, embedded_stage, is_ready, masked
 from support.virtual import run
 
 SETS = untyped(Resource("apps", "v1", "StatefulSet", "statefulsets"))
@@ -111,22 +102,19 @@ UNSTEADY = {r"(SuccessfulDelete: .*) x\d+$": r"\1"}
 
 
 @pytest.fixture(scope="module")
-def real_histories(without_nodes: Cluster) -> Mapping[str, list[State] | BaseException]:
+def histories(without_nodes_api: RealApi, request: pytest.FixtureRequest) -> Histories:
     """Every row as kube-controller-manager goes through it."""
-    return run_apart(each(ROWS, lambda row: played(real_stage(without_nodes), *row)))
+    return Histories(without_nodes_api, ROWS, played, request)
 
 
 @pytest.mark.timeout(400)  # the first row waits for all of them to be played on the real one
 @pytest.mark.parametrize("row", ROWS)
-def test_a_stateful_set_goes_through_the_same_states_as_with_kubernetes(
-    real_histories: Mapping[str, list[State] | BaseException], row: str
-) -> None:
+def test_a_stateful_set_goes_through_the_same_states_as_with_kubernetes(histories: Histories, row: str) -> None:
     spec, steps = ROWS[row]
-    real = real_histories[row]
-    if isinstance(real, BaseException):
-        raise real
     ours = run(played(embedded_stage([("statefulset", StatefulSets)]), spec, steps))
-    for step, here, there in zip(("created", *steps.split(), "told", "shapes"), ours, real, strict=True):
+    for step, here, there in zip(
+        ("created", *steps.split(), "told", "shapes"), as_told(ours), histories.of(row), strict=True
+    ):
         assert here == there, f"after {step}"
 
 

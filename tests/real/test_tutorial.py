@@ -22,6 +22,8 @@ from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request, Response, Stream, Transport
 
+pytestmark = pytest.mark.core
+
 OBJECTS = 1_000
 WRITERS = 20
 OUTAGES = (30.0, 0.0, 0.0)

@@ -26,6 +26,8 @@ from support.faulty import FaultyProxy
 from support.tokens import token
 from support.waiting import until
 
+pytestmark = pytest.mark.core
+
 State = dict[str, str]
 
 

@@ -83,7 +83,7 @@ class Heard(Generic[T]):
         self._streams: dict[int, int] = {}  # the newest version each has brought
         self._beginning: set[int] = set()  # streams that have not told all there is yet
         self._asked: dict[int, str] = {}
-        trace.follow(self._take)
+        trace.follow(self._take, process, self.link)
 
     # What there is
 

@@ -160,7 +160,8 @@ def test_a_failing_seed_says_what_when_and_how_to_replay_it(monkeypatch: pytest.
     assert failed.at == 5.0
     text = str(failed)
     assert "from seed 5" in text
-    assert f"PYTHONPATH=tests python -m kedge.simulate {SCENARIOS}:never_right --seed 5 --faults some --trace" in text
+    called = f"-m kedge.simulate {SCENARIOS}:never_right --seed 5 --faults some --trace"
+    assert re.search(rf"\n  PYTHONPATH=tests PYTHONHASHSEED=0 \S*python {called}\n", text)
     last = text.splitlines()[-1]
     assert re.fullmatch(
         r"    5\.000000  user → hub +#\d+  PATCH /api/v1/namespaces/shop/configmaps/web  \[[0-9a-f]{8}, \d+ bytes\]",
@@ -270,7 +271,18 @@ def test_a_command_line_that_makes_no_sense_is_refused() -> None:
 
 
 def test_the_command_of_a_module_that_is_installed_needs_no_path() -> None:
-    assert replay_command("kedge.x:y", 1, NONE) == "python -m kedge.simulate kedge.x:y --seed 1 --trace"
+    text = replay_command("kedge.x:y", 1, NONE)
+    assert re.fullmatch(r"PYTHONHASHSEED=0 \S*python -m kedge\.simulate kedge\.x:y --seed 1 --trace", text)
+
+
+def test_the_command_names_the_interpreter_of_a_virtual_environment_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv/bin/python"))
+    assert " .venv/bin/python -m kedge.simulate " in replay_command("kedge.x:y", 1, NONE)
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+    assert " python -m kedge.simulate " in replay_command("kedge.x:y", 1, NONE)
 
 
 # What a scenario can ask of a simulation

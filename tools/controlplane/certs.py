@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -50,6 +51,19 @@ class Authority:
         self._certificate = self._sign_itself()
         self.file = folder / "ca.crt"
         _write(self.file, self._certificate.public_bytes(serialization.Encoding.PEM))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: keys and certificates as PEM."""
+        certificate = self._certificate.public_bytes(serialization.Encoding.PEM)
+        return {**self.__dict__, "_key": _private_pem(self._key), "_certificate": certificate, "_name": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        key = serialization.load_pem_private_key(state["_key"], password=None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        self._key = key
+        self._certificate = x509.load_pem_x509_certificate(state["_certificate"])
+        self._name = self._certificate.subject
 
     def serving(self, file_name: str) -> KeyPair:
         """A certificate for a server on loopback."""

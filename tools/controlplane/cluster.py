@@ -83,16 +83,30 @@ class Cluster:
         self.audit_log = folder / "audit.log"
         self._files = self._write_files()
         self._users = 0
+        self._pids: Mapping[str, int] = {}
         self.admin = self.user("admin", [_ADMINS])
         self.kubeconfig = self.admin.kubeconfig
         self._server = Server(self.url, self.ca_file, self.admin.keys)
         self._apiserver: Process | None = None
         self._others: list[Process] = []
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, which can use the cluster, but not stop, kill or restart it."""
+        kept: dict[str, Any] = {
+            "_etcd": None,
+            "_ports": None,
+            "_apiserver": None,
+            "_others": [],
+            "_pids": dict(self.pids),
+        }
+        return {**self.__dict__, **kept}
+
     @property
     def pids(self) -> Mapping[str, int]:
         """The process ids of what runs, by program."""
         running = [*self._others, *([self._apiserver] if self._apiserver else [])]
+        if not running:
+            return self._pids
         return {process.name.split("/")[-1]: process.pid for process in running if process.exit_code is None}
 
     async def start(self) -> None:
@@ -114,7 +128,7 @@ class Cluster:
     def user(self, name: str, groups: Iterable[str] = (), *, lifetime: timedelta = A_DAY * 30) -> User:
         """A fresh client certificate for a user in some groups, and a kubeconfig with it."""
         self._users += 1
-        file_name = f"user-{self._users}"
+        file_name = f"user-{os.getpid()}-{self._users}"
         keys = self._authority.client(file_name, name, groups, lifetime=lifetime)
         path = self.folder / f"{file_name}.kubeconfig"
         kubeconfig.write(path, self.name, url=self.url, ca_file=self.ca_file, client=keys)

@@ -42,6 +42,7 @@ class ControlPlane:
         self._ports = Ports()
         self._opened: _Store | None = None
         self._clusters: dict[str, Cluster] = {}
+        self._stopped: set[str] = set()
 
     @property
     def etcd(self) -> Etcd:
@@ -90,8 +91,12 @@ class ControlPlane:
 
         `only` names the controllers there are to be, instead of all of them and the scheduler.
         """
-        self._check_name(name)
         options = Options(controllers or bool(only), tuple(only), nodes, dict(tokens or {}), tuple(apiserver_flags))
+        return await self.start_with(name, options)
+
+    async def start_with(self, name: str, options: Options) -> Cluster:
+        """Start a cluster that is like that."""
+        self._check_name(name)
         cluster = Cluster(
             name,
             options,
@@ -103,6 +108,11 @@ class ControlPlane:
         self._clusters[name] = cluster  # before it starts: whatever happens then, closing stops it
         await cluster.start()
         return cluster
+
+    def stop(self, name: str) -> None:
+        """Stop a cluster for good."""
+        self._clusters.pop(name).stop()
+        self._stopped.add(name)
 
     async def start_many(
         self,
@@ -137,5 +147,5 @@ class ControlPlane:
     def _check_name(self, name: str) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} cannot name a cluster: use lower-case letters, digits and '-'")
-        if name in self._clusters:
-            raise ValueError(f"there is a cluster {name!r} already: choose another name")
+        if name in self._clusters or name in self._stopped:
+            raise ValueError(f"there is a cluster {name!r} already, or was one: choose another name")

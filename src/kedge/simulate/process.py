@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeAlias
 from kedge.simulate.clock import JumpingClock
 from kedge.simulate.link import Link
 from kedge.simulate.loop import Loop
-from kedge.simulate.tasks import Group, Task, context_of, unfinished
+from kedge.simulate.tasks import Group, context_of
 from kedge.simulate.trace import Trace
 
 Main: TypeAlias = Callable[["Process"], Coroutine[Any, Any, None]]
@@ -108,7 +108,7 @@ class Process:
         for link in self._links.values():
             link.cut("the process is dead", for_good=True)
         self._around.loop.let_go_on(group)
-        for task in self._tasks(group):
+        for task in group.unfinished():
             task.cancel()
 
     def end(self) -> None:
@@ -190,9 +190,6 @@ class Process:
     def _start_again(self) -> None:
         if self._group is None:
             self.start()
-
-    def _tasks(self, group: Group) -> list[Task[Any]]:
-        return [task for task in unfinished(self._around.loop) if task.group is group]
 
 
 def _nothing() -> None:

@@ -102,9 +102,16 @@ def load(scenario: str) -> Scenario:
 
 
 def replay_command(scenario: str, seed: int, faults: Faults) -> str:
-    """What to type to see this run again."""
+    """What to type, in the folder this runs in, to see this run again."""
     chosen = f" --faults {written(faults)}" if faults != NONE else ""
-    return f"{_path_for(scenario)}python -m kedge.simulate {scenario} --seed {seed}{chosen} --trace"
+    python = f"PYTHONHASHSEED=0 {_python()} -m kedge.simulate"
+    return f"{_path_for(scenario)}{python} {scenario} --seed {seed}{chosen} --trace"
+
+
+def _python() -> str:
+    """The interpreter that has Kedge: in a virtual environment that need not be active."""
+    here = Path.cwd()
+    return str(Path(sys.executable).relative_to(here)) if Path(sys.executable).is_relative_to(here) else "python"
 
 
 def _path_for(scenario: str) -> str:

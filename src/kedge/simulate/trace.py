@@ -46,6 +46,7 @@ class Trace:
         self._last: deque[Entry] = deque(maxlen=kept)
         self._digest = blake2b(digest_size=16)
         self._followers = [tell] if tell is not None else []
+        self._followers_of: dict[str, list[Callable[[Entry], object]]] = {}
         self._carried: dict[object, tuple[str, int]] = {}  # by task
         self._stopped_at: float | None = None
 
@@ -67,9 +68,12 @@ class Trace:
         """The latest entries, oldest first."""
         return list(self._last)
 
-    def follow(self, follower: Callable[[Entry], object]) -> None:
-        """Give each entry to this one, too, as it happens."""
-        self._followers.append(follower)
+    def follow(self, follower: Callable[[Entry], object], *who: str) -> None:
+        """Give each entry to this one, too, as it happens; or only those of the links and processes named."""
+        if not who:
+            self._followers.append(follower)
+        for name in who:
+            self._followers_of.setdefault(name, []).append(follower)
 
     @contextmanager
     def carrying(self, link: str, number: int) -> Iterator[None]:
@@ -124,10 +128,13 @@ class Trace:
         if self._stopped_at is not None:
             return
         at = self._time()
-        self._digest.update(f"{at!r} {who} {number} {what} {len(body)}\n".encode() + body)
+        self._digest.update(f"{at!r} {who} {number} {what} {len(body)}\n".encode())
+        self._digest.update(body)
         self._keep(Entry(at, who, number, what, body))
 
     def _keep(self, entry: Entry) -> None:
         self._last.append(entry)
         for follower in self._followers:
+            follower(entry)
+        for follower in self._followers_of.get(entry.who, ()):
             follower(entry)

@@ -6,25 +6,23 @@ refuse, for the same causes. `changes.yaml`: the same of changes. `warned.yaml`:
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from controlplane.cluster import Cluster
 from controlplane.pytest_plugin import run_apart
 from controlplane.rest import Response
 from embedded.builtin.world import Around, changed, documents, kind_of, made, merged, problems, rules_of
 from kedge.embedded.builtin.start import from_the_start, of_a_namespace
 from kedge.embedded.rules import Untyped
 from kedge.embedded.statuses import Refused
-from kedge.kube.connect.config import load
-from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.transport import JSON, Request, Transport
+from support.recording.api import RealApi
 from support.waiting import until_so
 
 GOOD = {f"{doc['kind']}/{doc['metadata']['name']}": doc for doc in documents("good.yaml")}
@@ -52,12 +50,14 @@ Causes = list[tuple[str, str, str]]
 
 
 @pytest.fixture(scope="module")
-def namespace(bare_cluster: Cluster) -> str:
+def namespace(bare_api: RealApi) -> str:
     """One namespace, with the account that every pod needs."""
 
     async def prepare() -> str:
-        name = await bare_cluster.fresh_namespace("rules")
-        answer = await bare_cluster.request(
+        name = await bare_api.fresh_namespace("rules")
+        if not bare_api.is_live:
+            return name
+        answer = await bare_api.request(
             "POST", f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}}
         )
         assert answer.status == 201, answer.text
@@ -68,36 +68,36 @@ def namespace(bare_cluster: Cluster) -> str:
 
 @pytest.mark.parametrize("which", GOOD)
 async def test_a_manifest_becomes_what_the_real_server_makes_of_it(
-    bare_cluster: Cluster, namespace: str, which: str
+    bare_api: RealApi, namespace: str, which: str
 ) -> None:
     doc = placed(GOOD[which], namespace)
-    answer = await bare_cluster.request("POST", f"{path_of(doc)}?dryRun=All", doc)
+    answer = await bare_api.request("POST", f"{path_of(doc)}?dryRun=All", doc)
     assert answer.status == 201, answer.text
     assert masked(made(doc, around(namespace))) == masked(answer.json())
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: f"{case['of']}: {case['with']}"[:90])
 async def test_a_bad_manifest_is_refused_for_the_same_causes(
-    bare_cluster: Cluster, namespace: str, case: Mapping[str, Any]
+    bare_api: RealApi, namespace: str, case: Mapping[str, Any]
 ) -> None:
     doc = placed(merged(GOOD[_named(case["of"])], case["with"]), namespace)
-    answer = await bare_cluster.request("POST", path_of(doc) + ("" if "kept" in case else "?dryRun=All"), doc)
+    answer = await bare_api.request("POST", path_of(doc) + ("" if "kept" in case else "?dryRun=All"), doc)
     assert answer.status >= 400
     assert refusal_of(lambda: made(doc, around(namespace)), doc) == refusal_in(answer)
 
 
 @pytest.mark.parametrize("case", CHANGES, ids=lambda case: f"{case['of']}: {case['change']}"[:90])
 async def test_a_change_ends_as_it_does_on_the_real_server(
-    bare_cluster: Cluster, namespace: str, case: Mapping[str, Any]
+    bare_api: RealApi, namespace: str, case: Mapping[str, Any]
 ) -> None:
     doc = placed(GOOD[_named(case["of"])], namespace)
     at = f"{path_of(doc)}/{doc['metadata']['name']}"
-    old = await there(bare_cluster, doc, case.get("status"))
+    old = await there(bare_api, doc, case.get("status"))
     try:
-        services = (await bare_cluster.request("GET", SERVICES)).json()["items"]
-        answer = await bare_cluster.request("PATCH", f"{at}?dryRun=All", case["change"], content_type=MERGE)
+        services = (await bare_api.request("GET", SERVICES)).json()["items"] if doc["kind"] == "Service" else []
+        answer = await bare_api.request("PATCH", f"{at}?dryRun=All", case["change"], content_type=MERGE)
     finally:
-        await gone(bare_cluster, at)
+        await gone(bare_api, at)
     others = Around(*({**one, "apiVersion": "v1", "kind": "Service"} for one in services))
     new = merged(old, case["change"])
     if answer.status != 200:
@@ -110,7 +110,7 @@ async def test_a_change_ends_as_it_does_on_the_real_server(
 
 @pytest.mark.parametrize("case", WARNED, ids=lambda case: f"{case['of']}: {case['with']}"[:90])
 async def test_a_server_warns_of_the_same(
-    bare_cluster: Cluster, https: Transport, namespace: str, case: Mapping[str, Any]
+    bare_api: RealApi, https: Transport, namespace: str, case: Mapping[str, Any]
 ) -> None:
     doc = placed(merged(GOOD[_named(case["of"])], case["with"]), namespace)
     query = (("dryRun", "All"),)
@@ -120,48 +120,49 @@ async def test_a_server_warns_of_the_same(
 
 
 @pytest.fixture
-async def https(bare_cluster: Cluster) -> AsyncIterator[Transport]:
-    transport = HttpsTransport(await asyncio.to_thread(load, [bare_cluster.kubeconfig]))
+async def https(bare_api: RealApi) -> AsyncIterator[Transport]:
+    transport = await bare_api.transport()
     yield transport
     await transport.close()
 
 
-async def test_a_real_server_starts_with_the_same_objects(bare_cluster: Cluster) -> None:
-    for doc in from_the_start(int(bare_cluster.url.rpartition(":")[2])):
-        answer = await bare_cluster.request("GET", f"{path_of(doc)}/{doc['metadata']['name']}")
+async def test_a_real_server_starts_with_the_same_objects(bare_api: RealApi) -> None:
+    url = bare_api.told("its address", lambda: bare_api.cluster.url)
+    for doc in from_the_start(int(url.rpartition(":")[2])):
+        answer = await bare_api.request("GET", f"{path_of(doc)}/{doc['metadata']['name']}")
         assert masked(made(doc, Around())) == masked(answer.json())
 
 
-async def test_a_real_namespace_gets_the_same_objects(full_cluster: Cluster) -> None:
-    namespace = await full_cluster.fresh_namespace()
-    ca = await asyncio.to_thread(full_cluster.ca_file.read_text)
+async def test_a_real_namespace_gets_the_same_objects(full_api: RealApi) -> None:
+    namespace = await full_api.fresh_namespace()
+    ca = full_api.told("its authority", lambda: Path.read_text(full_api.cluster.ca_file))
     for doc in of_a_namespace(namespace, ca):
         at = f"{path_of(doc)}/{doc['metadata']['name']}"
-        await until_so(partial(_is_there, full_cluster, at))  # somebody else makes it
-        answer = await full_cluster.request("GET", at)
+        await until_so(partial(_is_there, full_api, at))  # somebody else makes it
+        answer = await full_api.request("GET", at)
         assert masked(made(doc, Around())) == masked(answer.json())
 
 
-async def _is_there(cluster: Cluster, at: str) -> bool:
-    return (await cluster.request("GET", at)).status == 200
+async def _is_there(api: RealApi, at: str) -> bool:
+    return (await api.request("GET", at)).status == 200
 
 
-async def there(cluster: Cluster, doc: Untyped, status: Untyped | None) -> Untyped:
+async def there(api: RealApi, doc: Untyped, status: Untyped | None) -> Untyped:
     """The object, made on the real server, with this status."""
-    answer = await cluster.request("POST", path_of(doc), doc)
+    answer = await api.request("POST", path_of(doc), doc)
     assert answer.status == 201, answer.text
     if status:
         at = f"{path_of(doc)}/{doc['metadata']['name']}/status"
-        answer = await cluster.request("PATCH", at, {"status": status}, content_type=MERGE)
+        answer = await api.request("PATCH", at, {"status": status}, content_type=MERGE)
         assert answer.status == 200, answer.text
     found: Untyped = answer.json()
     found["metadata"].pop("managedFields", None)
     return found
 
 
-async def gone(cluster: Cluster, at: str) -> None:
-    await cluster.request("DELETE", f"{at}?gracePeriodSeconds=0&propagationPolicy=Background")
-    await cluster.request("PATCH", at, {"metadata": {"finalizers": None}}, content_type=MERGE)
+async def gone(api: RealApi, at: str) -> None:
+    await api.request("DELETE", f"{at}?gracePeriodSeconds=0&propagationPolicy=Background")
+    await api.request("PATCH", at, {"metadata": {"finalizers": None}}, content_type=MERGE)
 
 
 def around(namespace: str) -> Around:

@@ -186,5 +186,5 @@ def with_nulls(dice: Dice, live: Json, patch: Json) -> Json:
     if not (isinstance(live, dict) and isinstance(patch, dict)):
         return patch
     given = {name: with_nulls(dice, live.get(name), part) for name, part in patch.items()}
-    gone = {name: None for name in live if name not in given and name not in _STAYS and dice.chance(0.15)}
+    gone = {name: None for name in sorted(live) if name not in given and name not in _STAYS and dice.chance(0.15)}
     return given | gone

@@ -7,16 +7,15 @@ compared. What an apply makes of it is ours, sent back as a dry run to have the 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import pytest
 
-from controlplane.cluster import Cluster
+from api.apiserver import Answer, ApiServer
 from controlplane.pytest_plugin import run_apart
-from controlplane.rest import Response, Server
 from embedded.ownership import sequences, things
 from embedded.ownership.samples import SAMPLES, Sample
 from embedded.ownership.sequences import Dice
@@ -26,6 +25,7 @@ from kedge.embedded.ownership.apply import Application
 from kedge.embedded.ownership.owners import NOBODY, Applied, Owners
 from kedge.embedded.ownership.terms import Terms
 from kedge.embedded.statuses import Refused
+from support.recording.api import RealApi
 
 Json = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -56,7 +56,7 @@ SUBJECTS = {
 class Twins:
     """One object on the real server, and who we think owns what of it."""
 
-    server: Server
+    server: ApiServer
     subject: Subject
     namespace: str
     dice: Dice
@@ -87,7 +87,7 @@ class Twins:
         manager, obj = self._manager(), self._object(whole=True)
         answer = self._ask("POST", self.path.removesuffix("/a"), obj, manager=manager)
         if answer.status == 201:
-            sent = _without(_plain(answer.json()), *FROM_THE_SERVER)
+            sent = _without(_plain(answer.body), *FROM_THE_SERVER)
             self._compare(answer, owners.after_create(self.subject.terms, sent, manager=manager, time=things.NOW))
 
     def merge(self) -> None:
@@ -121,7 +121,7 @@ class Twins:
             return  # nobody's business here
         applied = self._applied(terms, asked)
         if isinstance(applied, Refused):
-            assert _said(json.loads(applied.body())) == _said(answer.json()), self.done
+            assert _said(json.loads(applied.body())) == _said(answer.body), self.done
             return
         if self.live is not None:
             self._compare_object(answer, applied.object, subresource)
@@ -139,24 +139,24 @@ class Twins:
         if answer.status != 200:
             return
         assert self.live is not None
-        new, who = _plain(answer.json()), {"manager": manager, "time": things.NOW, "subresource": subresource}
+        new, who = _plain(answer.body), {"manager": manager, "time": things.NOW, "subresource": subresource}
         self._compare(answer, self.owners.after_update(self.subject.terms, self.live, new, **who))
 
-    def _compare(self, answer: Response, ours: Owners) -> None:
-        theirs = answer.json()
-        assert answer.status < 300, (answer.text, self.done)
+    def _compare(self, answer: Answer, ours: Owners) -> None:
+        theirs = answer.body
+        assert answer.status < 300, (answer.said, self.done)
         assert _timeless(Owners(*_parts(ours)).entries()) == _timeless(_entries(theirs)), self.done
         self.live, self.owners = _plain(theirs), ours
 
-    def _compare_object(self, answer: Response, ours: Json, subresource: str) -> None:
+    def _compare_object(self, answer: Answer, ours: Json, subresource: str) -> None:
         """Have the defaults filled in, and see whether it is the same then."""
-        theirs = answer.json()
+        theirs = answer.body
         metadata = {name: ours["metadata"][name] for name in _WRITABLE if name in ours["metadata"]}
         now = {"name": "a", "resourceVersion": theirs["metadata"]["resourceVersion"]}
         sent = {**ours, "metadata": {**metadata, **now}}
         filled = self._ask("PUT", self.path, sent, subresource=subresource, query={"dryRun": "All"})
-        assert filled.status == 200, (filled.text, self.done)
-        assert _content(filled.json()) == _content(theirs), self.done
+        assert filled.status == 200, (filled.said, self.done)
+        assert _content(filled.body) == _content(theirs), self.done
 
     def _ask(
         self,
@@ -168,12 +168,12 @@ class Twins:
         manager: str = "",
         subresource: str = "",
         query: Mapping[str, str] | None = None,
-    ) -> Response:
+    ) -> Answer:
         options = {**({"fieldManager": manager} if manager else {}), **(query or {})}
         asked = "&".join(f"{name}={value}" for name, value in options.items())
         self.done.append(f"{method} {subresource} {asked} {json.dumps(body)}")
         place = f"{path}/{subresource}" if subresource else path
-        return self.server.ask(method, f"{place}?{asked}", body, content_type=kind)
+        return self.server.ask(method, f"{place}?{asked}", body, kind)
 
     def _manager(self) -> str:
         return self.dice.one(["a", "u", "v"])
@@ -188,19 +188,21 @@ class Twins:
 
 
 @pytest.fixture(scope="module")
-def server(bare_cluster: Cluster) -> Server:
+def server(bare_api: RealApi) -> Iterator[ApiServer]:
     """A real one that serves the custom kind."""
-    found = Server(bare_cluster.url, bare_cluster.ca_file, bare_cluster.admin.keys)
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    assert found.ask("POST", path, things.crd()).status in (201, 409)
-    run_apart(bare_cluster.kubectl("wait", "--for=condition=Established", "crd/things.ownership.kedge.dev"))
-    return found
+    found = ApiServer(bare_api)
+    if found.is_live:
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        assert found.ask("POST", path, things.crd()).status in (201, 409)
+        run_apart(bare_api.kubectl("wait", "--for=condition=Established", "crd/things.ownership.kedge.dev"))
+    yield found
+    found.close()
 
 
 @pytest.mark.parametrize("kind", SUBJECTS)
 @pytest.mark.parametrize("seed", range(8))
-def test_the_same_writes_leave_the_same_owners(server: Server, bare_cluster: Cluster, kind: str, seed: int) -> None:
-    namespace = run_apart(bare_cluster.fresh_namespace())
+def test_the_same_writes_leave_the_same_owners(server: ApiServer, bare_api: RealApi, kind: str, seed: int) -> None:
+    namespace = run_apart(bare_api.fresh_namespace())
     twins = Twins(server, SUBJECTS[kind], namespace, Dice(Random(seed)))
     for _ in range(WRITES):
         twins.write()
@@ -209,14 +211,14 @@ def test_the_same_writes_leave_the_same_owners(server: Server, bare_cluster: Clu
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.resource.kind)
-def test_whoever_makes_an_object_owns_the_same_of_it(server: Server, bare_cluster: Cluster, sample: Sample) -> None:
+def test_whoever_makes_an_object_owns_the_same_of_it(server: ApiServer, bare_api: RealApi, sample: Sample) -> None:
     resource = sample.resource
-    namespace = run_apart(bare_cluster.fresh_namespace()) if resource.namespaced else ""
+    namespace = run_apart(bare_api.fresh_namespace()) if resource.namespaced else ""
     metadata = {"name": sample.name, "labels": {"a": "b"}}
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **sample.content}
     answer = server.ask("POST", f"{resource.path(namespace)}?fieldManager=me", _placed(obj, namespace))
-    assert answer.status == 201, answer.text
-    found = answer.json()
+    assert answer.status == 201, answer.said
+    found = answer.body
     server.ask("DELETE", f"{resource.path(namespace)}/{sample.name}")
     ours = owners.after_create(built_in(resource, status=sample.status), _plain(found), manager="me", time=things.NOW)
     theirs = [entry for entry in _entries(found) if entry["manager"] == "me"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 from contract.backend import JSON_PATCH, MERGE, NAMESPACES, Answer, Api
-from controlplane.cluster import Cluster
 from embedded.ownership import sequences, things
 from embedded.ownership.sequences import Dice
 from kedge.api.resource import Resource
@@ -21,10 +19,9 @@ from kedge.embedded.inprocess import InProcessTransport
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
-from kedge.kube.connect.config import load
-from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.transport import JSON, Transport
+from support.recording.api import RealApi
 
 Object = dict[str, Any]
 APPLY = "application/apply-patch+yaml"
@@ -131,9 +128,9 @@ class Pair:
 
 
 @pytest.fixture
-async def real(bare_cluster: Cluster) -> AsyncIterator[Api]:
-    client = _client(HttpsTransport(await asyncio.to_thread(load, [bare_cluster.kubeconfig])))
-    yield Api(client, await bare_cluster.fresh_namespace())
+async def real(bare_api: RealApi) -> AsyncIterator[Api]:
+    client = _client(await bare_api.transport())
+    yield Api(client, await bare_api.fresh_namespace())
     await client.close()
 
 

@@ -27,6 +27,8 @@ from kedge.embedded.watching import Watch
 from kedge.kube.clock import SystemClock
 from kedge.kube.transport import Request, Response
 
+pytestmark = pytest.mark.core
+
 TOKEN = "only-here"  # of a server that lives as long as a test
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "c:1"}]}}
 

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from controlplane.cluster import Cluster
 from embedded.schema import merging
 from embedded.schema.sending import at, odd
 from kedge.api.openapi.builtin import schema_of
@@ -22,6 +21,7 @@ from kedge.embedded.schema.reading import read
 from kedge.embedded.server import Server
 from kedge.kube.clock import SystemClock
 from kedge.kube.transport import Request
+from support.recording.api import RealApi
 
 Untyped = dict[str, Any]
 
@@ -136,7 +136,7 @@ def _nothing(schema: Schema) -> Any:
 
 @pytest.mark.parametrize(("group", "kind", "plural", "members"), OBJECTS, ids=[row[1] for row in OBJECTS])
 async def test_what_is_sent_empty_is_left_out_or_kept(
-    bare_cluster: Cluster, group: str, kind: str, plural: str, members: Untyped
+    bare_api: RealApi, group: str, kind: str, plural: str, members: Untyped
 ) -> None:
     schema = schema_of(group, "v1", kind)
     root = f"/apis/{group}/v1" if group else "/api/v1"
@@ -147,7 +147,7 @@ async def test_what_is_sent_empty_is_left_out_or_kept(
         if path.endswith(ruled) or ".template." in path:
             continue  # a template's members are those of a PodTemplate
         sent = odd(path, nothing, obj)
-        answer = await bare_cluster.request("POST", f"{root}/namespaces/default/{plural}?dryRun=All", sent)
+        answer = await bare_api.request("POST", f"{root}/namespaces/default/{plural}?dryRun=All", sent)
         ours, theirs = at(filled(schema, read(schema, sent).obj), path), None
         if answer.status == 201:
             theirs = at(answer.json(), path)
@@ -164,20 +164,20 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_any_strategic_patch_ends_as_on_a_real_server(bare_cluster: Cluster, seed: int) -> None:
+async def test_any_strategic_patch_ends_as_on_a_real_server(bare_api: RealApi, seed: int) -> None:
     rng, server = Random(seed), Server(clock=SystemClock(), rng=Random(1))
-    path = f"/apis/apps/v1/namespaces/{await bare_cluster.fresh_namespace()}/deployments"
+    path = f"/apis/apps/v1/namespaces/{await bare_api.fresh_namespace()}/deployments"
     server.handle(
         Request("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"%s"}}' % path.split("/")[5].encode())
     )
-    made = await bare_cluster.request("POST", path, merging.deployment())
+    made = await bare_api.request("POST", path, merging.deployment())
     assert made.status == 201
     assert server.handle(Request("POST", path, body=msgspec.json.encode(merging.deployment()))).status == 201
 
     async def compare(patch: Untyped) -> None:
         dry = (("dryRun", "All"),)
         ours = server.handle(Request("PATCH", f"{path}/web", dry, msgspec.json.encode(patch), STRATEGIC))
-        theirs = await bare_cluster.request("PATCH", f"{path}/web?dryRun=All", patch, content_type=STRATEGIC)
+        theirs = await bare_api.request("PATCH", f"{path}/web?dryRun=All", patch, content_type=STRATEGIC)
         assert ours.status == theirs.status, patch
         assert _outcome(msgspec.json.decode(ours.body)) == _outcome(theirs.json()), patch
 

@@ -1,0 +1,5 @@
+import sys
+
+from ci.change import main
+
+sys.exit(main())
