@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -36,6 +37,14 @@ def test_who_asks_by_the_socket_gets_the_cluster_that_there_is(keeper: Keeper) -
     assert not any(map(_is_alive, there.pids.values()))
     with pytest.raises(ValueError, match="there is a cluster 'shared' already, or was one"):
         sharing.ask(keeper.listen(), "shared", Options())
+
+
+def test_many_may_ask_for_many_at_once(keeper: Keeper) -> None:
+    names = [f"c{number % 2}" for number in range(20)]
+    address = keeper.listen()
+    with ThreadPoolExecutor(len(names)) as pool:
+        found = list(pool.map(lambda name: sharing.ask(address, name, Options()), names))
+    assert len({cluster.url for cluster in found}) == 2
 
 
 def test_what_goes_wrong_is_said_to_who_asked(keeper: Keeper) -> None:

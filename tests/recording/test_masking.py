@@ -59,6 +59,24 @@ def test_how_often_one_asks_while_one_waits_does_not_matter() -> None:
     assert masked([not_yet, not_yet, there]) == masked([there])
 
 
+def test_nor_does_it_with_dry_runs() -> None:
+    not_yet, there = (exchange("POST", "/a?dryRun=All", {"v": number}, {"k": 1}) for number in (1, 2))
+    other = exchange("POST", "/a?dryRun=All", {"v": 3}, {"k": 2})
+    assert masked([not_yet, not_yet, there, other]) == masked([there, other])
+    assert masked([there]) != masked([there, other])
+
+
+def test_what_tells_of_all_there_is_tells_of_other_tests_too() -> None:
+    one, other = (exchange("GET", "/api/v1/services?limit=5", {"items": items}) for items in ([], [1]))
+    assert masked([one]) == masked([other])
+    assert masked([exchange("GET", "/api/v1/namespaces/a", {"v": 1})]) != masked([])
+
+
+def test_an_order_that_is_chance_does_not_matter() -> None:
+    one, other = (exchange("GET", "/a", {"metadata": {"managedFields": list(order)}}) for order in ("ab", "ba"))
+    assert masked([one]) == masked([other])
+
+
 def test_what_one_reads_before_a_change_is_not_what_one_reads_after_it() -> None:
     write, old, new = made(), exchange("GET", "/a", {"v": 1}), exchange("GET", "/a", {"v": 2})
     assert masked([old, write, new]) != masked([new, write, new])

@@ -21,6 +21,8 @@ from controlplane.binaries import Missing, find
 from controlplane.cluster import Cluster, Options
 from controlplane.plane import ControlPlane
 
+_AT_ONCE = 8
+
 
 @dataclass(frozen=True)
 class Address:
@@ -37,7 +39,7 @@ class Keeper:
         self._plane: ControlPlane | None = None
         self._started: dict[str, Future[Cluster]] = {}
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(thread_name_prefix="clusters")
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="clusters")
         self._folder = tempfile.TemporaryDirectory(prefix="kedge-clusters-")
         self._address = Address(str(Path(self._folder.name) / "socket"), secrets.token_hex())
         self._listener: Listener | None = None
@@ -79,7 +81,8 @@ class Keeper:
                 connection = listener.accept()
             except OSError:  # closed
                 return
-            self._pool.submit(self._answer, connection)
+            # Not in the pool: who answers waits for what the pool does.
+            threading.Thread(target=self._answer, args=[connection], name="cluster", daemon=True).start()
 
     def _answer(self, connection: Connection) -> None:
         with connection:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.recording import tables
 from support.recording.exchange import Exchange
-from support.recording.tape import Recording, Replay, compare
+from support.recording.tape import ANEW, Differs, Recording, Replay, compare
 
 _NO_ROW = ""
 
@@ -57,6 +57,8 @@ class Rows:
     def check(self, name: str) -> None:
         """Fail if a row that has been played is not what was recorded."""
         tape = self._tapes.get(name)
+        if self._known is not None and not self.writes and (others := self._recorded.keys() - self._known):
+            raise Differs(f"{tables.file_of(self.module).name} has a row that no test has, {min(others)}; {ANEW}")
         if isinstance(tape, Replay):
             tape.check()
         elif tape is not None and name in self._recorded and not self.writes:
