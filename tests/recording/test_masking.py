@@ -12,9 +12,9 @@ from support.recording.exchange import Exchange, answered
 from support.recording.masking import masked
 
 
-def exchange(method: str, path: str, got: Any, sent: Any = None, **more: Any) -> Exchange:
+def exchange(method: str, path: str, got: Any, sent: Any = None, code: int = 200, **more: Any) -> Exchange:
     request = Request(method, path, body=b"" if sent is None else msgspec.json.encode(sent))
-    return answered(request, Response(200, msgspec.json.encode(got)), **more)
+    return answered(request, Response(code, msgspec.json.encode(got)), **more)
 
 
 def made(**metadata: Any) -> Exchange:
@@ -55,7 +55,7 @@ def test_all_else_is(one: Exchange, other: Exchange) -> None:
 
 
 def test_how_often_one_asks_while_one_waits_does_not_matter() -> None:
-    not_yet, there = exchange("GET", "/a", {"kind": "Status"}), exchange("GET", "/a", {"kind": "A"})
+    not_yet, there = exchange("GET", "/a", {"kind": "Status"}, code=404), exchange("GET", "/a", {"kind": "A"})
     assert masked([not_yet, not_yet, there]) == masked([there])
 
 

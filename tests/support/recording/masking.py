@@ -63,7 +63,7 @@ def masked(exchanges: Iterable[Exchange]) -> list[str]:
         elif _OF_ALL.fullmatch(one.ask):
             continue
         elif one.changes_nothing:
-            last[_text(_question(one), generated)] = _text(one, generated)
+            last[_text(replace(_question(one), code=0), generated)] = _text(one, generated)
         else:
             lines += [_text(one, generated), *last.values()]
             last.clear()
@@ -88,7 +88,7 @@ def _question(exchange: Exchange) -> Exchange:
 def _text(exchange: Exchange, generated: Mapping[str, str]) -> str:
     if exchange.lines is not None:
         lines = tuple({msgspec.json.encode(_calm(line.content, generated)) for line in exchange.lines})
-        whole = _calm(msgspec.to_builtins(msgspec.structs.replace(exchange, lines=None)), generated)
+        whole = _calm(msgspec.to_builtins(replace(exchange, lines=None)), generated)
         return msgspec.json.encode([whole, sorted(lines)], order="deterministic").decode()
     return msgspec.json.encode(_calm(msgspec.to_builtins(exchange), generated), order="deterministic").decode()
 
