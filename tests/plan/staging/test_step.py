@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from kedge.api.selector import LabelSelector, LabelSelectorRequirement, Operator
 from kedge.api.stage import Missing
 from kedge.api.staged import RunState
 from kedge.plan.staging.step import step
-from plan.rolling.making import NOT_AVAILABLE, UNTRACKABLE, binding, unscheduled
+from plan.rolling.making import AVAILABLE, NOT_AVAILABLE, UNTRACKABLE, binding, unscheduled
 from plan.staging.making import (
     APPROVAL,
     NOW,
@@ -213,6 +214,39 @@ def test_an_approval_that_is_taken_back_before_it_was_seen_does_not_count() -> N
     world.settle()
     assert world.given() == ["a"]
     assert "stage one was not approved by run-one: tested as OK: lgtm" in world.message()
+
+
+@pytest.mark.parametrize("said", [None, {"status": FALSE}, {"generation": 2}], ids=["nothing", "false", "another"])
+def test_a_request_that_only_says_it_was_accepted_opens_no_gate(said: dict[str, Any] | None) -> None:
+    """Whoever may write its status could say so; or it was accepted, and taken back before the run said so."""
+    world = World(THREE, stage("one", after_stage_tasks=(APPROVAL,)), stage("two"))
+    world.settle()
+    world.arrive("a")
+    world.approvals["run-one"] = approved(world.approvals["run-one"], kind=reasons.APPROVAL_ACCEPTED)
+    if said is not None:
+        world.approve("run-one", **said)
+    world.settle()
+    assert world.given() == ["a"]
+    world.approve("run-one")
+    world.settle()
+    assert world.given() == ["a", "b"]
+
+
+def test_an_approval_is_accepted_also_if_the_run_fails_in_the_same_moment() -> None:
+    """The stage it opens is done at once, and the next one has a cluster that cannot be reached."""
+    stages = (stage("one"), stage("two", before_stage_tasks=(APPROVAL,)), stage("three"))
+    world = World(
+        {"a": "one", "b": "two", "c": "three"}, *stages, strategy=strategy(*stages, unreachable_clusters=Missing.fail)
+    )
+    world.settle()
+    world.arrive("a")
+    world.point(world.bindings["b"])
+    world.say(AVAILABLE, "b")
+    world.unreachable = {"c": "no heartbeat since noon"}
+    world.approve("run-before-two")
+    assert world.look().accept
+    assert world.says() == "False/UpdateRunFailed"
+    assert find_condition(world.cluster("b").conditions, reasons.CLUSTER_STARTED) is not None
 
 
 def test_an_approval_that_was_accepted_cannot_be_taken_back() -> None:

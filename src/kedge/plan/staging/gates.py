@@ -1,7 +1,9 @@
 """Gates: what a run waits for before and after a stage: a person, or time.
 
-An approval counts once it was seen, and is told so (ApprovalAccepted): taking it back before that counts, afterwards it
-changes nothing. A wait counts from the moment the stage's last cluster was done, whatever happened to the run since.
+An approval counts once the run has seen it: the request is told so (ApprovalAccepted), and the run says so itself.
+Taking it back before that counts, afterwards it changes nothing. What a request says of ApprovalAccepted opens nothing:
+only Approved does, at the generation the request has. A wait counts from the moment the stage's last cluster was done,
+whatever happened to the run since.
 """
 
 from __future__ import annotations
@@ -98,8 +100,6 @@ def _approval(task: StageTaskStatus, asked: Ask, answer: Answer, at: At) -> Pass
     if answer.is_of_another:
         waits = f"approval request {asked.name} is of an earlier run of this name, and will be made anew"
         return Passed(task, waits, withdraw=found)
-    if is_accepted(found):
-        return Passed(_given(task, found, at))
     if found.metadata.deletion_timestamp is not None:
         return Passed(task, f"approval request {asked.name} is being deleted, and will be made anew")
     said = find_condition(found.status.conditions, APPROVED)
@@ -110,18 +110,13 @@ def _approval(task: StageTaskStatus, asked: Ask, answer: Answer, at: At) -> Pass
     if said.observed_generation != found.metadata.generation:
         wanted = f"set observedGeneration to {found.metadata.generation}"
         return Passed(task, f"{asked.name} was approved for generation {said.observed_generation}: {wanted}")
-    return Passed(_given(task, found, at), accept=found)
+    given = say(task, APPROVAL_GIVEN, TRUE, TASK_APPROVED, who_approved(found), at)  # it outlives the request
+    return Passed(given, accept=None if _is_accepted(found) else found)
 
 
-def is_accepted(request: Approval) -> bool:
-    """Whether a run has taken note that this was approved."""
+def _is_accepted(request: Approval) -> bool:
     said = find_condition(request.status.conditions, APPROVAL_ACCEPTED)
     return said is not None and said.status == TRUE
-
-
-def _given(task: StageTaskStatus, found: Approval, at: At) -> StageTaskStatus:
-    """With who approved it, when and why, which outlives the request."""
-    return say(task, APPROVAL_GIVEN, TRUE, TASK_APPROVED, who_approved(found), at)
 
 
 def _asks(asked: Ask) -> str:

@@ -82,7 +82,8 @@ def step(seen: Seen, now: datetime) -> Step:
     try:
         status = _taken(seen, status, round_, at)
     except Broken as failure:
-        return Step(status=_failed(status if failure.status is None else failure.status, str(failure), at))
+        failed = _failed(status if failure.status is None else failure.status, str(failure), at)
+        return Step(status=failed, accept=tuple(round_.accept))
     return Step(
         status=status,
         point=tuple(round_.point),
