@@ -1,7 +1,8 @@
 """What a rollout promises, judged from the servers' own stores, write by write.
 
 * A cluster is added only while fewer than wanted + maxSurge hold resources.
-* An available cluster is changed or removed only if wanted - maxUnavailable others are available, and stay so.
+* An available cluster is changed or removed only if wanted - maxUnavailable others are available, and stay so; of those
+  wanted, clusters that could not be picked do not count.
 * What moves or removes a binding does so to the very version of it that was looked at.
 * No cluster is picked twice, and of those who write a binding's conditions none undoes what another said.
 * A binding says that its resources are available only if the member's own Deployment was, with these resources.
@@ -66,7 +67,8 @@ class View:
         self._away = away
         self.target = target_of(placement, bindings.values())
         rolling = (placement.spec.strategy and placement.spec.strategy.rolling_update) or RollingUpdate()
-        self.max_unavailable = _at_least_one(rolling.max_unavailable, self.target)
+        self.counted = min(self.target, len({one.spec.target_cluster for one in bindings.values()}))
+        self.max_unavailable = _at_least_one(rolling.max_unavailable, self.counted)
         self.max_surge = _at_least_one(rolling.max_surge, self.target)
         self.period = timedelta(seconds=rolling.unavailable_period_seconds)
 
@@ -289,12 +291,12 @@ class Promises:
 
         if not is_available(view.bindings[key]):
             return ""
-        left, least = view.others_available(key, is_available), view.target - view.max_unavailable
+        left, least = view.others_available(key, is_available), view.counted - view.max_unavailable
         self.asked("disturbed only if enough others are available", tight=len(left) == least)
         cluster = view.bindings[key].spec.target_cluster
         if len(left) >= least:
             return ""
-        return f"{cluster} is disturbed while only {_listed(left)} are available, and {least} of {view.target} must be"
+        return f"{cluster} is disturbed while only {_listed(left)} are available, and {least} of {view.counted} must be"
 
     def _is_available(self, binding: Binding, view: View) -> bool:
         said = _available(binding)

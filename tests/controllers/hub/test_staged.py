@@ -365,6 +365,8 @@ def test_of_two_runs_on_one_placement_the_later_waits_for_the_first() -> None:
         assert "run waits: run second moves the placement" in await placed.message()
         await placed.drop(placed.twins.run, "second")
         await placed.rest()
+        assert "a is not available any more: its resources are being applied" in await placed.message()
+        await placed.arrive("a")
         assert await placed.given() == given("0", "1", "")
 
     play(act)

@@ -34,7 +34,7 @@ from kedge.kube.store import Change
 from kedge.plan.membership import silence
 from kedge.plan.previewing.course import Move, What
 from kedge.plan.revisions import parent, resource_index
-from kedge.plan.rolling.budget import BadStrategy, budget_of
+from kedge.plan.rolling.budget import BadStrategy, Clusters, budget_of
 from kedge.plan.rolling.plan import Seen as Picture
 from kedge.plan.rolling.plan import plan
 from kedge.plan.rolling.readiness import Around, Readiness, judge
@@ -238,7 +238,7 @@ class Seeing:
     def _period(self, target: Target) -> timedelta:
         placement = self.placement(target)
         try:
-            return budget_of(placement.spec, 1, self._dialect).period if placement is not None else _NONE
+            return budget_of(placement.spec, Clusters(), self._dialect).period if placement is not None else _NONE
         except BadStrategy:
             return _NONE
 
