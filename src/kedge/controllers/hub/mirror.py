@@ -18,6 +18,7 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.resource import Resource
 from kedge.api.twins import Binding, Twins
 from kedge.api.work import ManifestCondition, Work
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDING, BINDINGS, PLACEMENT, WORKS, named
 from kedge.controllers.hub.placements import wanted_placements
 from kedge.kube.cluster import Cluster
@@ -45,7 +46,7 @@ class Mirror:
         self._events = hub.events.signed("placement-controller")
         self._twins = twins
         self._placements = wanted_placements(hub, twins)
-        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
+        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
         self._works = hub.cache(Work, transform=kept, indexes=WORKS)
         sources: list[Source] = [
             hub.watch(self._works, when=self._matters),

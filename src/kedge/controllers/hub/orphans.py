@@ -14,6 +14,7 @@ from contextlib import suppress
 from kedge.api.fleet import IS_LATEST_APPROVAL, TARGET_RUN
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import Approval, Twins
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import APPROVALS, RUN, RUNS, named
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
@@ -29,8 +30,8 @@ class Orphans:
     def __init__(self, hub: Cluster, twins: Twins) -> None:
         self._client = hub.client
         self._twins = twins
-        self._runs = hub.cache(twins.run, indexes=RUNS)
-        self._approvals = hub.cache(twins.approval, indexes=APPROVALS)
+        self._runs = followed(hub, twins.run, indexes=RUNS)
+        self._approvals = followed(hub, twins.approval, indexes=APPROVALS)
         sources: list[Source] = [
             hub.watch(self._approvals, when=lambda change: change.old is None),
             hub.watch(self._runs, to=self._asked_by, when=lambda change: change.new is None),

@@ -22,6 +22,7 @@ from kedge.api.twins import Binding, Placement, Twins
 from kedge.controllers.hub.at_once import all_of
 from kedge.controllers.hub.binding_wakes import matters, placement_of
 from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
 from kedge.controllers.hub.pace import STANDS_AFTER, Pace
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
@@ -70,8 +71,8 @@ class Rollout:
         self._pace = Pace(stands_after=stands_after)
         self._starts = PuttingOff(started_after)
         self._placements = wanted_placements(hub, twins)
-        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
-        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
+        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._members = hub.cache(MemberCluster)
         sources: list[Source] = [
             hub.watch(self._placements, when=asks_for_more),

@@ -27,6 +27,7 @@ from kedge.api.twins import Approval, Run, Strategy, Twins
 from kedge.controllers.hub.at_once import all_of
 from kedge.controllers.hub.binding_wakes import matters, placement_of
 from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import APPROVALS, BINDINGS, PLACEMENT, RUN, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
 from kedge.controllers.hub.run_metrics import RunMetrics
@@ -94,13 +95,13 @@ class StagedRuns:
         self._clock = clock
         self._dialect = dialect
         self._metrics = metrics
-        self._runs = hub.cache(twins.run, indexes=RUNS)
-        self._strategies = hub.cache(twins.strategy)
-        self._approvals = hub.cache(twins.approval, indexes=APPROVALS)
+        self._runs = followed(hub, twins.run, indexes=RUNS)
+        self._strategies = followed(hub, twins.strategy)
+        self._approvals = followed(hub, twins.approval, indexes=APPROVALS)
         self._placements = wanted_placements(hub, twins)
-        self._policies = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
+        self._policies = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
         self._members = hub.cache(MemberCluster)
         self._writes = RunWrites(hub.client, twins, clock, decided or Decided(hub.name))
         self._met: dict[str, float] = {}  # runs that have not begun, and when they were first seen
