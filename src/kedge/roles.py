@@ -115,7 +115,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
                 metrics=standing,
                 rest=options.status_rest,
             ).controller,
-            Mirror(hub, twins).controller,
+            Mirror(hub, twins, resources).controller,
         ]
     return found
 

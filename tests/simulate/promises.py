@@ -3,7 +3,8 @@
 * A cluster is added only while fewer than wanted + maxSurge hold resources.
 * An available cluster is changed or removed only if wanted - maxUnavailable others are available, and stay so; of those
   wanted, clusters that could not be picked do not count.
-* What moves or removes a binding does so to the very version of it that was looked at.
+* What moves or removes a binding does so to the very version of it that was looked at, and so does what deletes
+  anything: every deletion names a uid and a resourceVersion.
 * No cluster is picked twice, and of those who write a binding's conditions none undoes what another said.
 * A binding says that its resources are available only if the member's own Deployment was, with these resources.
 * Bad releases reach no more clusters that worked than may be unavailable; said by the members' Deployments alone, in
@@ -47,6 +48,11 @@ BAD = "app:bad"
 ONE_LOOK = 120.0  # seconds between what an agent heard and what it still does about it, at most
 _UNTRACKABLE = (WORK_UNTRACKABLE, NOT_ALL_TRACKABLE)
 _MOVERS = ("kedge-rollout", "kedge-staged-runs")
+
+
+def _names_a_version(body: bytes) -> bool:
+    wanted = msgspec.json.decode(body).get("preconditions") or {}
+    return bool(wanted.get("uid") and wanted.get("resourceVersion"))
 
 
 class View:
@@ -121,6 +127,8 @@ class Promises:
 
     def _note(self, entry: Entry) -> None:
         if entry.what.startswith("DELETE "):
+            if not entry.who.startswith("user ") and not _names_a_version(entry.body):
+                self._simulation.failed(f"{entry.who}: {entry.what} names no uid and resourceVersion")
             self._deletes[entry.number] = self._first.setdefault((entry.who, entry.what, entry.body), entry.at)
 
     def follow_agent(self, member: str) -> None:

@@ -43,8 +43,15 @@ class Orphans:
         if request is None or request.metadata.deletion_timestamp is not None or not _is_asked_by_a_run(request):
             return Outcome.done
         if not await self._has_run(request.metadata.labels[TARGET_RUN], key.namespace):
+            meta = request.metadata
             with suppress(NotFound):
-                await self._client.delete(self._twins.approval, key.name, key.namespace, uid=request.metadata.uid)
+                await self._client.delete(
+                    self._twins.approval,
+                    meta.name,
+                    meta.namespace,
+                    uid=meta.uid,
+                    resource_version=meta.resource_version,
+                )
         return Outcome.done
 
     async def _has_run(self, name: str, namespace: str | None) -> bool:

@@ -128,7 +128,13 @@ class RunWrites:
         meta = request.metadata
         if meta.deletion_timestamp is None:
             with suppress(NotFound):
-                await self._client.delete(self._twins.approval, meta.name, meta.namespace, uid=meta.uid)
+                await self._client.delete(
+                    self._twins.approval,
+                    meta.name,
+                    meta.namespace,
+                    uid=meta.uid,
+                    resource_version=meta.resource_version,
+                )
 
     def _condition(self, kind: str, reason: str, message: str, generation: int) -> dict[str, Any]:
         return {
