@@ -1,20 +1,24 @@
 """Rights: exactly what each role may do, where, and why. `kedge install` prints these, and nothing is run with more.
 
 A hub reads everything, since anything may be selected, and writes the fleet's own objects, members' namespaces and what
-lets their agents in. RBAC lets nobody grant what it has not got, so the hub holds what it grants, wildcards included.
+lets their agents in. RBAC lets nobody grant what it has not got, so the hub holds what it grants.
 On its member an agent writes whatever is placed there; it may not act as others, and grants no more than it holds,
 unless told otherwise. On the hub it has its own namespace, which the hub gives it when it joins (`plan.membership`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from kedge.api.cluster import InternalMemberCluster, MemberCluster
+from kedge.api.placement_mirror import ClusterResourcePlacementStatus
 from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule
-from kedge.plan.membership import AGENT_RULES
-
-READ: Final = ("get", "list", "watch")
+from kedge.api.resource import Resource
+from kedge.api.twins import TWINS
+from kedge.api.work import Work
+from kedge.plan.membership import AGENT_RULES, READ
 
 LEADING: Final = (
     PolicyRule(api_groups=("coordination.k8s.io",), resources=("leases",), verbs=("get", "create", "patch")),
@@ -25,10 +29,36 @@ _ABOUT_THE_SERVER: Final = PolicyRule(
     non_resource_urls=("/version", "/readyz", "/api", "/api/*", "/apis", "/apis/*"), verbs=("get",)
 )
 
+
+def _may(kinds: Iterable[Resource], *verbs: str, subresource: str = "") -> PolicyRule:
+    """Verbs on kinds of one group, or on a subresource of each."""
+    groups = tuple(dict.fromkeys(kind.group for kind in kinds))
+    suffix = f"/{subresource}" if subresource else ""
+    return PolicyRule(api_groups=groups, resources=tuple(f"{kind.plural}{suffix}" for kind in kinds), verbs=verbs)
+
+
+_PLACEMENTS: Final = tuple(twins.placement.resource for twins in TWINS)
+_POLICIES: Final = tuple(twins.policy_snapshot.resource for twins in TWINS)
+_SNAPSHOTS: Final = tuple(twins.resource_snapshot.resource for twins in TWINS)
+_BINDINGS: Final = tuple(twins.binding.resource for twins in TWINS)
+_RUNS: Final = tuple(twins.run.resource for twins in TWINS)
+_APPROVALS: Final = tuple(twins.approval.resource for twins in TWINS)
+
 HUB: Final = (
     _ABOUT_THE_SERVER,
     PolicyRule(api_groups=("*",), resources=("*",), verbs=READ),  # whatever a placement may select
-    *AGENT_RULES,  # its own kinds and events; and it can grant no more than it holds
+    *AGENT_RULES,  # it can grant no more than it holds
+    _may([MemberCluster.resource, InternalMemberCluster.resource], "patch"),
+    _may([MemberCluster.resource], "patch", subresource="status"),
+    _may([InternalMemberCluster.resource], "create"),
+    _may([Work.resource], "create", "delete"),
+    _may([*_POLICIES, *_SNAPSHOTS, *_BINDINGS], "create", "patch", "delete"),
+    _may([*_POLICIES, *_BINDINGS, *_PLACEMENTS, *_RUNS, *_APPROVALS], "patch", subresource="status"),
+    _may([*_PLACEMENTS, *_RUNS], "patch"),  # their finalizers
+    _may(_PLACEMENTS, "update", subresource="finalizers"),  # asked for where owners must be allowed to block
+    _may(_RUNS, "create"),  # one that rolls another back
+    _may(_APPROVALS, "create", "delete"),
+    _may([ClusterResourcePlacementStatus.resource], "create", "patch"),
     PolicyRule(api_groups=("",), resources=("namespaces",), verbs=("create", "patch", "delete")),
     PolicyRule(api_groups=(RBAC,), resources=("roles", "rolebindings"), verbs=("create", "patch")),
 )

@@ -18,6 +18,7 @@ from kedge.api.twins import TWINS
 from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.mirror import Mirror
+from kedge.controllers.hub.not_followed import NotFollowed
 from kedge.controllers.hub.orphans import Orphans
 from kedge.controllers.hub.pace import STANDS_AFTER
 from kedge.controllers.hub.placement_metrics import PlacementMetrics
@@ -81,6 +82,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
         Members(hub, clock=clock, force_delete_after=options.force_delete_after).controller,
         Reachability(hub, clock=clock).controller,
         resources.controller,
+        NotFollowed(hub, clock=clock).controller,
     ]
     for twins in TWINS:
         snapshots = Snapshots(
@@ -113,7 +115,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
                 metrics=standing,
                 rest=options.status_rest,
             ).controller,
-            Mirror(hub, twins).controller,
+            Mirror(hub, twins, resources).controller,
         ]
     return found
 

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fleet import kinds
+from kedge.api.condition import find_condition
 from kedge.api.core import Namespace
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.staged import ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
@@ -27,6 +28,7 @@ from kedge.kube.client import Client
 from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch
 from kedge.simulate.clock import LoopClock
+from support.stage import EVENTS
 from support.virtual import VirtualLoop
 
 pytestmark = pytest.mark.timeout(400)
@@ -86,6 +88,14 @@ class Typing:
         body = MergePatch({"spec": {"unschedulable": hold or None}})
         for node in self.do(self._clients[member].list(kinds.NODES)).items:
             self.do(self._clients[member].patch(kinds.NODES, node["metadata"]["name"], body))
+
+    def run(self, name: str) -> ClusterStagedUpdateRun:
+        return self.do(self.hub.get(ClusterStagedUpdateRun, name))
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """What was told of a run."""
+        found: list[dict[str, Any]] = list(self.do(self.hub.list(EVENTS)).items)
+        return [one for one in found if one["involvedObject"]["name"] == name]
 
     def images(self) -> list[str]:
         """What the members run."""
@@ -172,7 +182,7 @@ def test_a_run_that_has_failed_is_rolled_back(typing: Typing) -> None:
     assert typing.shown("rollback", "two") == "run two-rollback brings the clusters of two back to revision 0\n"
     assert typing.shown("status", "two-rollback", "-w", "--timeout", "60").endswith("first 1/1, second 0/0\n")
     assert typing.images() == ["app:1"] * 3
-    assert typing.kedge("rollback", "two").stderr == "Error: two is taken back already, by run two-rollback\n"
+    assert typing.shown("rollback", "two") == "two is rolled back already, by run two-rollback\n"
 
 
 def test_a_run_that_has_ended_well_is_rolled_back_everywhere(typing: Typing) -> None:
@@ -193,7 +203,57 @@ def test_a_run_midway_is_stopped_and_rolled_back_without_asking_anybody(typing: 
     typing.shown("rollback", "two")
     typing.until("two-rollback", lambda run: run["state"] == "available")
     assert typing.images() == ["app:1"] * 3
-    typing.until("two", lambda run: run["state"] == "paused")
+    typing.until("two", lambda run: run["state"] == "rolled back")
+
+
+def test_a_run_that_was_rolled_back_is_over_and_says_so_to_everybody(typing: Typing) -> None:
+    typing.set_image("app:bad")
+    typing.start("two", "guarded")
+    typing.until("two", lambda run: run["state"] == "moving")
+    typing.shown("rollback", "two")
+    typing.until("two-rollback", lambda run: run["state"] == "available")
+    before = typing.run("two")
+    for verb in ("resume", "retry", "stop", "approve"):
+        refused = typing.kedge(verb, "two")
+        assert refused.exit_code == 1
+        assert "two was rolled back by run two-rollback. It moves nothing any more: make a new run" in refused.stderr
+    assert typing.shown("rollback", "two") == "two is rolled back already, by run two-rollback\n"
+    assert typing.run("two") == before
+    shown = typing.kedge("status", "two", "--watch", "--timeout", "10")
+    assert shown.exit_code == 3
+    assert "rolled back" in shown.stdout
+    assert "run two-rollback brings its clusters back to resources 0" in shown.stdout
+    typing.do(asyncio.sleep(60.0))
+    assert typing.images() == ["app:1"] * 3
+
+
+def test_a_run_that_was_rolled_back_and_is_asked_to_run_with_kubectl_moves_nothing(typing: Typing) -> None:
+    typing.set_image("app:bad")
+    typing.start("two")
+    typing.until("two", lambda run: run["state"] == "moving")
+    typing.shown("rollback", "two")
+    typing.until("two-rollback", lambda run: run["state"] == "available")
+    for state in ("Stop", "Run"):
+        typing.do(typing.hub.patch(ClusterStagedUpdateRun, "two", MergePatch({"spec": {"state": state}})))
+        typing.do(asyncio.sleep(60.0))
+    assert typing.images() == ["app:1"] * 3
+    two = typing.run("two")
+    said = find_condition(two.status.conditions, "RolledBack")
+    assert said is not None
+    assert (said.status, said.observed_generation) == ("True", two.metadata.generation)
+    assert [one["message"] for one in typing.events("two") if one["reason"] == "RollbackStarted"] == [
+        "run two-rollback brings its clusters back to resources 0: this run is over, and moves nothing any more"
+    ]
+
+
+def test_a_verb_that_refuses_changes_nothing(typing: Typing) -> None:
+    typing.start("two")  # to the same resources: its clusters had no others before it
+    typing.until("two", lambda run: run["state"] == "available")
+    before = typing.run("two")
+    for verb in ("stop", "resume", "retry", "rollback", "approve"):
+        assert typing.kedge(verb, "two").exit_code == 1
+    assert typing.run("two") == before
+    assert typing.kedge("status", "two-rollback").exit_code == 1
 
 
 def test_what_took_back_an_earlier_run_of_the_name_does_not_take_back_this_one(typing: Typing) -> None:
@@ -210,4 +270,4 @@ def test_what_took_back_an_earlier_run_of_the_name_does_not_take_back_this_one(t
     assert typing.shown("rollback", "two").startswith("run two-rollback-2 brings the clusters of two back")
     typing.until("two-rollback-2", lambda run: run["state"] == "available")
     assert typing.images() == ["app:1"] * 3
-    assert typing.kedge("rollback", "two").stderr == "Error: two is taken back already, by run two-rollback-2\n"
+    assert typing.shown("rollback", "two") == "two is rolled back already, by run two-rollback-2\n"

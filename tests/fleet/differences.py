@@ -34,6 +34,7 @@ _WITH_RUNS = ("14", "15", "16", "17", "18")
 KNOWN = (
     Known("There are no ClusterProfiles", ("01", "19"), "MemberCluster", r"metadata\.finalizers \(length\)"),
     Known("Members say which Kubernetes they are", ("01", "19"), "(Internal)?MemberCluster", r".*/k8s-version"),
+    Known("An agent may do what it does, and no more", ("01", "19"), "Role", r"rules.*"),
     Known("Specs are their users'", ("01", "19"), "MemberCluster", r"metadata\.generation"),
     Known("Specs are their users'", _WITHOUT_STRATEGY, "ClusterResourcePlacement", r"metadata\.generation"),
     Known("Specs are their users'", _WITHOUT_STRATEGY, "ClusterResourcePlacement", r"spec\.strategy"),

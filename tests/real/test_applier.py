@@ -30,6 +30,7 @@ from support.waiting import until_so
 NAMESPACES = untyped(Resource("", "v1", "Namespace", "namespaces", namespaced=False))
 MAPS = untyped(Resource("", "v1", "ConfigMap", "configmaps"))
 DEPLOYMENTS = untyped(Resource("apps", "v1", "Deployment", "deployments"))
+QUOTAS = untyped(Resource("", "v1", "ResourceQuota", "resourcequotas"))
 CRDS = untyped(
     Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 )
@@ -242,3 +243,60 @@ async def work_is_gone(here: Here) -> bool:
     except NotFound:
         return True
     return False
+
+
+# Why it does not come up
+
+
+async def says_of_the_deployment(here: Here, *words: str) -> None:
+    """Wait until all of this is said of the last manifest's not being available."""
+    last = ""
+
+    async def so() -> bool:
+        nonlocal last
+        work = await here.client.get(Work, here.work, here.hub_namespace)
+        found = [one for each in work.status.manifest_conditions[-1:] for one in each.conditions]
+        last = next((one.message for one in found if one.type == "Available" and one.status == "False"), "")
+        return all(word in last for word in words)
+
+    try:
+        await until_so(so, within=120)
+    except TimeoutError:
+        raise AssertionError(f"it says {last!r}, not {words}") from None
+
+
+async def test_a_bad_image_is_named_with_the_pod_and_a_fix_comes_up(here: Here) -> None:
+    await here.ask_for(here.namespace(), here.deployment())
+    await here.says(APPLIED, AVAILABLE)
+    await here.ask_for(here.namespace(), here.deployment("app:bad"))
+    await says_of_the_deployment(here, "has 1 of 2 updated replicas: pod web-", ": ImagePullBackOff: ", "app:bad")
+    await here.ask_for(here.namespace(), here.deployment("app:2"))
+    await here.says(APPLIED, AVAILABLE)
+
+
+async def test_a_pod_that_no_node_takes_is_named(here: Here) -> None:
+    body = here.deployment()
+    body["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": here.name}
+    await here.ask_for(here.namespace(), body)
+    await says_of_the_deployment(here, "has 0 of 2 available replicas: pod web-", ": Unschedulable: 0/")
+
+
+async def test_pods_that_a_quota_refuses_are_said_to_be_and_come_when_it_is_raised(here: Here) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": here.place},
+        "spec": {"hard": {"pods": "1"}},
+    }
+    await here.ask_for(here.namespace(), quota)
+    await here.says(APPLIED, AVAILABLE)
+    await here.until(lambda: quota_is_counted(here))
+    await here.ask_for(here.namespace(), quota, here.deployment())
+    await says_of_the_deployment(here, "Deployment", "is forbidden: exceeded quota: few")
+    await here.ask_for(here.namespace(), {**quota, "spec": {"hard": {"pods": "9"}}}, here.deployment())
+    await here.says(APPLIED, AVAILABLE)
+
+
+async def quota_is_counted(here: Here) -> bool:
+    found = await here.find(QUOTAS, "few")
+    return found is not None and "used" in (found.get("status") or {})

@@ -1,8 +1,10 @@
 """What a rollout promises, judged from the servers' own stores, write by write.
 
 * A cluster is added only while fewer than wanted + maxSurge hold resources.
-* An available cluster is changed or removed only if wanted - maxUnavailable others are available, and stay so.
-* What moves or removes a binding does so to the very version of it that was looked at.
+* An available cluster is changed or removed only if wanted - maxUnavailable others are available, and stay so; of those
+  wanted, clusters that could not be picked do not count.
+* What moves or removes a binding does so to the very version of it that was looked at, and so does what deletes
+  anything: every deletion names a uid and a resourceVersion.
 * No cluster is picked twice, and of those who write a binding's conditions none undoes what another said.
 * A binding says that its resources are available only if the member's own Deployment was, with these resources.
 * Bad releases reach no more clusters that worked than may be unavailable; said by the members' Deployments alone, in
@@ -48,6 +50,11 @@ _UNTRACKABLE = (WORK_UNTRACKABLE, NOT_ALL_TRACKABLE)
 _MOVERS = ("kedge-rollout", "kedge-staged-runs")
 
 
+def _names_a_version(body: bytes) -> bool:
+    wanted = msgspec.json.decode(body).get("preconditions") or {}
+    return bool(wanted.get("uid") and wanted.get("resourceVersion"))
+
+
 class View:
     """A placement as the hub saw it when it decided."""
 
@@ -66,7 +73,8 @@ class View:
         self._away = away
         self.target = target_of(placement, bindings.values())
         rolling = (placement.spec.strategy and placement.spec.strategy.rolling_update) or RollingUpdate()
-        self.max_unavailable = _at_least_one(rolling.max_unavailable, self.target)
+        self.counted = min(self.target, len({one.spec.target_cluster for one in bindings.values()}))
+        self.max_unavailable = _at_least_one(rolling.max_unavailable, self.counted)
         self.max_surge = _at_least_one(rolling.max_surge, self.target)
         self.period = timedelta(seconds=rolling.unavailable_period_seconds)
 
@@ -118,6 +126,8 @@ class Promises:
 
     def _note(self, entry: Entry) -> None:
         if entry.what.startswith("DELETE "):
+            if not entry.who.startswith("user ") and not _names_a_version(entry.body):
+                self._simulation.failed(f"{entry.who}: {entry.what} names no uid and resourceVersion")
             self._deletes[entry.number] = self._first.setdefault((entry.who, entry.what, entry.body), entry.at)
 
     def follow_agent(self, member: str) -> None:
@@ -286,12 +296,12 @@ class Promises:
 
         if not is_available(view.bindings[key]):
             return ""
-        left, least = view.others_available(key, is_available), view.target - view.max_unavailable
+        left, least = view.others_available(key, is_available), view.counted - view.max_unavailable
         self.asked("disturbed only if enough others are available", tight=len(left) == least)
         cluster = view.bindings[key].spec.target_cluster
         if len(left) >= least:
             return ""
-        return f"{cluster} is disturbed while only {_listed(left)} are available, and {least} of {view.target} must be"
+        return f"{cluster} is disturbed while only {_listed(left)} are available, and {least} of {view.counted} must be"
 
     def _is_available(self, binding: Binding, view: View) -> bool:
         said = _available(binding)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from kedge.api.meta import Object
+
 _PREFIX: Final = "kubernetes-fleet.io/"
 
 # Labels
@@ -84,7 +86,22 @@ def member_of(namespace: str) -> str | None:
 
 def is_reserved(namespace: str) -> bool:
     """Whether a namespace belongs to the system and is never placed."""
-    return namespace.startswith(RESERVED_PREFIXES) or namespace == "default"
+    return is_of_the_system(namespace) or namespace == "default"
+
+
+def is_of_the_system(namespace: str | None) -> bool:
+    """Whether a namespace is the fleet's or Kubernetes' own: others than users write there, members among them."""
+    return namespace is not None and namespace.startswith(RESERVED_PREFIXES)
+
+
+def is_followed(found: Object) -> bool:
+    """Whether a hub acts on a placement, and on what belongs to one: not if it is in a namespace of the system."""
+    return not is_of_the_system(found.metadata.namespace)
+
+
+def is_not_followed(found: Object) -> bool:
+    """Whether a hub leaves it alone."""
+    return not is_followed(found)
 
 
 def resource_snapshot_name(placement: str, index: int) -> str:

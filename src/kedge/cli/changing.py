@@ -6,11 +6,11 @@ import click
 
 from kedge.api.fleet import PAUSED, PINNED
 from kedge.api.rollout import RolloutStrategyType
-from kedge.api.staged import RunState
 from kedge.cli.asking import MANAGER, Found, Hub, find
-from kedge.cli.runs import is_run, run_set_state, run_take_back
+from kedge.cli.runs import is_run, run_take_back, run_verb
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
+from kedge.plan.staging.verbs import Verb
 from kedge.plan.telling.history import Revision, revisions
 from kedge.plan.telling.story import tell
 from kedge.plan.telling.words import listed
@@ -33,7 +33,7 @@ def run_pause(hub: Hub, name: str, namespace: str | None) -> None:
 def run_resume(hub: Hub, name: str, namespace: str | None) -> None:
     """Let it go on, to the newest resources."""
     if hub.ask(lambda client: is_run(client, name, namespace)):
-        run_set_state(hub, name, namespace, RunState.run)
+        run_verb(hub, Verb.resume, name, namespace)
         return
 
     async def question(client: Client) -> str:

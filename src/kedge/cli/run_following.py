@@ -17,7 +17,7 @@ from rich.live import Live
 
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.cli.asking import Which
-from kedge.cli.runs import find_run, run_tree
+from kedge.cli.runs import find_run, run_story, run_tree
 from kedge.cli.showing import can_draw, console
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
@@ -29,6 +29,11 @@ TICK: Final = 1.0  # seconds between two looks at a clock that runs down
 
 async def follow_run(client: Client, name: str, namespace: str | None, timeout: float | None) -> RunStory:
     """Show a run until it has ended, or time is up; the last story."""
+    story = await _followed(client, name, namespace, timeout)
+    return await run_story(client, name, namespace) if story.is_done else story  # it may have been rolled back since
+
+
+async def _followed(client: Client, name: str, namespace: str | None, timeout: float | None) -> RunStory:
     which, _ = await find_run(client, name, namespace)
     cache = Cache(client, which.twins.run, which.namespace, fields={"metadata.name": which.name})
     following = asyncio.create_task(cache.run())
@@ -84,7 +89,7 @@ class Lines:
     def show(self, story: RunStory) -> None:
         stages = ", ".join(f"{stage.name} {stage.done}/{stage.clusters}" for stage in story.stages)
         state = "succeeded" if story.state is State.available else story.state.value
-        line = f"run {story.name}: {state}: {stages}" + (f": {story.why}" if story.why else "")
+        line = ": ".join(part for part in (f"run {story.name}", state, stages, story.why) if part)
         if line != self._said:
             self._out.print(line, soft_wrap=True)
         self._said = line

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -15,9 +16,7 @@ import click
 from rich.tree import Tree
 
 from kedge.api.condition import TRUE, find_condition
-from kedge.api.fleet import RETRY
 from kedge.api.reasons import APPROVAL_GIVEN, APPROVED
-from kedge.api.staged import RunState
 from kedge.api.twins import Approval, Run
 from kedge.cli.asking import MANAGER, Hub, Which
 from kedge.cli.showing import can_draw, console, line_of
@@ -26,11 +25,13 @@ from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from kedge.plan.staging.approvers import signed
-from kedge.plan.staging.returning import failed_at
-from kedge.plan.staging.saying import has_ended, says
+from kedge.plan.staging.returning import taken_back_by
+from kedge.plan.staging.saying import says
 from kedge.plan.staging.stories import RunStory, StageStory, tell_run
+from kedge.plan.staging.verbs import Verb, answer_to
 from kedge.plan.staging.waiting import moment
 from kedge.plan.telling.words import age, listed
+from kedge.plan.verbs import Answer
 
 BAR: Final = 20  # letters
 
@@ -71,6 +72,7 @@ async def approve(
 ) -> str:
     """Say yes to the one thing a run asks, or to what it asks about a stage; gives what came of it."""
     which, run = await find_run(client, name, namespace)
+    agreed(answer_to(Verb.approve, run, await rollback_of_run(client, which, run)))
     asked = await _asked(client, which, run)
     wanted = [one for one in asked if stage in (None, one.spec.target_stage)]
     if not wanted:
@@ -134,31 +136,15 @@ def _me() -> str:
 # Stopping, going on, trying again, going back
 
 
-def run_set_state(hub: Hub, name: str, namespace: str | None, state: RunState) -> None:
-    """Stop a run, or let it go on."""
+def run_verb(hub: Hub, verb: Verb, name: str, namespace: str | None) -> None:
+    """Stop a run, let it go on, or try once more what failed."""
 
     async def question(client: Client) -> str:
         which, run = await find_run(client, name, namespace)
-        if has_ended(run.status):
-            raise click.ClickException(f"{which.path} has ended: {tell_run(run).why or 'it is done'}")
-        await _patch(client, which, run, {"spec": {"state": state.value}})
-        if state is RunState.run:
-            return f"{which.path} goes on"
-        return f"{which.path} stops: what is on its way arrives, nothing else begins until `kedge resume {which.path}`"
-
-    click.echo(hub.ask(question))
-
-
-def run_retry(hub: Hub, name: str, namespace: str | None) -> None:
-    """Try what failed once more."""
-
-    async def question(client: Client) -> str:
-        which, run = await find_run(client, name, namespace)
-        at = failed_at(run.status)
-        if at is None:
-            raise click.ClickException(f"nothing of {which.path} has failed that could be tried again")
-        await _patch(client, which, run, {"metadata": {"annotations": {RETRY: moment(at)}}})
-        return f"{which.path} tries once more what had failed by {moment(at)}"
+        answer = agreed(answer_to(verb, run, await rollback_of_run(client, which, run)))
+        if answer.patch:
+            await _patch(client, which, run, answer.patch)
+        return answer.message
 
     click.echo(hub.ask(question))
 
@@ -169,22 +155,32 @@ def run_take_back(hub: Hub, name: str, namespace: str | None) -> None:
 
 
 async def take_back(client: Client, name: str, namespace: str | None = None) -> str:
-    """Stop a run, and make the one that brings its clusters back; gives what came of it."""
+    """Make the run that brings a run's clusters back, unless it is there; gives what came of it."""
     which, run = await find_run(client, name, namespace)
-    previous = run.status.previous_resource_snapshot_index
-    if previous is None:
-        raise click.ClickException(f"the clusters of {which.path} had nothing before it")
-    if not has_ended(run.status):
-        await _patch(client, which, run, {"spec": {"state": RunState.stop.value}})
-    by, made = await roll_back(client, which.twins, run, manager=MANAGER)
-    if not made:
-        raise click.ClickException(f"{which.path} is taken back already, by run {by}")
-    return f"run {by} brings the clusters of {which.path} back to revision {previous}"
+    rollback = await rollback_of_run(client, which, run)
+    answer = agreed(answer_to(Verb.rollback, run, rollback))
+    if rollback is not None:
+        return answer.message
+    by, _ = await roll_back(client, which.twins, run, manager=MANAGER)
+    return f"run {by} {answer.message}"
 
 
-async def _patch(client: Client, which: Which, run: Run, body: dict[str, Any]) -> None:
+async def rollback_of_run(client: Client, which: Which, run: Run) -> Run | None:
+    """The run that takes this one back, if there is one."""
+    return taken_back_by(run, (await client.list(which.twins.run, which.namespace)).items)
+
+
+def agreed(answer: Answer) -> Answer:
+    """The answer, or the sentence of one that refuses."""
+    if answer.is_refused:
+        raise click.ClickException(answer.message)
+    return answer
+
+
+async def _patch(client: Client, which: Which, run: Run, body: Mapping[str, Any]) -> None:
     meta = run.metadata
-    await client.patch(which.twins.run, meta.name, MergePatch(body), meta.namespace, uid=meta.uid, manager=MANAGER)
+    patch = MergePatch(dict(body))
+    await client.patch(which.twins.run, meta.name, patch, meta.namespace, uid=meta.uid, manager=MANAGER)
 
 
 # Showing
@@ -192,8 +188,8 @@ async def _patch(client: Client, which: Which, run: Run, body: dict[str, Any]) -
 
 async def run_story(client: Client, name: str, namespace: str | None) -> RunStory:
     """Where a run stands now."""
-    _, run = await find_run(client, name, namespace)
-    return tell_run(run)
+    which, run = await find_run(client, name, namespace)
+    return tell_run(run, await rollback_of_run(client, which, run))
 
 
 def show_run(story: RunStory) -> None:

@@ -31,6 +31,7 @@ _MARKS: Final = {
     State.unknown: ("?", "?", "magenta"),
     State.leaving: ("−", "-", "dim"),
     State.paused: ("‖", "=", "yellow"),
+    State.rolled_back: ("↶", "<", "yellow"),
 }
 
 

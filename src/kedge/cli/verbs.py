@@ -237,7 +237,7 @@ def resume(placement: str, namespace: str | None, hub: Hub) -> None:
 def rollback(placement: str, namespace: str | None, index: int | None, hub: Hub) -> None:
     """Roll a placement back to earlier resources, under the same budget; `kedge resume` goes to the newest again.
 
-    Of a staged update run: stop it, and bring the clusters it has begun with back to what they had.
+    Of a staged update run: end it, and bring the clusters it has begun with back to what they had.
     """
     from kedge.cli.changing import run_rollback
 
@@ -267,10 +267,10 @@ def approve(run: str, stage: str | None, namespace: str | None, message: str, hu
 @asking
 def stop(run: str, namespace: str | None, hub: Hub) -> None:
     """Stop a staged update run: what is on its way arrives, nothing else begins; `kedge resume` goes on."""
-    from kedge.api.staged import RunState
-    from kedge.cli.runs import run_set_state
+    from kedge.cli.runs import run_verb
+    from kedge.plan.staging.verbs import Verb
 
-    run_set_state(hub, run, namespace, RunState.stop)
+    run_verb(hub, Verb.stop, run, namespace)
 
 
 @click.command()
@@ -278,9 +278,10 @@ def stop(run: str, namespace: str | None, hub: Hub) -> None:
 @asking
 def retry(run: str, namespace: str | None, hub: Hub) -> None:
     """Try once more what failed of a staged update run."""
-    from kedge.cli.runs import run_retry
+    from kedge.cli.runs import run_verb
+    from kedge.plan.staging.verbs import Verb
 
-    run_retry(hub, run, namespace)
+    run_verb(hub, Verb.retry, run, namespace)
 
 
 @click.command()

@@ -1,8 +1,8 @@
 """Membership: what a member is given on the hub, what its agent's words come to, and when it counts as silent.
 
 A member has a namespace of its own on the hub, a Role and a RoleBinding that let its agent in there and nowhere else,
-and an InternalMemberCluster through which the two talk. Names, rules and reasons are KubeFleet's (kubefleet.md §7), so
-an agent of either project can serve a hub of the other.
+and an InternalMemberCluster through which the two talk. Names and reasons are KubeFleet's (kubefleet.md §7), so an
+agent of either project can serve a hub of the other; the rules are no more than what either agent does.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api import reasons
+from kedge.api.cluster import GROUP as CLUSTER_GROUP
 from kedge.api.cluster import (
     AgentStatus,
     Identity,
@@ -27,6 +28,7 @@ from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, find_condition,
 from kedge.api.core import Namespace
 from kedge.api.fleet import IS_FLEET_RESOURCE, MEMBER_AGENT, MEMBER_FINALIZER, MEMBER_NAME, member_namespace
 from kedge.api.meta import ObjectMeta, OwnerReference
+from kedge.api.placement import GROUP as PLACEMENT_GROUP
 from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule, Role, RoleBinding, RoleRef, Subject
 
@@ -34,14 +36,19 @@ JOIN: Final = "Join"
 LEAVE: Final = "Leave"
 SHORTEST_PATIENCE: Final = 30.0
 
-_EVENTS = ("get", "list", "update", "patch", "watch", "create")
+READ: Final = ("get", "list", "watch")
+_CHANGE: Final = ("patch", "update")
 AGENT_RULES: Final = (
-    PolicyRule(api_groups=("cluster.kubernetes-fleet.io",), resources=("*",), verbs=("*",)),
-    PolicyRule(api_groups=("placement.kubernetes-fleet.io",), resources=("*",), verbs=("*",)),
-    PolicyRule(api_groups=("networking.fleet.azure.com",), resources=("*",), verbs=("*",)),
-    PolicyRule(api_groups=("",), resources=("events",), verbs=_EVENTS),
+    PolicyRule(api_groups=(PLACEMENT_GROUP,), resources=("works",), verbs=(*READ, *_CHANGE)),
+    PolicyRule(api_groups=(PLACEMENT_GROUP,), resources=("works/status",), verbs=_CHANGE),
+    PolicyRule(api_groups=(CLUSTER_GROUP,), resources=("internalmemberclusters",), verbs=READ),
+    PolicyRule(api_groups=(CLUSTER_GROUP,), resources=("internalmemberclusters/status",), verbs=_CHANGE),
+    PolicyRule(api_groups=("",), resources=("events",), verbs=("create", "patch")),
 )
-"""What an agent may do in its own namespace on the hub. The networking kinds are for agents of KubeFleet."""
+"""What an agent may do in its own namespace on the hub: read what it is told, and answer.
+
+Kedge's agent patches; `update`, and events, are for KubeFleet's. A Work is changed for its finalizer alone.
+"""
 
 
 # What a member is given

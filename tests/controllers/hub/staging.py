@@ -58,6 +58,11 @@ class Staging(Rolling):
 
     async def fleet(self, stages: dict[str, str], *wanted: dict[str, Any], **spec: Any) -> None:
         """Members with the label `stage`, a placement on them with resources 0 and 1, and a strategy."""
+        await self.placed_on(stages)
+        await self.stages(*wanted, **spec)
+
+    async def placed_on(self, stages: dict[str, str]) -> None:
+        """Members with the label `stage`, and a placement on them with resources 0 and 1."""
         for name, stage in stages.items():
             await self.member(name, stage)
         await self.place(strategy={"type": "External"})
@@ -65,6 +70,9 @@ class Staging(Rolling):
         await self.snapshot(1)
         await self.decide(*stages)
         await self.pick(*stages, applyStrategy=None)
+
+    async def stages(self, *wanted: dict[str, Any], **spec: Any) -> None:
+        """A strategy."""
         body = {"metadata": self._meta("strategy"), "spec": {"stages": list(wanted), **spec}}
         await self.client.create(self.twins.strategy, body, self.namespace)
 

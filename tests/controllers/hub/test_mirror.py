@@ -6,73 +6,45 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from kedge.api.apps import Deployment
-from kedge.api.core import Namespace
-from kedge.api.fleet import PARENT_BINDING, PARENT_PLACEMENT, member_namespace
+from kedge.api.core import Event
 from kedge.api.twins import CLUSTER
-from kedge.api.work import Work
 from kedge.controllers.hub.mirror import Mirror
+from kedge.controllers.hub.resources import Resources
 from kedge.kube.codec import untyped
 from kedge.kube.patches import MergePatch
+from support import mirroring
 from support.fleets import client_of, fleet_cluster, managed
+from support.mirroring import ATTACKS, BACK, Attack, bind, until_shown
 from support.placed import Placed
 from support.virtual import run
 from support.waiting import until_so
 
-BACK = {"reportBackStrategy": {"type": "Mirror", "destination": "OriginalResource"}}
-LABELS = {"app": "web"}
-CONTAINER = {"name": "web", "image": "web:1"}
-TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER]}}
-WEB = {
-    "metadata": {"name": "web", "namespace": "shop"},
-    "spec": {"selector": {"matchLabels": LABELS}, "template": TEMPLATE},
-}
+WEB = mirroring.identifier(Deployment.resource, "web", "shop")
 
 
 def play(act: Callable[[Placed], Awaitable[None]]) -> None:
     async def main() -> None:
         async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
             hub = await manager.connect("hub", cluster.transport())
-            manager.add_controller(Mirror(hub, CLUSTER).controller)
-            await client.create(Namespace, {"metadata": {"name": "shop"}})
-            await client.create(Deployment, WEB)
+            resources = Resources(hub)
+            manager.add_controller(resources.controller)
+            manager.add_controller(Mirror(hub, CLUSTER, resources).controller)
             placed = Placed(client)
-            await placed.place(strategy=BACK)
+            await mirroring.prepare(placed)
             await act(placed)
 
     run(main())
 
 
-async def bind(placed: Placed, cluster: str) -> str:
-    """A binding with a Work, as others make them."""
-    await placed.join(cluster)
-    name = await placed.bind(cluster, state="Bound")
-    labels = {PARENT_PLACEMENT: "crp", PARENT_BINDING: name}
-    meta = {"name": "crp-work", "namespace": member_namespace(cluster), "labels": labels}
-    await placed.client.create(Work, {"metadata": meta, "spec": {"workload": {"manifests": []}}})
-    return name
-
-
-async def reports(placed: Placed, cluster: str, status: dict[str, Any], at: str = "2030-01-01T00:00:00Z") -> None:
-    """What a member's agent says of the Deployment."""
-    names = {"group": "apps", "version": "v1", "kind": "Deployment", "resource": "deployments"}
-    identifier = {"ordinal": 0, "name": "web", "namespace": "shop", **names}
-    whole = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "status": status}
-    back = {"observationTime": at, "observedStatus": whole}
-    told = {"identifier": identifier, "conditions": [], "backReportedStatus": back}
-    patch = MergePatch({"status": {"conditions": [], "manifestConditions": [told]}})
-    await placed.client.patch(Work, "crp-work", patch, member_namespace(cluster), subresource="status")
+async def reports(placed: Placed, cluster: str, status: dict[str, Any], **more: Any) -> None:
+    await mirroring.reports(placed, cluster, status, WEB, **more)
 
 
 async def original(placed: Placed) -> dict[str, Any]:
     return await placed.client.get(untyped(Deployment.resource), "web", "shop")
-
-
-async def until_shown(placed: Placed, **status: Any) -> None:
-    async def so() -> bool:
-        return (await original(placed)).get("status") == status
-
-    await until_so(so)
 
 
 def test_the_status_of_the_only_cluster_is_shown_on_the_original() -> None:
@@ -133,5 +105,47 @@ def test_an_original_that_is_gone_disturbs_nobody() -> None:
         await placed.client.delete(Deployment, "web", "shop")
         await reports(placed, "a", {"replicas": 3})
         await asyncio.sleep(5)
+
+    play(act)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_a_member_cannot_write_the_status_of(attack: Attack) -> None:
+    async def act(placed: Placed) -> None:
+        binding = await bind(placed, "a")
+        await bind(placed, "b", of=binding)
+        expected = await mirroring.expected(placed, attack)
+        await mirroring.try_out(placed, attack)
+        await asyncio.sleep(5)
+        assert await mirroring.statuses(placed) == expected
+
+    play(act)
+
+
+def test_a_report_of_what_was_not_placed_is_an_event_on_the_placement() -> None:
+    async def act(placed: Placed) -> None:
+        await bind(placed, "a")
+        await mirroring.try_out(placed, ATTACKS[0])
+
+        async def so() -> bool:
+            told = (await placed.client.list(Event, "default")).items
+            return any("of objects that were not placed there" in one.message for one in told)
+
+        await until_so(so)
+
+    play(act)
+
+
+def test_the_resources_a_binding_is_pointed_at_later_are_shown_then() -> None:
+    async def act(placed: Placed) -> None:
+        name = await bind(placed, "a")
+        await placed.client.patch(
+            CLUSTER.binding, name, MergePatch({"spec": {"resourceSnapshotName": "crp-1-snapshot"}})
+        )
+        await reports(placed, "a", {"replicas": 3})
+        await asyncio.sleep(5)
+        assert not (await original(placed)).get("status")
+        await placed.snapshot(1, [mirroring.WEB])
+        await until_shown(placed, replicas=3)
 
     play(act)

@@ -12,7 +12,7 @@ from kedge.api.condition import FALSE, TRUE, find_condition, is_true
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PAUSED, PINNED, WORK_CLEANUP
 from kedge.api.reasons import APPLIED, NOT_STARTED, ROLLOUT_STARTED, STARTED
-from kedge.api.twins import CLUSTER, NAMESPACED, Twins
+from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Twins
 from kedge.controllers.hub.rollout import STARTED_AFTER
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
@@ -130,8 +130,7 @@ def test_a_paused_placement_stands_still_until_it_is_resumed() -> None:
         assert "the placement is paused" in await placed.waits_for("cluster-1")
         await placed.annotate(**{PAUSED: None})
         await placed.rest()
-        await placed.say(AVAILABLE, *THREE)
-        await placed.until_given(given("1", "0", "0"))
+        assert await placed.given() == given("1", "0", "0")
 
     play(act)
 
@@ -204,7 +203,47 @@ def test_a_cluster_picked_again_waits_for_its_old_binding_to_go() -> None:
     play(act)
 
 
-def test_how_objects_are_applied_changes_everywhere_at_once_and_nothing_else_moves_meanwhile() -> None:
+def test_another_way_to_apply_goes_from_cluster_to_cluster_under_the_budget() -> None:
+    def has(binding: Binding) -> bool:
+        return binding.spec.apply_strategy is not None and binding.spec.apply_strategy.type == "ServerSideApply"
+
+    async def act(placed: Rolling) -> None:
+        await placed_on(placed, *THREE, **PICK_3)
+        await placed.edit(strategy={"applyStrategy": {"type": "ServerSideApply"}})
+        for number in range(3):
+            await placed.rest(60)
+            bindings = await placed.all()
+            assert [name for name in THREE if has(bindings[name])] == list(THREE[: number + 1])
+            said = find_condition(bindings[THREE[number]].status.conditions, ROLLOUT_STARTED)
+            assert said is not None
+            assert (said.status, said.observed_generation) == (TRUE, bindings[THREE[number]].metadata.generation)
+            await placed.say(AVAILABLE, THREE[number])
+        await placed.rest(60)
+        assert await placed.given() == given("0", "0", "0")
+
+    play(act)
+
+
+def test_a_bad_release_does_not_reach_a_cluster_that_breaks_and_a_fix_goes_where_it_is() -> None:
+    async def act(placed: Rolling) -> None:
+        await placed_on(placed, *THREE, **PICK_3)
+        await placed.snapshot(1)
+        await placed.until_given(given("1", "0", "0"))
+        await placed.say(NOT_AVAILABLE, *THREE)
+        await placed.rest(600)
+        assert await placed.given() == given("1", "0", "0")
+        assert "crp-1-snapshot works nowhere yet" in await placed.waits_for("cluster-3")
+        await placed.snapshot(2)
+        await placed.until_given(given("2", "0", "0"))
+        await placed.rest(600)
+        assert await placed.given() == given("2", "0", "0")
+        await placed.say(AVAILABLE, "cluster-1")
+        await placed.until_given(given("2", "2", "2"))
+
+    play(act)
+
+
+def test_in_the_kubefleet_dialect_how_objects_are_applied_changes_everywhere_at_once() -> None:
     async def act(placed: Rolling) -> None:
         await placed_on(placed, *THREE, **PICK_3)
         config = {"type": "ServerSideApply", "serverSideApplyConfig": {"force": True}}
@@ -227,7 +266,7 @@ def test_how_objects_are_applied_changes_everywhere_at_once_and_nothing_else_mov
         strategies = [binding.spec.apply_strategy for binding in (await placed.all()).values()]
         assert all(found is not None and found.server_side_apply_config is None for found in strategies)
 
-    play(act)
+    play(act, dialect=Dialect.kubefleet)
 
 
 def test_a_strategy_edited_midway_takes_effect_at_once() -> None:

@@ -11,7 +11,7 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.condition import FALSE, find_condition, is_true
 from kedge.api.core import Event
 from kedge.api.dialect import Dialect
-from kedge.api.fleet import IS_LATEST_APPROVAL, RETRY, RUN_FINALIZER, TARGET_RUN, TARGET_STAGE, TASK_TYPE
+from kedge.api.fleet import IS_LATEST_APPROVAL, RETRY, ROLLBACK_OF, RUN_FINALIZER, TARGET_RUN, TARGET_STAGE, TASK_TYPE
 from kedge.api.reasons import INITIALIZED, ROLLOUT_STARTED, SUCCEEDED
 from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.kube.patches import MergePatch
@@ -146,10 +146,9 @@ def test_a_run_that_was_stopped_begins_nothing_and_goes_on_where_it_was() -> Non
 def test_a_run_whose_names_are_wrong_fails_at_once_and_for_good() -> None:
     async def act(placed: Staging) -> None:
         await placed.fleet(THREE, *STAGES)
-        await placed.start("no-placement", placementName="nowhere")
         await placed.start("no-strategy", stagedRolloutStrategyName="nowhere")
         await placed.start("no-index", resourceSnapshotIndex="7")
-        for name in ("no-placement", "no-strategy", "no-index"):
+        for name in ("no-strategy", "no-index"):
             await placed.until_says("False/UpdateRunInitializedFailed", INITIALIZED, name)
         assert "there are 0, 1" in await placed.message(INITIALIZED, "no-index")
         await placed.rest()
@@ -265,6 +264,32 @@ def test_a_placement_that_is_deleted_midway_ends_the_run() -> None:
     play(act)
 
 
+@pytest.mark.parametrize("twins", [CLUSTER, NAMESPACED])
+@pytest.mark.parametrize("index", [None, "1"])
+def test_a_run_that_is_made_before_its_placement_begins_when_that_is_there(twins: Twins, index: str | None) -> None:
+    async def act(placed: Staging) -> None:
+        await placed.stages(stage("one"))
+        await placed.start(**({"resourceSnapshotIndex": index} if index else {}))
+        await placed.until_says("Unknown/UpdateRunWaiting", INITIALIZED)
+        assert "there is no placement crp" in await placed.message(INITIALIZED)
+        await placed.rest(60)
+        await placed.placed_on({"a": "one"})
+        await placed.until_given({"a": "1"})
+        await placed.arrive("a")
+        await placed.until_says(ENDED, SUCCEEDED)
+
+    play(act, twins)
+
+
+def test_a_run_of_the_peer_that_is_made_before_its_placement_has_failed() -> None:
+    async def act(placed: Staging) -> None:
+        await placed.start()
+        await placed.until_says("False/UpdateRunInitializedFailed", INITIALIZED)
+        assert "parent placement not found" in await placed.message(INITIALIZED)
+
+    play(act, dialect=Dialect.kubefleet)
+
+
 def test_a_placement_whose_apply_strategy_is_edited_midway_keeps_the_one_it_began_with() -> None:
     async def act(placed: Staging) -> None:
         await begun(placed)
@@ -365,6 +390,8 @@ def test_of_two_runs_on_one_placement_the_later_waits_for_the_first() -> None:
         assert "run waits: run second moves the placement" in await placed.message()
         await placed.drop(placed.twins.run, "second")
         await placed.rest()
+        assert "a is not available any more: its resources are being applied" in await placed.message()
+        await placed.arrive("a")
         assert await placed.given() == given("0", "1", "")
 
     play(act)
@@ -488,6 +515,39 @@ def test_a_run_that_fails_is_taken_back_without_asking_anybody() -> None:
         await placed.until_says(ENDED, SUCCEEDED, "run-rollback")
         stages = (await placed.status("run-rollback")).stages_status
         assert [[one.cluster_name for one in found.clusters] for found in stages] == [["a"], ["b"]]
+
+    play(act)
+
+
+def test_a_run_is_over_as_soon_as_there_is_one_that_takes_it_back_whoever_made_it() -> None:
+    """As with kubectl, which stops nothing first, and may ask the run to go on later."""
+
+    async def act(placed: Staging) -> None:
+        await placed.fleet(THREE, stage("one"), stage("two"))
+        await placed.start("first", resourceSnapshotIndex="0")
+        await finish_all(placed, "0")
+        await placed.until_says(ENDED, SUCCEEDED, "first")
+        await placed.start()
+        await placed.until_given(given("1", "0", "0"))
+        spec = {"placementName": placed.name, "stagedRolloutStrategyName": "strategy", "resourceSnapshotIndex": "0"}
+        meta = {"name": "back", "annotations": {ROLLBACK_OF: "run"}}
+        await placed.client.create(placed.twins.run, {"metadata": meta, "spec": {**spec, "state": "Run"}})
+        await placed.until_says("True/RollbackStarted", "RolledBack")
+        assert await placed.message() == "run back brings its clusters back to resources 0"
+        assert (await placed.says(), await placed.says(SUCCEEDED)) == ("False/RolledBack", "False/RolledBack")
+        await placed.until_given(given("0", "0", "0"))
+        await placed.arrive("a")
+        await placed.until_says(ENDED, SUCCEEDED, "back")
+        for state in ("Stop", "Run"):
+            await placed.set_state(state)
+            await placed.rest(60)
+        assert await placed.given() == given("0", "0", "0")
+        run = await placed.run()
+        assert {one.observed_generation for one in run.status.conditions} == {run.metadata.generation}
+        await placed.drop(placed.twins.run, "back")
+        await placed.rest(60)
+        assert await placed.says("RolledBack") == "True/RollbackStarted"
+        assert await placed.given() == given("0", "0", "0")
 
     play(act)
 

@@ -275,6 +275,21 @@ def test_clusters_are_cleared_only_once_that_is_approved_and_its_wait_is_over() 
     play(act)
 
 
+def test_a_cluster_that_breaks_after_it_was_done_holds_up_the_next_stage_until_it_works_again() -> None:
+    async def act(placed: Staging) -> None:
+        wait = {"type": "TimedWait", "waitTime": "1m"}
+        await begun(placed, stage("one", afterStageTasks=[wait]), stage("two"))
+        await placed.arrive("a")
+        await placed.say(NOT_AVAILABLE, "a")
+        await placed.rest(600)
+        assert await placed.given() == given("1", "", "")
+        assert (await placed.message()).startswith("stage one is done, and a is not available any more: ")
+        await placed.arrive("a")
+        await placed.until_given(given("1", "1", ""))
+
+    play(act)
+
+
 def test_a_cluster_that_may_fail_is_left_behind_and_one_more_is_too_many() -> None:
     async def act(placed: Staging) -> None:
         clusters = {"a": "one", "b": "one", "c": "one", "d": "two"}

@@ -8,20 +8,9 @@ from hypothesis import strategies as st
 
 from kedge.api.core import Resources
 from kedge.api.meta import ObjectMeta
-from kedge.controllers.member.properties import (
-    Amounts,
-    Node,
-    NodeStatus,
-    Pod,
-    PodContainer,
-    PodSpec,
-    amounts,
-    less,
-    node_in_short,
-    pod_in_short,
-    printed,
-    total,
-)
+from kedge.controllers.member.amounts import Amounts, amounts, less, printed, total
+from kedge.controllers.member.pods import Pod, PodContainer, PodSpec, pod_in_short
+from kedge.controllers.member.properties import Node, NodeStatus, node_in_short
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from kedge.api.dialect import Dialect
 from kedge.api.rollout import RolloutStrategy
 from kedge.api.scheduling import PlacementPolicy
-from kedge.plan.rolling.budget import BadStrategy, budget_of, target_of
+from kedge.plan.rolling.budget import BadStrategy, Clusters, budget_of
 from plan.rolling.making import binding, pick_fixed, pick_n, placement, scheduled, unscheduled
 
 
@@ -32,18 +32,18 @@ def test_percentages_round_up_and_nothing_counts_as_one(
     unavailable: Any, surge: Any, target: int, numbers: tuple[int, ...]
 ) -> None:
     spec = placement(max_unavailable=unavailable, max_surge=surge).spec
-    found = budget_of(spec, target, Dialect.seed)
+    found = budget_of(spec, Clusters(target, target), Dialect.seed)
     assert (found.max_unavailable, found.max_surge, found.must_stay_available, found.most) == numbers
 
 
 def test_that_nothing_counts_as_one_is_said() -> None:
     spec = placement(max_unavailable=0, max_surge="0%").spec
-    said = budget_of(spec, 3, Dialect.seed).remark
+    said = budget_of(spec, Clusters(3, 3), Dialect.seed).remark
     assert said == "maxUnavailable is 0, which counts as 1; maxSurge is 0, which counts as 1"
 
 
 def test_in_the_kubefleet_dialect_nothing_stays_nothing() -> None:
-    found = budget_of(placement(max_unavailable=0, max_surge=0).spec, 3, Dialect.kubefleet)
+    found = budget_of(placement(max_unavailable=0, max_surge=0).spec, Clusters(3, 3), Dialect.kubefleet)
     assert (found.max_unavailable, found.max_surge, found.remark) == (0, 0, "")
 
 
@@ -59,14 +59,14 @@ def test_in_the_kubefleet_dialect_nothing_stays_nothing() -> None:
 def test_how_long_to_wait_where_nothing_can_be_seen(
     strategy: RolloutStrategy | None, dialect: Dialect, seconds: int
 ) -> None:
-    found = budget_of(placement(strategy=strategy).spec, 10, dialect)
+    found = budget_of(placement(strategy=strategy).spec, Clusters(10, 10), dialect)
     assert (found.period, found.max_unavailable, found.max_surge) == (timedelta(seconds=seconds), 3, 3)
 
 
 @pytest.mark.parametrize("value", ["many", "-1", "3.5%", -1])
 def test_what_is_no_number_is_named_with_its_field(value: Any) -> None:
     with pytest.raises(BadStrategy, match=r"spec\.strategy\.rollingUpdate\.maxSurge: .* neither a number"):
-        budget_of(placement(max_surge=value).spec, 3, Dialect.seed)
+        budget_of(placement(max_surge=value).spec, Clusters(3, 3), Dialect.seed)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,10 @@ def test_what_is_no_number_is_named_with_its_field(value: Any) -> None:
     [(None, 3), (PlacementPolicy(), 3), (pick_n(7), 7), (pick_n(0), 0), (pick_fixed("a", "z"), 2)],
 )
 def test_how_many_clusters_are_wanted(policy: PlacementPolicy | None, target: int) -> None:
+    assert budget_of(placement(policy).spec, Clusters(3, 3), Dialect.seed).target == target
+
+
+def test_a_cluster_counts_once_however_many_bindings_it_has() -> None:
     bindings = [
         binding("a"),
         scheduled("b"),
@@ -81,4 +85,21 @@ def test_how_many_clusters_are_wanted(policy: PlacementPolicy | None, target: in
         binding("d", deleting=True),
         scheduled("d", suffix="2"),
     ]
-    assert target_of(policy, bindings) == target
+    assert Clusters.of(bindings) == Clusters(picked=3, bound=4)
+
+
+@pytest.mark.parametrize("policy", [pick_n(5), pick_fixed(*"abcde")])
+@pytest.mark.parametrize(
+    ("dialect", "unavailable", "numbers"),
+    [
+        (Dialect.seed, 1, (5, 3, 1, 2)),
+        (Dialect.seed, "40%", (5, 3, 2, 1)),
+        (Dialect.kubefleet, 1, (5, 5, 1, 4)),
+        (Dialect.kubefleet, "40%", (5, 5, 2, 3)),
+    ],
+)
+def test_what_could_not_be_picked_cannot_be_unavailable(
+    policy: PlacementPolicy, dialect: Dialect, unavailable: Any, numbers: tuple[int, ...]
+) -> None:
+    found = budget_of(placement(policy, max_unavailable=unavailable).spec, Clusters(3, 3), dialect)
+    assert (found.target, found.counted, found.max_unavailable, found.must_stay_available) == numbers

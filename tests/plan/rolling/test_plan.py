@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PAUSED, THROTTLE_FIRST
-from kedge.api.rollout import RolloutStrategy, RolloutStrategyType
+from kedge.api.rollout import ApplyStrategy, ApplyType, RollingUpdate, RolloutStrategy, RolloutStrategyType
 from kedge.plan.rolling.wanted import Wanted
 from plan.rolling.making import (
     AVAILABLE,
@@ -106,8 +107,11 @@ def test_09_a_first_placement_is_not_throttled() -> None:
 @pytest.mark.parametrize("said", [NOT_APPLIED, NOT_AVAILABLE, NOT_SENT])
 def test_10_a_cluster_that_does_not_work_gets_the_fix_at_once(said: Said) -> None:
     moving = [up_to_date(name, IN_PROGRESS) for name in TEN[:3]]
-    found = planned(placement(), *moving, *map(binding, TEN[3:9]), binding(TEN[9], said))
-    assert moves(found) == ([], [TEN[9]], [])
+    rest = [*map(binding, TEN[3:9]), binding(TEN[9], said)]
+    assert moves(planned(placement(), *moving, *rest, dialect=Dialect.kubefleet)) == ([], [TEN[9]], [])
+    proven = [up_to_date(TEN[0]), *moving[1:]]
+    assert TEN[9] in moves(planned(placement(), *proven, *rest))[1]  # here only if it works somewhere
+    assert moves(planned(placement(), *moving, *rest)) == ([], [], [])
 
 
 def test_11_where_nothing_can_be_seen_a_cluster_counts_after_the_wait() -> None:
@@ -167,6 +171,70 @@ def test_example_2_the_new_clusters_come_first_and_the_old_ones_go_one_by_one() 
     assert moves(planned(placed, *going, *sent)) == ([], [], [])
     proven = [up_to_date("cluster-3", IN_PROGRESS), up_to_date("cluster-4")]
     assert moves(planned(placed, *going, *proven)) == ([], [], ["cluster-2"])
+
+
+# Resources that work nowhere yet
+
+WEB = "crp-1-snapshot works nowhere yet, at most 1 cluster may have it until then, and cluster-1 is not available: "
+
+
+def test_a_bad_release_does_not_reach_a_cluster_that_breaks_for_a_reason_of_its_own() -> None:
+    placed = placement(max_unavailable=1)
+    hurt = [binding("cluster-2", NOT_AVAILABLE), binding("cluster-3")]
+    found = planned(placed, up_to_date("cluster-1", NOT_AVAILABLE), *hurt)
+    assert moves(found) == ([], [], [])
+    assert found.why["crp-cluster-2-1"] == f"cluster-2 waits: {WEB}{BAD}"
+    proven = planned(placed, up_to_date("cluster-1"), *hurt)
+    assert moves(proven) == ([], ["cluster-2"], [])
+
+
+def test_a_fix_reaches_one_of_many_broken_clusters_first_and_all_others_once_it_works() -> None:
+    placed = placement(max_unavailable=1)
+    broken = [binding(name, NOT_AVAILABLE) for name in "abc"]
+    found = planned(placed, *broken)
+    assert moves(found) == ([], ["a"], [])
+    assert found.why["crp-b-1"].endswith("and a is not available: its resources are being applied")
+    assert moves(planned(placed, up_to_date("a", IN_PROGRESS), *broken[1:])) == ([], [], [])
+    assert moves(planned(placed, up_to_date("a"), *broken[1:])) == ([], ["b", "c"], [])
+
+
+def test_a_fix_goes_first_where_the_bad_release_is() -> None:
+    bad = binding("c", NOT_AVAILABLE, has="crp-7-snapshot")
+    found = planned(placement(max_unavailable=1), binding("a", NOT_AVAILABLE), binding("b"), bad)
+    assert moves(found) == ([], ["c"], [])
+
+
+@pytest.mark.parametrize("around", [{"gone": {"a"}}, {"parting": {"a"}}])
+def test_a_cluster_that_is_gone_or_leaves_holds_up_no_fix(around: dict[str, Any]) -> None:
+    fleet = [up_to_date("a", NOT_AVAILABLE), binding("b", NOT_AVAILABLE), binding("c")]
+    assert moves(planned(placement(max_unavailable=1), *fleet, **around)) == ([], ["b"], [])
+
+
+def test_a_cluster_that_cannot_be_reached_since_it_has_them_proves_nothing() -> None:
+    fleet = [up_to_date("a"), binding("b", NOT_AVAILABLE), binding("c")]
+    found = planned(placement(max_unavailable=1), *fleet, unreachable={"a": "a was last heard of at noon"})
+    assert moves(found) == ([], [], [])
+    assert found.why["crp-b-1"].endswith("and a is not available: a was last heard of at noon")
+
+
+def test_new_clusters_are_placed_without_regard_to_it_but_count() -> None:
+    placed = placement(max_unavailable=1)
+    found = planned(placed, binding("a", NOT_AVAILABLE), *map(scheduled, "bcd"))
+    assert moves(found) == (["b", "c", "d"], ["a"], [])
+    later = planned(placed, binding("a", NOT_AVAILABLE), *(up_to_date(name, IN_PROGRESS) for name in "bcd"))
+    assert moves(later) == ([], [], [])
+
+
+def test_another_way_to_apply_keeps_to_the_budget_as_well() -> None:
+    strategy = RolloutStrategy(
+        rolling_update=RollingUpdate(max_unavailable=1),
+        apply_strategy=ApplyStrategy(type=ApplyType.server_side_apply),
+    )
+    placed = placement(strategy=strategy)
+    fleet = [up_to_date(name) for name in "abc"]
+    assert moves(planned(placed, *fleet)) == ([], ["a"], [])
+    done = replace(fleet[0], spec=replace(fleet[0].spec, apply_strategy=strategy.apply_strategy))
+    assert moves(planned(placed, done, *fleet[1:])) == ([], ["b"], [])
 
 
 # What is not known
@@ -235,10 +303,15 @@ def test_a_new_cluster_that_cannot_be_sent_anything_does_not_keep_the_old_ones_f
     assert moves(planned(placed, *bindings)) == ([], [], ["a"])
 
 
-def test_where_too_few_clusters_are_picked_that_is_what_is_said() -> None:
-    found = planned(placement(pick_n(5), max_unavailable=1), binding("a"), binding("b"), binding("c"))
-    assert moves(found) == ([], [], [])
-    assert found.why["crp-a-1"].endswith("2 of those wanted could not be picked")
+def test_clusters_that_could_not_be_picked_hold_up_nothing_and_it_is_said() -> None:
+    placed = placement(pick_n(5), max_unavailable=1)
+    found = planned(placed, *map(binding, "abc"))
+    assert moves(found) == ([], ["a"], [])
+    most = "at most 1 of 3 clusters may be unavailable (2 of the 5 wanted could not be picked, and count neither way)"
+    assert found.why["crp-b-1"].startswith(f"b waits: {most}, and a is not available: ")
+    stuck = planned(placed, *map(binding, "abc"), dialect=Dialect.kubefleet)
+    assert moves(stuck) == ([], [], [])
+    assert stuck.why["crp-a-1"].endswith("2 of those wanted could not be picked")
 
 
 def test_many_that_are_not_available_are_counted_not_listed() -> None:
@@ -274,7 +347,7 @@ def test_two_bindings_of_a_cluster_count_once() -> None:
     twice = [up_to_date("a"), up_to_date("a", suffix="2", age=1)]
     found = planned(placement(pick_n(2), max_unavailable=1), *twice, binding("b"))
     assert moves(found) == ([], ["b"], [])
-    found = planned(placement(pick_n(3), max_unavailable=1), *twice, binding("b"))
+    found = planned(placement(pick_n(3), max_unavailable=1), *twice, binding("b"), dialect=Dialect.kubefleet)
     assert moves(found) == ([], [], [])
 
 

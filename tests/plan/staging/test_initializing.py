@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kedge.api import reasons
 from kedge.api.condition import FALSE, UNKNOWN, find_condition
 from kedge.api.dialect import Dialect
+from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.stage import Missing
 from kedge.api.staged import RunState
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
@@ -76,8 +77,11 @@ def test_a_run_moves_the_resources_it_names_or_the_newest(index: str | None, use
 
 
 FAILURES: list[tuple[dict[str, Any], str]] = [
-    ({"placement": None}, "parent placement not found"),
-    ({"placement": placement(deletion_timestamp=NOW)}, "parent placement not found: crp is being deleted"),
+    ({"placement": None, "dialect": Dialect.kubefleet}, "parent placement not found: there is no placement crp"),
+    (
+        {"placement": placement(deletion_timestamp=NOW), "dialect": Dialect.kubefleet},
+        "parent placement not found: crp is being deleted",
+    ),
     (
         {"placement": placement(external=False)},
         "parent placement does not have an external rollout strategy, current strategy: RollingUpdate",
@@ -107,7 +111,8 @@ def test_what_only_a_user_can_mend_is_a_failure(how: dict[str, Any], told: str) 
 
 
 def test_of_several_mistakes_the_first_is_told() -> None:
-    assert "parent placement not found" in said(begin(placement=None, strategy=None, run=run(index="x")))[2]
+    gone = begin(placement=None, strategy=None, run=run(index="x"), dialect=Dialect.kubefleet)
+    assert "parent placement not found" in said(gone)[2]
     assert "updateStrategy not found" in said(begin(strategy=None, run=run(index="x")))[2]
 
 
@@ -127,7 +132,17 @@ def test_nothing_is_written_down_for_a_run_that_cannot_begin(how: dict[str, Any]
     assert not lacks_resources(beginning(CLUSTERS, *STAGES, **NEWEST, **how))
 
 
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [(None, "there is no placement crp"), (placement(deletion_timestamp=NOW), "crp is being deleted")],
+)
+def test_a_run_waits_for_a_placement_that_is_not_there(found: ClusterResourcePlacement | None, why: str) -> None:
+    told = said(begin(placement=found))
+    assert told == (UNKNOWN, "UpdateRunWaiting", f"run waits: {why}: the run begins when there is one")
+
+
 WAITS: list[dict[str, Any]] = [
+    {"placement": None},
     {"policies": []},
     {"policies": [policy(*CLUSTERS, told=False)]},
     {"policies": [policy(*CLUSTERS, status=UNKNOWN)]},

@@ -10,12 +10,16 @@ from msgspec.structs import replace
 from kedge.api import reasons
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import RETRY, ROLLBACK_OF
+from kedge.api.staged import RunState
+from kedge.api.twins import Run
 from kedge.plan.staging.returning import (
     failed_at,
+    not_taken_back,
     retried,
     rollback_name,
     rollback_of,
     taken_back,
+    taken_back_by,
     takes_back,
     touched,
     wants_rollback,
@@ -34,6 +38,10 @@ def failed(**how: Any) -> World:
     world.wait(300)
     assert world.says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
     return world
+
+
+def rollback(**how: Any) -> Run:
+    return run(index="0", **{"name": "run-rollback", "uid": "b", "annotations": {ROLLBACK_OF: "run"}, **how})
 
 
 def annotated(world: World, value: str) -> World:
@@ -85,7 +93,7 @@ def test_a_run_that_fails_is_taken_back_only_if_the_strategy_says_so() -> None:
     assert not wants_rollback(failed().run)
     world = failed(rollback_on_failure=True)
     assert wants_rollback(world.run)
-    world.run = replace(world.run, status=taken_back(world.run, NOW))
+    world.run = replace(world.run, status=taken_back(world.run, rollback(), NOW))
     assert not wants_rollback(world.run)
 
 
@@ -96,27 +104,63 @@ def test_a_rollback_is_a_run_over_the_clusters_that_were_touched() -> None:
     assert made["metadata"] == {"name": "run-rollback", "annotations": {ROLLBACK_OF: "run"}}
     assert (made["spec"]["resourceSnapshotIndex"], made["spec"]["state"]) == ("0", "Run")
     assert touched(world.run) == {"a"}
-    assert taken_back(undone, NOW).conditions[-1].reason == "RollbackStarted"
 
 
 def test_a_run_that_was_taken_back_is_not_tried_again() -> None:
     """What it had done was undone: it would end as if that were still there."""
     world = failed(rollback_on_failure=True)
     world.run = replace(world.run, status=replace(world.status, previous_resource_snapshot_index="0"))
-    world.run = replace(world.run, status=taken_back(world.run, NOW))
+    world.run = replace(world.run, status=taken_back(world.run, rollback(), NOW))
     assert failed_at(world.status) is None
     assert annotated(world, "2030-01-01T12:05:00Z").says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
 
 
+def test_a_run_is_rolled_back_as_soon_as_a_run_says_so_of_itself() -> None:
+    world = World({"a": "one", "b": "one"}, stage("one"))
+    world.settle()
+    assert taken_back_by(world.run, [world.run]) is None
+    assert taken_back_by(world.run, [world.run, rollback(deletion_timestamp=NOW)]) is None
+    by = taken_back_by(world.run, [world.run, rollback()])
+    assert by is not None
+    world.run = replace(world.run, status=taken_back(world.run, by, NOW))
+    said = "run run-rollback brings its clusters back to resources 0"
+    assert (world.says("RolledBack"), world.message("RolledBack")) == ("True/RollbackStarted", said)
+    assert (world.says(), world.message()) == ("False/RolledBack", said)
+    assert world.says(reasons.SUCCEEDED) == "False/RolledBack"
+    assert world.stage_says("one") == "False/StageUpdatingStopped"
+
+
+@pytest.mark.parametrize("state", list(RunState))
+def test_a_run_that_was_rolled_back_moves_nothing_whatever_is_asked_of_it(state: RunState) -> None:
+    world = World({"a": "one", "b": "one"}, stage("one"))
+    world.settle()
+    world.run = replace(world.run, status=taken_back(world.run, rollback(), NOW))
+    world.set_state(state)
+    world.arrive("a")
+    planned = world.look()
+    assert (planned.point, planned.ask, planned.look_again) == ((), (), None)
+    assert world.given() == ["a"]
+    assert {one.observed_generation for one in world.status.conditions} == {world.run.metadata.generation}
+
+
+def test_a_run_that_had_ended_still_says_how_it_ended_and_that_it_was_rolled_back() -> None:
+    world = World({"a": "one"}, stage("one"))
+    world.settle()
+    world.arrive("a")
+    world.run = replace(world.run, status=taken_back(world.run, rollback(), NOW))
+    assert world.says(reasons.SUCCEEDED) == "True/UpdateRunSucceeded"
+    assert world.says("RolledBack") == "True/RollbackStarted"
+
+
 def test_a_rollback_of_an_earlier_run_of_the_same_name_is_not_this_ones() -> None:
-    ours = run(name="run-rollback", annotations={ROLLBACK_OF: "run"})
+    ours = rollback()
     earlier = replace(ours, metadata=replace(ours.metadata, creation_timestamp=NOW.replace(hour=1)))
     other = replace(ours, metadata=replace(ours.metadata, annotations={}))
     assert [takes_back(one, run()) for one in (ours, earlier, other)] == [True, False, False]
 
 
 def test_where_there_was_nothing_before_it_says_so() -> None:
-    said = taken_back(failed(rollback_on_failure=True).run, NOW).conditions[-1]
+    said = not_taken_back(failed(rollback_on_failure=True).run, NOW).conditions[-1]
     assert (said.type, said.status, said.reason) == ("RolledBack", "False", "NothingToGoBackTo")
 
 

@@ -11,11 +11,14 @@ from msgspec.structs import replace
 from kedge.api import reasons
 from kedge.api.condition import FALSE, find_condition
 from kedge.api.dialect import Dialect
+from kedge.api.fleet import RETRY, ROLLBACK_OF
 from kedge.api.selector import LabelSelector, LabelSelectorRequirement, Operator
 from kedge.api.stage import Missing
 from kedge.api.staged import RunState
+from kedge.plan.staging.returning import retried
+from kedge.plan.staging.saying import says
 from kedge.plan.staging.step import step
-from plan.rolling.making import AVAILABLE, NOT_AVAILABLE, UNTRACKABLE, binding, unscheduled
+from plan.rolling.making import AVAILABLE, BAD, NOT_AVAILABLE, UNTRACKABLE, binding, scheduled, unscheduled
 from plan.staging.making import (
     APPROVAL,
     NOW,
@@ -634,6 +637,144 @@ def test_a_cluster_that_cannot_be_reached_is_treated_as_the_strategy_says(
     world.settle()
     world.arrive("b") if policy is Missing.skip else world.settle()
     assert (world.says(), world.says(reasons.SUCCEEDED)) == says
+
+
+# Clusters that break after they were done
+
+
+def _soaking(**how: Any) -> World:
+    """Stage one is done, and given an hour; two has not begun."""
+    world = World(
+        {"a": "one", "b": "one", "c": "two"}, stage("one", after_stage_tasks=(timed("1h"),), **how), stage("two")
+    )
+    world.settle()
+    world.arrive_all()
+    assert world.given() == ["a", "b"]
+    return world
+
+
+def test_a_gate_opens_only_while_the_clusters_before_it_are_available() -> None:
+    world = _soaking()
+    world.wait(600)
+    world.say(NOT_AVAILABLE, "a")
+    world.settle()
+    ill = f"stage one is done, and a is not available any more: {BAD}"
+    assert world.message().endswith(f"; {ill}")
+    world.wait(3001)
+    assert (world.given(), world.says()) == (["a", "b"], "False/UpdateRunStuck")
+    assert world.message() == ill
+    assert world.stage_says("one") == "False/StageUpdatingWaiting"
+    world.arrive("a")
+    assert world.given() == ["a", "b", "c"]
+
+
+def test_a_stage_without_tasks_is_not_over_either_while_a_cluster_of_it_does_not_work() -> None:
+    world = World({"a": "one", "b": "one", "c": "two"}, stage("one"), stage("two"))
+    world.settle()
+    world.arrive("a")
+    world.say(NOT_AVAILABLE, "a")
+    world.arrive("b")
+    assert world.given() == ["a", "b"]
+    world.arrive("a")
+    assert world.given() == ["a", "b", "c"]
+
+
+def test_what_is_asked_before_a_stage_opens_it_only_while_the_one_before_it_works() -> None:
+    world = World(THREE, stage("one"), stage("two", before_stage_tasks=(APPROVAL,)))
+    world.settle()
+    world.arrive("a")
+    world.say(NOT_AVAILABLE, "a")
+    world.approve("run-before-two")
+    world.settle()
+    assert (world.given(), world.stage_says("one", reasons.SUCCEEDED)) == (["a"], "True/StageUpdatingSucceeded")
+    assert world.message() == f"run waits: stage one is done, and a is not available any more: {BAD}"
+    world.arrive("a")
+    assert world.given() == ["a", "b"]
+
+
+@pytest.mark.parametrize(("may_fail", "fails"), [(0, True), (1, False), ("50%", False)])
+def test_a_cluster_that_stays_broken_after_it_was_done_counts_as_failed(may_fail: Any, fails: bool) -> None:
+    world = _soaking(max_failures=may_fail)
+    world.now += timedelta(seconds=600)
+    world.say(NOT_AVAILABLE, "a")
+    world.wait(299)
+    assert not world.says(reasons.SUCCEEDED)
+    world.wait(1)
+    assert world.says(reasons.SUCCEEDED) == ("False/UpdateRunFailed" if fails else "")
+    if fails:
+        assert world.message() == f"1 cluster of stage one failed, and 0 may: a; a: {BAD}"
+        assert find_condition(world.cluster("a").conditions, reasons.SUCCEEDED).reason == "ClusterUpdatingFailed"  # type: ignore[union-attr]  # it is there
+        return
+    world.wait(2702)
+    assert world.given() == ["a", "b", "c"]  # as many as may fail hold up nothing
+
+
+def test_the_moment_at_which_it_counts_as_failed_is_waited_for() -> None:
+    world = _soaking(max_failures=0)
+    world.now += timedelta(seconds=600)
+    world.say(NOT_AVAILABLE, "a")
+    assert world.look().look_again == 300.0
+
+
+def test_a_run_that_failed_over_an_earlier_stage_goes_on_once_that_works_and_it_is_tried_again() -> None:
+    world = World(THREE, stage("one", max_failures=0), stage("two", before_stage_tasks=(APPROVAL,)))
+    world.settle()
+    world.arrive("a")
+    world.say(NOT_AVAILABLE, "a")
+    world.wait(300)
+    assert world.says() == "False/UpdateRunFailed"
+    assert says(world.cluster("a"), reasons.SUCCEEDED)
+    world.now += timedelta(seconds=60)
+    asked = replace(world.run.metadata, annotations={RETRY: world.now.isoformat()})
+    world.run = replace(world.run, metadata=asked)
+    world.run = replace(world.run, status=retried(world.run))
+    world.say(AVAILABLE, "a")
+    world.approve("run-before-two")
+    world.settle()
+    assert world.given() == ["a", "b"]
+
+
+def test_nothing_holds_up_the_way_back() -> None:
+    world = World({"a": "one", "b": "two"}, stage("one"), stage("two", before_stage_tasks=(APPROVAL,)))
+    world.run = replace(world.run, metadata=replace(world.run.metadata, annotations={ROLLBACK_OF: "other"}))
+    world.settle()
+    world.arrive("a")
+    world.say(NOT_AVAILABLE, "a")
+    world.approve("run-before-two")
+    world.settle()
+    assert world.given() == ["a", "b"]
+
+
+@pytest.mark.parametrize("what", ["gone", "parting", "not picked", "given nothing"])
+def test_a_cluster_that_has_left_or_has_nothing_any_more_keeps_no_gate_shut(what: str) -> None:
+    world = _soaking()
+    world.say(NOT_AVAILABLE, "a")
+    match what:
+        case "not picked":
+            world.picked = {"b", "c"}
+        case "given nothing":
+            world.bindings["a"] = scheduled("a")
+        case _:
+            world.around[what] = {"a"}
+    world.wait(3601)
+    assert world.given()[-1] == "c"
+
+
+@pytest.mark.parametrize(("policy", "given"), [(Missing.wait, ["a", "b"]), (Missing.skip, ["a", "b", "c"])])
+def test_a_cluster_that_cannot_be_reached_after_it_was_done_is_waited_for_unless_such_are_skipped(
+    policy: Missing, given: list[str]
+) -> None:
+    stages = (stage("one", after_stage_tasks=(timed("1h"),)), stage("two"))
+    world = World(
+        {"a": "one", "b": "one", "c": "two"}, *stages, strategy=strategy(*stages, unreachable_clusters=policy)
+    )
+    world.settle()
+    world.arrive_all()
+    world.unreachable = {"a": "a was last heard of at noon"}
+    world.wait(3601)
+    assert world.given() == given
+    if policy is Missing.wait:
+        assert "a is not available any more: a was last heard of at noon" in world.message()
 
 
 # Failing

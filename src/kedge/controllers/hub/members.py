@@ -186,7 +186,8 @@ class Members:
                 return Outcome.again(after=wait)
             # An agent that lives after all must not take their going for an order to remove what they placed.
             await self._free_works(room.metadata.name)
-            await self._client.delete(Namespace, room.metadata.name, uid=room.metadata.uid)
+            meta = room.metadata
+            await self._client.delete(Namespace, meta.name, uid=meta.uid, resource_version=meta.resource_version)
         # Again, now that nothing new can be made in there.
         await self._free_works(room.metadata.name)
         return Outcome.done  # the namespace wakes us when it is gone

@@ -5,23 +5,29 @@
 An original can show one status. So this is done while exactly one cluster is picked; with more, the placement says that
 it is not, and each member's own status is on its Work. A status is shown as the member reported it: an
 `observedGeneration` in it is of the member's object. Only the status is written, and nothing if it is the same.
+
+A member names nothing that is written to: what may be shown is decided by what the hub has placed there
+(`plan.working.mirroring`), and where it is written by what the hub says of its kinds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final, Protocol
 
 from kedge.api.binding import ClusterResourceBinding
 from kedge.api.fleet import PARENT_NAMESPACE
 from kedge.api.placement import ClusterResourcePlacement
-from kedge.api.resource import Resource
+from kedge.api.placement_status import ResourceIdentifier
 from kedge.api.twins import Binding, Twins
-from kedge.api.work import ManifestCondition, Work
-from kedge.controllers.hub.indexes import BINDING, BINDINGS, PLACEMENT, WORKS, named
+from kedge.api.work import Work
+from kedge.controllers.hub.followed import followed
+from kedge.controllers.hub.indexes import BINDING, BINDINGS, PLACEMENT, SNAPSHOTS, WORKS, named
 from kedge.controllers.hub.placements import wanted_placements
+from kedge.controllers.hub.selected import Selected
+from kedge.controllers.hub.work_wakes import is_new
 from kedge.kube.cluster import Cluster
-from kedge.kube.codec import untyped
+from kedge.kube.codec import PartialObject, metadata_of, untyped
 from kedge.kube.controller import Controller
 from kedge.kube.errors import ApiError, Conflict, NotFound, ServerError, TooManyRequests
 from kedge.kube.outcome import Outcome
@@ -30,66 +36,88 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
 from kedge.plan.reporting.picking import live
-from kedge.plan.revisions import parent
+from kedge.plan.reporting.report import revision
+from kedge.plan.revisions import parent, resource_index
+from kedge.plan.selecting.kinds import Catalogue
 from kedge.plan.working.kept import kept
+from kedge.plan.working.mirroring import Mirrored, is_work_of, mirrored
 from kedge.plan.working.wanted import goes_back_to_original
 
 MANAGER: Final = "kedge-mirror"
 
 
+class Kinds(Protocol):
+    """Knows which kinds the hub serves."""
+
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """All of them; None as long as the hub has not said."""
+        ...
+
+
 class Mirror:
     """The originals of one kind of placement. Keys are Works."""
 
-    def __init__(self, hub: Cluster, twins: Twins) -> None:
+    def __init__(self, hub: Cluster, twins: Twins, kinds: Kinds) -> None:
         self._client = hub.client
         self._events = hub.events.signed("placement-controller")
         self._twins = twins
+        self._kinds = kinds
+        self._selected = Selected(hub.client, twins)
         self._placements = wanted_placements(hub, twins)
-        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
+        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
+        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._works = hub.cache(Work, transform=kept, indexes=WORKS)
         sources: list[Source] = [
             hub.watch(self._works, when=self._matters),
             hub.watch(self._placements, to=self._works_of, when=_asks_otherwise),
-            hub.watch(self._bindings, to=self._works_beside, when=_comes_or_goes),
+            hub.watch(self._bindings, to=self._works_beside, when=_points_elsewhere),
+            hub.watch(self._snapshots, to=self._works_beside, when=is_new),
         ]
         self.controller = Controller(f"originals of {twins.name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         work = self._works.get(key.name, key.namespace)
         placement = self._asking(work) if work is not None else None
-        if work is None or placement is None or not self._is_only_one(work):
+        binding = self._only_binding(work) if work is not None else None
+        if placement is None or binding is None:
             return Outcome.done
+        catalogue = self._kinds.catalogue
+        if catalogue is None:
+            return Outcome.not_yet
         try:
             whole = await self._client.get(Work, key.name, key.namespace)
         except NotFound:
             return Outcome.done
-        for found in whole.status.manifest_conditions:
-            await self._show(placement, found)
+        found = mirrored(placement, binding, whole, await self._placed(binding))
+        for one in found.shown:
+            await self._show(placement, one, catalogue)
+        if found.not_placed:
+            cluster = binding.spec.target_cluster
+            said = f"{cluster} reported {found.not_placed} statuses of objects that were not placed there: not shown"
+            self._events.warning(placement, "StatusNotShown", said)
         return Outcome.done
 
-    async def _show(self, placement: ClusterResourcePlacement, found: ManifestCondition) -> None:
+    async def _show(self, placement: ClusterResourcePlacement, found: Mirrored, catalogue: Catalogue) -> None:
         """Make the status of an original what its member reported."""
-        reported = found.back_reported_status
-        status = reported.observed_status.get("status") if reported is not None else None
-        if not isinstance(status, dict):
-            return
         try:
-            await self._write(found, status)
+            await self._write(found, catalogue)
         except NotFound:
             return  # the original is gone, or keeps no status of its own
         except (Conflict, TooManyRequests, ServerError):
             raise
         except ApiError as error:
-            which = f"{found.identifier.kind} {found.identifier.name}"
+            which = f"{found.original.kind} {found.original.name}"
             self._events.warning(placement, "StatusNotShown", f"the status of {which} was refused: {error.message}")
 
-    async def _write(self, found: ManifestCondition, status: dict[str, Any]) -> None:
-        which = found.identifier
-        kind = untyped(
-            Resource(which.group, which.version, which.kind, which.resource, namespaced=bool(which.namespace))
-        )
-        original = await self._client.get(kind, which.name, which.namespace or None)
-        change = difference(original.get("status") or {}, status)
+    async def _write(self, found: Mirrored, catalogue: Catalogue) -> None:
+        which = found.original
+        served = catalogue.find(which.group, which.version, which.kind)
+        if served is None:
+            return  # the hub no longer serves this kind, and has no original of it
+        kind = untyped(served.resource)
+        original = await self._client.get(kind, which.name, which.namespace)
+        change = difference(original.get("status") or {}, found.status)
         if not change:
             return
         meta = original["metadata"]
@@ -97,7 +125,7 @@ class Mirror:
             kind,
             which.name,
             MergePatch({"status": change}),
-            which.namespace or None,
+            which.namespace,
             uid=meta["uid"],
             resource_version=meta["resourceVersion"],
             manager=MANAGER,
@@ -114,11 +142,21 @@ class Mirror:
         found = self._placements.get(parent(work.metadata), namespace)
         return found if found is not None and goes_back_to_original(found) else None
 
-    def _is_only_one(self, work: Work) -> bool:
-        """Whether a Work is of the only cluster that is picked."""
+    def _only_binding(self, work: Work) -> Binding | None:
+        """The binding of a Work, if its cluster is the only one that is picked."""
         whose = named(work.metadata.labels.get(PARENT_NAMESPACE), parent(work.metadata))
         picked = live(self._bindings.by(PLACEMENT, whose))
-        return len(picked) == 1 and work in self._works.by(BINDING, _name(picked[0]))
+        return picked[0] if len(picked) == 1 and is_work_of(picked[0], work) else None
+
+    async def _placed(self, binding: Binding) -> tuple[ResourceIdentifier, ...]:
+        """What the hub has placed by a binding: the objects of the snapshot that it points at."""
+        meta = binding.metadata
+        master = self._snapshots.get(binding.spec.resource_snapshot_name, meta.namespace)
+        if master is None or parent(master.metadata) != parent(meta):
+            return ()
+        ours = self._snapshots.by(PLACEMENT, named(meta.namespace, parent(meta)))
+        index = str(resource_index(master.metadata))
+        return await self._selected.of(revision([one.metadata for one in ours], index))
 
     # Waking
 
@@ -128,7 +166,7 @@ class Mirror:
     def _works_of(self, seen: Seen[ClusterResourcePlacement]) -> Iterable[Key]:
         return self._of(seen.cluster, named(seen.meta.namespace, seen.meta.name))
 
-    def _works_beside(self, seen: Seen[ClusterResourceBinding]) -> Iterable[Key]:
+    def _works_beside(self, seen: Seen[ClusterResourceBinding] | Seen[PartialObject]) -> Iterable[Key]:
         placement = self._placements.get(parent(seen.meta), seen.meta.namespace)
         if placement is None or not goes_back_to_original(placement):
             return ()
@@ -149,9 +187,12 @@ def _asks_otherwise(change: Change[ClusterResourcePlacement]) -> bool:
     return change.new is not None and goes_back_to_original(change.new) != old
 
 
-def _comes_or_goes(change: Change[ClusterResourceBinding]) -> bool:
-    return _standing(change.old) != _standing(change.new)
+def _points_elsewhere(change: Change[ClusterResourceBinding]) -> bool:
+    """Whether a binding came or went, or is to have other resources."""
+    return _pointed(change.old) != _pointed(change.new)
 
 
-def _standing(binding: ClusterResourceBinding | None) -> object:
-    return None if binding is None else (binding.spec.state, binding.metadata.deletion_timestamp)
+def _pointed(binding: ClusterResourceBinding | None) -> object:
+    if binding is None:
+        return None
+    return binding.spec.state, binding.spec.resource_snapshot_name, binding.metadata.deletion_timestamp

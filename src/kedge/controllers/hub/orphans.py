@@ -14,6 +14,7 @@ from contextlib import suppress
 from kedge.api.fleet import IS_LATEST_APPROVAL, TARGET_RUN
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import Approval, Twins
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import APPROVALS, RUN, RUNS, named
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
@@ -29,8 +30,8 @@ class Orphans:
     def __init__(self, hub: Cluster, twins: Twins) -> None:
         self._client = hub.client
         self._twins = twins
-        self._runs = hub.cache(twins.run, indexes=RUNS)
-        self._approvals = hub.cache(twins.approval, indexes=APPROVALS)
+        self._runs = followed(hub, twins.run, indexes=RUNS)
+        self._approvals = followed(hub, twins.approval, indexes=APPROVALS)
         sources: list[Source] = [
             hub.watch(self._approvals, when=lambda change: change.old is None),
             hub.watch(self._runs, to=self._asked_by, when=lambda change: change.new is None),
@@ -42,8 +43,15 @@ class Orphans:
         if request is None or request.metadata.deletion_timestamp is not None or not _is_asked_by_a_run(request):
             return Outcome.done
         if not await self._has_run(request.metadata.labels[TARGET_RUN], key.namespace):
+            meta = request.metadata
             with suppress(NotFound):
-                await self._client.delete(self._twins.approval, key.name, key.namespace, uid=request.metadata.uid)
+                await self._client.delete(
+                    self._twins.approval,
+                    meta.name,
+                    meta.namespace,
+                    uid=meta.uid,
+                    resource_version=meta.resource_version,
+                )
         return Outcome.done
 
     async def _has_run(self, name: str, namespace: str | None) -> bool:

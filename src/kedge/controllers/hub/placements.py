@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.placement_status import PlacementStatus
 from kedge.api.twins import Twins
+from kedge.controllers.hub.followed import followed
 from kedge.kube.cache import Cache
 from kedge.kube.cluster import Cluster
 from kedge.kube.store import Change
@@ -21,7 +22,7 @@ def without_status(placement: ClusterResourcePlacement) -> ClusterResourcePlacem
 
 def wanted_placements(hub: Cluster, twins: Twins) -> Cache[ClusterResourcePlacement]:
     """What users want of every placement: one cache for all who need no more."""
-    return hub.cache(twins.placement, transform=without_status)
+    return followed(hub, twins.placement, transform=without_status)
 
 
 def asks_for_more(change: Change[ClusterResourcePlacement]) -> bool:

@@ -87,6 +87,11 @@ class Resources:
 
     # What others ask
 
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """Every kind the hub serves; None as long as it has not said."""
+        return self._catalogue
+
     def selected(self, placement: ClusterResourcePlacement) -> Selection:
         """What this placement selects now."""
         key = self._key(placement.metadata)

@@ -39,10 +39,12 @@ class RevisionWrites:
         await self._client.amend(self._form, meta, change, manager=MANAGER)
 
     async def remove(self, meta: ObjectMeta) -> None:
-        """Delete it, if it is still there."""
+        """Delete it, if it is still there, and as it was looked at."""
         if meta.deletion_timestamp is None:
             with suppress(NotFound):
-                await self._client.delete(self._form, meta.name, meta.namespace, uid=meta.uid)
+                await self._client.delete(
+                    self._form, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
+                )
 
 
 def owned_by(placement: ClusterResourcePlacement) -> OwnerReference:

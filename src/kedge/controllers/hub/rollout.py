@@ -22,6 +22,7 @@ from kedge.api.twins import Binding, Placement, Twins
 from kedge.controllers.hub.at_once import all_of
 from kedge.controllers.hub.binding_wakes import matters, placement_of
 from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
 from kedge.controllers.hub.pace import STANDS_AFTER, Pace
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
@@ -70,8 +71,8 @@ class Rollout:
         self._pace = Pace(stands_after=stands_after)
         self._starts = PuttingOff(started_after)
         self._placements = wanted_placements(hub, twins)
-        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
-        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
+        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._members = hub.cache(MemberCluster)
         sources: list[Source] = [
             hub.watch(self._placements, when=asks_for_more),
@@ -91,13 +92,13 @@ class Rollout:
         if (rest := self._pace.rest(key, len(bindings))) > 0:
             return Outcome.again(after=rest)
         picture = self._observe(placement, bindings)
-        if not is_paused(placement) and (strayed := _applied_otherwise(picture)):
-            await all_of(partial(self._apply_as, binding, _apply_strategy(placement)) for binding in strayed)
+        if self._dialect is Dialect.kubefleet and (strayed := _applied_otherwise(picture)):
+            await all_of(partial(self._apply_as, binding, picture.apply_strategy) for binding in strayed)
             return Outcome.done  # their new generations wake us again
         planned = plan(picture, self._clock.now())
         if planned.bind or planned.repoint or planned.remove:
             self._pace.moved(key)
-            await self._move(planned)
+            await self._move(picture, planned)
         return await self._tell(key, picture, planned)
 
     # Observing
@@ -124,12 +125,15 @@ class Rollout:
 
     # Acting
 
-    async def _move(self, planned: Plan) -> None:
-        pointed = (partial(self._point, binding, planned.resources) for binding in (*planned.bind, *planned.repoint))
+    async def _move(self, picture: Picture, planned: Plan) -> None:
+        pointed = (partial(self._point, binding, picture) for binding in (*planned.bind, *planned.repoint))
         await all_of([*pointed, *(partial(self._remove, binding) for binding in planned.remove)])
 
-    async def _point(self, binding: Binding, resources: str) -> None:
-        pointed = await self._patch(binding, {"state": BindingState.bound.value, "resourceSnapshotName": resources})
+    async def _point(self, binding: Binding, picture: Picture) -> None:
+        body: dict[str, Any] = {"state": BindingState.bound.value, "resourceSnapshotName": picture.wanted.name}
+        if not picture.is_applied_so(binding):
+            body["applyStrategy"] = spelled_out(picture.apply_strategy)
+        pointed = await self._patch(binding, body)
         self._decided.point(pointed)
         if not (self._starts.seconds and self._decided.suffices(pointed)):
             await self._say(pointed, standing(pointed, None, self._clock.now()))
@@ -206,18 +210,12 @@ class Rollout:
         )
 
 
-# How objects are applied: not a matter of a rollout, so all bindings have it at once (kubefleet.md §3.1)
-
-
-def _apply_strategy(placement: Placement) -> ApplyStrategy:
-    strategy = placement.spec.strategy
-    return (strategy.apply_strategy if strategy is not None else None) or ApplyStrategy()
+# How objects are applied. KubeFleet gives all clusters a new strategy at once (kubefleet.md §3.1).
 
 
 def _applied_otherwise(picture: Picture) -> list[Binding]:
-    strategy = _apply_strategy(picture.placement)
     live = (one for one in picture.bindings if one.metadata.deletion_timestamp is None)
-    return [binding for binding in live if binding.spec.apply_strategy != strategy]
+    return [] if is_paused(picture.placement) else [one for one in live if not picture.is_applied_so(one)]
 
 
 def spelled_out(strategy: ApplyStrategy) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Twins
 from kedge.controllers.hub import scheduler_wakes as wakes
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
 from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
 from kedge.kube.cache import Cache
@@ -85,9 +86,9 @@ class Scheduler:
         self._metrics = metrics or SchedulingMetrics(CollectorRegistry())
         self._dialect = dialect
         # Each is of one of the two twins; a cache of either is no type that Python knows.
-        self._placements: Cache[Any] = hub.cache(twins.placement)
-        self._snapshots: Cache[Any] = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._bindings: Cache[Any] = hub.cache(twins.binding, indexes=BINDINGS)
+        self._placements: Cache[Any] = followed(hub, twins.placement)
+        self._snapshots: Cache[Any] = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._bindings: Cache[Any] = followed(hub, twins.binding, indexes=BINDINGS)
         self._members = hub.cache(MemberCluster)
         affected = wakes.Affected(hub.name, self._snapshots, self._bindings)
         self.controller = Controller(

@@ -27,6 +27,7 @@ from kedge.api.rollout import RolloutStrategyType
 from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import Run, Twins
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
 from kedge.controllers.hub.policy_snapshots import PolicySnapshots
@@ -94,10 +95,10 @@ class Snapshots:
         self._collect = collect
         self._interval = interval
         self._placements = wanted_placements(hub, twins)
-        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
-        self._policies = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._runs = hub.cache(twins.run, indexes=RUNS)
+        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
+        self._policies = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._runs = followed(hub, twins.run, indexes=RUNS)
         self._policy_snapshots = PolicySnapshots(hub.client, twins)
         self._resource_snapshots = ResourceSnapshots(hub.client, twins)
         self._noticed: dict[Key, _Noticed] = {}

@@ -27,6 +27,7 @@ from kedge.api.twins import Approval, Run, Strategy, Twins
 from kedge.controllers.hub.at_once import all_of
 from kedge.controllers.hub.binding_wakes import matters, placement_of
 from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import APPROVALS, BINDINGS, PLACEMENT, RUN, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
 from kedge.controllers.hub.run_metrics import RunMetrics
@@ -47,9 +48,11 @@ from kedge.plan.staging.initializing import Seen as Beginning
 from kedge.plan.staging.naming import When, ask
 from kedge.plan.staging.returning import (
     is_rollback,
+    not_taken_back,
     retried,
     rolls_back,
     taken_back,
+    taken_back_by,
     touched,
     wants_rollback,
     without_gates,
@@ -94,13 +97,13 @@ class StagedRuns:
         self._clock = clock
         self._dialect = dialect
         self._metrics = metrics
-        self._runs = hub.cache(twins.run, indexes=RUNS)
-        self._strategies = hub.cache(twins.strategy)
-        self._approvals = hub.cache(twins.approval, indexes=APPROVALS)
+        self._runs = followed(hub, twins.run, indexes=RUNS)
+        self._strategies = followed(hub, twins.strategy)
+        self._approvals = followed(hub, twins.approval, indexes=APPROVALS)
         self._placements = wanted_placements(hub, twins)
-        self._policies = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
+        self._policies = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
         self._members = hub.cache(MemberCluster)
         self._writes = RunWrites(hub.client, twins, clock, decided or Decided(hub.name))
         self._met: dict[str, float] = {}  # runs that have not begun, and when they were first seen
@@ -140,12 +143,14 @@ class StagedRuns:
         if run.metadata.deletion_timestamp is not None:
             await self._let_go(run)
             return []
+        if (by := taken_back_by(run, runs.values())) is not None:
+            run = await self._say(run, taken_back(run, by, self._clock.now()), runs)
         run = await self._say(run, retried(run), runs)
         if has_ended(run.status):
-            await self._take_back(run, runs)
+            await self._ended(run, runs)
             return []
         run = await self._writes.hold(run)
-        if (wait := self._unsettled(run)) > 0:
+        if (wait := self._unsettled(key, run)) > 0:
             return [wait]
         if not is_initialized(run.status):
             run = await self._say(run, initialize(await self._beginning(key, run), self._clock.now()), runs)
@@ -155,10 +160,14 @@ class StagedRuns:
 
     # Beginning
 
-    def _unsettled(self, run: Run) -> float:
-        """How many seconds a run that moves the newest resources waits, so that the newest are known."""
+    def _unsettled(self, key: Key, run: Run) -> float:
+        """How many seconds a run that moves the newest resources waits, so that the newest are known.
+
+        They count from when its placement is there, which may be made after it.
+        """
         uid, now = run.metadata.uid, asyncio.get_running_loop().time()
-        if is_initialized(run.status) or not needs_newest(run):
+        is_waiting = self._placements.get(key.name, key.namespace) is None
+        if is_waiting or is_initialized(run.status) or not needs_newest(run):
             self._met.pop(uid, None)
             return 0.0
         return max(0.0, self._met.setdefault(uid, now) + SETTLED_AFTER - now)
@@ -184,7 +193,7 @@ class StagedRuns:
         return replace(seen, newest=await self._newest.fresh(placement))
 
     async def _placement(self, key: Key) -> ClusterResourcePlacement | None:
-        """That it is not there is the end of a run: so the server is asked, should the cache not know it yet."""
+        """That it is not there may be the end of a run: so the server is asked, should the cache not know it yet."""
         found = self._placements.get(key.name, key.namespace)
         if found is not None:
             return found
@@ -212,12 +221,13 @@ class StagedRuns:
             return None, None
         return self._twins.strategy(spec=without_gates(undone.status.staged_update_strategy_snapshot)), touched(undone)
 
-    async def _take_back(self, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> None:
+    async def _ended(self, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> None:
         """Have a run that failed followed by its rollback, once, if it is to be."""
         status = spoken_of(run.status, run.metadata.generation)
-        if wants_rollback(run):
-            goes_back = status.previous_resource_snapshot_index is not None
-            status = taken_back(run, self._clock.now(), await self._writes.roll_back(run) if goes_back else "")
+        if wants_rollback(run) and status.previous_resource_snapshot_index is None:
+            status = not_taken_back(run, self._clock.now())
+        elif wants_rollback(run):
+            await self._writes.roll_back(run)  # which is said of this one when the other is seen
         await self._say(run, status, runs)
 
     # Going on

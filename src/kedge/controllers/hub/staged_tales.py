@@ -9,7 +9,10 @@ from msgspec import Struct
 from kedge.api.condition import TRUE, Condition
 from kedge.api.reasons import (
     INITIALIZED,
+    NOTHING_BEFORE,
     PROGRESSING,
+    ROLLBACK_STARTED,
+    ROLLED_BACK,
     RUN_FAILED,
     RUN_INITIALIZED,
     RUN_NOT_INITIALIZED,
@@ -24,7 +27,7 @@ from kedge.api.twins import Run
 from kedge.kube.events import Recorder
 from kedge.plan.staging.saying import find, has_begun, is_over
 
-_BAD = (RUN_NOT_INITIALIZED, RUN_STUCK, RUN_FAILED)
+_BAD = (RUN_NOT_INITIALIZED, RUN_STUCK, RUN_FAILED, NOTHING_BEFORE)
 _TOLD = (*_BAD, RUN_INITIALIZED, RUN_WAITING, RUN_STOPPED, RUN_SUCCEEDED)
 
 
@@ -60,6 +63,15 @@ def tales(before: RunStatus, after: RunStatus) -> Iterator[Tale]:
         is_said_twice = kind == PROGRESSING and found.reason in (RUN_SUCCEEDED, RUN_FAILED)
         if not is_said_twice and _words(found) != _words(earlier):
             yield Tale(found.reason, found.message or "the run has gone through all its stages")
+    yield from _of_rollback(find(before, ROLLED_BACK), find(after, ROLLED_BACK))
+
+
+def _of_rollback(before: Condition | None, after: Condition | None) -> Iterator[Tale]:
+    """That a run was rolled back; and again whenever somebody changes its spec, who may want it to go on."""
+    if after is None or (before is not None and before.observed_generation == after.observed_generation):
+        return
+    over = ": this run is over, and moves nothing any more" if after.reason == ROLLBACK_STARTED else ""
+    yield Tale(after.reason, f"{after.message}{over}")
 
 
 def _words(said: Condition | None) -> tuple[str, str]:

@@ -65,10 +65,9 @@ class RunWrites:
         meta = run.metadata
         return await self._client.amend(self._twins.run, meta, body, manager=MANAGER, subresource=subresource)
 
-    async def roll_back(self, run: Run) -> str:
-        """Make the run that takes this one back, unless it is there; gives its name."""
-        name, _ = await roll_back(self._client, self._twins, run, manager=MANAGER)
-        return name
+    async def roll_back(self, run: Run) -> None:
+        """Make the run that takes this one back, unless it is there."""
+        await roll_back(self._client, self._twins, run, manager=MANAGER)
 
     # Bindings
 
@@ -128,7 +127,13 @@ class RunWrites:
         meta = request.metadata
         if meta.deletion_timestamp is None:
             with suppress(NotFound):
-                await self._client.delete(self._twins.approval, meta.name, meta.namespace, uid=meta.uid)
+                await self._client.delete(
+                    self._twins.approval,
+                    meta.name,
+                    meta.namespace,
+                    uid=meta.uid,
+                    resource_version=meta.resource_version,
+                )
 
     def _condition(self, kind: str, reason: str, message: str, generation: int) -> dict[str, Any]:
         return {

@@ -21,6 +21,7 @@ from kedge.api.placement_status import PlacementStatus
 from kedge.api.reasons import SCHEDULED
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import Binding, Placement, Twins
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.namespace_statuses import NamespaceStatuses
 from kedge.controllers.hub.placement_metrics import PlacementMetrics
@@ -92,11 +93,11 @@ class PlacementStatuses:
         self._metrics = metrics
         self._spacing = Spacing(rest)
         self._selected = Selected(hub.client, twins)
-        self._placements = hub.cache(twins.placement)
-        self._policies = hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
-        self._runs = hub.cache(twins.run, indexes=RUNS)
+        self._placements = followed(hub, twins.placement)
+        self._policies = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
+        self._runs = followed(hub, twins.run, indexes=RUNS)
         self._members = hub.cache(MemberCluster)
         self._copies = None if twins.placement.resource.namespaced else NamespaceStatuses(hub, clock=clock)
         sources: list[Source] = [
@@ -143,9 +144,9 @@ class PlacementStatuses:
     # Observing
 
     async def _status(self, placement: ClusterResourcePlacement) -> PlacementStatus:
-        picture = self._observe(placement)
         if problem := strays(placement):
-            return not_followed(picture, problem, self._clock.now())
+            return not_followed(placement, problem, self._clock.now())
+        picture = self._observe(placement)
         status = report(picture, self._clock.now())
         parts = revision(picture.snapshots, status.observed_resource_index)
         return fitting(replace(status, selected_resources=await self._selected.of(parts)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kedge.api.core import Namespace
-from kedge.api.fleet import PARENT_NAMESPACE, member_of, resource_snapshot_name
+from kedge.api.fleet import PARENT_NAMESPACE, is_of_the_system, member_of, resource_snapshot_name
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.twins import Twins
 from kedge.api.work import Work
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, by_binding, named
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject
@@ -26,12 +27,12 @@ class WorkWakes:
     def __init__(self, hub: Cluster, twins: Twins) -> None:
         self._hub = hub.name
         self._twins = twins
-        self._bindings = hub.cache(twins.binding, indexes=BINDINGS)
+        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
 
     def by_work(self, seen: Seen[Work]) -> Iterable[Key]:
         """The binding a Work says it is of, and those that may wait for it to go."""
         namespace = seen.meta.labels.get(PARENT_NAMESPACE)
-        if (namespace is not None) != self._twins.binding.resource.namespaced:
+        if (namespace is not None) != self._twins.binding.resource.namespaced or is_of_the_system(namespace):
             return
         for owner in by_binding(seen.object):
             yield Key(self._hub, namespace, owner.rpartition("/")[2])

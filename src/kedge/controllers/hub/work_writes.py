@@ -46,13 +46,18 @@ class WorkWrites:
         return [*changes.same, *made, *changed]
 
     async def remove(self, work: Work, stays: bool | None) -> None:
-        """Delete a Work. `stays`: whether its objects stay on the member; None leaves that to what the Work says."""
-        meta = work.metadata
+        """Delete a Work, as it was looked at: another binding may have taken it over since.
+
+        `stays`: whether its objects stay on the member; None leaves that to what the Work says.
+        """
         try:
-            if stays is not None and stays != (ON_DELETE in meta.annotations):
+            if stays is not None and stays != (ON_DELETE in work.metadata.annotations):
                 mark = PropagationPolicy.abandon.value if stays else None
                 work = await self._patch(work, {"metadata": {"annotations": {ON_DELETE: mark}}})
-            await self._client.delete(Work, meta.name, meta.namespace, uid=meta.uid)
+            meta = work.metadata
+            await self._client.delete(
+                Work, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
+            )
         except NotFound:
             return
 

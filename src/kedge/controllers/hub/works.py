@@ -33,6 +33,7 @@ from kedge.api.work import Work
 from kedge.controllers.hub import indexes
 from kedge.controllers.hub.contents import Contents, Missing
 from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.placements import wanted_placements
 from kedge.controllers.hub.untracked import untracked
 from kedge.controllers.hub.work_wakes import WorkWakes, is_new, opens_or_closes, says_otherwise
@@ -70,10 +71,10 @@ class Works:
         self._client = hub.client
         self._twins = twins
         self._clock = clock
-        self._bindings = hub.cache(twins.binding, indexes=indexes.BINDINGS)
+        self._bindings = followed(hub, twins.binding, indexes=indexes.BINDINGS)
         self._works = hub.cache(Work, transform=kept, indexes=indexes.WORKS)
         self._placements = wanted_placements(hub, twins)
-        self._snapshots = hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=indexes.SNAPSHOTS)
+        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=indexes.SNAPSHOTS)
         self._rooms = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
         self._contents = Contents(hub.client, twins, self._snapshot)
         self._writes = WorkWrites(hub.client)
@@ -227,8 +228,10 @@ class Works:
     # Reading
 
     def _own(self, binding: Binding) -> tuple[Work, ...]:
-        meta = binding.metadata
-        return self._works.by(indexes.BINDING, indexes.named(meta.namespace, meta.name))
+        """The Works of a binding: those in its member's namespace, whatever others say of theirs."""
+        meta, home = binding.metadata, member_namespace(binding.spec.target_cluster)
+        found = self._works.by(indexes.BINDING, indexes.named(meta.namespace, meta.name))
+        return tuple(work for work in found if work.metadata.namespace == home)
 
     def _rivals(self, binding: Binding) -> frozenset[str]:
         meta = binding.metadata

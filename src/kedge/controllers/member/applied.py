@@ -40,7 +40,13 @@ class AppliedWorks:
         """Delete one, if it still is the one that was looked at."""
         meta = found.metadata
         try:
-            await self._client.delete(AppliedWork, meta.name, uid=meta.uid, propagation=propagation)
+            await self._client.delete(
+                AppliedWork,
+                meta.name,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                propagation=propagation,
+            )
         except NotFound:
             return
 

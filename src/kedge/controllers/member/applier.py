@@ -5,7 +5,8 @@
     applier.join()
 
 Wakes at a change of a Work, and of anything it placed: what others change is put back, what they delete is made again,
-and what becomes available is reported then. On the hub it touches nothing but the Works of the member's own namespace.
+and what becomes available is reported then; of what does not, the cause that its pods show. On the hub it touches
+nothing but the Works of the member's own namespace.
 
 Everything that is placed belongs to an AppliedWork of the Work's name on the member, which also lists it. An object is
 written down there before it is made, and crossed out after it is gone, so that a crash in between leaves
@@ -32,6 +33,7 @@ from kedge.controllers.member.apply_metrics import ApplyMetrics
 from kedge.controllers.member.attempt import Attempt, Memory, not_applied
 from kedge.controllers.member.following import Following
 from kedge.controllers.member.kinds import Kinds
+from kedge.controllers.member.pods import Pod, newly_in_trouble, pods_of
 from kedge.controllers.member.releasing import Releaser, resource_of
 from kedge.controllers.member.repairs import Repairs
 from kedge.controllers.member.telling import Telling
@@ -45,6 +47,7 @@ from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Signal, Source, Watch
+from kedge.kube.store import Change
 from kedge.kube.writes import recording
 from kedge.plan.applying.definitions import wait_for_definitions
 from kedge.plan.applying.manifests import Misread, understand
@@ -86,6 +89,8 @@ class Applier:
         self._applied = AppliedWorks(member)
         self._signal = Signal(name)
         self._following = Following(member, self._wake)
+        self._pods = pods_of(member)
+        self._pods.on_change(self._pod_changed)
         self._kinds = Kinds(member.client)
         self._repairs = Repairs()
         self._telling = Telling()
@@ -157,7 +162,7 @@ class Applier:
         left_over = await self._remove_left_over(memory, book)
         doubts = {one: rest for one, problem in left_over.items() if not problem and (rest := memory.doubt(one, LATE))}
         self._look_out_for(memory, doubts)
-        attempt = Attempt(work, memory, self._member, self._following, self._repairs)
+        attempt = Attempt(work, memory, self._member, following=self._following, pods=self._pods, repairs=self._repairs)
         results = await attempt.results(book.add, book.entries.keys(), refused_in(work.status), self._clock.now())
         await book.close(results, left_over)
         self._metrics.passed(results, asyncio.get_running_loop().time() - began)
@@ -266,6 +271,10 @@ class Applier:
 
     def _wake(self, name: str) -> None:
         self._signal.wake(Key(self._name, self._namespace, name))
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        for workload in newly_in_trouble(change):
+            self._following.wake_unavailable(workload)
 
     def _work_of(self, seen: Seen[AppliedWork]) -> Iterable[Key]:
         return (Key(self._name, self._namespace, seen.meta.name),)

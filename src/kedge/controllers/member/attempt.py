@@ -20,9 +20,11 @@ from kedge.api.resource import Resource
 from kedge.api.rollout import ApplyStrategy, ReportBackType
 from kedge.api.work import AppliedResource, AppliedWork, BackReportedStatus, Work
 from kedge.controllers.member.following import Followed, Following, content_of, status_of
+from kedge.controllers.member.pods import Pod, troubles_of
 from kedge.controllers.member.repairs import Repairs
 from kedge.controllers.member.together import together
 from kedge.controllers.member.writing import Writer, Written
+from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import NotFound
@@ -31,6 +33,7 @@ from kedge.plan.applying.owning import Owner, Refusal, unsupported
 from kedge.plan.applying.reporting import Result
 from kedge.plan.applying.waves import in_waves
 from kedge.plan.availability import Verdict, judge
+from kedge.plan.availability.pod_trouble import Workload, explained
 
 Record: TypeAlias = Callable[[Sequence[Placed]], Awaitable[None]]
 
@@ -114,11 +117,21 @@ class Held(Struct, frozen=True):
 class Attempt:
     """One pass over one Work."""
 
-    def __init__(self, work: Work, memory: Memory, member: Client, following: Following, repairs: Repairs) -> None:
+    def __init__(
+        self,
+        work: Work,
+        memory: Memory,
+        member: Client,
+        *,
+        following: Following,
+        pods: Cache[Pod],
+        repairs: Repairs,
+    ) -> None:
         mirror = work.spec.report_back_strategy
         self._memory = memory
         self._client = member
         self._following = following
+        self._pods = pods
         self._repairs = repairs
         self._unsupported = unsupported(memory.strategy)
         self._mirrors = mirror is not None and mirror.type is ReportBackType.mirror
@@ -238,9 +251,16 @@ class Attempt:
             message=_DISPUTED if disputed else _APPLIED,
             uid=uid,
             generation=generation,
-            verdict=verdict,
+            verdict=self._explained(placed, verdict),
             back_reported=mirrored,
             later=self._repairs.next_look(placed.identity) if disputed else None,
+        )
+
+    def _explained(self, placed: Placed, verdict: Verdict) -> Verdict:
+        """The verdict, with what is wrong with the object's pods, if it is not available for that."""
+        kind = placed.resource
+        return explained(
+            verdict, troubles_of(self._pods, Workload(kind.group, kind.kind, placed.namespace or "", placed.name))
         )
 
     async def _mirror_of(self, placed: Placed, shown: Followed, now: datetime) -> BackReportedStatus | None:

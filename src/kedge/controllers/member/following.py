@@ -24,6 +24,7 @@ from kedge.kube.codec import Codec, Untyped
 from kedge.kube.store import Change
 from kedge.plan.applying.owning import is_applied_work
 from kedge.plan.availability import Verdict, judge
+from kedge.plan.availability.pod_trouble import Workload
 
 PATIENCE: Final = 5.0  # how long to wait for a kind to be shown before asking for each object of it
 _TOLD: Final = ("labels", "annotations", "ownerReferences", "finalizers")
@@ -109,6 +110,14 @@ class Following:
         found: Followed | None = self._caches[resource].get(name, namespace)
         return found
 
+    def wake_unavailable(self, workload: Workload) -> None:
+        """Wake the Works that placed this workload, unless it is available: then nobody asks what its pods do."""
+        for resource, kept in self._caches.items():
+            if (resource.group, resource.kind) == (workload.group, workload.kind):
+                found: Followed | None = kept.get(workload.name, workload.namespace or None)
+                if found is not None and not found.verdict.available:
+                    self._wake_all(_placed_by(found))
+
     def follows(self) -> tuple[Resource, ...]:
         """The kinds that are followed."""
         return tuple(self._caches)
@@ -116,7 +125,10 @@ class Following:
     def _changed(self, change: Change[Shown]) -> None:
         if isinstance(change.old, Followed) and isinstance(change.new, Followed) and _alike(change.old, change.new):
             return
-        for name in dict.fromkeys((*_placed_by(change.old), *_placed_by(change.new))):
+        self._wake_all((*_placed_by(change.old), *_placed_by(change.new)))
+
+    def _wake_all(self, applied_works: Iterable[str]) -> None:
+        for name in dict.fromkeys(applied_works):
             self._wake(name)
 
 

@@ -80,9 +80,9 @@ def report(seen: Seen, now: datetime) -> PlacementStatus:
     )
 
 
-def not_followed(seen: Seen, problem: str, now: datetime) -> PlacementStatus:
+def not_followed(placement: Placement, problem: str, now: datetime) -> PlacementStatus:
     """That a placement is not followed as it is now, and why; all else is still said of it as it was."""
-    meta, before, kind = seen.placement.metadata, seen.placement.status, f"{seen.prefix}{SCHEDULED}"
+    meta, before, kind = placement.metadata, placement.status, f"{placement.resource.kind}{SCHEDULED}"
     said = Said(kind, FALSE, INVALID_SELECTORS, problem)
     condition = said.condition(find_condition(before.conditions, kind), meta.generation, now)
     return replace(before, conditions=set_condition(before.conditions, condition))

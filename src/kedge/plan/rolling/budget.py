@@ -1,12 +1,14 @@
 """Budget: how many clusters a rolling update may take down, and how many more than wanted may hold resources.
 
 Percentages are of the number of clusters wanted, and rounded up. A budget of nothing counts as one, so that something
-can move, and says so; in the kubefleet dialect nothing stays nothing.
+can move, and says so. Clusters that are wanted and could not be picked, since there are not so many, do not count as
+unavailable: nobody can lose them; those that are still to be removed do count. In the kubefleet dialect nothing stays
+nothing, and those missing count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -35,6 +37,8 @@ class Budget(Struct, frozen=True):
     """How many clusters are wanted."""
     max_unavailable: int
     max_surge: int
+    counted: int
+    """Of how many clusters those that are unavailable are counted."""
     period: timedelta = timedelta(0)
     """How long to wait where it cannot be seen whether resources work."""
     remark: str = ""
@@ -42,7 +46,7 @@ class Budget(Struct, frozen=True):
 
     @property
     def must_stay_available(self) -> int:
-        return max(0, self.target - self.max_unavailable)
+        return max(0, self.counted - self.max_unavailable)
 
     @property
     def most(self) -> int:
@@ -54,10 +58,24 @@ class Budget(Struct, frozen=True):
         return others >= self.must_stay_available
 
 
-def budget_of(spec: PlacementSpec, target: int, dialect: Dialect) -> Budget:
+class Clusters(Struct, frozen=True):
+    """How many clusters a placement has."""
+
+    picked: int = 0
+    bound: int = 0
+    """With those that are to be removed."""
+
+    @classmethod
+    def of(cls, bindings: Sequence[Binding]) -> Clusters:
+        picked = {one.spec.target_cluster for one in bindings if one.spec.state != BindingState.unscheduled}
+        return cls(len(picked), len({one.spec.target_cluster for one in bindings}))
+
+
+def budget_of(spec: PlacementSpec, clusters: Clusters, dialect: Dialect) -> Budget:
     """What a placement's strategy allows. Raises `BadStrategy`."""
-    rolling = _rolling(spec, dialect)
-    unavailable = _count("maxUnavailable", rolling.max_unavailable, target)
+    rolling, target = _rolling(spec, dialect), _target(spec.policy, clusters.picked)
+    counted = target if dialect is Dialect.kubefleet else min(target, clusters.bound)
+    unavailable = _count("maxUnavailable", rolling.max_unavailable, counted)
     surge = _count("maxSurge", rolling.max_surge, target)
     least = 0 if dialect is Dialect.kubefleet else 1
     given = {"maxUnavailable": unavailable, "maxSurge": surge}
@@ -65,6 +83,7 @@ def budget_of(spec: PlacementSpec, target: int, dialect: Dialect) -> Budget:
         target=target,
         max_unavailable=max(least, unavailable),
         max_surge=max(least, surge),
+        counted=counted,
         period=timedelta(seconds=rolling.unavailable_period_seconds),
         remark="; ".join(f"{name} is 0, which counts as 1" for name, number in given.items() if target and not number)
         if least
@@ -72,14 +91,14 @@ def budget_of(spec: PlacementSpec, target: int, dialect: Dialect) -> Budget:
     )
 
 
-def target_of(policy: PlacementPolicy | None, bindings: Iterable[Binding]) -> int:
+def _target(policy: PlacementPolicy | None, picked: int) -> int:
     """How many clusters a placement wants: those picked, the number asked for, or those named."""
     if policy is not None and policy.placement_type is PlacementType.pick_fixed:
         return len(policy.cluster_names)
     number = policy.number_of_clusters if policy is not None else None
     if policy is not None and policy.placement_type is PlacementType.pick_n and number is not None:
         return number
-    return len({one.spec.target_cluster for one in bindings if one.spec.state != BindingState.unscheduled})
+    return picked
 
 
 def _rolling(spec: PlacementSpec, dialect: Dialect) -> RollingUpdate:

@@ -4,10 +4,12 @@ Promises (seed 000):
 
 * a cluster is added only while fewer clusters than wanted + maxSurge hold resources;
 * a cluster that is available, or may be, is changed or removed only if wanted - maxUnavailable others are available and
-  stay so; one whose own status says that it does not work may be changed or removed at any time, so that a fix reaches
-  it at once;
-* removals come before changes, names in ascending order, and no cluster that is available is removed before those
-  being added have been sent their resources;
+  stay so; one whose own status says that it does not work may be changed or removed without regard to that, so that a
+  fix reaches it;
+* until the resources wanted are available on a cluster, at most maxUnavailable clusters hold them (`exposure`);
+* removals come before changes, and of changes those of clusters that do not work come first, so that a fix goes where
+  the bad release is; else names in ascending order;
+* no cluster that is available is removed before those being added have been sent their resources;
 * whoever waits, waits with a sentence.
 """
 
@@ -22,10 +24,11 @@ from msgspec import Struct, field
 from kedge.api.binding import BindingState
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PAUSED, THROTTLE_FIRST
-from kedge.api.rollout import RolloutStrategyType
+from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
 from kedge.api.twins import Binding, Placement
 from kedge.plan.rolling import why
-from kedge.plan.rolling.budget import BadStrategy, Budget, budget_of, target_of
+from kedge.plan.rolling.budget import BadStrategy, Budget, Clusters, budget_of
+from kedge.plan.rolling.exposure import Exposure
 from kedge.plan.rolling.readiness import Around, Readiness, Unit, heads, judge
 from kedge.plan.rolling.wanted import Wanted
 
@@ -46,6 +49,24 @@ class Seen(Struct, frozen=True):
     parting: Set[str] = frozenset()
     """Members that are leaving: what was placed there is to stay, so nothing is touched until they are gone."""
     dialect: Dialect = Dialect.seed
+
+    @property
+    def apply_strategy(self) -> ApplyStrategy:
+        """How objects are to be written."""
+        strategy = self.placement.spec.strategy
+        return (strategy.apply_strategy if strategy is not None else None) or ApplyStrategy()
+
+    def is_applied_so(self, binding: Binding) -> bool:
+        """Whether a cluster's objects are written as they are to be."""
+        return (binding.spec.apply_strategy or ApplyStrategy()) == self.apply_strategy
+
+    def has_wanted(self, binding: Binding) -> bool:
+        """Whether a cluster has the resources wanted, in the way wanted."""
+        return binding.spec.resource_snapshot_name == self.wanted.name and self.is_applied_so(binding)
+
+    def wants_to_move(self, binding: Binding) -> bool:
+        """Whether a binding is not where it is to be."""
+        return binding.spec.state != BindingState.bound or not self.has_wanted(binding)
 
 
 class Plan(Struct, frozen=True):
@@ -91,8 +112,7 @@ def plan(seen: Seen, now: datetime) -> Plan:
 
 
 def _budget(seen: Seen) -> Budget:
-    target = target_of(seen.placement.spec.policy, seen.bindings)
-    return budget_of(seen.placement.spec, target, seen.dialect)
+    return budget_of(seen.placement.spec, Clusters.of(seen.bindings), seen.dialect)
 
 
 def _throttles(seen: Seen) -> bool:
@@ -104,14 +124,9 @@ def _standing_still(seen: Seen, reason: str) -> Plan:
     held = {
         binding.metadata.name: why.waits(binding, reason)
         for binding in seen.bindings
-        if binding.metadata.deletion_timestamp is None and wants_to_move(binding, seen.wanted.name)
+        if binding.metadata.deletion_timestamp is None and seen.wants_to_move(binding)
     }
     return Plan(resources=seen.wanted.name, why=held)
-
-
-def wants_to_move(binding: Binding, resources: str) -> bool:
-    """Whether a binding is not where it is to be: not bound, or to other resources."""
-    return binding.spec.state != BindingState.bound or binding.spec.resource_snapshot_name != resources
 
 
 def _moving(seen: Seen, budget: Budget, now: datetime) -> Plan:
@@ -130,18 +145,20 @@ class _Round:
         self._heads = heads(units)
         self._holding = sum(unit.holds for unit in self._heads.values())
         self._available = {cluster for cluster, unit in self._heads.items() if unit.is_available}
+        self._exposure = self._exposed()
+        self._held_back: set[str] = set()  # the names of those that wait for proof, and for nothing else
         self._without_works: tuple[str, ...] = ()
         self._moved: dict[str, Unit] = {}  # by name
 
     def plan(self, now: datetime) -> Plan:
         live = [unit for unit in self._units if not unit.is_deleting]
-        waiting = [unit for unit in live if wants_to_move(unit.binding, self._seen.wanted.name)]
+        waiting = [unit for unit in live if self._seen.wants_to_move(unit.binding)]
         acting = [unit for unit in waiting if self._speaks(unit)]
         added = self._add([unit for unit in acting if unit.state == BindingState.scheduled])
         unpicked = [unit for unit in waiting if unit.state == BindingState.unscheduled]
         self._without_works = self._not_sent() if unpicked else ()
         removed = self._disturb([unit for unit in unpicked if self._speaks(unit)])
-        changed = self._disturb([unit for unit in acting if unit.state == BindingState.bound])
+        changed = self._disturb(self._in_turn(unit for unit in acting if unit.state == BindingState.bound))
         explained = self._explained([unit for unit in waiting if unit.name not in self._moved])
         return Plan(
             resources=self._seen.wanted.name,
@@ -177,6 +194,19 @@ class _Round:
 
     # Changing and removing
 
+    def _exposed(self) -> Exposure:
+        holders = [unit for unit in self._heads.values() if unit.holds and self._seen.has_wanted(unit.binding)]
+        bound = max(1, self._budget.max_unavailable)
+        return Exposure(holders, len(self._heads) if self._seen.dialect is Dialect.kubefleet else bound)
+
+    def _in_turn(self, units: Iterable[Unit]) -> list[Unit]:
+        """Those first that do not work, and of them those whose resources work nowhere."""
+        proven = {unit.binding.spec.resource_snapshot_name for unit in self._heads.values() if unit.is_available}
+        return sorted(
+            units,
+            key=lambda unit: (not unit.is_free, unit.binding.spec.resource_snapshot_name in proven, unit.name),
+        )
+
     def _disturb(self, units: list[Unit]) -> list[Unit]:
         moved = []
         for unit in units:
@@ -184,13 +214,21 @@ class _Round:
                 self._available.discard(unit.cluster)
                 self._moved[unit.name] = unit
                 moved.append(unit)
+                if unit.is_picked:
+                    self._exposure.grant(unit)
         return moved
 
     def _may_disturb(self, unit: Unit) -> bool:
-        if unit.is_free:
-            return True
-        if unit.state == BindingState.unscheduled and self._without_works:
+        if not unit.is_picked:
+            return unit.is_free or (not self._without_works and self._has_budget(unit))
+        if not (unit.is_free or self._has_budget(unit)):
             return False
+        if self._exposure.has_room(unit.cluster):
+            return True
+        self._held_back.add(unit.name)
+        return False
+
+    def _has_budget(self, unit: Unit) -> bool:
         return self._budget.may_disturb(len(self._available) - self._counts(unit))
 
     def _counts(self, unit: Unit) -> bool:
@@ -216,6 +254,9 @@ class _Round:
             holding=self._holding,
             without_works=self._without_works,
             throttled=_throttles(self._seen),
+            held_back=self._held_back,
+            exposure=self._exposure,
+            resources=self._seen.wanted.name,
         )
         return why.Waits(reasons, waiting)
 

@@ -18,6 +18,7 @@ from kedge.api.placement_status import FailedPlacement
 from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.twins import Binding
 from kedge.plan.rolling.budget import Budget
+from kedge.plan.rolling.exposure import Exposure
 from kedge.plan.rolling.readiness import Readiness, Unit, current, has_failed
 
 PAUSED: Final = f"the placement is paused; `kedge resume`, or removing its annotation {_PAUSED}, lets it go on"
@@ -52,6 +53,9 @@ class Reasons:
         holding: int,
         without_works: Sequence[str],
         throttled: bool,
+        held_back: Set[str],
+        exposure: Exposure,
+        resources: str,
     ) -> None:
         self._budget = budget
         self._heads = heads
@@ -61,6 +65,9 @@ class Reasons:
         self._holding = holding
         self._without_works = without_works
         self._throttled = throttled
+        self._held_back = held_back
+        self._exposure = exposure
+        self._resources = resources
 
     def of(self, unit: Unit) -> str:
         """Why one that does not move does not."""
@@ -76,7 +83,18 @@ class Reasons:
             return self._no_room
         if unit.state == BindingState.unscheduled and self._without_works:
             return self._no_works
+        if unit.name in self._held_back:
+            return self._no_proof
         return self._no_budget
+
+    @cached_property
+    def _no_proof(self) -> str:
+        most = self._exposure.most
+        clusters = "1 cluster" if most == 1 else f"{most} clusters"
+        holders = self._exposure.unproven
+        told = [self._trouble(unit) for unit in holders[:_NAMED]]
+        told += [f"{len(holders) - _NAMED} more have them, too"] if len(holders) > _NAMED else []
+        return f"{self._resources} works nowhere yet, at most {clusters} may have it until then, and {'; '.join(told)}"
 
     @cached_property
     def _no_works(self) -> str:
@@ -97,8 +115,9 @@ class Reasons:
         budget = self._budget
         if budget.max_unavailable == 0 and not self._blocking:
             return "maxUnavailable is 0, so no cluster that is available may be disturbed: set it to at least 1"
-        clusters = f"{budget.target} cluster" if budget.target == 1 else f"{budget.target} clusters"
-        return f"at most {budget.max_unavailable} of {clusters} may be unavailable, and {self._blockers}{_so(budget)}"
+        clusters = f"{budget.counted} cluster" if budget.counted == 1 else f"{budget.counted} clusters"
+        most = f"at most {budget.max_unavailable} of {clusters} may be unavailable{_not_picked(budget)}"
+        return f"{most}, and {self._blockers}{_so(budget)}"
 
     def _leaves(self, unit: Unit) -> bool:
         return unit.is_deleting or not unit.is_picked
@@ -114,7 +133,7 @@ class Reasons:
     def _blockers(self) -> str:
         told = [self._trouble(unit) for unit in self._blocking[:_NAMED]]
         more = len(self._blocking) - len(told)
-        missing = self._budget.target - sum(unit.is_picked for unit in self._heads.values())
+        missing = self._budget.counted - sum(unit.is_picked for unit in self._heads.values())
         told += [f"{more} more {'is' if more == 1 else 'are'} not either"] if more > 0 else []
         told += [f"{missing} of those wanted could not be picked"] if missing > 0 else []
         return "; ".join(told)
@@ -193,6 +212,14 @@ def _behind(head: Unit) -> str:
     if head.is_deleting or not head.is_picked:
         return f"its earlier binding {head.name} has to be gone first"
     return f"there is another binding of this cluster, {head.name}: one of them has to go"
+
+
+def _not_picked(budget: Budget) -> str:
+    """That fewer are there than wanted, where that makes a difference."""
+    missing = budget.target - budget.counted
+    return (
+        f" ({missing} of the {budget.target} wanted could not be picked, and count neither way)" if missing > 0 else ""
+    )
 
 
 def _so(budget: Budget) -> str:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from kedge.api.fleet import RESERVED_PREFIXES, is_reserved
+from kedge.api.fleet import RESERVED_PREFIXES, is_followed, is_reserved
 from kedge.api.placement import ResourceSelector, SelectionScope, StatusReportingScope
 from kedge.api.resource import Resource
 from kedge.api.selector import InvalidSelector
@@ -70,7 +70,7 @@ class Meaning(Struct, frozen=True):
 
 def meaning(placement: Placement, catalogue: Catalogue) -> Meaning:
     """What the selectors of this placement mean on a hub that serves these kinds."""
-    wrong = [problem for problem in (name_problem(placement), _place_problem(placement)) if problem]
+    wrong = [problem for problem in (name_problem(placement), place_problem(placement)) if problem]
     only = _only_namespace(placement)
     picks: list[Pick] = []
     for number, selector in enumerate(placement.spec.resource_selectors):
@@ -201,9 +201,10 @@ def _namespace_problem(selector: ResourceSelector) -> str:
     return ""
 
 
-def _place_problem(placement: Placement) -> str:
+def place_problem(placement: Placement) -> str:
+    """Why nothing is placed from where a placement is."""
     namespace = placement.metadata.namespace
-    if not placement.resource.namespaced or namespace is None or not namespace.startswith(RESERVED_PREFIXES):
+    if is_followed(placement):
         return ""
     return (
         f"metadata.namespace is {namespace}, which is reserved: what is in namespaces that begin with "

@@ -3,8 +3,9 @@
     begun = initialize(seen, now)
 
 It ends in a status that says so, in a failure that says why, or is not possible yet. What will come by itself is waited
-for: clusters being picked, resources being written down. What only a user can mend is a failure, which is final: the
-spec of a run cannot change. The order of the checks decides which of several mistakes is told (kubefleet.md §5.2).
+for: a placement that is made after its run, clusters being picked, resources being written down. What only a user can
+mend is a failure, which is final: the spec of a run cannot change. The order of the checks decides which of several
+mistakes is told (kubefleet.md §5.2).
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def lacks_resources(seen: Seen) -> bool:
 
 
 def _grouped(seen: Seen) -> tuple[Placement, Picked, StrategySpec, Grouped]:
-    placement = external(seen.placement, seen.run)
+    placement = external(seen)
     found = picked(placement, seen.policies, seen.bindings)
     strategy = _strategy(seen)
     return placement, found, strategy, _groups(seen, strategy, found)
@@ -151,13 +152,18 @@ def _stage(seen: Seen, stage: Stage, clusters: Sequence[str]) -> StageStatus:
 # The placement
 
 
-def external(placement: Placement | None, run: Run) -> Placement:
-    """The placement of a run, which has to leave it to runs to move it. Raises `Cannot`."""
-    name = run.spec.placement_name
-    if placement is None:
-        raise Cannot(f"parent placement not found: there is no placement {name}")
-    if placement.metadata.deletion_timestamp is not None:
-        raise Cannot(f"parent placement not found: {name} is being deleted")
+def external(seen: Seen) -> Placement:
+    """The placement of a run, which has to leave it to runs to move it. Raises `Cannot`, or `NotYet` before it is made.
+
+    For the peer a run without a placement has failed.
+    """
+    placement, name = seen.placement, seen.run.spec.placement_name
+    is_going = placement is not None and placement.metadata.deletion_timestamp is not None
+    if placement is None or is_going:
+        missing = f"{name} is being deleted" if is_going else f"there is no placement {name}"
+        if seen.dialect is Dialect.kubefleet:
+            raise Cannot(f"parent placement not found: {missing}")
+        raise NotYet(f"{missing}: the run begins when there is one")
     strategy = placement.spec.strategy
     kind = strategy.type if strategy is not None else RolloutStrategyType.rolling_update
     if kind is not RolloutStrategyType.external:

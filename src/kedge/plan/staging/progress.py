@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kedge.api.condition import FALSE
-from kedge.api.reasons import PROGRESSING, SUCCEEDED
+from kedge.api.condition import FALSE, TRUE
+from kedge.api.reasons import PROGRESSING, ROLLED_BACK, SUCCEEDED
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
 from kedge.api.twins import Run
 from kedge.plan.staging.saying import find, has_ended, is_initialized, is_over, is_settled, is_started, says
@@ -22,6 +22,9 @@ def telling(runs: Iterable[Run]) -> Run | None:
 def progress(run: Run) -> str:
     """How far a run has got."""
     name, status = run.metadata.name, run.status
+    back = find(status, ROLLED_BACK)
+    if back is not None and back.status == TRUE:
+        return f"run {name} was rolled back: {back.message}"
     if not is_initialized(status):
         reason = status.conditions[-1].message if status.conditions else ""
         return f"run {name} has not begun" + (f": {reason}" if reason else "")

@@ -1,14 +1,16 @@
 """Returning: what becomes of a run that failed: its clusters are tried once more, or brought back to what they had.
 
-A retry is asked for by an annotation with a time: clusters that failed until then begin anew, and so does the run; but
-not one that was taken back, for then those that did not fail have lost the change again, too. A
+A retry is asked for by an annotation with a time: clusters that failed until then begin anew, and so does the run. A
 rollback is a run of its own, over the clusters that the other had begun with, through the same stages; but without
 their tasks, for nothing is to hold up the way back, and nothing is cleared.
+
+A run is rolled back as soon as there is a run that says so of itself, whoever made that. From then on it is over: it
+moves nothing, is not tried again and does not go on, whatever its spec says, since it would bring back what was undone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -20,11 +22,13 @@ from kedge.api.fleet import RETRY, ROLLBACK_OF
 from kedge.api.reasons import (
     INITIALIZED,
     NOTHING_BEFORE,
+    PROGRESSING,
     ROLLBACK_STARTED,
     ROLLED_BACK,
     RUN_FAILED,
     RUN_NOT_INITIALIZED,
     STAGE_FAILED,
+    STAGE_STOPPED,
     SUCCEEDED,
     UPDATING_FAILED,
 )
@@ -32,7 +36,18 @@ from kedge.api.stage import Missing, StrategySpec
 from kedge.api.staged import RunState
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
 from kedge.api.twins import Run
-from kedge.plan.staging.saying import At, find, is_over, is_started, reason_of, say, says, spoken_of
+from kedge.plan.staging.saying import (
+    At,
+    find,
+    has_begun,
+    has_ended,
+    is_over,
+    is_started,
+    is_taken_back,
+    reason_of,
+    say,
+    spoken_of,
+)
 
 _LONGEST: Final = 63  # of a name of a run
 
@@ -109,19 +124,41 @@ def wants_rollback(run: Run) -> bool:
     return is_wanted and reason_of(run.status, SUCCEEDED) == RUN_FAILED and find(run.status, ROLLED_BACK) is None
 
 
-def is_taken_back(status: RunStatus) -> bool:
-    """Whether a run brings the clusters back that this one had begun with."""
-    return says(status, ROLLED_BACK)
-
-
-def taken_back(run: Run, now: datetime, by: str = "") -> RunStatus:
-    """The status of a run that is taken back by another, or cannot be."""
+def taken_back(run: Run, by: Run, now: datetime) -> RunStatus:
+    """The status of a run that is rolled back by another: it is over, wherever it was."""
     at = At(now, run.metadata.generation)
-    status, previous = spoken_of(run.status, at.generation), run.status.previous_resource_snapshot_index
-    if previous is None:
-        return say(status, ROLLED_BACK, FALSE, NOTHING_BEFORE, "its clusters had nothing before it", at)
-    said = f"run {by or rollback_name(run)} brings its clusters back to resources {previous}"
+    status = spoken_of(run.status, at.generation)
+    if is_taken_back(status):
+        return status
+    index = by.spec.resource_snapshot_index
+    said = f"run {by.metadata.name} brings its clusters back to {f'resources {index}' if index else 'newest resources'}"
+    if not has_ended(status):
+        status = _ended(status, said, at)
     return say(status, ROLLED_BACK, TRUE, ROLLBACK_STARTED, said, at)
+
+
+def _ended(status: RunStatus, why: str, at: At) -> RunStatus:
+    def end(stage: StageStatus) -> StageStatus:
+        if is_over(stage) or not has_begun(stage):
+            return stage
+        stage = say(stage, PROGRESSING, FALSE, STAGE_STOPPED, why, at)
+        return replace(stage, end_time=at.now.replace(microsecond=0))
+
+    last = status.deletion_stage_status
+    status = replace(
+        status,
+        stages_status=tuple(end(stage) for stage in status.stages_status),
+        deletion_stage_status=None if last is None else end(last),
+    )
+    status = say(status, PROGRESSING, FALSE, ROLLED_BACK, why, at)
+    return say(status, SUCCEEDED, FALSE, ROLLED_BACK, why, at)
+
+
+def not_taken_back(run: Run, now: datetime) -> RunStatus:
+    """The status of a run that was to be rolled back, and had nothing before it."""
+    at = At(now, run.metadata.generation)
+    status = spoken_of(run.status, at.generation)
+    return say(status, ROLLED_BACK, FALSE, NOTHING_BEFORE, "its clusters had nothing before it", at)
 
 
 def rollback_name(run: Run, number: int = 1) -> str:
@@ -133,7 +170,14 @@ def rollback_name(run: Run, number: int = 1) -> str:
 def takes_back(found: Run, run: Run) -> bool:
     """Whether a run takes this one back, and not an earlier one of the same name."""
     made, since = found.metadata.creation_timestamp, run.metadata.creation_timestamp
-    return rolls_back(found) == run.metadata.name and (made is None or since is None or made >= since)
+    is_of_name = rolls_back(found) == run.metadata.name and found.spec.placement_name == run.spec.placement_name
+    return is_of_name and (made is None or since is None or made >= since)
+
+
+def taken_back_by(run: Run, runs: Iterable[Run]) -> Run | None:
+    """Of these runs the one that takes this one back; None if none does."""
+    there = (one for one in runs if one.metadata.deletion_timestamp is None and one.metadata.uid != run.metadata.uid)
+    return next((one for one in there if takes_back(one, run)), None)
 
 
 def rollback_of(run: Run, number: int = 1) -> Mapping[str, Any]:

@@ -65,6 +65,10 @@ class Round:
 
     # A cluster of a stage
 
+    def unit(self, cluster: str) -> Unit | None:
+        """What is known of a cluster; None if it is not picked."""
+        return self._units.get(cluster)
+
     def started(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
         """A cluster whose turn it is; done at once if it has all it is to have."""
         return self.followed(started(cluster, "", self._at))

@@ -17,6 +17,7 @@ from kedge.api.reasons import (
     CLUSTER_STARTED,
     INITIALIZED,
     PROGRESSING,
+    ROLLED_BACK,
     RUN_FAILED,
     RUN_NOT_INITIALIZED,
     RUN_SUCCEEDED,
@@ -76,9 +77,14 @@ def is_initialized(status: RunStatus) -> bool:
 
 
 def has_ended(status: RunStatus) -> bool:
-    """Whether nothing will happen any more: it has succeeded, failed, or could not even begin."""
-    ended = reason_of(status, SUCCEEDED) in (RUN_SUCCEEDED, RUN_FAILED)
+    """Whether nothing will happen any more: it has succeeded, failed, was rolled back, or could not even begin."""
+    ended = is_taken_back(status) or reason_of(status, SUCCEEDED) in (RUN_SUCCEEDED, RUN_FAILED)
     return ended or reason_of(status, INITIALIZED) == RUN_NOT_INITIALIZED
+
+
+def is_taken_back(status: RunStatus) -> bool:
+    """Whether another run brings the clusters back that this one had begun with, or has."""
+    return says(status, ROLLED_BACK)
 
 
 def spoken_of(status: RunStatus, generation: int) -> RunStatus:

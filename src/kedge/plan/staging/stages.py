@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE
 from kedge.api.dialect import Dialect
-from kedge.api.numbers import resolve
+from kedge.api.numbers import IntOrPercent, resolve
 from kedge.api.reasons import (
     PROGRESSING,
     STAGE_EMPTY,
@@ -24,9 +24,21 @@ from kedge.api.stage import Stage, StageTask, StrategySpec
 from kedge.api.staged_status import ClusterUpdateStatus, StageStatus, StageTaskStatus
 from kedge.plan.staging.gates import Answer, attempt
 from kedge.plan.staging.grouping import most_at_once
+from kedge.plan.staging.health import Unwell, spoken, unwell
 from kedge.plan.staging.naming import When, ask
+from kedge.plan.staging.returning import is_rollback
 from kedge.plan.staging.round import Broken, Round
-from kedge.plan.staging.saying import At, is_moving, is_settled, is_started, reason_of, say, settled, settled_at
+from kedge.plan.staging.saying import (
+    At,
+    is_moving,
+    is_over,
+    is_settled,
+    is_started,
+    reason_of,
+    say,
+    settled,
+    settled_at,
+)
 from kedge.plan.staging.seen import Seen
 from kedge.plan.staging.waiting import first
 from kedge.plan.telling.words import counted, listed
@@ -74,6 +86,7 @@ class Stages:
         self._wanted = {stage.name: stage for stage in strategy.stages}
         self._gates = Gates(seen, round_, at)
         self._at = at
+        self._before: StageStatus | None = None  # the last stage that is over and has clusters
 
     def advance(self, stage: StageStatus) -> StageStatus:
         """The stage as far as it gets now. Raises `Broken`."""
@@ -91,10 +104,13 @@ class Stages:
             stage.stage_name, stage.after_stage_task_status, wanted.after_stage_tasks, When.after, since
         )
         stage = replace(self._begun(stage), after_stage_task_status=tasks)
+        waits = first(filter(None, (waits, self._still_works(stage))))
         return self._waiting(stage, waits) if waits else self._over(stage)
 
     def keep(self, stage: StageStatus) -> None:
         """See to clusters that are done."""
+        if stage.clusters:
+            self._before = stage
         for cluster in stage.clusters:
             self._round.tell_again(cluster)
 
@@ -106,6 +122,7 @@ class Stages:
         tasks, waits = self._gates.passed(
             stage.stage_name, stage.before_stage_task_status, wanted.before_stage_tasks, When.before
         )
+        waits = first(filter(None, (waits, self._still_works(self._before))))
         return replace(stage, before_stage_task_status=tasks), waits
 
     def _moved(self, stage: StageStatus, wanted: Stage) -> StageStatus:
@@ -137,13 +154,37 @@ class Stages:
             return stage
         clusters = tuple(self._failed(one) if self._round.is_stuck(one) else one for one in stage.clusters)
         stage = replace(stage, clusters=clusters)
-        failed = [one.cluster_name for one in clusters if reason_of(one, SUCCEEDED) == UPDATING_FAILED]
-        allowed = resolve(wanted.max_failures, len(clusters), round_up=False)
-        if len(failed) > allowed:
-            total = f"{counted(len(failed), 'cluster')} of stage {stage.stage_name} failed, and {allowed} may"
-            cause = self._round.cause(failed[-1])
-            raise Broken(f"{total}: {listed(failed, most=3)}; {failed[-1]}: {cause}", stage)
+        if problem := self._too_many_failed(stage, wanted.max_failures):
+            raise Broken(problem, stage)
         return stage
+
+    def _too_many_failed(self, stage: StageStatus, max_failures: IntOrPercent) -> str:
+        failed = [one.cluster_name for one in stage.clusters if reason_of(one, SUCCEEDED) == UPDATING_FAILED]
+        allowed = resolve(max_failures, len(stage.clusters), round_up=False)
+        if len(failed) <= allowed:
+            return ""
+        total = f"{counted(len(failed), 'cluster')} of stage {stage.stage_name} failed, and {allowed} may"
+        return f"{total}: {listed(failed, most=3)}; {failed[-1]}: {self._round.cause(failed[-1])}"
+
+    def _still_works(self, stage: StageStatus | None) -> str:
+        """What keeps the gate after a stage that is done shut: empty if nothing. Raises `Broken` if too many failed.
+
+        One that does not work for long has failed after all; what may fail holds nothing up. On the way back nothing
+        does: what comes next needs it all the more.
+        """
+        if stage is None or is_rollback(self._seen.run):
+            return ""
+        allowed = self._wanted[stage.stage_name].max_failures
+        found = unwell(stage, self._seen, self._round, self._strategy.unreachable_clusters)
+        self._round.timers += [at for one in found for at in one.timers if at > self._at.now]
+        lasting = [one for one in found if one.has_lasted(self._at.now)]
+        if allowed is None:
+            self._round.stuck += [spoken(stage.stage_name, lasting)] if lasting else []
+            return spoken(stage.stage_name, found)
+        failed = _with_failed(stage, lasting, self._at)
+        if problem := self._too_many_failed(failed, allowed):
+            raise Broken(problem, None if is_over(stage) else failed)
+        return spoken(stage.stage_name, [one for one in found if one not in lasting])
 
     def _failed(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
         self._round.moves.remove(cluster.cluster_name)
@@ -177,3 +218,12 @@ class Stages:
     def _skipped(self, stage: StageStatus) -> StageStatus:
         stage = say(stage, PROGRESSING, FALSE, STAGE_EMPTY, "", self._at)
         return say(stage, SUCCEEDED, TRUE, STAGE_EMPTY, "", self._at)
+
+
+def _with_failed(stage: StageStatus, found: Sequence[Unwell], at: At) -> StageStatus:
+    causes = {one.cluster: one.cause for one in found}
+    clusters = tuple(
+        settled(one, UPDATING_FAILED, causes[one.cluster_name], at) if one.cluster_name in causes else one
+        for one in stage.clusters
+    )
+    return replace(stage, clusters=clusters)

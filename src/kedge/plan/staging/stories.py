@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, UNKNOWN, find_condition
 from kedge.api.reasons import (
@@ -12,6 +14,7 @@ from kedge.api.reasons import (
     CLUSTER_STARTED,
     INITIALIZED,
     PROGRESSING,
+    ROLLED_BACK,
     RUN_FAILED,
     RUN_NOT_INITIALIZED,
     RUN_STOPPED,
@@ -25,10 +28,24 @@ from kedge.api.stage import StageTaskType
 from kedge.api.staged_status import DELETE_STAGE, RunStatus, StageStatus
 from kedge.api.twins import Run
 from kedge.plan.staging.grouping import wait_of
-from kedge.plan.staging.returning import retried
-from kedge.plan.staging.saying import find, has_begun, is_moving, is_over, is_settled, reason_of, says, settled_at
+from kedge.plan.staging.returning import retried, taken_back
+from kedge.plan.staging.saying import (
+    find,
+    has_begun,
+    is_moving,
+    is_over,
+    is_settled,
+    is_taken_back,
+    reason_of,
+    says,
+    settled_at,
+)
 from kedge.plan.staging.waiting import first
 from kedge.plan.telling.state import State
+from kedge.plan.telling.story import find_message
+
+_NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
+"""Of what is said here and now: a story tells no times of conditions."""
 
 
 class StageStory(Struct, frozen=True):
@@ -65,12 +82,13 @@ class RunStory(Struct, frozen=True):
 
     @property
     def has_ended(self) -> bool:
-        return self.state in (State.available, State.failed)
+        return self.state in (State.available, State.failed, State.rolled_back)
 
 
-def tell_run(run: Run) -> RunStory:
-    """The story of a run."""
-    status, meta = retried(run), run.metadata  # who asks for that, and then looks, is not told of what was forgiven
+def tell_run(run: Run, rollback: Run | None = None) -> RunStory:
+    """The story of a run. `rollback` is the run that takes it back, also if the hub has not said so of this one yet."""
+    before = replace(run, status=taken_back(run, rollback, _NO_TIME)) if rollback is not None else run
+    status, meta = retried(before), run.metadata  # who asks for that, and then looks, is not told of what was forgiven
     last = status.deletion_stage_status
     shown = (*status.stages_status, *((last,) if last is not None and last.clusters else ()))
     return RunStory(
@@ -86,6 +104,8 @@ def tell_run(run: Run) -> RunStory:
 
 
 def _state(status: RunStatus) -> State:
+    if is_taken_back(status):
+        return State.rolled_back
     if reason_of(status, INITIALIZED) == RUN_NOT_INITIALIZED or reason_of(status, SUCCEEDED) == RUN_FAILED:
         return State.failed
     if reason_of(status, SUCCEEDED) == RUN_SUCCEEDED:
@@ -101,6 +121,8 @@ def _state(status: RunStatus) -> State:
 
 
 def _why(status: RunStatus) -> str:
+    if is_taken_back(status):
+        return find_message(status.conditions, ROLLED_BACK)
     found = find(status, SUCCEEDED) or find(status, PROGRESSING) or find_condition(status.conditions, INITIALIZED)
     if found is not None and found.type == PROGRESSING and found.reason == RUN_FAILED:
         return "what failed is about to be tried once more"

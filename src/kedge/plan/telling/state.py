@@ -19,6 +19,7 @@ class State(StrEnum):
     unknown = "unknown"
     leaving = "leaving"
     paused = "paused"
+    rolled_back = "rolled back"
 
 
 def state_of(stopped: Condition, prefix: str = "") -> State:

@@ -22,10 +22,10 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.condition import UNKNOWN, find_condition
 from kedge.api.dialect import Dialect
 from kedge.api.rollout import RolloutStrategyType
-from kedge.api.staged import ClusterStagedUpdateRun, StagedUpdateRun
-from kedge.api.twins import CLUSTER, Binding, Placement, Twins
+from kedge.api.twins import Binding, Placement, Twins
+from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
-from kedge.controllers.hub.placements import wanted_placements
+from kedge.controllers.hub.placements import without_status
 from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -34,7 +34,7 @@ from kedge.kube.store import Change
 from kedge.plan.membership import silence
 from kedge.plan.previewing.course import Move, What
 from kedge.plan.revisions import parent, resource_index
-from kedge.plan.rolling.budget import BadStrategy, budget_of
+from kedge.plan.rolling.budget import BadStrategy, Clusters, budget_of
 from kedge.plan.rolling.plan import Seen as Picture
 from kedge.plan.rolling.plan import plan
 from kedge.plan.rolling.readiness import Around, Readiness, judge
@@ -71,16 +71,13 @@ class Seeing:
         self._open: dict[_Name, int] = {}  # the move under way of each binding, by its place in the list
         self._stands: dict[Target, dict[_Name, _Proof]] = {target: {} for target in self._targets}
         kinds = dict.fromkeys(target.twins for target in self._targets)
-        self._placements = {twins: wanted_placements(hub, twins) for twins in kinds}
-        self._bindings = {twins: hub.cache(twins.binding, indexes=BINDINGS) for twins in kinds}
+        self._placements = {twins: hub.cache(twins.placement, transform=without_status) for twins in kinds}
+        self._bindings = {twins: followed(hub, twins.binding, indexes=BINDINGS) for twins in kinds}
         self._snapshots = {
-            twins: hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS) for twins in kinds
+            twins: followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS) for twins in kinds
         }
         self._members = hub.cache(MemberCluster)
-        self._runs: dict[Twins, Cache[Any]] = {
-            twins: hub.cache(ClusterStagedUpdateRun) if twins is CLUSTER else hub.cache(StagedUpdateRun)
-            for twins in kinds
-        }
+        self._runs: dict[Twins, Cache[Any]] = {twins: followed(hub, twins.run) for twins in kinds}
         for twins in kinds:
             self._bindings[twins].on_change(self._saw)
             self._snapshots[twins].on_change(self._saw_revision)
@@ -238,7 +235,7 @@ class Seeing:
     def _period(self, target: Target) -> timedelta:
         placement = self.placement(target)
         try:
-            return budget_of(placement.spec, 1, self._dialect).period if placement is not None else _NONE
+            return budget_of(placement.spec, Clusters(), self._dialect).period if placement is not None else _NONE
         except BadStrategy:
             return _NONE
 

@@ -1,0 +1,155 @@
+"""Verbs of runs: what stopping, resuming, retrying, rolling back and approving come to, by where the run stands.
+
+    answer = answer_to(Verb.resume, run, rollback)
+
+A verb does what it says (exit code 0), finds it done already (0), or refuses, says why and what to do instead (1). One
+that refuses changes nothing. The whole table is in docs/staged.md.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kedge.api.fleet import RETRY
+from kedge.api.reasons import INITIALIZED, ROLLED_BACK, RUN_FAILED, RUN_NOT_INITIALIZED, RUN_SUCCEEDED, SUCCEEDED
+from kedge.api.staged import RunState
+from kedge.api.twins import Run
+from kedge.plan.staging.returning import failed_at, retried
+from kedge.plan.staging.saying import is_initialized, is_taken_back, reason_of
+from kedge.plan.staging.stories import tell_run
+from kedge.plan.staging.waiting import moment
+from kedge.plan.telling.story import find_message
+from kedge.plan.verbs import Answer, refused
+
+
+class Verb(StrEnum):
+    """What can be asked of a run."""
+
+    approve = "approve"
+    stop = "stop"
+    resume = "resume"
+    retry = "retry"
+    rollback = "rollback"
+
+
+class Phase(StrEnum):
+    """Where a run stands, as far as verbs go."""
+
+    waiting = "waiting to begin"
+    initialize = "asked to initialize only"
+    running = "running"
+    stopped = "stopped"
+    succeeded = "succeeded"
+    failed = "failed"
+    invalid = "failed to initialize"
+    rolled_back = "rolled back"
+
+
+_OVER = (Phase.succeeded, Phase.failed, Phase.invalid, Phase.rolled_back)
+_BEGUN = (Phase.running, Phase.stopped, Phase.succeeded, Phase.failed, Phase.rolled_back)
+
+
+def phase_of(run: Run, rollback: Run | None = None) -> Phase:
+    """Where a run stands. `rollback` is the run that takes it back, which the hub may not have seen yet."""
+    if rollback is not None or is_taken_back(run.status):
+        return Phase.rolled_back
+    status = retried(run)
+    if reason_of(status, INITIALIZED) == RUN_NOT_INITIALIZED:
+        return Phase.invalid
+    ended = {RUN_SUCCEEDED: Phase.succeeded, RUN_FAILED: Phase.failed}.get(reason_of(status, SUCCEEDED))
+    if ended is not None:
+        return ended
+    if run.spec.state is RunState.stop:
+        return Phase.stopped
+    if run.spec.state is RunState.initialize:
+        return Phase.initialize
+    return Phase.running if is_initialized(status) else Phase.waiting
+
+
+def answer_to(verb: Verb, run: Run, rollback: Run | None = None) -> Answer:
+    """What comes of a verb."""
+    phase = phase_of(run, rollback)
+    if phase is Phase.rolled_back and verb is not Verb.rollback:
+        return refused(_was_rolled_back(run, rollback))
+    match verb:
+        case Verb.approve:
+            return Answer("")
+        case Verb.stop:
+            return _stop(run, phase)
+        case Verb.resume:
+            return _resume(run, phase)
+        case Verb.retry:
+            return _retry(run)
+        case Verb.rollback:
+            return _rollback(run, phase, rollback)
+
+
+def _stop(run: Run, phase: Phase) -> Answer:
+    path = path_of(run)
+    if phase in _OVER:
+        return refused(_has_ended(run))
+    if phase is Phase.initialize:
+        return refused(f"{path} moves nothing: its state is Initialize, and `kedge resume {path}` makes that Run")
+    if phase is Phase.stopped:
+        return Answer(f"{path} is stopped already")
+    said = f"{path} stops: what is on its way arrives, nothing else begins until `kedge resume {path}`"
+    return Answer(said, {"spec": {"state": RunState.stop.value}})
+
+
+def _resume(run: Run, phase: Phase) -> Answer:
+    path = path_of(run)
+    if phase is Phase.failed:
+        return refused(f"{_has_ended(run)}; `kedge retry {path}` tries once more what failed")
+    if phase in _OVER:
+        return refused(_has_ended(run))
+    if phase in (Phase.running, Phase.waiting):
+        return Answer(f"{path} is not stopped")
+    return Answer(f"{path} goes on", {"spec": {"state": RunState.run.value}})
+
+
+def _retry(run: Run) -> Answer:
+    at = failed_at(run.status)
+    if at is None:
+        return refused(f"nothing of {path_of(run)} has failed that could be tried again")
+    said = f"{path_of(run)} tries once more what had failed by {moment(at)}"
+    return Answer(said, {"metadata": {"annotations": {RETRY: moment(at)}}})
+
+
+def _rollback(run: Run, phase: Phase, rollback: Run | None) -> Answer:
+    """An answer that is not refused and writes nothing, with a rollback there: then it is done already."""
+    path, previous = path_of(run), run.status.previous_resource_snapshot_index
+    if rollback is not None:
+        return Answer(f"{path} is rolled back already, by run {path_of(rollback)}{_trouble(rollback)}")
+    if phase not in _BEGUN:
+        return refused(f"{path} has begun with no cluster: there is nothing to bring back")
+    if previous is None:
+        return refused(f"{path} does not say that its clusters had anything before it: there is nothing to go back to")
+    return Answer(f"brings the clusters of {path} back to revision {previous}")
+
+
+def _trouble(rollback: Run) -> str:
+    """What is to be said of a rollback that has failed itself."""
+    if phase_of(rollback) not in (Phase.failed, Phase.invalid):
+        return ""
+    path = path_of(rollback)
+    return f", which has failed: {tell_run(rollback).why}: see `kedge retry {path}`, or delete it to roll back anew"
+
+
+def _was_rolled_back(run: Run, rollback: Run | None) -> str:
+    by = f" by run {path_of(rollback)}" if rollback is not None else f": {_message(run)}"
+    look = f"; `kedge status {path_of(rollback)}` shows how far that is" if rollback is not None else ""
+    return f"{path_of(run)} was rolled back{by}. It moves nothing any more: make a new run{look}"
+
+
+def _message(run: Run) -> str:
+    return find_message(run.status.conditions, ROLLED_BACK)
+
+
+def _has_ended(run: Run) -> str:
+    return f"{path_of(run)} has ended: {tell_run(run).why or 'it is done'}"
+
+
+def path_of(run: Run) -> str:
+    """What users call a run by: its name, in a namespace after that."""
+    meta = run.metadata
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name

@@ -1,0 +1,156 @@
+"""What is wrong with a pod, whose pod it is, and how that becomes the cause in a verdict."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from kedge.api.meta import ObjectMeta
+from kedge.plan.availability import Verdict
+from kedge.plan.availability.pod_trouble import PodStatus, PodTrouble, Workload, explained, trouble_of
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+WEB = Workload("apps", "Deployment", "shop", "web")
+DOWN = Verdict(available=False, trackable=True, message="Deployment shop/web has 1 of 3 updated replicas")
+UP = Verdict(available=True, trackable=True, message="Deployment shop/web has 3 of 3 replicas updated and available")
+
+
+def meta(kind: str = "ReplicaSet", name: str = "web-5d4f", api: str = "apps/v1", **more: Any) -> ObjectMeta:
+    owner = {"apiVersion": api, "kind": kind, "name": name, "uid": "u", "controller": True}
+    body = {
+        "name": "web-5d4f-x7k2p",
+        "namespace": "shop",
+        "labels": {"pod-template-hash": "5d4f"},
+        "creationTimestamp": NOW,
+        "ownerReferences": [owner],
+        **more,
+    }
+    return msgspec.convert(body, ObjectMeta)
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
+    return {"name": "app", "state": {"waiting": {"reason": reason, "message": message}}, **more}
+
+
+def ended(code: int, reason: str = "") -> dict[str, Any]:
+    return {"lastState": {"terminated": {"exitCode": code, "reason": reason}}, "restartCount": 3}
+
+
+RUNNING = {"name": "app", "state": {"running": {"startedAt": "2030-01-01T12:00:00Z"}}}
+STARTING = waiting("ContainerCreating")
+
+
+def status(*containers: dict[str, Any], init: list[dict[str, Any]] | None = None, **scheduled: str) -> PodStatus:
+    conditions = [{"type": "PodScheduled", **scheduled}] if scheduled else []
+    body = {"conditions": conditions, "containerStatuses": containers, "initContainerStatuses": init or []}
+    return msgspec.convert(body, PodStatus)
+
+
+def said(found: PodStatus) -> str:
+    trouble = trouble_of(meta(), found)
+    return str(trouble).removeprefix("pod web-5d4f-x7k2p") if trouble else ""
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (status(waiting("ImagePullBackOff", 'Back-off pulling image "app:bad"')),
+         ': ImagePullBackOff: Back-off pulling image "app:bad"'),
+        (status(waiting("ErrImagePull", "not found")), ": ErrImagePull: not found"),
+        (status(waiting("CreateContainerConfigError", 'secret "db" not found')),
+         ': CreateContainerConfigError: secret "db" not found'),
+        (status(waiting("CrashLoopBackOff", "back-off 40s restarting", **ended(1, "Error"))),
+         ": CrashLoopBackOff: exit code 1 (Error)"),
+        (status(waiting("CrashLoopBackOff", "back-off 40s restarting", **ended(0, "Completed"))),
+         ": CrashLoopBackOff: exit code 0 (Completed)"),
+        (status(waiting("CrashLoopBackOff", "back-off 10s restarting")),
+         ": CrashLoopBackOff: back-off 10s restarting"),
+        (status({**RUNNING, **ended(137, "OOMKilled")}), ": Restarted: exit code 137 (OOMKilled)"),
+        (status({**RUNNING, **ended(137), "ready": True}), ""),
+        (status({**RUNNING, **ended(0, "Completed")}), ""),
+        (status(RUNNING), ""),
+        (status(STARTING), ""),
+        (status(waiting("PodInitializing")), ""),
+        (status(waiting("")), ""),
+        (status(), ""),
+        (status(status="False", reason="Unschedulable", message="0/3 nodes are available"),
+         ": Unschedulable: 0/3 nodes are available"),
+        (status(status="False", reason="SchedulingGated"), ": SchedulingGated"),
+        (status(status="False"), ""),
+        (status(status="True"), ""),
+        (status(RUNNING, {**waiting("ErrImagePull"), "name": "proxy"}), ", container proxy: ErrImagePull"),
+        (status(waiting("PodInitializing"), init=[{**waiting("CrashLoopBackOff"), "name": "migrate"}]),
+         ", container migrate: CrashLoopBackOff"),
+        (status(waiting("ErrImagePull", "x" * 900)), f": ErrImagePull: {'x' * 500}…"),
+    ],
+)  # fmt: skip
+def test_a_pod_says_what_is_wrong_with_it(found: PodStatus, words: str) -> None:
+    assert said(found) == words
+
+
+@pytest.mark.parametrize(
+    ("found", "owner"),
+    [
+        (meta(), (WEB, "web-5d4f")),
+        (meta(name="web-of-others"), (Workload("apps", "ReplicaSet", "shop", "web-of-others"), "web-of-others")),
+        (meta(labels={}), (Workload("apps", "ReplicaSet", "shop", "web-5d4f"), "web-5d4f")),
+        (meta("StatefulSet", "db"), (Workload("apps", "StatefulSet", "shop", "db"), "db")),
+        (meta("Job", "once", "batch/v1"), (Workload("batch", "Job", "shop", "once"), "once")),
+        (meta("Node", "n", "v1"), (Workload("", "Node", "shop", "n"), "n")),
+        (meta(ownerReferences=[]), None),
+        (meta(ownerReferences=[{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u"}]), None),
+        (meta(deletionTimestamp=NOW), None),
+    ],
+)  # fmt: skip
+def test_trouble_concerns_the_workload_of_the_pod(found: ObjectMeta, owner: tuple[Workload, str] | None) -> None:
+    trouble = trouble_of(found, status(waiting("ErrImagePull")))
+    assert (trouble and (trouble.workload, trouble.revision)) == owner
+
+
+def trouble(pod: str = "a", revision: str = "web-1", age: int = 0, **more: str) -> PodTrouble:
+    reason = more.pop("reason", "ImagePullBackOff")
+    return PodTrouble(WEB, revision, pod, NOW - timedelta(seconds=age), reason, **more)
+
+
+def test_what_is_not_available_says_why() -> None:
+    assert explained(DOWN, [trouble(message="no such image")]) == Verdict(
+        available=False,
+        trackable=True,
+        message="Deployment shop/web has 1 of 3 updated replicas: pod a: ImagePullBackOff: no such image",
+    )
+
+
+def test_a_sentence_goes_on_after_its_full_stop() -> None:
+    late = Verdict(available=False, trackable=True, message='ReplicaSet "web-1" has timed out progressing.')
+    assert explained(late, [trouble()]).message.endswith("has timed out progressing: pod a: ImagePullBackOff")
+
+
+@pytest.mark.parametrize(("verdict", "troubles"), [(UP, [trouble()]), (DOWN, []), (UP, [])])
+def test_nothing_is_explained_without_a_cause_or_without_need(verdict: Verdict, troubles: list[PodTrouble]) -> None:
+    assert explained(verdict, troubles) == verdict
+
+
+def test_of_many_pods_the_first_by_name_of_the_newest_revision_is_named_whatever_their_order() -> None:
+    found = [trouble("y", "web-2", 5), trouble("a", "web-1", 9), trouble("x", "web-2", 7), trouble("b", "web-1", 8)]
+    for order in (found, found[::-1]):
+        assert explained(DOWN, order).message.endswith(": pod x: ImagePullBackOff")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "alike"),
+    [
+        (trouble(), trouble(), True),
+        (trouble(), trouble(reason="ErrImagePull", message="not found"), True),
+        (trouble(reason="CrashLoopBackOff"), trouble(reason="Restarted"), True),
+        (trouble(), trouble(reason="CrashLoopBackOff"), False),
+        (trouble(), trouble("b"), False),
+        (trouble(container="app"), trouble(container="proxy"), False),
+        (trouble(reason="Unschedulable", message="0/3"), trouble(reason="Unschedulable", message="0/4"), False),
+        (trouble(), None, False),
+    ],
+)
+def test_what_takes_turns_is_one_trouble(old: PodTrouble, new: PodTrouble | None, alike: bool) -> None:
+    assert old.is_like(new) is alike
