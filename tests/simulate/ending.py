@@ -106,7 +106,8 @@ class Ending:
 
     def _untrue_words(self) -> str:
         """How what bindings say, once all was heard, differs from what the members' Deployments say."""
-        bindings = self._promises.bindings.all().values()
+        found = self._promises.bindings.all().values()
+        bindings = [one for one in found if one.spec.target_cluster != self._promises.hostile]
         said = {one.spec.target_cluster for one in bindings if is_available(one)}
         true = {one.spec.target_cluster for one in bindings if self._works(one.spec.target_cluster)}
         self._promises.asked("a binding says what the member's own Deployment says", tight=said != self.bound())

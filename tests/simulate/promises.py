@@ -119,6 +119,7 @@ class Promises:
         self.on_members: dict[str, dict[str, bytes]] = {}  # ConfigMaps by member
         self._gone: set[str] = set()  # AppliedWorks of the past, by uid
         self._stillborn: set[str] = set()  # objects that came when their AppliedWork was gone, by uid
+        self.hostile = ""  # a member whose word is worth nothing
         self.last_write = 0.0  # of anything but heartbeats
         self._deletes: dict[int, float] = {}  # when each was first sent
         self._first: dict[tuple[str, str, bytes], float] = {}
@@ -328,6 +329,8 @@ class Promises:
         """A binding says that it is available only if the member's own Deployment was, since it has these resources."""
         if _available(now) is None or _available(before) is not None or not _is_picked(now):
             return ""  # one that is to go has what it has
+        if now.spec.target_cluster == self.hostile:
+            return ""
         member, image = now.spec.target_cluster, self.image_in(now.spec.resource_snapshot_name)
         if image is None:
             return ""
@@ -352,7 +355,7 @@ class Promises:
 
     def _of_bad(self, member: str) -> str:
         """Bad releases reach no more clusters that worked before than may be unavailable."""
-        broken = [name for name in self.deployments.with_image(is_bad) if name in self._harmed]
+        broken = [name for name in self.deployments.with_image(is_bad) if name in self._harmed - {self.hostile}]
         if not self._only_releases or member not in broken:
             return ""
         placement = self.placements.now("crp")

@@ -21,6 +21,7 @@ from kedge.simulate.world import Simulation
 from simulate.deployments import BAD
 from simulate.ending import Ending, end_state
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
+from simulate.hostile import hostile_member
 from simulate.members_promises import MembersPromises
 from simulate.promises import Promises, has_joined
 from simulate.settings import Setting, drawn_setting
@@ -39,7 +40,7 @@ async def rolling(simulation: Simulation) -> None:
     await fleet.open()
     processes = () if days.is_network_fine else simulation.processes.values()
     trouble = [fleet.fleet.bad_days(process) for process in processes]
-    await asyncio.gather(fleet.users(), fleet.workloads(), *trouble)
+    await asyncio.gather(fleet.users(), fleet.workloads(), fleet.lies(), *trouble)
     await fleet.settle()
 
 
@@ -101,7 +102,9 @@ class FleetInTrouble:
         self.picks = Picks(self.fleet, rng, kind)
         true_clocks = simulation.faults.clock_jumps == 0 and setting is not Setting.skewed_clocks
         self.promises = Promises(simulation, only_releases=self.only_releases, true_clocks=true_clocks)
-        MembersPromises(simulation, self.promises, is_heard_soon=days.is_network_fine)
+        is_heard_soon = days.is_network_fine and setting is not Setting.hostile_member
+        MembersPromises(simulation, self.promises, is_heard_soon=is_heard_soon)
+        self.hostile = hostile_member(self.fleet, self.promises)
         self.ending = Ending(simulation, self.promises, NAMESPACE, NAME)
 
     async def open(self) -> None:
@@ -133,6 +136,11 @@ class FleetInTrouble:
         }
 
     # What happens
+
+    async def lies(self) -> None:
+        """A member that is hostile, if there is one, lies now and then."""
+        if self.hostile is not None:
+            await self.hostile.lie(8, apart=40.0)
 
     async def workloads(self) -> None:
         """Pods and nodes have bad days."""

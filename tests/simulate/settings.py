@@ -3,7 +3,8 @@
 * two hubs, of which the one that holds the lease acts;
 * two agents of a member at once, as while an old pod is going and a new one is there already;
 * machines whose clocks are wrong all the time, each in another way;
-* another placement beside the one that is judged, and a namespaced one with what it places.
+* another placement beside the one that is judged, and a namespaced one with what it places;
+* a member that lies wherever its credentials let it write.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class Setting(StrEnum):
     two_agents = "two agents"
     skewed_clocks = "skewed clocks"
     more_placements = "more placements"
+    hostile_member = "hostile member"
 
 
 def drawn_setting(rng: Random) -> Setting:

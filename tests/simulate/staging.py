@@ -26,6 +26,7 @@ from simulate.deployments import BAD
 from simulate.ending import Ending, end_state
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
 from simulate.gate_promises import GatePromises
+from simulate.hostile import hostile_member
 from simulate.promises import Promises, has_joined
 from simulate.run_ending import RunEnding
 from simulate.run_promises import RunPromises
@@ -53,7 +54,7 @@ async def staging(simulation: Simulation) -> None:
         await staged.open()
         processes = () if days.is_network_fine else simulation.processes.values()
         trouble = [staged.fleet.bad_days(process, 2, 60.0) for process in processes]
-        await asyncio.gather(staged.users(), staged.workloads(), *trouble)
+        await asyncio.gather(staged.users(), staged.workloads(), staged.lies(), *trouble)
         await staged.settle()
 
 
@@ -80,6 +81,7 @@ class StagesInTrouble:
         promises = self.promises = Promises(simulation, only_releases=False, true_clocks=true_clocks, by_runs=True)
         self.run_promises = RunPromises(simulation, promises, true_clocks=true_clocks)
         GatePromises(simulation, promises, self.run_promises)
+        self.hostile = hostile_member(self.fleet, self.promises)
         self.ending = Ending(simulation, promises, NAMESPACE, NAME)
         patience = STUCK.total_seconds() + (5.0 if true_clocks else 2 * CLOCKS_WRONG)
         self.run_ending = RunEnding(simulation, promises, self.run_promises, self.runs, patience=patience)
@@ -99,6 +101,11 @@ class StagesInTrouble:
     def _external(self) -> dict[str, Any]:
         rolling = {"unavailablePeriodSeconds": self.rng.choice([2, 5, 20])}
         return {"type": "External", "rollingUpdate": rolling}
+
+    async def lies(self) -> None:
+        """A member that is hostile, if there is one, lies now and then."""
+        if self.hostile is not None:
+            await self.hostile.lie(8, apart=30.0)
 
     async def workloads(self) -> None:
         """Pods and nodes have bad days."""
