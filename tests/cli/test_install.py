@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from kedge import rights
 from kedge.api.rbac import PolicyRule
+from kedge.api.twins import NAMESPACED
 from kedge.cli import main
 from kedge.plan.membership import AGENT_RULES, READ
 
@@ -97,6 +98,28 @@ def test_a_hub_writes_no_kinds_but_the_fleets_its_members_namespaces_and_what_le
 
 def writing(rule: PolicyRule) -> bool:
     return bool(set(rule.verbs or ()) - set(READ)) and not rule.non_resource_urls
+
+
+def test_every_policy_is_bound_and_refuses_what_it_cannot_judge() -> None:
+    found = printed("hub")
+    policies = of_kind("ValidatingAdmissionPolicy", found)
+    bound = {one["spec"]["policyName"]: one["spec"] for one in of_kind("ValidatingAdmissionPolicyBinding", found)}
+    assert bound.keys() == {one["metadata"]["name"] for one in policies}
+    assert all(one["validationActions"] == ["Deny"] for one in bound.values())
+    assert all(one["spec"]["failurePolicy"] == "Fail" for one in policies)
+
+
+def test_of_every_namespaced_kind_it_is_decided_who_writes_it() -> None:
+    guarded = {
+        resource
+        for policy in of_kind("ValidatingAdmissionPolicy", printed("hub"))
+        for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+        for resource in rule["resources"]
+    }
+    twins = {getattr(NAMESPACED, field).resource.plural for field in NAMESPACED.__struct_fields__}
+    assert twins | {"works", "internalmemberclusters"} <= guarded
+    answers = {"works/status", "internalmemberclusters/status"}
+    assert not answers & guarded, "what an agent answers, in its own namespace, is for RBAC to allow"
 
 
 @pytest.mark.parametrize(

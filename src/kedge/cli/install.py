@@ -23,7 +23,7 @@ def install() -> None:
 @_IMAGE
 @_REPLICAS
 def hub(dialect: str, image: str, replicas: int) -> None:
-    """Print what makes a cluster a hub: CRDs, RBAC, and a Deployment that runs `kedge hub`."""
+    """Print what makes a cluster a hub: CRDs, admission policies, RBAC, and a Deployment of `kedge hub`."""
     import sys
 
     from kedge.api.crds import print_yaml

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import to_builtins
 
 from kedge import rights
+from kedge.admission.policies import policies
 from kedge.api.crd import crd
 from kedge.api.crds import crds
 from kedge.api.dialect import Dialect
@@ -36,6 +37,7 @@ def hub(dialect: Dialect, image: str, replicas: int) -> list[Manifest]:
     return [
         _namespace(),
         *own,
+        *policies(),
         _account(HUB),
         *_may_everywhere(HUB, (*rights.HUB, *rights.REPORT_BACK)),
         *_may_at_home(HUB, rights.LEADING),
