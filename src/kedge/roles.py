@@ -16,6 +16,7 @@ from msgspec import Struct
 from kedge.api.dialect import Dialect
 from kedge.api.twins import TWINS
 from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.heartbeats import Heartbeats
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.mirror import Mirror
 from kedge.controllers.hub.not_followed import NotFollowed
@@ -57,6 +58,8 @@ class HubOptions(Struct, frozen=True):
     """Seconds until it is said that a cluster's rollout has started, where nobody waits for that word."""
     status_rest: float = STATUS_REST
     """Seconds between two writes of a placement's status at least."""
+    listens: bool = True
+    """Whether a member whose heartbeats do not come is said to be unreachable."""
 
 
 class MemberOptions(Struct, frozen=True):
@@ -78,9 +81,10 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
     resources = Resources(hub)
     registry = manager.metrics.registry
     scheduling, standing, moving = SchedulingMetrics(registry), PlacementMetrics(registry), RunMetrics(registry)
+    heartbeats = Heartbeats(clock)
     found = [
-        Members(hub, clock=clock, force_delete_after=options.force_delete_after).controller,
-        Reachability(hub, clock=clock).controller,
+        Members(hub, clock=clock, force_delete_after=options.force_delete_after, heartbeats=heartbeats).controller,
+        *([Reachability(hub, clock=clock, heartbeats=heartbeats).controller] if options.listens else ()),
         resources.controller,
         NotFollowed(hub, clock=clock).controller,
     ]

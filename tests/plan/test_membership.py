@@ -110,35 +110,32 @@ def test_an_owner_of_the_same_name_that_is_no_more_is_replaced() -> None:
     assert membership.owned((mine, other), mine) == (mine, other)
 
 
-@pytest.mark.parametrize(
-    ("period", "ago", "silent"),
-    [(15, 44.0, False), (15, 45.0, True), (1, 29.0, False), (1, 30.0, True), (60, 179.0, False), (60, 181.0, True)],
-)
-def test_a_member_is_silent_after_three_heartbeats_and_half_a_minute_at_least(
-    period: int, ago: float, silent: bool
-) -> None:
-    heard = membership.hearing(member(period=period), said(agent(TRUE, ago=ago)), NOW)
-    assert heard.is_silent == silent
+def test_times_are_the_hubs_whatever_the_members_clock_shows() -> None:
+    hour = timedelta(hours=1)
+    ahead = AgentStatus(
+        type="MemberAgent",
+        conditions=(replace(condition("Joined", TRUE), last_transition_time=NOW + hour),),
+        last_received_heartbeat=NOW + hour,
+    )
+    (shown,) = membership.report(member(), said(ahead), NOW, heartbeat=NOW - timedelta(seconds=2)).agent_status
+    assert shown.last_received_heartbeat == NOW - timedelta(seconds=2)
+    assert [one.last_transition_time for one in shown.conditions] == [NOW]
+    later = membership.report(
+        member(status=MemberClusterStatus(agent_status=(shown,))), said(ahead), NOW + hour, heartbeat=NOW + hour
+    )
+    assert [one.last_transition_time for one in later.agent_status[0].conditions] == [NOW]
 
 
-@pytest.mark.parametrize("joined", [None, FALSE, UNKNOWN])
-def test_who_has_not_joined_is_not_listened_for(joined: str | None) -> None:
-    assert membership.hearing(member(), said(agent(joined, ago=9999)), NOW).last is None
+def test_the_heartbeats_of_other_agents_are_shown_as_they_are() -> None:
+    other = AgentStatus(type="ServiceExportImportAgent", last_received_heartbeat=NOW)
+    (shown,) = membership.report(member(), said(other), NOW, heartbeat=NOW + timedelta(hours=1)).agent_status
+    assert shown == other
 
 
-def test_the_newest_word_counts_whoever_has_it() -> None:
-    old = MemberClusterStatus(agent_status=(agent(TRUE, ago=900),))
-    assert not membership.hearing(member(status=old), said(agent(TRUE, ago=3)), NOW).is_silent
-
-
-def test_silence_is_a_condition_that_comes_and_goes() -> None:
-    quiet = member(status=MemberClusterStatus(agent_status=(agent(TRUE, ago=60),), conditions=(condition("A", TRUE),)))
-    conditions = membership.with_silence(quiet, membership.hearing(quiet, None, NOW), NOW)
-    unhealthy = conditions[1]
-    assert (unhealthy.type, unhealthy.status, unhealthy.reason) == ("Healthy", FALSE, "MemberClusterUnreachable")
-    assert "its last heartbeat was at 2030-01-01T11:59:00Z" in unhealthy.message
-    back = replace(quiet, status=replace(quiet.status, conditions=conditions, agent_status=(agent(TRUE),)))
-    assert membership.with_silence(back, membership.hearing(back, None, NOW), NOW) == quiet.status.conditions
+def test_what_an_agent_no_longer_says_is_no_longer_shown() -> None:
+    before = MemberClusterStatus(agent_status=(agent(TRUE),))
+    (shown,) = membership.report(member(status=before), said(agent(None)), NOW).agent_status
+    assert shown.conditions == ()
 
 
 @pytest.mark.parametrize(

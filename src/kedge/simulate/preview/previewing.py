@@ -128,7 +128,13 @@ def _options(assumed: Assumed) -> HubOptions:
     What is to be said in a moment costs another look at all clusters, so that is said at once.
     """
     after = _words_after(assumed)
-    return HubOptions(dialect=assumed.dialect, stands_after=assumed.within / 4, started_after=0.0, status_rest=after)
+    return HubOptions(
+        dialect=assumed.dialect,
+        stands_after=assumed.within / 4,
+        started_after=0.0,
+        status_rest=after,
+        listens=False,  # nobody sends heartbeats: who was heard when the picture was taken goes on being heard
+    )
 
 
 def _words_after(assumed: Assumed) -> float:
