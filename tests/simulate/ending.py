@@ -16,7 +16,8 @@ from kedge.api.scheduling import PlacementType
 from kedge.kube.client import Client
 from kedge.plan.telling.story import tell
 from kedge.simulate.world import Broken, Simulation
-from simulate.promises import BAD, Promises, image_of, is_available, target_of
+from simulate.deployments import image_of, is_bad
+from simulate.promises import Promises, is_available, target_of
 
 SOON = 5400.0  # seconds: a clock that was wrong for a while may have made a wait of minutes one of an hour
 
@@ -66,9 +67,11 @@ class Ending:
             return wrong
         if waiting := [one.spec.target_cluster for one in bindings.values() if not is_available(one)]:
             return f"{_listed(waiting)} of {_listed(bound)} are not available"
-        running = {name: image_of(one) for name, one in promises.deployments.items() if name not in gone}
+        running = {name: image_of(one) for name, one in promises.deployments.now.items() if name not in gone}
         if running != dict.fromkeys(bound, image):
             return f"{_listed(bound)} should run {image}, and {running} do"
+        if broken := [name for name in sorted(bound) if promises.deployments.available_image(name) != image]:
+            return f"{_listed(broken)} are said to be available, and their Deployments are not"
         works = {name for name, heard in promises.works.items() if heard.all()}
         if works != bound:
             return f"there are Works for {_listed(works)}, and {_listed(bound)} are bound"
@@ -92,6 +95,8 @@ class Ending:
         """A bad release stops at its budget, and the placement names a cluster that has it, and why."""
         await self._simulation.until("a bad release reaches somebody", self._broken, within=SOON, every=1.0)
         await self.rest(UNHEARD)
+        if wrong := self._untrue_words():
+            raise Broken(wrong)
         broken = self._broken()
         placement = await self._placement()
         words = [one.message for one in placement.status.conditions if one.status != TRUE]
@@ -99,10 +104,34 @@ class Ending:
         if not any(name in " ".join(words) for name in broken):
             raise Broken(f"{_listed(broken)} have the bad release, and the placement says {words}")
 
+    def _untrue_words(self) -> str:
+        """How what bindings say, once all was heard, differs from what the members' Deployments say."""
+        bindings = self._promises.bindings.all().values()
+        said = {one.spec.target_cluster for one in bindings if is_available(one)}
+        true = {one.spec.target_cluster for one in bindings if self._works(one.spec.target_cluster)}
+        self._promises.asked("a binding says what the member's own Deployment says", tight=said != self.bound())
+        return "" if said == true else f"{_listed(said)} are said to be available, and {_listed(true)} are"
+
+    def _works(self, member: str) -> bool:
+        return self._promises.deployments.available_image(member) is not None
+
+    def bound(self) -> set[str]:
+        """The clusters that have a binding."""
+        return {one.spec.target_cluster for one in self._promises.bindings.all().values()}
+
+    async def hears_of(self, member: str) -> None:
+        """That a cluster has stopped working is heard."""
+
+        def is_heard() -> bool:
+            found = [one for one in self._promises.bindings.all().values() if one.spec.target_cluster == member]
+            return not self._works(member) and not any(map(is_available, found))
+
+        self._promises.asked("a binding says what the member's own Deployment says", tight=True)
+        await self._simulation.until(f"{member} is said not to be available any more", is_heard, within=60)
+
     def _broken(self) -> set[str]:
         """Members that have the bad release."""
-        bound = {one.spec.target_cluster for one in self._promises.bindings.all().values()}
-        return {name for name, one in self._promises.deployments.items() if name in bound and image_of(one) == BAD}
+        return self.bound() & set(self._promises.deployments.with_image(is_bad))
 
     async def rest(self, quiet: float) -> None:
         """Wait until nobody writes anything more, heartbeats apart."""

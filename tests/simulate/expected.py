@@ -39,6 +39,10 @@ ROLLING: Mapping[str, Expected] = {
     "available only if the member's own Deployment was": Expected(1000, tight=200),
     "bad releases reach no more than may be unavailable": Expected(20, tight=20),  # each run with a crash has some
     "nothing is deleted that is still asked for": Expected(100),
+    "few clusters hold what none has proven": Expected(100, tight=20),
+    "what works is changed only while enough others do": Expected(30, asked=1),
+    "a Deployment is changed only as the hub has decided": Expected(1000, tight=200),
+    "a binding says what the member's own Deployment says": Expected(30, tight=1),
     "a rollout that stands still names whom it waits for": Expected(50, tight=1),
 }
 
@@ -61,6 +65,7 @@ STAGING: Mapping[str, Expected] = {
     "nobody undoes what another has said": Expected(1000, tight=200),
     "available only if the member's own Deployment was": Expected(1000, tight=200),
     "nothing is deleted that is still asked for": Expected(20, tight=20),  # each run with a crash has some
+    "a gate opens only while its stage works": Expected(20, asked=20),
     "a run that stands still says what it waits for": Expected(50, tight=1),
 }
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
+from msgspec import Struct
+
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.apps import Deployment
 from kedge.api.cluster import MemberCluster
@@ -15,8 +17,12 @@ from kedge.api.crds import crds
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.resource import Resource
 from kedge.api.work import AppliedWork
-from kedge.embedded.workloads.everything import Workloads
-from kedge.embedded.workloads.nodes import make_nodes
+from kedge.embedded.workloads.deployments import Deployments
+from kedge.embedded.workloads.everything import Parts, Workloads
+from kedge.embedded.workloads.kubelet import Kubelet
+from kedge.embedded.workloads.nodes import Nodes, make_nodes
+from kedge.embedded.workloads.replicas import ReplicaSets
+from kedge.embedded.workloads.scheduler import Scheduler
 from kedge.kube.codec import untyped
 from kedge.kube.errors import NotFound
 from kedge.kube.limits import Limiter
@@ -31,6 +37,21 @@ POD_TEMPLATES = untyped(Resource("", "v1", "PodTemplate", "podtemplates"))
 ON_HUB = tuple(one for one in crds() if one["metadata"]["name"] != str(AppliedWork.resource))
 ON_MEMBER = tuple(one for one in crds() if one["metadata"]["name"] == str(AppliedWork.resource))
 PROD = {"env": "prod"}
+NODES = 2  # of each member
+PARTS: Parts = (  # what a Deployment needs to run
+    ("deployment", Deployments),
+    ("replicaset", ReplicaSets),
+    ("scheduler", Scheduler),
+    ("kubelet", Kubelet),
+    ("node", Nodes),
+)
+
+
+class Shape(Struct, frozen=True):
+    """How large the application is, and how long its pods take to become ready."""
+
+    replicas: int = 1
+    ready_after: str = "200ms"
 
 
 class Fleet:
@@ -43,6 +64,7 @@ class Fleet:
         *,
         heartbeat: int = 60,
         labels: Mapping[str, Mapping[str, str]] = {},
+        shape: Shape = Shape(),  # noqa: B008  # frozen
     ) -> None:
         """`labels` are what members have beside `env=prod`."""
         self.simulation = simulation
@@ -51,6 +73,7 @@ class Fleet:
         self.labels = {name: {**PROD, **labels.get(name, {})} for name in self.members}
         self.image = "app:1"
         self._heartbeat = heartbeat
+        self._shape = shape
         simulation.cluster("hub")
         self.hub = simulation.client("hub")
         self._clusters = {name: simulation.cluster(name) for name in self.members}
@@ -73,7 +96,7 @@ class Fleet:
     async def place(self, rng: Random, placement: Callable[[], Mapping[str, Any]]) -> None:
         """The first resources are placed, sometimes with one of which nothing tells when it is available."""
         await self.hub.create(Namespace, {"metadata": {"name": NAMESPACE}})
-        await self.hub.create(Deployment, deployment(self.image))
+        await self.hub.create(Deployment, deployment(self.image, self._shape))
         if rng.random() < 0.3:
             await self.hub.create(POD_TEMPLATES, pod_template())
         await self.hub.create(ClusterResourcePlacement, placement())
@@ -82,11 +105,11 @@ class Fleet:
         """The members' own controllers, which are none of ours and have no bad days."""
         rng = self.simulation.rng("workloads")
         async with Manager(component="kube-controller-manager", clock=self.simulation.clock, rng=rng) as manager:
-            workloads = Workloads(manager)
+            workloads = Workloads(manager, PARTS)
             for name, cluster in self._clusters.items():
                 there = await manager.connect(name, cluster.transport())
                 workloads.join(there)
-                await make_nodes(there.client, 1, self.simulation.clock)
+                await make_nodes(there.client, NODES, self.simulation.clock)
             await manager.run(signals=False)
 
     async def _hub(self, process: Process) -> None:
@@ -235,12 +258,12 @@ def placement_of(policy: Mapping[str, Any], strategy: Mapping[str, Any]) -> dict
     return {"metadata": {"name": NAME}, "spec": spec}
 
 
-def deployment(image: str) -> dict[str, Any]:
+def deployment(image: str, shape: Shape) -> dict[str, Any]:
     meta = {"name": APP, "namespace": NAMESPACE, "labels": {"app": APP}}
-    return {
-        "metadata": meta,
-        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": APP}}, **template(image)["spec"]},
-    }
+    pod = template(image)["spec"]["template"]
+    pod["metadata"]["annotations"] = {"kedge.dev/ready-after": shape.ready_after}
+    selector = {"matchLabels": {"app": APP}}
+    return {"metadata": meta, "spec": {"replicas": shape.replicas, "selector": selector, "template": pod}}
 
 
 def template(image: str) -> dict[str, Any]:

@@ -40,11 +40,11 @@ from kedge.embedded.store import Change
 from kedge.simulate.clock import START
 from kedge.simulate.trace import Entry
 from kedge.simulate.world import Simulation
+from simulate.deployments import MemberDeployments, is_bad, is_there
 from simulate.heard import Heard, Known, Sent, Version, number_of
 
 Binding = ClusterResourceBinding
 Placement = ClusterResourcePlacement
-BAD = "app:bad"
 ONE_LOOK = 120.0  # seconds between what an agent heard and what it still does about it, at most
 _UNTRACKABLE = (WORK_UNTRACKABLE, NOT_ALL_TRACKABLE)
 _MOVERS = ("kedge-rollout", "kedge-staged-runs")
@@ -113,8 +113,7 @@ class Promises:
         self.works: dict[str, Heard[Work]] = {}  # by member
         self._pointed: dict[str, float] = {}  # when a binding was last given resources
         self._moves: dict[str, list[Version[Binding]]] = {}  # of each binding by the rollout
-        self.deployments: dict[str, Deployment] = {}  # by member
-        self._worked: dict[tuple[str, str], float] = {}  # member and image: when that was last available
+        self.deployments = MemberDeployments(simulation.loop.time)
         self._harmed: set[str] = set()  # members that worked when they were given the bad release
         self.on_members: dict[str, dict[str, bytes]] = {}  # ConfigMaps by member
         self._gone: set[str] = set()  # AppliedWorks of the past, by uid
@@ -195,11 +194,8 @@ class Promises:
     def _note_pointed(self, key: str, before: Binding, now: Binding) -> None:
         self._pointed[key] = self._simulation.loop.time()
         self._harmed.discard(now.spec.target_cluster)
-        if is_available(before) and self.image_in(now.spec.resource_snapshot_name) == BAD:
+        if is_available(before) and is_bad(self.image_in(now.spec.resource_snapshot_name)):
             self._harmed.add(now.spec.target_cluster)
-
-    def image_on(self, member: str) -> str:
-        return image_of(self.deployments[member])
 
     def _of_picked(self, key: str, picked: Binding, number: int) -> str:
         """Nobody picks a cluster that they know to be picked already."""
@@ -240,7 +236,7 @@ class Promises:
         if wrong or self._by_runs or (not added and self.may_be_gone(before.spec.target_cluster, sent)):
             return [wrong]
         return [
-            self._of_added(key, view) if added else self._of_disturbed(key, view) for view in self._views(sent, known)
+            self._of_added(key, view) if added else self._of_disturbed(key, view) for view in self.views(sent, known)
         ] or ["nothing was known of the placement"]
 
     def _of_version(self, key: str, before: Binding, known: Known) -> str:
@@ -254,23 +250,24 @@ class Promises:
             f"and is at {before.metadata.resource_version}"
         )
 
-    def _views(self, sent: Sent, known: Known) -> Iterable[View]:
+    def views(self, sent: Sent, known: Known) -> Iterable[View]:
+        """The placement in every form that the hub may have seen when it sent this."""
         seen = self.bindings.seen_all(known)
-        bindings = {key: one.object for key, one in seen.items() if one.object is not None}
-        disturbed = {key for key, one in seen.items() if self._has_moved_since(key, one.version, sent)}
+        moved = {key: move for key, one in seen.items() if (move := self._moved_since(key, one.version, sent))}
+        bindings = {key: one.object for key, one in seen.items() if one.object is not None} | moved
         away = self._away(sent)
         for placement_known in self.placements.known_at(sent.first, sent.life):
             for placement in self.placements.may_be_seen("crp", placement_known):
-                yield View(placement, bindings, disturbed, away, START + timedelta(seconds=sent.first))
+                yield View(placement, bindings, moved.keys(), away, START + timedelta(seconds=sent.first))
 
-    def _has_moved_since(self, key: str, version: int, sent: Sent) -> bool:
-        """Whether the hub had moved a binding itself, and knew so, though no watch had shown it yet."""
-        for move in self._moves.get(key, ()):
+    def _moved_since(self, key: str, version: int, sent: Sent) -> Binding | None:
+        """A binding as the hub had moved it itself, and knew so, though no watch had shown it yet."""
+        for move in reversed(self._moves.get(key, ())):
             ours = self.bindings.sent[move.number]
             known = ours.life == sent.life and ours.first <= sent.first < ours.lost_at
             if move.version > version and known:
-                return True
-        return False
+                return move.object
+        return None
 
     def _away(self, sent: Sent) -> set[str]:
         """Clusters that the hub surely knew not to reach, to be leaving, or to be no members any more."""
@@ -335,7 +332,7 @@ class Promises:
             return ""
         since = self._pointed.get(key, 0.0)
         self.asked("available only if the member's own Deployment was", tight=True)
-        if self._works_now(member) == image or self._worked.get((member, image), -1.0) >= since:
+        if self.deployments.was_available_since(member, image, since):
             return ""
         return f"{member} is said to be available with {image}, and its Deployment never was"
 
@@ -346,34 +343,15 @@ class Promises:
     # Members
 
     def _of_deployment(self, member: str, change: Change, carried: tuple[str, int] | None) -> str:
-        before = self.deployments.get(member)
-        if (worked := self._works_now(member)) is not None:
-            self._worked[member, worked] = self._simulation.loop.time()
-        now = msgspec.json.decode(change.version.body, type=Deployment)
         self._note_birth(change)
-        if change.type == "DELETED":
-            self.deployments.pop(member, None)
-        else:
-            self.deployments[member] = now
-        gone = change.type == "DELETED" or now.metadata.deletion_timestamp is not None
-        was_there = before is not None and before.metadata.deletion_timestamp is None
-        if gone and was_there:
+        changed = self.deployments.changed(member, change)
+        if changed.is_deleted:
             return self._of_deleted(member, ("Deployment", change), carried)
-        return self._of_bad(member) if not gone else ""
-
-    def _works_now(self, member: str) -> str | None:
-        """The image that is available on a member, as its Deployment says; None if none is."""
-        found = self.deployments.get(member)
-        if found is None:
-            return None
-        status, wanted = found.status, found.spec.replicas if found.spec.replicas is not None else 1
-        is_current = status.observed_generation == found.metadata.generation
-        works = status.available_replicas == status.updated_replicas == wanted
-        return image_of(found) if is_current and works else None
+        return self._of_bad(member) if is_there(changed.now) else ""
 
     def _of_bad(self, member: str) -> str:
         """Bad releases reach no more clusters that worked before than may be unavailable."""
-        broken = sorted(name for name in self._harmed if name in self.deployments and self.image_on(name) == BAD)
+        broken = [name for name in self.deployments.with_image(is_bad) if name in self._harmed]
         if not self._only_releases or member not in broken:
             return ""
         placement = self.placements.now("crp")
@@ -438,11 +416,6 @@ def target_of(placement: Placement, bindings: Iterable[Binding]) -> int:
     if policy is not None and policy.placement_type is PlacementType.pick_n and policy.number_of_clusters is not None:
         return policy.number_of_clusters
     return len({one.spec.target_cluster for one in bindings if one.spec.state != BindingState.unscheduled})
-
-
-def image_of(found: Deployment) -> str:
-    containers = found.spec.template.spec.containers
-    return containers[0].image if containers else ""
 
 
 def _asks_for(work: Work | None, what: tuple[str, str]) -> bool:

@@ -18,28 +18,33 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.kube.errors import Conflict, NotFound
 from kedge.simulate.faults import NONE
 from kedge.simulate.world import Simulation
+from simulate.deployments import BAD
 from simulate.ending import Ending, end_state
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
-from simulate.promises import BAD, Promises, has_joined
+from simulate.members_promises import MembersPromises
+from simulate.promises import Promises, has_joined
 from simulate.weather import weather
+from simulate.workload_trouble import WorkloadDays, WorkloadTrouble, workload_days
 
 Edit = Callable[[int], Awaitable[None]]
 
 
 async def rolling(simulation: Simulation) -> None:
     """Bad days for everybody and edits midway; then calm, and everything arrives."""
-    if simulation.faults == NONE:
+    days = workload_days(simulation.rng("workload days"), share=0.4)
+    if simulation.faults == NONE and not days.is_network_fine:
         simulation.faults = weather(simulation.rng("weather"))
-    fleet = FleetInTrouble(simulation)
+    fleet = FleetInTrouble(simulation, days)
     await fleet.open()
-    trouble = [fleet.fleet.bad_days(process) for process in simulation.processes.values()]
-    await asyncio.gather(fleet.edits(), *trouble)
+    processes = () if days.is_network_fine else simulation.processes.values()
+    trouble = [fleet.fleet.bad_days(process) for process in processes]
+    await asyncio.gather(fleet.users(), fleet.workloads(), *trouble)
     await fleet.settle()
 
 
 async def quiet(simulation: Simulation) -> None:
     """One good release and one bad one that is mended, with nobody disturbing."""
-    fleet = FleetInTrouble(simulation, quiet=True)
+    fleet = FleetInTrouble(simulation)
     await fleet.open()
     await fleet.arrive()
     for image in ("app:2", BAD, "app:3"):
@@ -59,7 +64,7 @@ async def agent_crashing(simulation: Simulation) -> None:
 
 
 async def _crashing(simulation: Simulation, who: str) -> None:
-    fleet = FleetInTrouble(simulation, quiet=True)
+    fleet = FleetInTrouble(simulation)
     await fleet.join()
     process = simulation.processes[who]
     process.crash_after_write(simulation.seed)
@@ -78,19 +83,24 @@ async def _crashing(simulation: Simulation, who: str) -> None:
 class FleetInTrouble:
     """A fleet, its users, and what must always hold."""
 
-    def __init__(self, simulation: Simulation, *, quiet: bool = False) -> None:
-        """A `quiet` one is the same whatever the seed."""
+    def __init__(self, simulation: Simulation, days: WorkloadDays | None = None) -> None:
+        """A quiet one, without `days`, is the same whatever the seed."""
+        quiet, days = days is None, days or WorkloadDays(is_network_fine=True)
         self.simulation = simulation
+        self.days = days
         self.rng = rng = Random(7) if quiet else simulation.rng("fleet")
-        members = 5 if quiet else rng.randint(5, 7)
+        self.has_fixes = bool(days.kinds) and (days.is_network_fine or rng.random() < 0.5)
+        members = 5 if quiet else rng.randint(3, 4) if days.kinds else rng.randint(5, 7)
         kind = "PickAll" if quiet else rng.choice(["PickN", "PickN", "PickAll", "PickFixed"])
-        self.only_releases = quiet or rng.random() < 0.35
+        self.only_releases = quiet or self.has_fixes or rng.random() < 0.35
         heartbeat = 20 if not quiet and rng.random() < 0.3 else 60
-        self.fleet = Fleet(simulation, members, heartbeat=heartbeat)
+        self.fleet = Fleet(simulation, members, heartbeat=heartbeat, shape=days.shape)
+        self.trouble = WorkloadTrouble(simulation, simulation.rng("workload trouble"), days.kinds)
         self.picks = Picks(self.fleet, rng, kind)
         self.promises = Promises(
             simulation, only_releases=self.only_releases, true_clocks=simulation.faults.clock_jumps == 0
         )
+        MembersPromises(simulation, self.promises, is_heard_soon=days.is_network_fine)
         self.ending = Ending(simulation, self.promises, NAMESPACE, NAME)
 
     async def open(self) -> None:
@@ -121,7 +131,21 @@ class FleetInTrouble:
             },
         }
 
-    # What users do
+    # What happens
+
+    async def workloads(self) -> None:
+        """Pods and nodes have bad days."""
+        await self.trouble.days(tuple(self.fleet.members), 10, apart=40.0)
+
+    async def users(self) -> None:
+        await (self.releases_and_fixes() if self.has_fixes else self.edits())
+
+    async def releases_and_fixes(self, number: int = 2) -> None:
+        """Somebody releases what is good and what is bad, looks at it for a while, and mends it."""
+        for count in range(number):
+            for image in (f"app:{count}-good", f"{BAD}-{count}", f"app:{count}-fix"):
+                await self.release(image)
+                await asyncio.sleep(self.rng.uniform(5.0, 90.0))
 
     async def edits(self, number: int = 8) -> None:
         """Edits now and then, of anything a user may edit."""
@@ -141,8 +165,8 @@ class FleetInTrouble:
     async def _good(self, count: int) -> None:
         await self.release(f"app:{count + 2}")
 
-    async def _bad(self, _: int) -> None:
-        await self.release(BAD)
+    async def _bad(self, count: int) -> None:
+        await self.release(f"{BAD}-{count}")
 
     async def _content(self, count: int) -> None:
         await self.fleet.content(self.rng, count)
@@ -152,7 +176,7 @@ class FleetInTrouble:
 
     async def _redo(self, count: int) -> None:
         """Release and scale in one breath."""
-        await self.release(self.rng.choice([f"app:{count + 2}", BAD]))
+        await self.release(self.rng.choice([f"app:{count + 2}", f"{BAD}-{count}"]))
         await self._scale(count)
 
     async def _restrategize(self, _: int) -> None:
@@ -193,6 +217,16 @@ class FleetInTrouble:
             await self.release(BAD)
             await self.ending.stuck_and_says_so()
         await self.release("app:final")
+        await self.arrive()
+        if self.days.kinds:
+            await self._break_and_mend()
+
+    async def _break_and_mend(self) -> None:
+        """A cluster that has arrived stops working, and works again: both are heard."""
+        member = self.rng.choice(sorted(self.ending.bound()))
+        await self.trouble.break_for_good(member)
+        await self.ending.hears_of(member)
+        await self.trouble.mend(member)
         await self.arrive()
 
     async def arrive(self) -> None:

@@ -22,14 +22,17 @@ from kedge.api.snapshot import ClusterResourceSnapshot
 from kedge.kube.errors import Conflict, NotFound
 from kedge.simulate.faults import NONE
 from kedge.simulate.world import Simulation
+from simulate.deployments import BAD
 from simulate.ending import Ending, end_state
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
-from simulate.promises import BAD, Promises, has_joined
+from simulate.gate_promises import GatePromises
+from simulate.promises import Promises, has_joined
 from simulate.run_ending import RunEnding
 from simulate.run_promises import RunPromises
 from simulate.runs import Runs
-from simulate.strategies import RINGS, labels, strategy
+from simulate.strategies import RINGS, labels, patient_strategy, strategy
 from simulate.weather import weather
+from simulate.workload_trouble import WorkloadDays, WorkloadTrouble, workload_days
 
 Edit = Callable[[int], Awaitable[None]]
 PLAN = "kedge.plan.staging"
@@ -39,32 +42,40 @@ STUCK = timedelta(seconds=90)  # after which a cluster fails; not five minutes, 
 
 async def staging(simulation: Simulation) -> None:
     """Bad days for everybody and edits midway; then calm, and every run ends, or says what it waits for."""
-    if simulation.faults == NONE:
+    days = workload_days(simulation.rng("workload days"), share=0.4)
+    if simulation.faults == NONE and not days.is_network_fine:
         simulation.faults = replace(weather(simulation.rng("weather")), clock_seconds=CLOCKS_WRONG)
-    staged = StagesInTrouble(simulation)
+    staged = StagesInTrouble(simulation, days)
     with patch(f"{PLAN}.round.STUCK_AFTER", STUCK), patch(f"{PLAN}.clearing.STUCK_AFTER", STUCK):
         await staged.open()
-        trouble = [staged.fleet.bad_days(process, 2, 60.0) for process in simulation.processes.values()]
-        await asyncio.gather(staged.edits(), *trouble)
+        processes = () if days.is_network_fine else simulation.processes.values()
+        trouble = [staged.fleet.bad_days(process, 2, 60.0) for process in processes]
+        await asyncio.gather(staged.users(), staged.workloads(), *trouble)
         await staged.settle()
 
 
 class StagesInTrouble:
     """A fleet, those who release and approve, and what must always hold."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, days: WorkloadDays) -> None:
         self.simulation = simulation
+        self.trouble = WorkloadTrouble(simulation, simulation.rng("workload trouble"), days.kinds)
         self.rng = rng = simulation.rng("staging")
         self.rings = rng.randint(2, len(RINGS))
-        members = rng.randint(5, 6)
+        members = rng.randint(3, 4) if days.kinds else rng.randint(5, 6)
         places = {f"cluster-{number}": labels(rng, self.rings) for number in range(1, members + 1)}
+        self.is_patient = bool(days.kinds) and (days.is_network_fine or rng.random() < 0.5)
+        if self.is_patient:
+            self.rings = 2
+            places = {f"cluster-{number}": {"ring": RINGS[number % 2]} for number in range(1, members + 1)}
         heartbeat = 20 if rng.random() < 0.2 else 60
-        self.fleet = Fleet(simulation, members, heartbeat=heartbeat, labels=places)
+        self.fleet = Fleet(simulation, members, heartbeat=heartbeat, labels=places, shape=days.shape)
         self.picks = Picks(self.fleet, rng, rng.choice(["PickN", "PickAll", "PickFixed"]))
         self.runs = Runs(self.fleet.hub, rng)
         true_clocks = simulation.faults.clock_jumps == 0
         promises = self.promises = Promises(simulation, only_releases=False, true_clocks=true_clocks, by_runs=True)
         self.run_promises = RunPromises(simulation, promises, true_clocks=true_clocks)
+        GatePromises(simulation, promises, self.run_promises)
         self.ending = Ending(simulation, promises, NAMESPACE, NAME)
         patience = STUCK.total_seconds() + (5.0 if true_clocks else 2 * CLOCKS_WRONG)
         self.run_ending = RunEnding(simulation, promises, self.run_promises, self.runs, patience=patience)
@@ -73,7 +84,8 @@ class StagesInTrouble:
         """Everybody joins, and a first run is made meanwhile."""
         await self.fleet.install(self.promises.follow_agent)
         await self.fleet.place(self.rng, lambda: placement_of(self.picks.policy(), self._external()))
-        await self.runs.set_strategy(strategy(self.rng, self.rings))
+        drawn = patient_strategy if self.is_patient else strategy
+        await self.runs.set_strategy(drawn(self.rng, self.rings))
         await self.simulation.until("everybody joins", self._have_joined)
         await self.runs.begin()
 
@@ -84,7 +96,23 @@ class StagesInTrouble:
         rolling = {"unavailablePeriodSeconds": self.rng.choice([2, 5, 20])}
         return {"type": "External", "rollingUpdate": rolling}
 
+    async def workloads(self) -> None:
+        """Pods and nodes have bad days."""
+        await self.trouble.days(tuple(self.fleet.members), 14, apart=30.0)
+
     # What users do
+
+    async def users(self) -> None:
+        await (self.releases_and_runs() if self.is_patient else self.edits())
+
+    async def releases_and_runs(self, number: int = 3) -> None:
+        """Somebody releases, runs it through the stages, and approves whatever is asked, each time at their ease."""
+        for count in range(number):
+            await self.fleet.release(BAD if self.rng.random() < 0.2 else f"app:{count + 2}")
+            await self.runs.begin()
+            for _ in range(self.rng.randint(10, 20)):
+                await asyncio.sleep(self.rng.uniform(0.0, 10.0))
+                await self.runs.approve_all()
 
     async def edits(self, number: int = 14) -> None:
         """Edits now and then, of anything a user may edit; and approvals, mostly."""

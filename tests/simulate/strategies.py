@@ -7,6 +7,7 @@ from typing import Any
 
 RINGS = ("staging", "canary", "production")
 _APPROVAL = {"type": "Approval"}
+_LONG_WAIT = {"type": "TimedWait", "waitTime": "40s"}
 
 
 def labels(rng: Random, rings: int) -> dict[str, str]:
@@ -23,6 +24,14 @@ def strategy(rng: Random, rings: int) -> dict[str, Any]:
         "unreachableClusters": rng.choice(["Wait", "Wait", "Skip", "Fail"]),
         "rollbackOnFailure": rng.random() < 0.4,
     }
+
+
+def patient_strategy(rng: Random, rings: int) -> dict[str, Any]:
+    """One with a gate after every stage, which stays closed for a while."""
+    drawn = strategy(rng, rings)
+    for stage in drawn["stages"]:
+        stage["afterStageTasks"] = rng.choice([[_LONG_WAIT], [_LONG_WAIT], [_LONG_WAIT, _APPROVAL], [_APPROVAL]])
+    return drawn
 
 
 def _stage(rng: Random, ring: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeAlias
 from kedge.simulate.clock import JumpingClock
 from kedge.simulate.link import Link
 from kedge.simulate.loop import Loop
-from kedge.simulate.tasks import Group, context_of
+from kedge.simulate.tasks import Group, context_of, unfinished
 from kedge.simulate.trace import Trace
 
 Main: TypeAlias = Callable[["Process"], Coroutine[Any, Any, None]]
@@ -108,7 +108,7 @@ class Process:
         for link in self._links.values():
             link.cut("the process is dead", for_good=True)
         self._around.loop.let_go_on(group)
-        for task in group.unfinished():
+        for task in unfinished(self._around.loop, group):
             task.cancel()
 
     def end(self) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextvars import Context, ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import ref
 
 T = TypeVar("T")
 _ASYNCIO = str(Path(asyncio.__file__).parent)
@@ -23,15 +22,6 @@ class Group:
     def __init__(self, name: str) -> None:
         self.name = name
         self.stopped = False
-        self._made: list[ref[Task[Any]]] = []
-
-    def add(self, task: Task[Any]) -> None:
-        """This task is one of the group."""
-        self._made.append(ref(task))
-
-    def unfinished(self) -> list[Task[Any]]:
-        """Its tasks that are not done, the oldest first."""
-        return [task for one in self._made if (task := one()) is not None and not task.done()]
 
     def __str__(self) -> str:
         return self.name
@@ -47,8 +37,6 @@ class Task(asyncio.Task[T]):
         self.number = number  # first: making a task hashes it
         self.group = group
         super().__init__(coro, **options)
-        if group is not None:
-            group.add(self)
 
     def __hash__(self) -> int:
         return self.number
@@ -66,10 +54,10 @@ def context_of(group: Group | None) -> Context:
     return context
 
 
-def unfinished(loop: asyncio.AbstractEventLoop) -> list[Task[Any]]:
-    """Every task that is not done, the oldest first."""
+def unfinished(loop: asyncio.AbstractEventLoop, group: Group | None = None) -> list[Task[Any]]:
+    """Every task that is not done, or only those of this group; the oldest first."""
     found = [task for task in asyncio.all_tasks(loop) if isinstance(task, Task)]
-    return sorted(found, key=lambda task: task.number)
+    return sorted((task for task in found if group in (None, task.group)), key=lambda task: task.number)
 
 
 def where(task: asyncio.Task[Any]) -> str:

@@ -1,0 +1,83 @@
+"""What staged runs promise of gates and health: a gate after a stage opens only while the stage's clusters work.
+
+A cluster that was done may break while its stage waits for time or for a person. What the hub had heard of it when it
+sent that the stage is over decides (`heard`): its binding's Available condition. How many may be down all the same is
+the stage's maxFailures. Clusters that failed or were skipped, or that have something else by now, are not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kedge.api.numbers import resolve
+from kedge.api.reasons import SUCCEEDED
+from kedge.api.stage import Stage
+from kedge.api.staged_status import StageStatus
+from kedge.embedded.kind import Kind
+from kedge.embedded.store import Change
+from kedge.plan.staging.saying import is_over, says
+from kedge.simulate.world import Simulation
+from simulate.heard import Known
+from simulate.promises import Promises, is_available
+from simulate.run_facts import Run, has_resources_of, stage_of, strategy_of
+from simulate.run_promises import RunPromises
+
+
+class GatePromises:
+    """Follows every write of a run, and says at once when a gate opens that should not."""
+
+    def __init__(self, simulation: Simulation, promises: Promises, judge: RunPromises) -> None:
+        self._promises = promises
+        self._runs = judge.runs
+        simulation.always("a gate opens only while what is behind it works", self._ask)
+
+    def _ask(self, server: str, kind: Kind, change: Change) -> str:
+        if (
+            server != "hub"
+            or kind.resource.plural != Run.resource.plural
+            or change.version.key not in self._runs.versions
+        ):
+            return ""
+        versions = self._runs.versions[change.version.key][-2:]
+        before, now, number = versions[0].object, versions[-1].object, versions[-1].number
+        if before is None or now is None or before.metadata.uid != now.metadata.uid or not number:
+            return ""
+        return next(filter(None, (self._of_gate(now, stage, number) for stage in _passed(before, now))), "")
+
+    def _of_gate(self, run: Run, stage: StageStatus, number: int) -> str:
+        """Whether the hub knew that this stage's clusters were not available when it sent that it is over."""
+        sent = self._runs.sent[number]
+        known = self._promises.bindings.known_at(sent.first, sent.life)
+        down = min((self._down(run, stage, one) for one in known), key=len, default=[])
+        allowed = _allowed(run, stage)
+        broken = [
+            one.cluster_name for one in stage.clusters if one.cluster_name in self._promises.deployments.down_since
+        ]
+        self._promises.asked("a gate opens only while its stage works", tight=bool(broken))
+        if len(down) <= allowed:
+            return ""
+        what = f"{', '.join(down)} of it are known not to be available"
+        return f"{run.metadata.name} passes stage {stage.stage_name}, and {what}, and {allowed} may"
+
+    def _down(self, run: Run, stage: StageStatus, known: Known) -> list[str]:
+        """The clusters of a stage that are done, have the run's resources, and are not available."""
+        done = {one.cluster_name for one in stage.clusters if says(one, SUCCEEDED)}
+        seen = (one.object for one in self._promises.bindings.seen_all(known).values())
+        held = [one for one in seen if one is not None and has_resources_of(one, run)]
+        return sorted(
+            one.spec.target_cluster for one in held if one.spec.target_cluster in done and not is_available(one)
+        )
+
+
+def _passed(before: Run, now: Run) -> Iterator[StageStatus]:
+    """The stages with a gate after them that are over now, and were not before."""
+    for stage in now.status.stages_status:
+        was_over = is_over(stage_of(before, stage.stage_name))
+        if stage.clusters and stage.after_stage_task_status and is_over(stage) and not was_over:
+            yield stage
+
+
+def _allowed(run: Run, stage: StageStatus) -> int:
+    wanted: Iterable[Stage] = (one for one in strategy_of(run).stages if one.name == stage.stage_name)
+    most = next((one.max_failures for one in wanted), None)
+    return 0 if most is None else resolve(most, len(stage.clusters), round_up=False)
