@@ -7,6 +7,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,15 @@ from typing import Any
 import yaml
 
 from controlplane.cluster import Cluster
+from kedge.api.rbac import PolicyRule
+from kedge.cli.hub_token import TokenPlace, saved_in_file, token_place
+from kedge.kube.connect.service_tokens import ServiceToken, service_token
+from support.tokens import token
 from support.waiting import until_so
 
 HOME = "fleet-system"
+ENDS_AFTER = timedelta(seconds=45)
+"""A token that began a minute ago and ends so soon is to be renewed at once."""
 KEEPS_HOUSE = ("namespace-controller", "serviceaccount-controller", "garbage-collector-controller")
 
 
@@ -51,12 +58,12 @@ async def token_of(cluster: Cluster, account: str) -> str:
 
 async def as_account(cluster: Cluster, account: str, folder: Path) -> Path:
     """A kubeconfig for a service account of the fleet's, with a token of its own."""
-    token = await token_of(cluster, account)
+    shown = await token_of(cluster, account)
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "c", "cluster": {"server": cluster.url, "certificate-authority": str(cluster.ca_file)}}],
-        "users": [{"name": account, "user": {"token": token}}],
+        "users": [{"name": account, "user": {"token": shown}}],
         "contexts": [{"name": account, "context": {"cluster": "c", "user": account}}],
         "current-context": account,
     }
@@ -80,6 +87,20 @@ def refused(events: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
+async def kept_token(file: Path) -> ServiceToken:
+    """The token in a kubeconfig that nobody else can read."""
+    return (await asyncio.to_thread(_kept, file))[1]
+
+
+def _kept(file: Path) -> tuple[TokenPlace, ServiceToken]:
+    assert file.stat().st_mode & 0o777 == 0o600
+    place = token_place(file, None)
+    assert place is not None
+    kept = service_token(place.token())
+    assert kept is not None
+    return place, kept
+
+
 class Fleet:
     """A hub and members, each with what `kedge install` prints, and their roles as processes of their own."""
 
@@ -96,8 +117,8 @@ class Fleet:
     async def run(self, stack: AsyncExitStack) -> None:
         await self.run_hub(stack)
         for name, member in self.members.items():
-            await self.join(name)
-            to_hub = await as_account(self.hub, f"fleet-member-agent-{name}", self.folder)
+            to_hub = await self.join(name)
+            await self.age(to_hub)
             on_member = await as_account(member, "kedge-member", self.folder)
             files = ["--hub-kubeconfig", str(to_hub), "--kubeconfig", str(on_member)]
             await stack.enter_async_context(running(self.folder / f"{name}.log", "member", *files, "--member", name))
@@ -106,15 +127,30 @@ class Fleet:
         as_hub = await as_account(self.hub, "kedge-hub", self.folder)
         await stack.enter_async_context(running(self.folder / "hub.log", "hub", "--kubeconfig", str(as_hub)))
 
-    async def join(self, name: str) -> None:
-        """As far as that is done on the hub."""
-        told = await kedge("join", name, "--kubeconfig", str(self.hub.kubeconfig), "--heartbeat", "5")
-        assert f"create token fleet-member-agent-{name}" in told
+    async def join(self, name: str) -> Path:
+        """As far as that is done on the hub; gives the kubeconfig of its agent."""
+        file = self.agent_file(name)
+        options = ["--kubeconfig", str(self.hub.kubeconfig), "--heartbeat", "5", "--agent-kubeconfig", str(file)]
+        told = await kedge("join", name, *options)
+        assert f"kedge install member {name}" in told
         await until_so(partial(self.is_so, name, "ReadyToJoin"), 60)
+        return file
+
+    def agent_file(self, name: str) -> Path:
+        return self.folder / f"{name}-on-hub.kubeconfig"
+
+    async def age(self, file: Path) -> None:
+        """Have the token in a kubeconfig be one of which more than half is over, and which ends soon."""
+        place, fresh = await asyncio.to_thread(_kept, file)
+        await saved_in_file(place)(await token(self.hub, HOME, fresh.account, ENDS_AFTER))
 
     async def is_so(self, name: str, condition: str) -> bool:
         path = f"jsonpath={{.status.conditions[?(@.type=='{condition}')].status}}"
         return await self.hub.kubectl("get", "membercluster", name, "--output", path) == "True"
+
+    def unused(self, account: str, granted: Sequence[PolicyRule]) -> set[str]:
+        """What an account was allowed to do on the hub, and never did."""
+        return allowed(granted) - did(asked_by(self.hub, account))
 
     def refusals(self) -> list[str]:
         found = refused(asked_by(self.hub, "kedge-hub"))
@@ -123,3 +159,25 @@ class Fleet:
                 asked_by(member, "kedge-member")
             )
         return found
+
+
+def allowed(rules: Sequence[PolicyRule]) -> set[str]:
+    """What rules allow, a verb on a kind each; those on everything left out."""
+    return {
+        f"{verb} {resource}"
+        for rule in rules
+        for resource in rule.resources
+        for verb in rule.verbs or ()
+        if "*" not in resource
+    }
+
+
+def did(events: Sequence[dict[str, Any]]) -> set[str]:
+    """What was asked for, and not refused."""
+    found = set()
+    for event in events:
+        about = event.get("objectRef", {})
+        resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
+        if event.get("responseStatus", {}).get("code", 200) < 400:
+            found.add(f"{event['verb']} {resource}")
+    return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from controlplane.cluster import Cluster
 from controlplane.plane import ControlPlane
 from controlplane.rest import Response
 from kedge.kube.clock import SystemClock
-from real.role_fleet import KEEPS_HOUSE, Fleet, token_of
+from real.role_fleet import KEEPS_HOUSE, Fleet, kept_token, token_of
 from support.forgery import forged
 from support.waiting import until_so
 
@@ -31,6 +32,7 @@ CLUSTER = "/apis/cluster.kubernetes-fleet.io/v1beta1"
 MERGE = "application/merge-patch+json"
 WORK = f"{PLACEMENT}/namespaces/{OURS}/works/web-work"
 INTERNAL = f"{CLUSTER}/namespaces/{OURS}/internalmemberclusters/{MEMBER}"
+TOKEN = f"/api/v1/namespaces/fleet-system/serviceaccounts/{AGENT}/token"
 BINDING = f"{PLACEMENT}/namespaces/{OURS}/resourcebindings/shop-binding"
 CLEANUP = "kubernetes-fleet.io/work-cleanup"
 Attack = tuple[str, str, str, Any]
@@ -113,6 +115,10 @@ def elsewhere() -> Iterator[Attack]:
     yield "answer for another", "PATCH", f"{other}/status", {"status": {}}
     yield "read a Secret", "GET", "/api/v1/namespaces/fleet-system/secrets", None
     yield "change a MemberCluster", "PATCH", f"{CLUSTER}/memberclusters/{MEMBER}", {"spec": {"taints": []}}
+    others = "/api/v1/namespaces/fleet-system/serviceaccounts"
+    wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    yield "be the hub", "POST", f"{others}/kedge-hub/token", wanted
+    yield "be another member", "POST", f"{others}/fleet-member-agent-cluster-2/token", wanted
     yield "approve", "PATCH", f"{PLACEMENT}/clusterapprovalrequests/x/status", {"status": {}}
 
 
@@ -149,8 +155,9 @@ async def _placed(hub: Cluster, token: str) -> bool:
 async def test_what_a_hostile_member_tries_is_refused_and_what_an_agent_does_is_not(hub: Fleet) -> None:
     async with AsyncExitStack() as stack:
         await hub.run_hub(stack)
-        await hub.join(MEMBER)
+        file = await hub.join(MEMBER)
         server, token = hub.hub, await token_of(hub.hub, AGENT)
+        assert (await kept_token(file)).life == timedelta(hours=1)
         await server.kubectl("apply", "-f", "-", input=PARTS)
 
         for attacks in (forgeries, changes, elsewhere):
@@ -219,6 +226,7 @@ async def refused_to_agents(server: Cluster, token: str) -> list[str]:
         ("let go of it again", "PATCH", WORK, {"metadata": {"finalizers": None}}),
         ("tell what came of a Work", "PATCH", f"{WORK}/status", {"status": {"conditions": []}}),
         ("read its Works", "GET", WORK.rpartition("/")[0], None),
+        ("renew its token", "POST", TOKEN, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}),
         ("write an event", "POST", events, event),
         ("count an event", "PATCH", f"{events}/told", {"count": 2}),
     ]

@@ -6,6 +6,7 @@ The API servers' audit logs are the witness: nothing was refused for want of a r
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +14,20 @@ import pytest
 
 from controlplane.cluster import Cluster
 from controlplane.plane import ControlPlane
-from real.role_fleet import KEEPS_HOUSE, Fleet, asked_by
+from kedge.api.rbac import PolicyRule
+from kedge.plan.membership import AGENT_RULES
+from real.role_fleet import KEEPS_HOUSE, Fleet, asked_by, kept_token
 from support.waiting import until_so
 
 MEMBERS = ("cluster-1", "cluster-2")
+RENEWING = PolicyRule(api_groups=("",), resources=("serviceaccounts/token",), verbs=("create",))
+FOR_KUBEFLEET = {
+    *("update works", "update works/status", "update internalmemberclusters/status"),
+    *("create events", "patch events"),
+}
+"""What Kedge's agent does not do, and KubeFleet's does."""
+SELDOM = {"get works", "get internalmemberclusters", "list works", "list internalmemberclusters"}
+"""When a watch lags behind one's own write, or a server cannot stream lists."""
 SHOP = """
 apiVersion: v1
 kind: Namespace
@@ -76,3 +87,8 @@ async def test_every_role_does_its_work_with_exactly_the_rights_that_are_printed
     still = [line for line in fleet.refusals() if f"fleet-member-{leaving}" not in line]
     assert still == []
     assert asked_by(hub, "kedge-hub")
+    kept = await kept_token(fleet.agent_file(MEMBERS[0]))
+    assert kept.life >= timedelta(minutes=10), "the one it began with has long ended"
+    for name in MEMBERS:
+        unused = fleet.unused(f"fleet-member-agent-{name}", (*AGENT_RULES, RENEWING))
+        assert unused <= FOR_KUBEFLEET | SELDOM, "granted, and never used"

@@ -47,7 +47,13 @@ def hub(dialect: Dialect, image: str, replicas: int) -> list[Manifest]:
 
 def member(name: str, image: str, *, grant_any: bool = False) -> list[Manifest]:
     """What makes a cluster the member of this name."""
-    command = ["member", f"--hub-kubeconfig={_HUB_FILE}/kubeconfig", f"--member={name}", f"--health=:{_PORT}"]
+    command = [
+        "member",
+        f"--hub-kubeconfig={_HUB_FILE}/kubeconfig",
+        f"--hub-secret={SYSTEM_NAMESPACE}/{HUB_SECRET}",
+        f"--member={name}",
+        f"--health=:{_PORT}",
+    ]
     allowed = (*rights.MEMBER, *rights.GRANT_ANY) if grant_any else rights.MEMBER
     return [
         _namespace(),

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from msgspec import Struct
 
 from kedge import __version__
 from kedge.api.dialect import Dialect
+from kedge.cli.hub_token import renewing, saved_in_file, saved_in_secret, token_place
 from kedge.cli.preflight import look_at_hub, look_at_member, make_namespace
 from kedge.kube import logs
 from kedge.kube.client import Client
@@ -78,6 +80,7 @@ def run_members(
     hub_context: str | None,
     kubeconfig: Path | None,
     members: Sequence[tuple[str, str | None]],
+    hub_secret: tuple[str, str] | None,
     **told: Any,
 ) -> None:
     """Run the agents of these members until told to stop."""
@@ -86,8 +89,12 @@ def run_members(
         raise click.UsageError(
             "the hub and the member would be the same cluster: say --hub-kubeconfig or --hub-context"
         )
-    hub = _connection(hub_kubeconfig, hub_context)
     connections = {name: _connection(kubeconfig, context) for name, context in members}
+    hub = _connection(hub_kubeconfig, hub_context)
+    if (place := token_place(hub_kubeconfig, hub_context)) is not None:
+        member = partial(HttpsTransport, next(iter(connections.values())))
+        save = saved_in_secret(place, member, *hub_secret) if hub_secret else saved_in_file(place)
+        hub = renewing(hub, place, save)
     _run(_members(hub, connections, Told(**told)), Told(**told))
 
 

@@ -35,6 +35,16 @@ def _name_and_context(value: str) -> tuple[str, str | None]:
     return name, context or None
 
 
+def namespaced_name(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, str] | None:
+    """`NAMESPACE/NAME`."""
+    if value is None:
+        return None
+    namespace, slash, name = value.partition("/")
+    if not namespace or not slash or not name or "/" in name:
+        raise click.BadParameter(f"{value!r} names no Secret: write NAMESPACE/NAME")
+    return namespace, name
+
+
 def file_option(name: str, of: str) -> Callable[[F], F]:
     """A kubeconfig."""
     return click.option(
@@ -90,6 +100,9 @@ def hub(**told: Any) -> None:
 @click.command()
 @file_option("--hub-kubeconfig", "the hub, as the member's agent")
 @click.option("--hub-context", help="The context of the hub.")
+@click.option("--hub-secret", metavar="NAMESPACE/NAME", callback=namespaced_name,
+              help="Where a renewed token goes, on the member: the Secret that --hub-kubeconfig is mounted from.  "
+                   "[default: into the file itself]")  # fmt: skip
 @file_option("--kubeconfig", "the members")
 @click.option(
     "--member",
