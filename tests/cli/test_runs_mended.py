@@ -246,6 +246,35 @@ def test_a_run_that_was_rolled_back_and_is_asked_to_run_with_kubectl_moves_nothi
     ]
 
 
+def test_runs_are_listed_and_explained_like_placements(typing: Typing) -> None:
+    typing.set_image("app:2")
+    typing.start("two", "guarded")
+    typing.until("two", lambda run: "waits for approval" in run["why"])
+    placements, runs = typing.shown("get").split("\n\n")
+    assert placements.splitlines()[0].split() == ["NAME", "REVISION", "DONE", "STATE", "WHY"]
+    header, one, two = runs.splitlines()
+    assert header.split() == ["RUN", "PLACEMENT", "REVISION", "DONE", "STATE", "WHY"]
+    assert one.split() == ["one", "web", "0", "3/3", "succeeded"]
+    assert two.split()[:5] == ["two", "web", "1", "2/3", "waiting"]
+    assert "waits for approval" in two
+    assert [line.split() for line in typing.shown("get", "two").splitlines()] == [header.split(), two.split()]
+    told = msgspec.json.decode(typing.shown("get", "-o", "json"))
+    assert [(found["kind"], found["name"]) for found in told] == [
+        ("ClusterResourcePlacement", "web"), ("ClusterStagedUpdateRun", "one"), ("ClusterStagedUpdateRun", "two"),
+    ]  # fmt: skip
+    lines = typing.shown("explain", "two").splitlines()
+    assert lines[0] == "ClusterStagedUpdateRun two moves web to revision 1: waiting"
+    assert lines[1].startswith("first: 2 of 2 clusters done: ")
+    assert "`kedge approve two first`" in lines[1]
+    assert typing.shown("explain", "two", "cluster-3") == (
+        "cluster-3: stage second: waits: the run has not begun with it\n"
+    )
+    refused = typing.kedge("explain", "two", "cluster-9")
+    assert refused.stderr == "Error: cluster-9 is no part of two: it has cluster-1, cluster-2 and cluster-3\n"
+    typing.shown("rollback", "two")
+    assert "rolled back" in typing.shown("get", "two")
+
+
 def test_a_verb_that_refuses_changes_nothing(typing: Typing) -> None:
     typing.start("two")  # to the same resources: its clusters had no others before it
     typing.until("two", lambda run: run["state"] == "available")

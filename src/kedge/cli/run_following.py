@@ -22,7 +22,6 @@ from kedge.cli.showing import can_draw, console
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.plan.staging.stories import RunStory, tell_run
-from kedge.plan.telling.state import State
 
 TICK: Final = 1.0  # seconds between two looks at a clock that runs down
 
@@ -88,8 +87,7 @@ class Lines:
 
     def show(self, story: RunStory) -> None:
         stages = ", ".join(f"{stage.name} {stage.done}/{stage.clusters}" for stage in story.stages)
-        state = "succeeded" if story.state is State.available else story.state.value
-        line = ": ".join(part for part in (f"run {story.name}", state, stages, story.why) if part)
+        line = ": ".join(part for part in (f"run {story.name}", story.word, stages, story.why) if part)
         if line != self._said:
             self._out.print(line, soft_wrap=True)
         self._said = line

@@ -199,10 +199,9 @@ def show_run(story: RunStory) -> None:
 
 def run_tree(story: RunStory, now: datetime, *, drawn: bool = True) -> Tree:
     """A run and its stages, a bar for each."""
-    path = f"{story.namespace}/{story.name}" if story.namespace else story.name
     what = f"{story.placement}, revision {story.index or '?'}"
     why = "" if any(stage.why for stage in story.stages) else story.why
-    root = Tree(line_of(story.state, f"run {path}", ": ".join(part for part in (what, why) if part), drawn))
+    root = Tree(line_of(story.state, f"run {story.path}", ": ".join(part for part in (what, why) if part), drawn))
     for stage in story.stages:
         root.add(line_of(stage.state, stage.name, _stage(stage, now, drawn), drawn))
     return root
