@@ -27,6 +27,7 @@ from kedge.fleet import Fleet
 from kedge.kube.client import Client
 from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch
+from kedge.kube.transport import Transport
 from kedge.simulate.clock import LoopClock
 from support.stage import EVENTS
 from support.virtual import VirtualLoop
@@ -47,10 +48,20 @@ GUARDED = [{**STAGES[0], "afterStageTasks": [{"type": "Approval"}]}, STAGES[1]]
 class Typing:
     """A user at a fleet that goes on only while somebody looks."""
 
-    def __init__(self, runner: asyncio.Runner, clients: dict[str, Client]) -> None:
+    def __init__(self, runner: asyncio.Runner, fleet: Fleet, clients: dict[str, Client]) -> None:
         self._runner = runner
+        self._fleet = fleet
         self._clients = clients
         self.hub = clients["hub"]
+
+    def stop_hub(self) -> None:
+        """The hub's controllers stand still from now on; its server answers."""
+        self._fleet._hub_role.stop()
+        self.do(asyncio.sleep(5.0))
+
+    def transport(self) -> Transport:
+        """A connection of one's own to the hub."""
+        return self._fleet.hub.transport()
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)
@@ -112,7 +123,7 @@ def typing_at_a_fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[Typing]:
         fleet = Fleet(members=len(MEMBERS), clock=LoopClock(runner.get_loop()), rng=Random(1), nodes=1)
         runner.run(fleet.__aenter__())
         clients = {one.name: Client(one.transport(), limiter=Limiter(rate=0)) for one in fleet.clusters}
-        typing = Typing(runner, clients)
+        typing = Typing(runner, fleet, clients)
         monkeypatch.setattr(Hub, "ask", lambda _, question: runner.run(question(clients["hub"])))
         try:
             runner.run(fleet.run_workloads())

@@ -16,6 +16,7 @@ from rich.console import Console
 from kedge.api.twins import TWINS, Run
 from kedge.cli.asking import NO_PLACEMENTS, Found, Hub, find
 from kedge.cli.following import Moving, follow, screen
+from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.run_following import follow_run
 from kedge.cli.runs import find_run, is_run, run_story, show_run
 from kedge.cli.showing import can_draw, console, draw, history_table, placements_table, runs_table, tree
@@ -24,6 +25,7 @@ from kedge.kube.errors import Forbidden, NotFound
 from kedge.plan.staging.explaining import clusters_of, explained_cluster, explained_run, tell_cluster
 from kedge.plan.staging.returning import taken_back_by
 from kedge.plan.staging.stories import RunStory, tell_run
+from kedge.plan.telling.freshness import silence
 from kedge.plan.telling.history import revisions
 from kedge.plan.telling.phrases import explained, explained_place
 from kedge.plan.telling.story import Story, tell
@@ -36,12 +38,15 @@ LINES = 200
 def run_get(hub: Hub, names: Sequence[str], namespace: str | None, form: str) -> None:
     """Every placement and run, or those named."""
 
-    async def question(client: Client) -> list[Story | RunStory]:
+    async def question(client: Client) -> tuple[list[Story | RunStory], str]:
+        doubt = silence(await hub_silent_since(client))
         if names:
-            return [await _named(client, name, namespace) for name in names]
-        return [*await _all(client, namespace), *await _all_runs(client, namespace)]
+            return [await _named(client, name, namespace) for name in names], doubt
+        return [*await _all(client, namespace), *await _all_runs(client, namespace)], doubt
 
-    found = hub.ask(question)
+    found, doubt = hub.ask(question)
+    if doubt:
+        click.echo(doubt, err=True)
     placements = [one for one in found if isinstance(one, Story)]
     runs = [one for one in found if isinstance(one, RunStory)]
     if form != "table":
@@ -102,7 +107,7 @@ def run_status(
         if await is_run(client, name, namespace):
             return await (follow_run(client, name, namespace, timeout) if watch else run_story(client, name, namespace))
         found = await find(client, name, namespace)
-        return await _followed(found, timeout, form) if watch else await found.story()
+        return await _followed(found, timeout, form) if watch else await found.checked(await found.story())
 
     story = hub.ask(question)
     if isinstance(story, RunStory):
@@ -111,6 +116,8 @@ def run_status(
         _print(_counted(story), form)
     elif not watch:
         _show_tree(story, everything)
+    if isinstance(story, Story) and story.is_unknowable:
+        raise click.ClickException(story.doubt)
     return story.is_done
 
 
@@ -142,7 +149,8 @@ def run_explain(hub: Hub, name: str, namespace: str | None, cluster: str | None,
         return _explain_run(hub, name, namespace, cluster, form)
 
     async def question(client: Client) -> Story:
-        return await (await find(client, name, namespace)).story()
+        found = await find(client, name, namespace)
+        return await found.checked(await found.story())
 
     story = hub.ask(question)
     if cluster is None:

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from kedge.api.fleet import PAUSED, PINNED
-from kedge.api.rollout import RolloutStrategyType
 from kedge.cli.asking import MANAGER, Found, Hub, find
 from kedge.cli.runs import agreed, is_run, run_take_back, run_verb
 from kedge.kube.client import Client
@@ -16,6 +15,7 @@ from kedge.kube.patches import MergePatch
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.plan.staging.verbs import Verb
 from kedge.plan.telling.history import Revision, revisions
+from kedge.plan.telling.story import is_external
 from kedge.plan.telling.verbs import pause, resume, unpin
 from kedge.plan.telling.words import listed
 from kedge.plan.verbs import Answer
@@ -91,8 +91,7 @@ def _wanted(found: Found, kept: list[Revision], index: int | None) -> int:
 
 async def _rolling(client: Client, name: str, namespace: str | None) -> Found:
     found = await find(client, name, namespace)
-    strategy = found.placement.spec.strategy
-    if strategy is not None and strategy.type is RolloutStrategyType.external:
+    if is_external(found.placement):
         raise click.ClickException(f"{found.path} has strategy External: staged update runs move it, and hold it")
     return found
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kedge import __version__
 from kedge.api.dialect import Dialect
+from kedge.cli.hub_lease import LEASE
 from kedge.cli.preflight import look_at_hub, look_at_member, make_namespace
 from kedge.kube import logs
 from kedge.kube.client import Client
@@ -32,7 +33,6 @@ from kedge.kube.manager import Manager
 from kedge.kube.metrics import Metrics
 from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
 
-LEASE = "kedge-hub"
 log = logging.getLogger("kedge")
 
 

@@ -17,7 +17,7 @@ from rich.tree import Tree
 from kedge.plan.staging.stories import RunStory
 from kedge.plan.telling.folding import Folded, fold
 from kedge.plan.telling.history import Revision
-from kedge.plan.telling.phrases import of_place, of_thing, standing, summary
+from kedge.plan.telling.phrases import of_place, of_thing, separate_doubt, standing, summary
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 from kedge.plan.telling.words import age
@@ -62,6 +62,8 @@ def tree(story: Story, *, lines: int | None = None, drawn: bool = True) -> Tree:
         root.add(line_of(State.waiting, "no cluster", why, drawn))
     for line in _left_out(folded):
         root.add(Text(line, "dim"))
+    if doubt := separate_doubt(story):
+        root.add(Text(doubt, "red"))
     return root
 
 

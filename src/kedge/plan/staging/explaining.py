@@ -29,7 +29,8 @@ def explained_run(story: RunStory) -> list[str]:
     """Why a run is where it is: a sentence for the run, one for each stage, and what there is to do."""
     said = [f"{story.kind} {story.path} moves {story.placement} to revision {story.index or '?'}", story.word]
     why = "" if any(stage.why for stage in story.stages) else story.why
-    return [": ".join([*said, *([why] if why else [])]), *map(_stage, story.stages), *_advice(story)]
+    doubt = [story.doubt] if story.doubt else []
+    return [": ".join([*said, *([why] if why else [])]), *map(_stage, story.stages), *doubt, *_advice(story)]
 
 
 def _stage(stage: StageStory) -> str:

@@ -75,6 +75,8 @@ class RunStory(Struct, frozen=True):
     state: State
     why: str
     stages: tuple[StageStory, ...]
+    doubt: str = ""
+    """Why what is told of a run that has not ended may be old: the hub is not heard from."""
 
     @property
     def path(self) -> str:

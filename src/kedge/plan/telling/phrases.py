@@ -37,6 +37,11 @@ def _held(story: Story) -> str:
     return (", rolled back" if story.pinned else "") + (", paused" if story.is_paused else "")
 
 
+def separate_doubt(story: Story) -> str:
+    """Why what is told may be old, where the story itself does not say so already."""
+    return "" if story.doubt == story.why else story.doubt
+
+
 def standing(story: Story) -> str:
     """Where a placement stands in a few words, also whether it is held."""
     held = _held(story)
@@ -90,6 +95,7 @@ def explained(story: Story) -> list[str]:
     for _, same in groupby(sorted(story.places, key=_sameness), key=_sameness):
         lines += _sentences(list(same))
     lines += [f"no cluster: {why}" for why in story.unpicked]
+    lines += [doubt] if (doubt := separate_doubt(story)) else []
     return [*lines, *_advice(story)]
 
 
