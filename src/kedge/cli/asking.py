@@ -16,12 +16,17 @@ from kedge.api.fleet import PARENT_NAMESPACE, PARENT_PLACEMENT
 from kedge.api.meta import ObjectMeta
 from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Placement, Twins
 from kedge.api.work import Work
+from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.quiet import quiet
+from kedge.controllers.hub.resource_snapshots import ResourceSnapshots
+from kedge.controllers.hub.selecting import selected_now
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
+from kedge.plan.revisions import is_master, resource_index
+from kedge.plan.telling.freshness import against_lease, against_selection, needs_selection
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests
 from kedge.plan.telling.words import listed
@@ -129,8 +134,21 @@ class Found:
         return f"{PARENT_PLACEMENT}={self.which.name},{place}"
 
     async def story(self) -> Story:
-        """All of it, as it is now."""
+        """All that the fleet's objects say of it."""
         return tell(self.placement, await self.bindings(), await self.works(), await self.snapshots())
+
+    async def checked(self, story: Story) -> Story:
+        """The story, held against the hub as it is now: what is told may be of earlier."""
+        if needs_selection(story):
+            placement = await self.client.get(self.which.twins.placement, self.which.name, self.which.namespace)
+            story = against_selection(story, await selected_now(self.client, placement), await self._held(story.index))
+        return against_lease(story, await hub_silent_since(self.client))
+
+    async def _held(self, index: str) -> str:
+        """The digest of what a revision holds; empty if there is none."""
+        found = (one for one in await self.snapshots() if is_master(one) and str(resource_index(one)) == index)
+        master = next(found, None)
+        return await ResourceSnapshots(self.client, self.which.twins).held(master) if master is not None else ""
 
     async def bindings(self) -> list[Binding]:
         page = await self.client.list(self.which.twins.binding, self.which.namespace, labels=self.labels)

@@ -1,4 +1,4 @@
-"""Following a placement: its story again and again, as it changes, until it is told that it is available.
+"""Following a placement: its story again and again, as it changes, until what is on the hub now is available.
 
 On a terminal that is a tree that moves; elsewhere a line for whatever changed.
 """
@@ -22,14 +22,16 @@ from kedge.cli.asking import Found
 from kedge.cli.showing import can_draw, tree
 from kedge.kube.cache import Cache
 from kedge.kube.codec import metadata_of
-from kedge.plan.telling.phrases import of_place, summary
+from kedge.plan.telling.phrases import of_place, separate_doubt, summary
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests
 
 BETWEEN_LOOKS: Final = 0.1
 """Seconds: more often than that nobody can read."""
 SETTLES: Final = 1.5
-"""Seconds for which it has to stay available: a change just made is first collected, and only then a revision."""
+"""Seconds for which it has to stay available: clusters may be picked anew a moment after a member changed."""
+QUIET: Final = 3.0
+"""Seconds without a change after which it is looked at whether the hub is still at work."""
 
 
 class Screen(Protocol):
@@ -48,13 +50,25 @@ async def follow(found: Found, screen: Screen, timeout: float | None) -> Story:
                 while True:
                     story = caches.story()
                     screen.show(story, caches.problem)
-                    if not await caches.changed(SETTLES if story.is_done else None):
-                        return story
+                    if (checked := await _unchanged(found, caches, screen)) is not None:
+                        return checked
                     await asyncio.sleep(BETWEEN_LOOKS)
         except TimeoutError:
             if caches.problem:
                 raise click.ClickException(_no_answer(caches.problem)) from None
+            return await found.checked(story)
+
+
+async def _unchanged(found: Found, caches: _Caches, screen: Screen) -> Story | None:
+    """As long as nothing changes, see whether what is said is about the hub as it is now; the story, if it is done."""
+    pause = SETTLES if caches.story().is_done else QUIET
+    while not await caches.changed(pause):
+        story = await found.checked(caches.story())
+        if story.is_done or not story.is_readable:
             return story
+        screen.show(story, caches.problem)
+        pause = QUIET
+    return None
 
 
 def _no_answer(problem: str) -> str:
@@ -86,7 +100,7 @@ class _Caches:
         for cache in self.all:
             await cache.synced()
 
-    async def changed(self, within: float | None) -> bool:
+    async def changed(self, within: float) -> bool:
         """Wait for something to change; False if nothing does, and there is no trouble either."""
         try:
             async with asyncio.timeout(within):
@@ -149,7 +163,8 @@ class Lines:
         now = {"": f"{story.title}: {summary(story)}"}
         bare = [replace(place, things=()) for place in story.places]  # then it says itself what they would
         now |= {place.cluster: f"  {place.cluster}: {of_place(place)}" for place in bare}
-        now |= {"the hub": _no_answer(problem)} if problem else {}
+        about = _no_answer(problem) if problem else separate_doubt(story)
+        now |= {"the hub": about} if about else {}
         for key, line in now.items():
             if self._said.get(key) != line:
                 self._say(line)

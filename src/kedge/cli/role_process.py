@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from kedge import __version__
 from kedge.api.dialect import Dialect
+from kedge.cli.hub_lease import LEASE
 from kedge.cli.hub_token import renewing, saved_in_file, saved_in_secret, token_place
 from kedge.cli.preflight import look_at_hub, look_at_member, make_namespace
 from kedge.kube import logs
@@ -34,7 +35,6 @@ from kedge.kube.manager import Manager
 from kedge.kube.metrics import Metrics
 from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
 
-LEASE = "kedge-hub"
 log = logging.getLogger("kedge")
 
 

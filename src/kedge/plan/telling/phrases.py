@@ -37,6 +37,17 @@ def _held(story: Story) -> str:
     return (", rolled back" if story.pinned else "") + (", paused" if story.is_paused else "")
 
 
+def separate_doubt(story: Story) -> str:
+    """Why what is told may be old, where the story itself does not say so already."""
+    return "" if story.doubt == story.why else story.doubt
+
+
+def standing(story: Story) -> str:
+    """Where a placement stands in a few words, also whether it is held."""
+    held = _held(story)
+    return f"{story.state}{held.removesuffix(', paused') if story.state is State.paused else held}"
+
+
 def of_place(place: Place, *, many: bool = False) -> str:
     """A cluster's part in it; what its objects say is left to them."""
     told = [_has(place), _does(place, many=many)]
@@ -84,6 +95,7 @@ def explained(story: Story) -> list[str]:
     for _, same in groupby(sorted(story.places, key=_sameness), key=_sameness):
         lines += _sentences(list(same))
     lines += [f"no cluster: {why}" for why in story.unpicked]
+    lines += [doubt] if (doubt := separate_doubt(story)) else []
     return [*lines, *_advice(story)]
 
 
@@ -115,9 +127,9 @@ def _advice(story: Story) -> Iterable[str]:
     states = {place.state for place in story.places}
     if story.is_paused:
         yield f"It is paused: `kedge resume {story.path}` lets it go on."
-    elif story.pinned:
-        yield f"It is rolled back to revision {story.pinned}: `kedge resume {story.path}` goes on to the newest."
-    elif story.state is State.waiting and states & {State.moving, State.failed}:
+    if story.pinned:
+        yield f"It is rolled back to revision {story.pinned}: `kedge unpin {story.path}` lets it go on to the newest."
+    if not _held(story) and story.state is State.waiting and states & {State.moving, State.failed}:
         stuck = sum(place.state in (State.moving, State.failed) for place in story.places)
         them = "it" if stuck == 1 else "them"
         yield (

@@ -68,6 +68,12 @@ class Story(Struct, frozen=True):
     pinned: str = ""
     """The revision it is held at, if it was rolled back."""
     is_paused: bool = False
+    is_external: bool = False
+    """Whether staged update runs move it."""
+    doubt: str = ""
+    """Why what is told here may not be so: the hub is not heard from, or what is selected cannot be read."""
+    is_readable: bool = True
+    """Whether what is selected can be read; if not, looking for longer does not help."""
 
     @property
     def path(self) -> str:
@@ -107,6 +113,11 @@ class Story(Struct, frozen=True):
         """Whether nothing is left to do."""
         return self.state is State.available
 
+    @property
+    def is_unknowable(self) -> bool:
+        """Whether it cannot be found out if anything is left to do."""
+        return bool(self.doubt) and self.state is State.unknown
+
 
 def tell(
     placement: Placement,
@@ -134,6 +145,7 @@ def tell(
         unpicked=tuple(find_message(status.conditions, SCHEDULED) for status in statuses if not status.cluster_name),
         pinned=placement.metadata.annotations.get(PINNED, ""),
         is_paused=placement.metadata.annotations.get(PAUSED) == "true",
+        is_external=is_external(placement),
     )
 
 
@@ -141,10 +153,15 @@ def _is_wanted(binding: Binding) -> bool:
     return binding.metadata.deletion_timestamp is None and binding.spec.state != BindingState.unscheduled
 
 
+def is_external(placement: Placement) -> bool:
+    """Whether staged update runs move a placement."""
+    strategy = placement.spec.strategy
+    return strategy is not None and strategy.type is RolloutStrategyType.external
+
+
 def _wanted_index(placement: Placement, snapshots: Sequence[ObjectMeta]) -> str | None:
     """The revision that is to be rolled out; None if that cannot be known, or staged runs decide it."""
-    strategy = placement.spec.strategy
-    if strategy is not None and strategy.type is RolloutStrategyType.external:
+    if is_external(placement):
         return None
     newest = newest_resources(snapshots)
     return placement.metadata.annotations.get(PINNED) or (str(resource_index(newest)) if newest is not None else None)
