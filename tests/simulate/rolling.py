@@ -19,6 +19,7 @@ from kedge.kube.errors import Conflict, NotFound
 from kedge.simulate.faults import NONE
 from kedge.simulate.world import Simulation
 from simulate.ending import Ending, end_state
+from simulate.explanations import Explanations
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
 from simulate.promises import BAD, Promises, has_joined
 from simulate.weather import weather
@@ -92,6 +93,7 @@ class FleetInTrouble:
             simulation, only_releases=self.only_releases, true_clocks=simulation.faults.clock_jumps == 0
         )
         self.ending = Ending(simulation, self.promises, NAMESPACE, NAME)
+        Explanations(simulation)
 
     async def open(self) -> None:
         """Everything is installed, everybody joins, and the first resources are placed meanwhile."""

@@ -23,6 +23,7 @@ from kedge.kube.errors import Conflict, NotFound
 from kedge.simulate.faults import NONE
 from kedge.simulate.world import Simulation
 from simulate.ending import Ending, end_state
+from simulate.explanations import Explanations
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
 from simulate.promises import BAD, Promises, has_joined
 from simulate.run_ending import RunEnding
@@ -66,6 +67,7 @@ class StagesInTrouble:
         promises = self.promises = Promises(simulation, only_releases=False, true_clocks=true_clocks, by_runs=True)
         self.run_promises = RunPromises(simulation, promises, true_clocks=true_clocks)
         self.ending = Ending(simulation, promises, NAMESPACE, NAME)
+        Explanations(simulation)
         patience = STUCK.total_seconds() + (5.0 if true_clocks else 2 * CLOCKS_WRONG)
         self.run_ending = RunEnding(simulation, promises, self.run_promises, self.runs, patience=patience)
 

@@ -26,6 +26,7 @@ _NAMED: Final = 10
 _MARKS: Final = {
     State.available: ("✔", "+", "green"),
     State.moving: ("…", "~", "cyan"),
+    State.next: ("›", ">", "cyan"),
     State.waiting: ("◌", ".", "yellow"),
     State.failed: ("✘", "!", "red"),
     State.unknown: ("?", "?", "magenta"),

@@ -10,6 +10,8 @@ from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story, tell
 from plan.telling.objects import (
     ALL_WELL,
+    DOWN,
+    NOW,
     PREFIX,
     STEPS,
     STUCK,
@@ -21,6 +23,9 @@ from plan.telling.objects import (
     placement,
     snapshot,
 )
+
+SNAPSHOTS = [snapshot(0), snapshot(1, latest=True)]
+BOTH = [binding("cluster-1"), binding("cluster-2")]
 
 
 def states(story: Story) -> dict[str, State]:
@@ -75,7 +80,7 @@ def test_a_cluster_is_where_its_first_broken_step_puts_it(bad: dict[str, Any], s
 
 
 def test_a_cluster_that_is_no_longer_picked_is_leaving_and_keeps_the_rollout_from_being_done() -> None:
-    story = tell(ALL_WELL, [binding("cluster-1"), binding("cluster-3", "Unscheduled")])
+    story = tell(ALL_WELL, [*BOTH, binding("cluster-3", "Unscheduled")], (), SNAPSHOTS, now=NOW)
     assert states(story)["cluster-3"] is State.leaving
     assert (story.is_done, story.why) == (False, "1 cluster still has to be cleared")
 
@@ -91,10 +96,11 @@ def test_what_was_placed_is_told_object_by_object() -> None:
         {
             "metadata": {
                 "name": "crp-work",
+                "generation": 1,
                 "labels": {"kubernetes-fleet.io/parent-resource-binding": "crp-cluster-1"},
             },
             "status": {
-                "conditions": [],
+                "conditions": [condition("Applied", "False")],
                 "manifestConditions": [
                     {
                         "identifier": {"ordinal": 0, "kind": "Namespace", "name": "test-ns"},
@@ -117,7 +123,7 @@ def test_what_was_placed_is_told_object_by_object() -> None:
         },
         Work,
     )
-    story = tell(ALL_WELL, [binding("cluster-1")], [work])
+    story = tell(ALL_WELL, [binding("cluster-1")], [work], SNAPSHOTS, now=NOW)
     told = [(thing.what, thing.state, thing.why) for thing in story.places[0].things]
     assert told == [
         ("Namespace test-ns", State.available, ""),
@@ -128,7 +134,7 @@ def test_what_was_placed_is_told_object_by_object() -> None:
 
 
 def test_a_cluster_that_waits_has_what_its_binding_says_and_may_well_be_up() -> None:
-    story = tell(STUCK, [binding("cluster-2", index=0)], (), [snapshot(0), snapshot(1, latest=True)])
+    story = tell(STUCK, [DOWN, binding("cluster-2", index=0)], (), SNAPSHOTS, now=NOW)
     waits = story.places[1]
     assert (waits.state, waits.index, waits.is_up) == (State.waiting, "0", True)
     assert (story.updated, story.up, story.done, story.wanted) == (1, 1, 0, 2)
@@ -139,12 +145,13 @@ def test_what_a_cluster_has_of_an_earlier_revision_is_not_known_from_the_placeme
 
 
 def test_a_revision_the_status_does_not_speak_of_yet_is_not_done() -> None:
-    story = tell(ALL_WELL, (), (), [snapshot(1), snapshot(2, latest=True)])
+    both = [binding(name, index=2) for name in ("cluster-1", "cluster-2")]
+    story = tell(ALL_WELL, both, (), [snapshot(1), snapshot(2, latest=True)], now=NOW)
     assert (story.state, story.why) == (State.moving, "revision 2 is next, and the hub has not caught up yet")
     pinned = placement(passed(*STEPS, prefix=PREFIX), [], annotations={"kedge.dev/pinned-resource-index": "0"})
-    assert not tell(pinned, (), (), [snapshot(0), snapshot(1, latest=True)]).is_done
+    assert not tell(pinned, BOTH, (), SNAPSHOTS, now=NOW).is_done
     kept = placement(passed(*STEPS, prefix=PREFIX), [], annotations={"kedge.dev/pinned-resource-index": "1"})
-    assert tell(kept, (), (), [snapshot(1), snapshot(2, latest=True)]).is_done
+    assert tell(kept, BOTH, (), [snapshot(1), snapshot(2, latest=True)], now=NOW).is_done
 
 
 @pytest.mark.parametrize(
@@ -153,7 +160,7 @@ def test_a_revision_the_status_does_not_speak_of_yet_is_not_done() -> None:
 def test_a_placement_that_is_being_deleted_says_what_is_left(left: int, why: str) -> None:
     going: Any = {"deletionTimestamp": "2030-01-01T00:00:00Z"}
     gone = placement(passed(*STEPS, prefix=PREFIX), [], **going)
-    story = tell(gone, [binding(f"cluster-{number}", **going) for number in range(left)])
+    story = tell(gone, [binding(f"cluster-{number}", **going) for number in range(left)], (), SNAPSHOTS, now=NOW)
     assert (story.state, story.why) == (State.leaving, f"it is being deleted: {why}")
 
 
