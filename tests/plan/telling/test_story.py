@@ -3,9 +3,14 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from kedge.api.cluster import MemberCluster
+from kedge.api.scheduling import PlacementPolicy
+from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
 from kedge.api.wire import read_plain
 from kedge.api.work import Work
+from kedge.plan.telling.phrases import explained, summary
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story, tell
 from plan.telling.objects import (
@@ -60,7 +65,8 @@ def test_a_paused_rollout_is_paused_and_one_that_is_done_is_not() -> None:
     paused = {"annotations": {"kedge.dev/paused": "true"}}
     held = placement([condition(f"{PREFIX}RolloutStarted", "False", "RolloutNotStartedYet", "paused")], [], **paused)
     assert tell(held).state is State.paused
-    assert tell(placement(passed(*STEPS, prefix=PREFIX), [], **paused)).state is State.available
+    done = placement(passed(*STEPS, prefix=PREFIX), [on("cluster-1", *passed(*STEPS))], **paused)
+    assert tell(done).state is State.available
 
 
 @pytest.mark.parametrize(
@@ -168,3 +174,56 @@ def test_clusters_are_in_the_order_people_count_in() -> None:
     names = ["cluster-10", "cluster-9", "cluster-1"]
     told = tell(placement([], [on(name, *passed(*STEPS)) for name in names]))
     assert [place.cluster for place in told.places] == ["cluster-1", "cluster-9", "cluster-10"]
+
+
+# On no cluster
+
+
+SCHEDULED = passed("Scheduled", prefix=PREFIX)
+NOBODY = placement(SCHEDULED, [])
+
+
+def looked_at(*clusters: str) -> ClusterSchedulingPolicySnapshot:
+    """The newest policy, which picked none of these."""
+    decisions = [{"clusterName": name, "selected": False, "reason": "it lacks label env=prod"} for name in clusters]
+    labels = {"kubernetes-fleet.io/policy-index": "0", "kubernetes-fleet.io/is-latest-snapshot": "true"}
+    status = {"observedCRPGeneration": 1, "targetClusters": decisions}
+    plain = {"metadata": {"name": "crp-0", "labels": labels}, "spec": {"policyHash": ""}, "status": status}
+    return read_plain(plain, ClusterSchedulingPolicySnapshot)
+
+
+def members(*names: str) -> dict[str, MemberCluster]:
+    identity = {"kind": "User", "name": "agent", "apiGroup": "rbac.authorization.k8s.io"}
+    return {
+        name: read_plain({"metadata": {"name": name}, "spec": {"identity": identity}}, MemberCluster) for name in names
+    }
+
+
+def test_a_placement_on_no_cluster_is_not_done() -> None:
+    story = tell(NOBODY)
+    assert (story.state, story.is_done, summary(story)) == (
+        State.waiting, False, "on no cluster: no cluster was picked",
+    )  # fmt: skip
+
+
+def test_a_placement_that_takes_all_and_finds_none_says_of_each_why() -> None:
+    names = ("cluster-1", "cluster-2")
+    story = tell(NOBODY, [], [], SNAPSHOTS, policies=[looked_at(*names)], members=members(*names), now=NOW)
+    assert (story.is_done, story.wanted) == (False, 0)
+    assert explained(story) == [
+        "ClusterResourcePlacement crp: on no cluster: none of 2 members was picked",
+        "no cluster: cluster-1 was not picked: it lacks label env=prod",
+        "no cluster: cluster-2 was not picked: it lacks label env=prod",
+    ]
+
+
+def test_without_members_that_is_what_is_said() -> None:
+    story = tell(NOBODY, [], [], SNAPSHOTS, policies=[looked_at()], members={}, now=NOW)
+    assert (story.is_done, summary(story)) == (False, "on no cluster: the fleet has no members")
+
+
+@pytest.mark.parametrize("policy", [{"placementType": "PickN", "numberOfClusters": 0}, {"placementType": "PickFixed"}])
+def test_who_asks_for_no_cluster_has_what_they_want(policy: dict[str, Any]) -> None:
+    asked = replace(NOBODY, spec=replace(NOBODY.spec, policy=read_plain(policy, PlacementPolicy)))
+    assert tell(asked).is_done
+    assert tell(asked, [], [], [], members={}, now=NOW).is_done

@@ -32,3 +32,9 @@ def asked_for(policy: PlacementPolicy | None) -> int:
     if policy.placement_type == PlacementType.pick_n:
         return policy.number_of_clusters or 0
     return len(policy.cluster_names)
+
+
+def asks_for_none(policy: PlacementPolicy | None) -> bool:
+    """Whether a policy wants no cluster at all."""
+    takes_all = policy is None or policy.placement_type == PlacementType.pick_all
+    return not takes_all and not asked_for(policy)

@@ -93,7 +93,7 @@ def explained(story: Story) -> list[str]:
     lines = [f"{story.title}: {summary(story)}"]
     for _, same in groupby(sorted(story.places, key=_sameness), key=_sameness):
         lines += _sentences(list(same))
-    lines += [f"no cluster: {why}" for why in story.unpicked]
+    lines += [f"no cluster: {why}" for why in (*story.unpicked, *story.passed_over)]
     return [*lines, *_advice(story)]
 
 

@@ -240,6 +240,13 @@ def not_picked(observed: Observed) -> list[str]:
     return [why_not_picked(one) for one in _decisions(observed) if one.cluster_name not in bound][:missing]
 
 
+def passed_over(observed: Observed) -> list[str]:
+    """Why there is no cluster at all, where all that fit are wanted: a reason for each that was looked at."""
+    if observed.bindings or asked_for(observed.placement.spec.policy):
+        return []
+    return [why_not_picked(one) for one in _decisions(observed)]
+
+
 def _decisions(observed: Observed) -> list[ClusterDecision]:
     """The clusters that were looked at, and are not picked."""
     newest = newest_policy([one.metadata for one in observed.policies])

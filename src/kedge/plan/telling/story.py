@@ -25,7 +25,7 @@ from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import AVAILABLE, DIFF_REPORTED, SCHEDULED
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.api.work import Work
-from kedge.plan.telling.places import STEPS, Observed, Place, leaving_places, not_picked, picked_places
+from kedge.plan.telling.places import STEPS, Observed, Place, leaving_places, not_picked, passed_over, picked_places
 from kedge.plan.telling.state import State, state_of
 from kedge.plan.telling.whole import find_message, is_paused, observed_whole, reported_whole, wanted_index
 from kedge.plan.telling.words import natural
@@ -44,6 +44,8 @@ class Story(Struct, frozen=True):
     places: tuple[Place, ...] = ()
     unpicked: tuple[str, ...] = ()
     """Why further clusters were not picked."""
+    passed_over: tuple[str, ...] = ()
+    """Why no cluster was picked, where all that fit are wanted."""
     pinned: str = ""
     """The revision it is held at, if it was rolled back."""
     is_paused: bool = False
@@ -187,4 +189,5 @@ def _as_observed(observed: Observed) -> Story:
     wanted = wanted_index(observed)
     state, why = observed_whole(observed, places, leaving, wanted)
     story = _story(placement, [*places, *leaving], not_picked(observed), state, why)
+    story = replace(story, passed_over=tuple(passed_over(observed)))
     return story if wanted is None else replace(story, index=wanted)

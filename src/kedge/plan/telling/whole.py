@@ -8,6 +8,7 @@ from kedge.api.condition import TRUE, Condition, find_condition
 from kedge.api.fleet import PAUSED, PINNED
 from kedge.api.reasons import AVAILABLE, ROLLOUT_STARTED, SCHEDULED
 from kedge.api.twins import Placement
+from kedge.plan.reporting.picking import asks_for_none
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.plan.rolling.observing import is_external
 from kedge.plan.telling.places import Observed, Place
@@ -41,6 +42,8 @@ def reported_whole(placement: Placement, clusters: int) -> tuple[State, str]:
         return State.moving, behind
     if stopped is not None:
         return state_of(stopped, placement.resource.kind), stopped.message
+    if not clusters and not asks_for_none(placement.spec.policy):
+        return State.waiting, "no cluster was picked"
     return State.available, find_message(conditions, f"{placement.resource.kind}{AVAILABLE}")
 
 
@@ -71,9 +74,19 @@ def observed_whole(
         return first.state, _said_of(first, places)
     if behind or leaving:
         return State.moving, behind or _still(len(leaving), "has to be cleared")
+    if not places and not asks_for_none(placement.spec.policy):
+        return State.waiting, _on_none(observed)
     if stopped is not None:
         return State.moving, _moved_outside(places) if is_external(placement) else _NOT_NOTED
     return State.available, find_message(placement.status.conditions, f"{placement.resource.kind}{AVAILABLE}")
+
+
+def _on_none(observed: Observed) -> str:
+    """Why it is on no cluster; of each, the policy says more."""
+    if observed.members is None:
+        return "no cluster was picked"
+    number = len(observed.members)
+    return f"none of {counted(number, 'member')} was picked" if number else "the fleet has no members"
 
 
 def _said_of(first: Place, places: Sequence[Place]) -> str:

@@ -149,7 +149,7 @@ async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Pict
         ends=max((move.done or move.at for move in moves), default=0.0) if is_done else None,
         moves=moves,
         stays=() if is_done else tuple(_stays(story, moves)),
-        unpicked=story.unpicked,
+        unpicked=(*story.unpicked, *story.passed_over),
         stages=stages_of(runs[-1].status, picture.taken) if runs else (),
         why="" if is_done else unfinished(runs[-1:]) or ("" if _is_queued(story) else story.why),
     )
