@@ -219,7 +219,7 @@ def test_a_placement_on_no_cluster_is_not_green_and_says_of_each_cluster_why(fle
     terms = {"clusterSelectorTerms": [{"labelSelector": {"matchLabels": {"env": "nowhere"}}}]}
     affinity = {"clusterAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     place(fleet, "nowhere", spec={"policy": {"placementType": "PickAll", "affinity": affinity}})
-    until(fleet, lambda told: len(told["passed_over"]) == 2, "nowhere")
+    until(fleet, lambda told: told["state"] == "waiting" and len(told["passed_over"]) == 2, "nowhere")
     result = kedge(fleet, "status", "nowhere")
     assert result.exit_code == 3
     assert result.stdout.startswith("◌ ClusterResourcePlacement nowhere  on no cluster: none of 2 members was picked\n")
