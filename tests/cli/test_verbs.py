@@ -216,6 +216,28 @@ def test_watching_ends_when_time_is_up_and_says_why(stuck: Path) -> None:
     assert "holds up the rest" in told.stderr
 
 
+def test_a_placement_on_no_cluster_is_not_green_and_says_of_each_cluster_why(fleet: Path) -> None:
+    terms = {"clusterSelectorTerms": [{"labelSelector": {"matchLabels": {"env": "nowhere"}}}]}
+    affinity = {"clusterAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    place(fleet, "nowhere", spec={"policy": {"placementType": "PickAll", "affinity": affinity}})
+    until(fleet, lambda told: told["state"] == "waiting" and len(told["passed_over"]) == 2, "nowhere")
+    result = kedge(fleet, "status", "nowhere")
+    assert result.exit_code == 3
+    assert result.stdout.startswith("◌ ClusterResourcePlacement nowhere  on no cluster: none of 2 members was picked\n")
+    assert "no cluster  cluster-1 was not picked: " in result.stdout
+    lines = shown(fleet, "explain", "nowhere").splitlines()
+    assert [line.partition(" was not picked: ")[0] for line in lines[1:]] == [
+        "no cluster: cluster-1",
+        "no cluster: cluster-2",
+    ]
+    row = shown(fleet, "get", "nowhere").splitlines()[1]
+    assert " ".join(row.split()) == "nowhere 0 0/0 waiting no cluster was picked"
+    assert kedge(fleet, "status", "nowhere", "--watch", "--timeout", "1").exit_code == 3
+    planned = kedge(fleet, "plan", "nowhere", "--no-worst")
+    assert (planned.exit_code, "where it should be\n" in planned.stdout) == (3, False)
+    assert "no cluster: cluster-2 was not picked: " in planned.stdout
+
+
 # Holding, going on, going back
 
 

@@ -20,6 +20,7 @@ from kedge.simulate.faults import NONE
 from kedge.simulate.world import Simulation
 from simulate.deployments import BAD
 from simulate.ending import Ending, end_state
+from simulate.explanations import Explanations
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
 from simulate.members_promises import MembersPromises
 from simulate.promises import Promises, has_joined
@@ -102,6 +103,7 @@ class FleetInTrouble:
         )
         MembersPromises(simulation, self.promises, is_heard_soon=days.is_network_fine)
         self.ending = Ending(simulation, self.promises, NAMESPACE, NAME)
+        Explanations(simulation)
 
     async def open(self) -> None:
         """Everything is installed, everybody joins, and the first resources are placed meanwhile."""

@@ -24,6 +24,7 @@ from kedge.simulate.faults import NONE
 from kedge.simulate.world import Simulation
 from simulate.deployments import BAD
 from simulate.ending import Ending, end_state
+from simulate.explanations import Explanations
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
 from simulate.gate_promises import GatePromises
 from simulate.promises import Promises, has_joined
@@ -77,6 +78,7 @@ class StagesInTrouble:
         self.run_promises = RunPromises(simulation, promises, true_clocks=true_clocks)
         GatePromises(simulation, promises, self.run_promises)
         self.ending = Ending(simulation, promises, NAMESPACE, NAME)
+        Explanations(simulation)
         patience = STUCK.total_seconds() + (5.0 if true_clocks else 2 * CLOCKS_WRONG)
         self.run_ending = RunEnding(simulation, promises, self.run_promises, self.runs, patience=patience)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
@@ -12,9 +13,10 @@ from typing import TypeVar
 import click
 from msgspec import Struct
 
+from kedge.api.cluster import MemberCluster
 from kedge.api.fleet import PARENT_NAMESPACE, PARENT_PLACEMENT
 from kedge.api.meta import ObjectMeta
-from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Placement, Twins
+from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Placement, PolicySnapshot, Run, Twins
 from kedge.api.work import Work
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.quiet import quiet
@@ -26,6 +28,7 @@ from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
 from kedge.plan.revisions import is_master, resource_index
+from kedge.plan.rolling.observing import is_external
 from kedge.plan.telling.freshness import against_lease, against_selection, needs_selection
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests
@@ -135,7 +138,16 @@ class Found:
 
     async def story(self) -> Story:
         """All that the fleet's objects say of it."""
-        return tell(self.placement, await self.bindings(), await self.works(), await self.snapshots())
+        return tell(
+            self.placement,
+            await self.bindings(),
+            await self.works(),
+            await self.snapshots(),
+            policies=await self.policies(),
+            members=await self.members(),
+            runs=await self.runs(),
+            now=datetime.now(UTC),
+        )
 
     async def checked(self, story: Story) -> Story:
         """The story, held against the hub as it is now: what is told may be of earlier."""
@@ -164,6 +176,26 @@ class Found:
         kind = metadata_of(self.which.twins.resource_snapshot.resource)
         page = await self.client.list(kind, self.which.namespace, labels=self.labels)
         return [one.metadata for one in page.items]
+
+    async def policies(self) -> list[PolicySnapshot]:
+        """None, if one may not read them: then the placement's status says which clusters were not picked."""
+        with suppress(Forbidden):
+            kind = self.which.twins.policy_snapshot
+            return list((await self.client.list(kind, self.which.namespace, labels=self.labels)).items)
+        return []
+
+    async def members(self) -> dict[str, MemberCluster] | None:
+        """By name; None if one may not read them: then the placement's status says who cannot be reached."""
+        with suppress(Forbidden):
+            return {one.metadata.name: one for one in (await self.client.list(MemberCluster)).items}
+        return None
+
+    async def runs(self) -> list[Run]:
+        """The staged update runs that move it, if that is what does."""
+        if not is_external(self.placement):
+            return []
+        page = await self.client.list(self.which.twins.run, self.which.namespace)
+        return [one for one in page.items if one.spec.placement_name == self.which.name]
 
 
 async def find(client: Client, name: str, namespace: str | None = None) -> Found:

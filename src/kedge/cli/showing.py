@@ -27,6 +27,7 @@ _NAMED: Final = 10
 _MARKS: Final = {
     State.available: ("✔", "+", "green"),
     State.moving: ("…", "~", "cyan"),
+    State.next: ("›", ">", "cyan"),
     State.waiting: ("◌", ".", "yellow"),
     State.failed: ("✘", "!", "red"),
     State.unknown: ("?", "?", "magenta"),
@@ -58,7 +59,7 @@ def tree(story: Story, *, lines: int | None = None, drawn: bool = True) -> Tree:
         branch = root.add(line_of(place.state, place.cluster, of_place(place), drawn))
         for thing in place.things:
             branch.add(line_of(thing.state, thing.what, of_thing(thing), drawn))
-    for why in story.unpicked:
+    for why in (*story.unpicked, *story.passed_over):
         root.add(line_of(State.waiting, "no cluster", why, drawn))
     for line in _left_out(folded):
         root.add(Text(line, "dim"))

@@ -13,8 +13,9 @@ from kedge.api.resource import Resource
 from kedge.plan.selecting.choosing import Chosen, Selection
 from kedge.plan.telling.freshness import against_lease, against_selection, needs_selection, silent_since
 from kedge.plan.telling.phrases import explained, summary
+from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
-from kedge.plan.telling.story import Place, Story
+from kedge.plan.telling.story import Story
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 PLACES = (Place("cluster-1", State.available, "2", is_up=True),)

@@ -7,8 +7,9 @@ import pytest
 
 from kedge.plan.telling.folding import fold
 from kedge.plan.telling.phrases import explained, explained_place, of_place, standing, summary
+from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
-from kedge.plan.telling.story import Place, Story
+from kedge.plan.telling.story import Story
 from kedge.plan.telling.things import Thing
 from kedge.plan.telling.words import age, counted, listed, natural, of_all
 
@@ -66,7 +67,10 @@ def test_a_placement_in_a_line(told: Story, line: str) -> None:
         (MOVING, "revision 2, not available yet"),
         (Place("a", State.moving, "2", why="no report"), "revision 2, not available yet: no report"),
         (waiting(1), f"revision 1, waits: {WAIT}"),
-        (Place("a", State.waiting, "1", why="soon"), "revision 1, not available, and waits: soon"),
+        (Place("a", State.waiting, "1", is_down=True, why="soon"), "revision 1, not available, and waits: soon"),
+        (Place("a", State.waiting, "1", why="soon"), "revision 1, not known whether available, and waits: soon"),
+        (Place("a", State.next, "1", is_up=True), "revision 1, is next"),
+        (Place("a", State.next), "is next"),
         (Place("a", State.waiting, why="there is no room"), "waits: there is no room"),
         (Place("a", State.failed, "2", why="quota exceeded"), "revision 2, failed: quota exceeded"),
         (Place("a", State.unknown, "2", why="no heartbeat"), "revision 2, not known whether available: no heartbeat"),

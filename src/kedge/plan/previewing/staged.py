@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from kedge.api.condition import TRUE, find_condition
 from kedge.api.staged_status import RunStatus, StageStatus, StageTaskStatus
+from kedge.api.twins import Run
 from kedge.plan.previewing.course import Stage, Wait
+from kedge.plan.staging.stories import tell_run
 
 _BEGUN = ("ApprovalRequestCreated",)
 _OVER = ("ApprovalRequestApproved", "WaitTimeElapsed")
@@ -18,6 +20,12 @@ def stages_of(status: RunStatus, began: datetime) -> tuple[Stage, ...]:
     deleting = status.deletion_stage_status
     found = [*status.stages_status, *([deleting] if deleting is not None and deleting.clusters else [])]
     return tuple(_stage(one, began) for one in found)
+
+
+def unfinished(runs: Iterable[Run]) -> str:
+    """Why a run does not succeed, in its own words; empty if all do."""
+    stories = ((run.metadata.name, tell_run(run)) for run in runs)
+    return next((f"run {name}: {story.why}" for name, story in stories if not story.is_done), "")
 
 
 def _stage(stage: StageStatus, began: datetime) -> Stage:

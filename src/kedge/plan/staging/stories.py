@@ -42,7 +42,7 @@ from kedge.plan.staging.saying import (
 )
 from kedge.plan.staging.waiting import first
 from kedge.plan.telling.state import State
-from kedge.plan.telling.story import find_message
+from kedge.plan.telling.whole import find_message
 
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 """Of what is said here and now: a story tells no times of conditions."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
+from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
-from kedge.plan.telling.story import Place, Story
+from kedge.plan.telling.story import Story
 from kedge.plan.telling.things import Thing
 from kedge.plan.telling.words import counted, listed, of_all
+
+_QUEUED = (State.waiting, State.next)
+"""Where what there is on a cluster is not what is rolled out."""
 
 
 def summary(story: Story) -> str:
@@ -66,8 +70,9 @@ def _does(place: Place, *, many: bool) -> str:
         case State.moving:
             return "not available yet"
         case State.waiting:
-            doing = "wait" if many else "waits"
-            return doing if place.is_up or not place.index else f"not available, and {doing}"
+            return _standing(place) + ("wait" if many else "waits")
+        case State.next:
+            return _standing(place) + ("are next" if many else "is next")
         case State.unknown:
             return "not known whether available"
         case State.leaving:
@@ -76,10 +81,15 @@ def _does(place: Place, *, many: bool) -> str:
             return str(other)
 
 
+def _standing(place: Place) -> str:
+    """How it is with the revision that it still has."""
+    if place.is_up or not place.index:
+        return ""
+    return "not available, and " if place.is_down else "not known whether available, and "
+
+
 def _is_told_by_things(place: Place) -> bool:
-    return place.state is not State.waiting and any(
-        thing.why for thing in place.things if thing.state is not State.available
-    )
+    return place.state not in _QUEUED and any(thing.why for thing in place.things if thing.state is not State.available)
 
 
 def of_thing(thing: Thing) -> str:
@@ -94,7 +104,7 @@ def explained(story: Story) -> list[str]:
     lines = [f"{story.title}: {summary(story)}"]
     for _, same in groupby(sorted(story.places, key=_sameness), key=_sameness):
         lines += _sentences(list(same))
-    lines += [f"no cluster: {why}" for why in story.unpicked]
+    lines += [f"no cluster: {why}" for why in (*story.unpicked, *story.passed_over)]
     lines += [doubt] if (doubt := separate_doubt(story)) else []
     return [*lines, *_advice(story)]
 
@@ -107,14 +117,22 @@ def explained_place(place: Place) -> list[str]:
 def _sentences(places: list[Place]) -> list[str]:
     first = places[0]
     who = listed((place.cluster for place in places), most=10)
-    bad = [thing for thing in first.things if thing.state is not State.available and first.state is not State.waiting]
+    bad = [thing for thing in first.things if thing.state is not State.available and first.state not in _QUEUED]
     return [f"{who}: {of_place(first, many=len(places) > 1)}", *map(_of_thing_there, bad)]
 
 
-def _sameness(place: Place) -> tuple[bool, str, str, bool, str, str]:
+def _sameness(place: Place) -> tuple[object, ...]:
     """The same for clusters of which the same is said; those that hold others up come first."""
-    told = "" if place.state is State.waiting else repr(place.things)
-    return (place.state in (State.available, State.waiting), place.state, place.index, place.is_up, place.why, told)
+    told = "" if place.state in _QUEUED else repr(place.things)
+    return (
+        place.state in (State.available, *_QUEUED),
+        place.state,
+        place.index,
+        place.is_up,
+        place.is_down,
+        place.why,
+        told,
+    )
 
 
 def _of_thing_there(thing: Thing) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from random import Random
@@ -29,10 +29,10 @@ from kedge.kube.codec import Untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.plan.previewing.course import Course, Move, Stay
-from kedge.plan.previewing.staged import stages_of
+from kedge.plan.previewing.staged import stages_of, unfinished
 from kedge.plan.previewing.times import Times, measured
 from kedge.plan.telling.state import State
-from kedge.plan.telling.story import Story, tell
+from kedge.plan.telling.story import Story
 from kedge.roles import HubOptions, add_hub
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import Loop
@@ -144,10 +144,8 @@ def _words_after(assumed: Assumed) -> float:
 async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Picture) -> Course:
     """What a placement came to."""
     placement = await hub.client.get(target.twins.placement, target.name, target.namespace)
-    story = tell(placement, seeing.bindings(target), (), seeing.snapshots(target))
-    moves, runs = seeing.moves(target), seeing.runs(target)
-    waits = seeing.waits(target)
-    is_done = seeing.is_there(target) and (story.is_done or (bool(story.places) and not story.unpicked))
+    story, moves, runs = seeing.story(target, placement), seeing.moves(target), seeing.runs(target)
+    is_done = seeing.is_there(target) and bool(story.places) and not story.unpicked
     return Course(
         kind=story.kind,
         namespace=target.namespace,
@@ -156,19 +154,24 @@ async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Pict
         is_done=is_done,
         ends=max((move.done or move.at for move in moves), default=0.0) if is_done else None,
         moves=moves,
-        stays=() if is_done else tuple(_stays(story, moves, waits)),
-        unpicked=story.unpicked,
+        stays=() if is_done else tuple(_stays(story, moves)),
+        unpicked=(*story.unpicked, *story.passed_over),
         stages=stages_of(runs[-1].status, picture.taken) if runs else (),
-        why="" if is_done or waits else story.why,
+        why="" if is_done else unfinished(runs[-1:]) or ("" if _is_queued(story) else story.why),
     )
 
 
-def _stays(story: Story, moves: Sequence[Move], waits: Mapping[str, str]) -> Iterator[Stay]:
+def _is_queued(story: Story) -> bool:
+    """Whether clusters say what they wait for."""
+    return any(place.state is State.waiting for place in story.places)
+
+
+def _stays(story: Story, moves: Sequence[Move]) -> Iterator[Stay]:
     """Clusters that are not where they should be."""
     proven = {move.cluster: move.done is not None for move in moves}
     for place in story.places:
-        if place.cluster in waits:
-            yield Stay(place.cluster, waits[place.cluster])
+        if place.state is State.waiting:
+            yield Stay(place.cluster, place.why)
         elif not proven.get(place.cluster, place.state is State.available):
             yield Stay(place.cluster, place.why, moved=place.cluster in proven)
 
