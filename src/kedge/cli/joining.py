@@ -13,10 +13,11 @@ from kedge.api.core import ServiceAccount
 from kedge.api.fleet import SYSTEM_NAMESPACE
 from kedge.api.meta import ObjectMeta
 from kedge.api.rbac import GROUP as RBAC
+from kedge.cli.preflight import NO_HUB
 from kedge.kube.client import Client
 from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.connect.https import HttpsTransport
-from kedge.kube.errors import AlreadyExists, KubeError
+from kedge.kube.errors import AlreadyExists, KubeError, NotFound
 
 MANAGER = "kedge-join"
 
@@ -33,7 +34,7 @@ On the member:
 
 Or from any machine that reaches both:
 
-  kedge member --hub-kubeconfig HUB-KUBECONFIG --kubeconfig MEMBER-KUBECONFIG --member {name}
+  kedge member --hub-kubeconfig HUB-KUBECONFIG --kubeconfig MEMBER-KUBECONFIG --member {name}=CONTEXT
 """
 
 
@@ -70,6 +71,7 @@ def member(name: str, user: str | None, heartbeat: int, labels: Mapping[str, str
 async def _join(transport: HttpsTransport, wanted: MemberCluster) -> bool:
     client = Client(transport)
     try:
+        await _check(client, wanted)
         identity = wanted.spec.identity
         if identity.kind == "ServiceAccount":
             await _have_account(client, identity.name)
@@ -81,8 +83,23 @@ async def _join(transport: HttpsTransport, wanted: MemberCluster) -> bool:
     return True
 
 
+async def _check(client: Client, wanted: MemberCluster) -> None:
+    """Refuse, before anything is made, what cannot be made here."""
+    try:
+        await client.create(MemberCluster, wanted, manager=MANAGER, dry_run=True)
+    except AlreadyExists:
+        return
+    except NotFound as error:
+        raise click.ClickException(f"this cluster knows no MemberClusters: is it the hub? {NO_HUB}") from error
+
+
 async def _have_account(client: Client, name: str) -> None:
     try:
         await client.create(ServiceAccount, {"metadata": {"name": name}}, SYSTEM_NAMESPACE, manager=MANAGER)
     except AlreadyExists:
         return
+    except NotFound as error:
+        raise click.ClickException(
+            f"this cluster has no namespace {SYSTEM_NAMESPACE}, where the accounts of agents are: is it the hub? "
+            f"{NO_HUB}; `kubectl create namespace {SYSTEM_NAMESPACE}` the namespace alone"
+        ) from error

@@ -17,11 +17,12 @@ from msgspec import Struct
 
 from kedge import __version__
 from kedge.api.dialect import Dialect
-from kedge.cli.preflight import look_at_hub, look_at_member, make_namespace
+from kedge.cli.preflight import NO_HUB, make_namespace, no_member
 from kedge.kube import logs
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.connect.config import ConfigError, Connection, load
+from kedge.kube.connect.config import kubeconfig as read_kubeconfig
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.crash import Crashed
 from kedge.kube.fence import DeadMansSwitch, Fenced
@@ -87,7 +88,7 @@ def run_members(
             "the hub and the member would be the same cluster: say --hub-kubeconfig or --hub-context"
         )
     hub = _connection(hub_kubeconfig, hub_context)
-    connections = {name: _connection(kubeconfig, context) for name, context in members}
+    connections = {name: _member_connection(name, kubeconfig, context, hub) for name, context in members}
     _run(_members(hub, connections, Told(**told)), Told(**told))
 
 
@@ -99,6 +100,31 @@ def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
         for name, count in Counter(given).items():
             if count > 1:
                 raise click.UsageError(f"{what} {name} is given {count} times: each member is one cluster")
+
+
+def _member_connection(name: str, file: Path | None, context: str | None, hub: Connection) -> Connection:
+    """The member's cluster. Where no context is named, there must be no doubt which one is meant."""
+    if context is None:
+        _refuse_choice(name, file)
+    found = _connection(file, context)
+    if context is None and found.server == hub.server:
+        raise click.UsageError(
+            f"member {name} would be the hub itself ({found!r}): name its cluster with --kubeconfig, "
+            f"or write --member {name}=CONTEXT if that is meant"
+        )
+    return found
+
+
+def _refuse_choice(name: str, file: Path | None) -> None:
+    try:
+        found = read_kubeconfig([file] if file is not None else None)
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
+    if len(found.contexts) > 1:
+        raise click.UsageError(
+            f"{found.origin} has {len(found.contexts)} contexts, and the current one need not be member {name}: "
+            f"write --member {name}=CONTEXT, with one of {', '.join(found.contexts)}"
+        )
 
 
 def _connection(file: Path | None, context: str | None) -> Connection:
@@ -117,10 +143,9 @@ async def _hub(connection: Connection, options: HubOptions, lease: tuple[str, in
         )
         transport = HttpsTransport(connection, before_send=election.guard if election else None)
         acting = Fenced(transport, election) if election else transport
-        hub = await manager.connect("hub", acting, limiter=told.limiter())
+        hub = await manager.connect("hub", acting, limiter=told.limiter(), if_missing=NO_HUB)
         add_hub(manager, hub, options)
         log.info("Kedge %s: a hub, in the dialect %s", __version__, options.dialect.value)
-        await look_at_hub(hub.client)
         await manager.run()
 
 
@@ -151,11 +176,16 @@ async def _members(hub: Connection, members: dict[str, Connection], told: Told) 
         alone = len(members) == 1
         for name, connection in members.items():
             to_hub = await manager.connect(
-                f"hub for {name}", HttpsTransport(hub), limiter=told.limiter(), essential=alone
+                f"hub for {name}", HttpsTransport(hub), limiter=told.limiter(), essential=alone, if_missing=NO_HUB
             )
-            member = await manager.connect(name, HttpsTransport(connection), limiter=told.limiter(), essential=alone)
+            member = await manager.connect(
+                name,
+                HttpsTransport(connection),
+                limiter=told.limiter(),
+                essential=alone,
+                if_missing=no_member(name),
+            )
             add_member(manager, name, to_hub, member, MemberOptions())
-            await look_at_member(member.client, name)
         log.info("Kedge %s: the agent of %s", __version__, ", ".join(members))
         await manager.run()
 
