@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,3 +151,34 @@ def test_a_missing_configuration_is_an_error_for_people(monkeypatch: pytest.Monk
     result = kedge("hub")
     assert result.exit_code == 1
     assert "give a kubeconfig, set $KUBECONFIG" in result.output
+
+
+def config(path: Path, servers: dict[str, str], current: str) -> str:
+    """A kubeconfig with a context of the same name for each server."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server}} for name, server in servers.items()],
+        "contexts": [{"name": name, "context": {"cluster": name}} for name in servers],
+        "current-context": current,
+    }
+    path.write_text(yaml.safe_dump(document))
+    return str(path)
+
+
+def test_a_member_is_never_guessed_among_several_contexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = config(tmp_path / "fleet", {"hub": "https://hub:1", "east": "https://east:1"}, current="hub")
+    monkeypatch.setenv("KUBECONFIG", fleet)
+    for given in (("--hub-context", "hub"), ("--hub-kubeconfig", fleet, "--kubeconfig", fleet)):
+        result = kedge("member", *given, "--member", "cluster-1")
+        assert result.exit_code == 2
+        assert "has 2 contexts, and the current one need not be member cluster-1" in result.output
+        assert "write --member cluster-1=CONTEXT, with one of hub, east" in result.output
+
+
+def test_a_member_that_would_be_the_hub_is_refused(tmp_path: Path) -> None:
+    alone = config(tmp_path / "alone", {"hub": "https://hub:1"}, current="hub")
+    result = kedge("member", "--hub-kubeconfig", alone, "--kubeconfig", alone, "--member", "cluster-1")
+    assert result.exit_code == 2
+    assert "member cluster-1 would be the hub itself" in result.output
+    assert "write --member cluster-1=CONTEXT if that is meant" in result.output

@@ -19,12 +19,13 @@ from kedge.api.meta import ObjectMeta, Value
 from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule, Role, RoleBinding, RoleRef, Subject
 from kedge.cli import kubeconfig
+from kedge.cli.preflight import NO_HUB
 from kedge.kube.client import Client
 from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.connect.credentials import CredentialsFailed
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.connect.service_tokens import ServiceToken, request_token
-from kedge.kube.errors import AlreadyExists, KubeError
+from kedge.kube.errors import AlreadyExists, KubeError, NotFound
 from kedge.plan.membership import owner
 
 MANAGER = "kedge-join"
@@ -50,7 +51,7 @@ On the member:
 
 Or from any machine that reaches both:
 
-  kedge member --hub-kubeconfig {file} --kubeconfig MEMBER-KUBECONFIG --member {name}
+  kedge member --hub-kubeconfig {file} --kubeconfig MEMBER-KUBECONFIG --member {name}=CONTEXT
 """
 
 
@@ -115,6 +116,7 @@ async def _join(transport: HttpsTransport, wanted: MemberCluster, agent: Agent) 
     """Whether the member is new; and a token for its agent, if one is wanted."""
     client = Client(transport)
     try:
+        await _check(client, wanted)
         found, made = await _have_member(client, wanted)
         identity = found.spec.identity
         if identity.kind != "ServiceAccount" or identity.namespace != SYSTEM_NAMESPACE:
@@ -127,6 +129,29 @@ async def _join(transport: HttpsTransport, wanted: MemberCluster, agent: Agent) 
         return made, await request_token(transport, SYSTEM_NAMESPACE, identity.name, agent.token_life)
     finally:
         await client.close()
+
+
+async def _check(client: Client, wanted: MemberCluster) -> None:
+    """Refuse, before anything is made, what cannot be made here."""
+    try:
+        with suppress(AlreadyExists):
+            await client.create(MemberCluster, wanted, manager=MANAGER, dry_run=True)
+    except NotFound as error:
+        raise click.ClickException(f"this cluster knows no MemberClusters: is it the hub? {NO_HUB}") from error
+    identity = wanted.spec.identity
+    if identity.kind == "ServiceAccount":
+        await _check_namespace(client, ServiceAccount(metadata=ObjectMeta(name=identity.name)))
+
+
+async def _check_namespace(client: Client, account: ServiceAccount) -> None:
+    try:
+        with suppress(AlreadyExists):
+            await client.create(ServiceAccount, account, SYSTEM_NAMESPACE, manager=MANAGER, dry_run=True)
+    except NotFound as error:
+        raise click.ClickException(
+            f"this cluster has no namespace {SYSTEM_NAMESPACE}, where the accounts of agents are: is it the hub? "
+            f"{NO_HUB}; `kubectl create namespace {SYSTEM_NAMESPACE}` the namespace alone"
+        ) from error
 
 
 async def _have_member(client: Client, wanted: MemberCluster) -> tuple[MemberCluster, bool]:

@@ -20,11 +20,12 @@ from kedge import __version__
 from kedge.api.dialect import Dialect
 from kedge.cli.hub_lease import LEASE
 from kedge.cli.hub_token import renewing, saved_in_file, saved_in_secret, token_place
-from kedge.cli.preflight import look_at_hub, look_at_member, make_namespace
+from kedge.cli.preflight import NO_HUB, make_namespace, no_member
 from kedge.kube import logs
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.connect.config import ConfigError, Connection, load
+from kedge.kube.connect.config import kubeconfig as read_kubeconfig
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.crash import Crashed
 from kedge.kube.fence import DeadMansSwitch, Fenced
@@ -89,8 +90,8 @@ def run_members(
         raise click.UsageError(
             "the hub and the member would be the same cluster: say --hub-kubeconfig or --hub-context"
         )
-    connections = {name: _connection(kubeconfig, context) for name, context in members}
     hub = _connection(hub_kubeconfig, hub_context)
+    connections = {name: _member_connection(name, kubeconfig, context, hub) for name, context in members}
     if (place := token_place(hub_kubeconfig, hub_context)) is not None:
         member = partial(HttpsTransport, next(iter(connections.values())))
         save = saved_in_secret(place, member, *hub_secret) if hub_secret else saved_in_file(place)
@@ -106,6 +107,31 @@ def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
         for name, count in Counter(given).items():
             if count > 1:
                 raise click.UsageError(f"{what} {name} is given {count} times: each member is one cluster")
+
+
+def _member_connection(name: str, file: Path | None, context: str | None, hub: Connection) -> Connection:
+    """The member's cluster. Where no context is named, there must be no doubt which one is meant."""
+    if context is None:
+        _refuse_choice(name, file)
+    found = _connection(file, context)
+    if context is None and found.server == hub.server:
+        raise click.UsageError(
+            f"member {name} would be the hub itself ({found!r}): name its cluster with --kubeconfig, "
+            f"or write --member {name}=CONTEXT if that is meant"
+        )
+    return found
+
+
+def _refuse_choice(name: str, file: Path | None) -> None:
+    try:
+        found = read_kubeconfig([file] if file is not None else None)
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
+    if len(found.contexts) > 1:
+        raise click.UsageError(
+            f"{found.origin} has {len(found.contexts)} contexts, and the current one need not be member {name}: "
+            f"write --member {name}=CONTEXT, with one of {', '.join(found.contexts)}"
+        )
 
 
 def _connection(file: Path | None, context: str | None) -> Connection:
@@ -124,10 +150,9 @@ async def _hub(connection: Connection, options: HubOptions, lease: tuple[str, in
         )
         transport = HttpsTransport(connection, before_send=election.guard if election else None)
         acting = Fenced(transport, election) if election else transport
-        hub = await manager.connect("hub", acting, limiter=told.limiter())
+        hub = await manager.connect("hub", acting, limiter=told.limiter(), if_missing=NO_HUB)
         add_hub(manager, hub, options)
         log.info("Kedge %s: a hub, in the dialect %s", __version__, options.dialect.value)
-        await look_at_hub(hub.client)
         await manager.run()
 
 
@@ -158,11 +183,16 @@ async def _members(hub: Connection, members: dict[str, Connection], told: Told) 
         alone = len(members) == 1
         for name, connection in members.items():
             to_hub = await manager.connect(
-                f"hub for {name}", HttpsTransport(hub), limiter=told.limiter(), essential=alone
+                f"hub for {name}", HttpsTransport(hub), limiter=told.limiter(), essential=alone, if_missing=NO_HUB
             )
-            member = await manager.connect(name, HttpsTransport(connection), limiter=told.limiter(), essential=alone)
+            member = await manager.connect(
+                name,
+                HttpsTransport(connection),
+                limiter=told.limiter(),
+                essential=alone,
+                if_missing=no_member(name),
+            )
             add_member(manager, name, to_hub, member, MemberOptions())
-            await look_at_member(member.client, name)
         log.info("Kedge %s: the agent of %s", __version__, ", ".join(members))
         await manager.run()
 

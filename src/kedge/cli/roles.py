@@ -111,7 +111,7 @@ def hub(**told: Any) -> None:
     callback=names_and_contexts,
     multiple=True,
     required=True,
-    help="A member by its name in the fleet, and its context if it is not the current one; repeatable.",
+    help="A member by its name in the fleet, and its context if there are several; repeatable.",
 )
 @process_options
 def member(**told: Any) -> None:

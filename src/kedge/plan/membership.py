@@ -197,7 +197,7 @@ def _joined(member: MemberCluster, agents: Iterable[AgentStatus], now: datetime)
         return _said(member, reasons.JOINED, TRUE, reasons.MEMBER_JOINED, f"{name} has joined the fleet", now)
     if said is not None and said.status == FALSE:
         return _said(member, reasons.JOINED, FALSE, reasons.MEMBER_LEFT, f"{name} has left the fleet", now)
-    message = f"the agent of {name} has not said whether it joined" + (f": {said.message}" if said else " yet")
+    message = f"the agent of {name} has not joined yet" + (f": {said.message}" if said and said.message else "")
     return _said(member, reasons.JOINED, UNKNOWN, reasons.MEMBER_UNKNOWN, message, now)
 
 
