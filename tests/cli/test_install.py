@@ -101,6 +101,44 @@ def writing(rule: PolicyRule) -> bool:
     return bool(set(rule.verbs or ()) - set(READ)) and not rule.non_resource_urls
 
 
+def rules_of(found: list[dict[str, Any]], kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
+    """What the agent may do, by the one role of this kind there."""
+    (role,) = [one for one in of_kind(kind, found) if one["metadata"].get("namespace") == namespace]
+    return [rule for rule in role["rules"] if "resources" in rule]
+
+
+def test_a_member_may_be_told_which_kinds_are_placed_there() -> None:
+    found = printed("member", "a", "--kinds", "namespaces,configmaps,deployments.apps")
+    rules = rules_of(found, "ClusterRole")
+    assert not [rule for rule in rules if "*" in (*rule["resources"], *rule["apiGroups"], *rule["verbs"])]
+    everything = ["get", "list", "watch", "create", "patch", "delete"]
+    assert {"apiGroups": [""], "resources": ["namespaces", "configmaps"], "verbs": everything} in rules
+    assert {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": everything} in rules
+    assert rules_of(found, "Role", "fleet-system") == [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["kedge-hub"], "verbs": ["patch"]}
+    ]
+
+
+def test_a_member_may_be_told_in_which_namespaces() -> None:
+    found = printed("member", "a", "--kinds", "namespaces,configmaps", "--namespaces", "shop,web")
+    anywhere = rules_of(found, "ClusterRole")
+    own = {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["shop", "web"],
+           "verbs": ["patch", "delete"]}  # fmt: skip
+    assert own in anywhere
+    assert {"apiGroups": [""], "resources": ["namespaces", "configmaps"], "verbs": ["get", "list", "watch"]} in anywhere
+    for namespace in ("shop", "web"):
+        assert rules_of(found, "Role", namespace) == [
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "patch", "delete"]}
+        ]
+    assert [one["metadata"]["name"] for one in of_kind("Namespace", found)] == ["fleet-system", "shop", "web"]
+
+
+def test_of_a_member_that_is_told_namespaces_alone_any_kind_is_placed_there() -> None:
+    found = printed("member", "a", "--namespaces", "shop")
+    assert {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]} in rules_of(found, "ClusterRole")
+    assert rules_of(found, "Role", "shop")[0]["resources"] == ["*"]
+
+
 def test_every_policy_is_bound_and_refuses_what_it_cannot_judge() -> None:
     found = printed("hub")
     policies = of_kind("ValidatingAdmissionPolicy", found)
@@ -137,6 +175,12 @@ def test_of_every_namespaced_kind_it_is_decided_who_writes_it() -> None:
         (("member", "--member", "a=x", "--member", "a=y"), "member a is given 2 times"),
         (("member", "--member", "a"), "say --hub-kubeconfig or --hub-context"),
         (("join", "a", "--label", "west"), "write KEY=VALUE"),
+        (("join", "a", "--token-duration", "soon"), "is not a duration"),
+        (("join", "a", "--token-duration", "5m"), "10m"),
+        (("join", "a", "--user", "x", "--agent-kubeconfig", "y"), "has credentials already"),
+        (("member", "--member", "a", "--hub-secret", "x"), "write NAMESPACE/NAME"),
+        (("install", "member", "a", "--kinds", "Config Maps"), "write configmaps,deployments.apps"),
+        (("install", "member", "a", "--namespaces", "shop,"), "write shop,web"),
         (("join", "a", "--heartbeat", "0"), "--heartbeat"),
     ],
 )

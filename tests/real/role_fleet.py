@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -104,7 +104,11 @@ def _kept(file: Path) -> tuple[TokenPlace, ServiceToken]:
 class Fleet:
     """A hub and members, each with what `kedge install` prints, and their roles as processes of their own."""
 
-    def __init__(self, hub: Cluster, members: dict[str, Cluster], folder: Path) -> None:
+    def __init__(
+        self, hub: Cluster, members: dict[str, Cluster], folder: Path, narrowed: Mapping[str, Sequence[str]] = {}
+    ) -> None:
+        """`narrowed` are options of `kedge install member`, by member."""
+        self._narrowed = narrowed
         self.hub = hub
         self.members = members
         self.folder = folder
@@ -112,7 +116,8 @@ class Fleet:
     async def install(self) -> None:
         await self.hub.kubectl("apply", "-f", "-", input=await kedge("install", "hub"))
         for name, member in self.members.items():
-            await member.kubectl("apply", "-f", "-", input=await kedge("install", "member", name))
+            options = self._narrowed.get(name, ())
+            await member.kubectl("apply", "-f", "-", input=await kedge("install", "member", name, *options))
 
     async def run(self, stack: AsyncExitStack) -> None:
         await self.run_hub(stack)

@@ -20,6 +20,7 @@ from real.role_fleet import KEEPS_HOUSE, Fleet, asked_by, kept_token
 from support.waiting import until_so
 
 MEMBERS = ("cluster-1", "cluster-2")
+NARROWED = {"cluster-2": ("--kinds", "namespaces,configmaps", "--namespaces", "shop")}
 RENEWING = PolicyRule(api_groups=("",), resources=("serviceaccounts/token",), verbs=("create",))
 FOR_KUBEFLEET = {
     *("update works", "update works/status", "update internalmemberclusters/status"),
@@ -52,7 +53,7 @@ spec:
 async def fleet(own_plane: ControlPlane, tmp_path: Path) -> Fleet:
     hub = await own_plane.start("hub", only=KEEPS_HOUSE)
     members = [await own_plane.start(name, only=KEEPS_HOUSE) for name in MEMBERS]
-    made = Fleet(hub, dict(zip(MEMBERS, members, strict=True)), tmp_path)
+    made = Fleet(hub, dict(zip(MEMBERS, members, strict=True)), tmp_path, NARROWED)
     await made.install()
     return made
 
