@@ -59,6 +59,7 @@ def run_hub(
     dialect: str,
     collect: float,
     interval: float,
+    enable_workload: bool,
     force_delete_after: float,
     lease_namespace: str,
     lease_duration: int,
@@ -68,7 +69,11 @@ def run_hub(
     """Run a hub until told to stop."""
     connection = _connection(kubeconfig, context)
     options = HubOptions(
-        dialect=Dialect(dialect), collect=collect, interval=interval, force_delete_after=force_delete_after
+        dialect=Dialect(dialect),
+        collect=collect,
+        interval=interval,
+        force_delete_after=force_delete_after,
+        enable_workload=enable_workload,
     )
     lease = None if no_lease else (lease_namespace, lease_duration)
     _run(_hub(connection, options, lease, Told(**told)), Told(**told))
@@ -79,6 +84,7 @@ def run_members(
     hub_context: str | None,
     kubeconfig: Path | None,
     members: Sequence[tuple[str, str | None]],
+    report_namespaces: bool,
     **told: Any,
 ) -> None:
     """Run the agents of these members until told to stop."""
@@ -89,7 +95,7 @@ def run_members(
         )
     hub = _connection(hub_kubeconfig, hub_context)
     connections = {name: _member_connection(name, kubeconfig, context, hub) for name, context in members}
-    _run(_members(hub, connections, Told(**told)), Told(**told))
+    _run(_members(hub, connections, MemberOptions(report_namespaces=report_namespaces), Told(**told)), Told(**told))
 
 
 def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
@@ -169,7 +175,7 @@ async def _election(
     )
 
 
-async def _members(hub: Connection, members: dict[str, Connection], told: Told) -> None:
+async def _members(hub: Connection, members: dict[str, Connection], options: MemberOptions, told: Told) -> None:
     metrics = Metrics(process=True)
     async with Manager(component="kedge-member", metrics=metrics, health=told.address) as manager:
         # One member that cannot be reached must not make the whole process unready.
@@ -185,7 +191,7 @@ async def _members(hub: Connection, members: dict[str, Connection], told: Told) 
                 essential=alone,
                 if_missing=no_member(name),
             )
-            add_member(manager, name, to_hub, member, MemberOptions())
+            add_member(manager, name, to_hub, member, options)
         log.info("Kedge %s: the agent of %s", __version__, ", ".join(members))
         await manager.run()
 
