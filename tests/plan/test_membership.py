@@ -162,3 +162,35 @@ def test_an_agent_that_is_heard_says_what_is_wrong_with_its_cluster() -> None:
     shown = member(status=MemberClusterStatus(agent_status=(ill,)))
     assert membership.illness(shown) == "cluster-1 is not healthy: Said"
     assert membership.silence(shown) == ""
+
+
+@pytest.mark.parametrize(
+    ("all_of_them", "wanted"), [(True, (TRUE, "Succeeded")), (False, (FALSE, "Degraded"))], ids=["all", "too many"]
+)
+def test_a_member_that_reports_its_namespaces_is_known_to_until_it_no_longer_does(
+    all_of_them: bool, wanted: tuple[str, str]
+) -> None:
+    asked = said(agent(TRUE))
+    known = membership.namespaces_known(asked, NOW, all_of_them=all_of_them)
+    telling = replace(asked, status=replace(asked.status, conditions=(known,), namespaces={"shop": "web-work"}))
+    heard = membership.report(member(), telling, NOW)
+    found = find_condition(heard.conditions, membership.NAMESPACES_KNOWN)
+    assert found is not None
+    assert ((found.status, found.reason), dict(heard.namespaces)) == (wanted, {"shop": "web-work"})
+    for silent in (None, said()):
+        kept = membership.report(member(status=heard), silent, NOW).conditions
+        assert find_condition(kept, membership.NAMESPACES_KNOWN) is not None
+    after = membership.report(member(status=heard), asked, NOW)
+    assert find_condition(after.conditions, membership.NAMESPACES_KNOWN) is None
+    assert dict(after.namespaces) == {}
+
+
+def test_an_agent_that_could_not_join_says_why() -> None:
+    obstacle = replace(condition("Joined", UNKNOWN), message="no AppliedWorks")
+    waiting = AgentStatus(type="MemberAgent", conditions=(obstacle,), last_received_heartbeat=NOW)
+    found = find_condition(membership.report(member(), said(waiting), NOW).conditions, reasons.JOINED)
+    assert found is not None
+    assert (found.status, found.message) == (
+        UNKNOWN,
+        "the agent of cluster-1 has not joined yet: no AppliedWorks",
+    )

@@ -29,6 +29,8 @@ from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
 from kedge.plan.revisions import is_master, resource_index
 from kedge.plan.rolling.observing import is_external
+from kedge.plan.selecting.choosing import Selection
+from kedge.plan.selecting.kinds import RUN_ON_THE_HUB
 from kedge.plan.telling.freshness import against_lease, against_selection, needs_selection
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests
@@ -152,9 +154,18 @@ class Found:
     async def checked(self, story: Story) -> Story:
         """The story, held against the hub as it is now: what is told may be of earlier."""
         if needs_selection(story):
-            placement = await self.client.get(self.which.twins.placement, self.which.name, self.which.namespace)
-            story = against_selection(story, await selected_now(self.client, placement), await self._held(story.index))
+            held = await self._held(story.index)
+            story = against_selection(story, await self._selected(held), held)
         return against_lease(story, await hub_silent_since(self.client))
+
+    async def _selected(self, held: str) -> Selection:
+        """What is selected now; as a hub where workloads run selects it, if that is what is held."""
+        placement = await self.client.get(self.which.twins.placement, self.which.name, self.which.namespace)
+        found = await selected_now(self.client, placement)
+        if not found.is_known or found.digest == held:
+            return found
+        narrower = await selected_now(self.client, placement, RUN_ON_THE_HUB)
+        return narrower if narrower.digest == held else found
 
     async def _held(self, index: str) -> str:
         """The digest of what a revision holds; empty if there is none."""

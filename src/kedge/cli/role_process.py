@@ -61,6 +61,7 @@ def run_hub(
     dialect: str,
     collect: float,
     interval: float,
+    enable_workload: bool,
     force_delete_after: float,
     lease_namespace: str,
     lease_duration: int,
@@ -70,7 +71,11 @@ def run_hub(
     """Run a hub until told to stop."""
     connection = _connection(kubeconfig, context)
     options = HubOptions(
-        dialect=Dialect(dialect), collect=collect, interval=interval, force_delete_after=force_delete_after
+        dialect=Dialect(dialect),
+        collect=collect,
+        interval=interval,
+        force_delete_after=force_delete_after,
+        enable_workload=enable_workload,
     )
     lease = None if no_lease else (lease_namespace, lease_duration)
     _run(_hub(connection, options, lease, Told(**told)), Told(**told))
@@ -82,6 +87,7 @@ def run_members(
     kubeconfig: Path | None,
     members: Sequence[tuple[str, str | None]],
     hub_secret: tuple[str, str] | None,
+    report_namespaces: bool,
     **told: Any,
 ) -> None:
     """Run the agents of these members until told to stop."""
@@ -96,7 +102,7 @@ def run_members(
         member = partial(HttpsTransport, next(iter(connections.values())))
         save = saved_in_secret(place, member, *hub_secret) if hub_secret else saved_in_file(place)
         hub = renewing(hub, place, save)
-    _run(_members(hub, connections, Told(**told)), Told(**told))
+    _run(_members(hub, connections, MemberOptions(report_namespaces=report_namespaces), Told(**told)), Told(**told))
 
 
 def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
@@ -176,7 +182,7 @@ async def _election(
     )
 
 
-async def _members(hub: Connection, members: dict[str, Connection], told: Told) -> None:
+async def _members(hub: Connection, members: dict[str, Connection], options: MemberOptions, told: Told) -> None:
     metrics = Metrics(process=True)
     async with Manager(component="kedge-member", metrics=metrics, health=told.address) as manager:
         # One member that cannot be reached must not make the whole process unready.
@@ -192,7 +198,7 @@ async def _members(hub: Connection, members: dict[str, Connection], told: Told) 
                 essential=alone,
                 if_missing=no_member(name),
             )
-            add_member(manager, name, to_hub, member, MemberOptions())
+            add_member(manager, name, to_hub, member, options)
         log.info("Kedge %s: the agent of %s", __version__, ", ".join(members))
         await manager.run()
 

@@ -82,6 +82,8 @@ def process_options(command: F) -> F:
               help="Seconds a change of selected resources waits for another, to be one revision.")  # fmt: skip
 @click.option("--interval", type=click.FloatRange(min=0), default=0.0, show_default=True,
               help="Seconds between two revisions at least.")  # fmt: skip
+@click.option("--enable-workload", is_flag=True,
+              help="Workloads run on the hub itself: PersistentVolumeClaims are not placed.")  # fmt: skip
 @click.option("--force-delete-after", type=click.FloatRange(min=1), default=900.0, show_default=True,
               help="Seconds a leaving member's agent has to answer.")  # fmt: skip
 @click.option("--lease-namespace", default="fleet-system", show_default=True,
@@ -113,6 +115,8 @@ def hub(**told: Any) -> None:
     required=True,
     help="A member by its name in the fleet, and its context if there are several; repeatable.",
 )
+@click.option("--report-namespaces", is_flag=True,
+              help="Tell the hub which namespaces the member has, for ResourcePlacements.")  # fmt: skip
 @process_options
 def member(**told: Any) -> None:
     """Run the agent of one member, or of several."""

@@ -33,6 +33,8 @@ from kedge.api.rbac import PolicyRule, Role, RoleBinding, RoleRef, Subject
 
 JOIN: Final = "Join"
 LEAVE: Final = "Leave"
+NAMESPACES_KNOWN: Final = "NamespaceCollectionSucceeded"
+"""The condition of a member that reports its namespaces. True or not, what it reports counts."""
 
 READ: Final = ("get", "list", "watch")
 _CHANGE: Final = ("patch", "update")
@@ -153,7 +155,25 @@ def report(
     for condition in said.status.conditions if said is not None else ():
         conditions = set_condition(conditions, _observed(condition, member))
     conditions = set_condition(conditions, _joined(member, status.agent_status, now))
+    if said is not None and said.status.agent_status and not find_condition(said.status.conditions, NAMESPACES_KNOWN):
+        conditions = tuple(one for one in conditions if one.type != NAMESPACES_KNOWN)  # it no longer reports them
     return replace(status, conditions=conditions)
+
+
+def namespaces_known(asked: InternalMemberCluster, now: datetime, *, all_of_them: bool) -> Condition:
+    """What an agent says of the namespaces it reports: whether they are all there are."""
+    if all_of_them:
+        status, reason, message = TRUE, "Succeeded", "all namespaces of the cluster are listed"
+    else:
+        status, reason, message = FALSE, "Degraded", "the cluster has more namespaces than are listed: the oldest are"
+    return Condition(
+        type=NAMESPACES_KNOWN,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=now,
+        observed_generation=asked.metadata.generation,
+    )
 
 
 def _heard(

@@ -14,6 +14,7 @@ from kedge.controllers.hub.selecting import selected_now
 from kedge.kube.client import Client
 from kedge.kube.codec import untyped
 from kedge.plan.selecting.choosing import Selection
+from kedge.plan.selecting.kinds import RUN_ON_THE_HUB
 from support.fleets import client_of, fleet_cluster
 from support.snapping import MAPS, QUIET, SHOP, Bench, play
 from support.virtual import run
@@ -59,6 +60,19 @@ def test_the_server_and_the_caches_agree(twins: Twins, selectors: list[dict[str,
         assert (now, now.digest) == (known, known.digest)
 
     play(act, twins)
+
+
+def test_kinds_that_stay_on_the_hub_are_left_out() -> None:
+    async def act(hub: Bench) -> None:
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        claims = untyped(Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True))
+        placement = await hub.place(SHOP)
+        before = await selected_now(hub.client, placement)
+        await hub.client.create(claims, {"metadata": {"name": "data", "namespace": "shop"}, "spec": spec})
+        assert (await selected_now(hub.client, placement)).digest != before.digest
+        assert (await selected_now(hub.client, placement, RUN_ON_THE_HUB)).digest == before.digest
+
+    play(act, CLUSTER)
 
 
 @pytest.mark.parametrize(("plural", "is_known"), [("configmaps", False), ("customresourcedefinitions", True)])

@@ -18,8 +18,15 @@ from kedge.api.apiextensions import (
     CustomResourceDefinitionVersion,
 )
 from kedge.api.condition import Observed
+from kedge.api.dialect import Dialect
 from kedge.api.meta import ObjectMeta
-from kedge.api.placement import ClusterResourcePlacement, PlacementSpec, ResourcePlacement, ResourceSelector
+from kedge.api.placement import (
+    ClusterResourcePlacement,
+    PlacementSpec,
+    ResourcePlacement,
+    ResourceSelector,
+    SelectionScope,
+)
 from kedge.api.resource import Resource
 from kedge.api.twins import Placement
 from kedge.plan.selecting.candidates import Candidate, candidate
@@ -258,3 +265,46 @@ def test_versions_are_preferred_as_kubernetes_does(given_versions: list[str], wa
 def test_a_kind_that_only_an_older_version_of_its_group_has_is_found_there() -> None:
     catalogue = Catalogue([Kind(WIDGETS, preferred=False)])
     assert [each.resource for each in catalogue.of_namespaces] == [WIDGETS]
+
+
+PICKY = selector(NAMESPACES, "shop", selection_scope=SelectionScope.namespace_with_resource_selectors)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "objects", "problem"),
+    [
+        (Dialect.seed, ["configmaps shop/a"], ""),
+        (Dialect.kubefleet, ["namespaces shop", "configmaps shop/a"], ""),
+        (
+            Dialect.kubefleet,
+            ["namespaces other", "configmaps shop/a"],
+            (
+                "NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected: "
+                "spec.resourceSelectors[0] names shop; make that namespace on the hub, or correct the name"
+            ),
+        ),
+    ],
+)
+def test_for_kubefleet_a_namespace_of_which_some_is_selected_must_be_there(
+    dialect: Dialect, objects: list[str], problem: str
+) -> None:
+    meant = meaning(placement(PICKY, selector(MAPS)), CATALOGUE)
+    assert choose(meant, CATALOGUE, Hub(*objects), dialect).problem == problem
+
+
+def test_for_kubefleet_too_other_selectors_may_select_nothing() -> None:
+    meant = meaning(placement(selector(NAMESPACES, "gone")), CATALOGUE)
+    found = choose(meant, CATALOGUE, Hub("namespaces shop"), Dialect.kubefleet)
+    assert (found.problem, found.idle) == ("", ("spec.resourceSelectors[0]",))
+
+
+def test_what_is_left_out_is_not_selected_by_name_nor_with_its_namespace() -> None:
+    catalogue = Catalogue([Kind(each) for each in ALL], left_out=[("", "ConfigMap")])
+    hub = Hub("namespaces shop", "configmaps shop/a", "services shop/a")
+    assert catalogue != Catalogue([Kind(each) for each in ALL])
+    assert names(choose(meaning(placement(selector(NAMESPACES, "shop")), catalogue), catalogue, hub)) == [
+        "Namespace shop",
+        "Service shop/a",
+    ]
+    named = meaning(placement(selector(MAPS, "a"), namespace="shop"), catalogue)
+    assert names(choose(named, catalogue, hub)) == []

@@ -19,15 +19,19 @@ def custom_names(crds: Collection[CustomResourceDefinition]) -> frozenset[tuple[
 
 
 def served_kinds(
-    discovery: Discovery, crds: Collection[CustomResourceDefinition], custom: Set[tuple[str, str]]
+    discovery: Discovery,
+    crds: Collection[CustomResourceDefinition],
+    custom: Set[tuple[str, str]],
+    left_out: Collection[tuple[str, str]] = (),
 ) -> Catalogue:
     """What the server said of its own kinds, and what CRDs say of theirs: they know sooner, also of the end.
 
-    `custom` are the kinds that are, or were, defined by CRDs, and of which those alone are believed.
+    `custom` are the kinds that are, or were, defined by CRDs, and of which those alone are believed; `left_out` are
+    kinds that stay on the hub.
     """
     built_in = [
         Kind(served.resource, served.preferred, served.can(*_NEEDED_VERBS))
         for served in discovery.kinds
         if (served.resource.group, served.resource.plural) not in custom
     ]
-    return Catalogue([*built_in, *(kind for crd in crds for kind in custom_kinds(crd))], discovery.silent)
+    return Catalogue([*built_in, *(kind for crd in crds for kind in custom_kinds(crd))], discovery.silent, left_out)

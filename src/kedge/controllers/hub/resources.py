@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from kedge.api.apiextensions import CustomResourceDefinition
+from kedge.api.dialect import Dialect
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, ResourceSelector
 from kedge.api.resource import Resource
@@ -35,7 +36,7 @@ from kedge.kube.source import Signal, Source
 from kedge.kube.store import Change
 from kedge.plan.selecting.candidates import Candidate
 from kedge.plan.selecting.choosing import Selection, choose
-from kedge.plan.selecting.kinds import Catalogue
+from kedge.plan.selecting.kinds import RUN_ON_THE_HUB, Catalogue
 from kedge.plan.selecting.selectors import Meaning, Token, meaning, tokens_of
 
 T = TypeVar("T")
@@ -63,8 +64,11 @@ class _Watched:
 class Resources:
     """What the placements of one hub select."""
 
-    def __init__(self, hub: Cluster) -> None:
+    def __init__(self, hub: Cluster, *, dialect: Dialect = Dialect.seed, runs_workloads: bool = False) -> None:
+        """`runs_workloads`: workloads run on the hub itself, and what is made for them there stays there."""
         self._hub = hub
+        self._dialect = dialect
+        self._left_out = RUN_ON_THE_HUB if runs_workloads else ()
         self._crds = hub.cache(CustomResourceDefinition)
         self._placements = {twins: wanted_placements(hub, twins) for twins in TWINS}
         self._signals = {twins: Signal(hub.name) for twins in TWINS}
@@ -101,7 +105,7 @@ class Resources:
             return _NOT_SAID_YET
         watched = self._watch(key, placement, self._catalogue)
         if watched.selection is None:
-            watched.selection = choose(watched.meant, watched.catalogue, self._following)
+            watched.selection = choose(watched.meant, watched.catalogue, self._following, self._dialect)
         if watched.refused and watched.refused[0] == watched.selection.digest:
             return replace(watched.selection, problem=watched.refused[1])
         return watched.selection
@@ -133,7 +137,7 @@ class Resources:
     def _known_kinds(self, discovery: Discovery) -> Catalogue:
         crds = self._crds.all()
         self._custom |= custom_names(crds)
-        return served_kinds(discovery, crds, self._custom)
+        return served_kinds(discovery, crds, self._custom, self._left_out)
 
     def _on_state(self, state: State) -> None:
         """The hub is there, again perhaps: it may be another version of itself."""

@@ -8,7 +8,7 @@ For who looks once: every object that matters is read. What may not be read is a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -30,18 +30,18 @@ AT_ONCE: Final = 8
 """How many requests are under way together."""
 
 
-async def selected_now(client: Client, placement: Placement) -> Selection:
-    """What this placement selects."""
-    catalogue = await _catalogue(client)
+async def selected_now(client: Client, placement: Placement, left_out: Collection[tuple[str, str]] = ()) -> Selection:
+    """What this placement selects, on a hub that leaves out these kinds."""
+    catalogue = await _catalogue(client, left_out)
     meant = meaning(placement, catalogue)
     return choose(meant, catalogue, await _look(client, meant, catalogue))
 
 
-async def _catalogue(client: Client) -> Catalogue:
+async def _catalogue(client: Client, left_out: Collection[tuple[str, str]]) -> Catalogue:
     crds: list[CustomResourceDefinition] = []
     with suppress(Forbidden):  # then what the server says of these kinds has to do
         crds = list((await client.list(CustomResourceDefinition)).items)
-    return served_kinds(await discover(client), crds, custom_names(crds))
+    return served_kinds(await discover(client), crds, custom_names(crds), left_out)
 
 
 class _Seen:

@@ -30,7 +30,9 @@ from kedge.api.cluster import (
 from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, is_true, set_condition
 from kedge.api.fleet import MEMBER_AGENT, member_namespace
 from kedge.api.work import AppliedWork
+from kedge.controllers.member.namespaces import Namespaces
 from kedge.controllers.member.properties import Properties
+from kedge.controllers.putting_off import PuttingOff
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
@@ -45,6 +47,7 @@ from kedge.plan import membership
 MANAGER = "kedge-member-agent"
 PROBE: Final = 5.0  # seconds the member's API server has to say that it is ready
 FIRST_COUNT: Final = 5.0  # seconds the first report waits for the member's nodes and pods to be counted
+NAMESPACES_AFTER: Final = 1.0  # seconds: namespaces mostly come and go together
 JITTER: Final = 0.05
 
 
@@ -71,8 +74,17 @@ class Joining:
     """The agent of one member."""
 
     def __init__(
-        self, hub: Cluster, member: Cluster, name: str, *, clock: Clock, rng: Random, applier: Applies
+        self,
+        hub: Cluster,
+        member: Cluster,
+        name: str,
+        *,
+        clock: Clock,
+        rng: Random,
+        applier: Applies,
+        report_namespaces: bool = False,
     ) -> None:
+        """`report_namespaces`: whether the hub is told which namespaces the member has."""
         self._hub = hub.client
         self._member = member.client.without_retry()
         self._clock = clock
@@ -85,6 +97,9 @@ class Joining:
         self._applied = member.cache(AppliedWork)
         self._applied.on_problem(self._looked_at_applied)
         self._could_apply = False
+        self._news = PuttingOff(NAMESPACES_AFTER)
+        self._namespaces = Namespaces(member, self._namespaces_changed) if report_namespaces else None
+        self._has_news = False
         self._key = Key(hub.name, member_namespace(name), name)
         self._started: float | None = None
         sources: list[Source] = [
@@ -102,19 +117,23 @@ class Joining:
         if asked.spec.state == membership.LEAVE:
             return await self._leave(asked)
         self._applier.join()
-        wait = self._wait_at_first(asked)
+        wait = self._wait_at_first(asked) or (self._news.left(self._key) if self._has_news else 0.0)
         if wait > 0:
             return Outcome.again(after=wait)
+        self._has_news = False
+        self._news.told(self._key)
         await self._report(asked)
         return Outcome.again(after=asked.spec.heartbeat_period_seconds * self._rng.uniform(1 - JITTER, 1 + JITTER))
 
     def _wait_at_first(self, asked: InternalMemberCluster) -> float:
-        """Seconds to wait before the first report: one without numbers would have placements pick by chance."""
+        """Seconds to wait before the first report, for what it says of the member to be known.
+
+        One without numbers would have placements pick by chance.
+        """
         now = asyncio.get_running_loop().time()
         self._started = now if self._started is None else self._started
-        if (self._properties.are_known and self._applied.is_synced) or membership.agent_of(
-            asked.status.agent_status
-        ) is not None:
+        is_counted = self._properties.are_known or membership.agent_of(asked.status.agent_status) is not None
+        if is_counted and (self._applied.is_synced or self._applied.kind_is_missing):
             return 0.0
         return self._started + FIRST_COUNT - now
 
@@ -134,7 +153,23 @@ class Joining:
             status = _with_counts(
                 status, self._properties.facts(health.version, now), self._properties.usage(now), bool(health.problem)
             )
-        await self._write(asked, status)
+        await self._write(asked, self._with_namespaces(asked, status, now))
+
+    def _with_namespaces(
+        self, asked: InternalMemberCluster, status: InternalMemberClusterStatus, now: datetime
+    ) -> InternalMemberClusterStatus:
+        """With the member's namespaces; without any, where they are not to be reported."""
+        if self._namespaces is None:
+            others = tuple(one for one in status.conditions if one.type != membership.NAMESPACES_KNOWN)
+            return replace(status, conditions=others, namespaces={})
+        if not self._namespaces.are_known:
+            return status
+        said = membership.namespaces_known(asked, now, all_of_them=not self._namespaces.are_too_many)
+        return replace(status, conditions=set_condition(status.conditions, said), namespaces=self._namespaces.by_work())
+
+    def _namespaces_changed(self) -> None:
+        self._has_news = True
+        self._signal.wake(self._key)
 
     def _looked_at_applied(self, _: str | None) -> None:
         """Whether it can work is news at once, whenever the next heartbeat is due."""
