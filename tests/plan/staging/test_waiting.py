@@ -8,10 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from kedge.api import reasons
-from kedge.api.condition import FALSE
+from kedge.api.condition import FALSE, find_condition
+from kedge.api.stage import Missing
 from kedge.plan.staging.gates import Answer
-from plan.rolling.making import NOT_AVAILABLE, UNTRACKABLE
-from plan.staging.making import APPROVAL, NOW, World, approval, approved, stage, timed
+from plan.rolling.making import IN_PROGRESS, NOT_AVAILABLE, UNTRACKABLE
+from plan.staging.making import APPROVAL, NOW, World, approval, approved, stage, strategy, timed
 
 
 def asking(*tasks: object) -> World:
@@ -111,3 +112,94 @@ def test_a_cluster_that_cannot_be_reached_says_since_when(told: str, said: str) 
     world.unreachable = {"a": told}
     world.wait(30)
     assert world.cluster("a").conditions[0].message == said
+
+
+# Clusters that are done, and clusters that failed
+
+
+def two_of_one(**how: object) -> World:
+    """A stage of two clusters, the first of which is done."""
+    world = World(dict.fromkeys("ab", "one"), stage("one", **how))
+    world.settle()
+    world.arrive("a")
+    return world
+
+
+def test_a_cluster_that_is_done_stays_done_whatever_becomes_of_it_while_its_stage_goes_on() -> None:
+    world = two_of_one()
+    done = world.cluster("a")
+    world.unpick("a", leave_binding=False)
+    world.settle()
+    assert world.cluster("a") == done
+
+
+def test_a_cluster_that_is_done_is_told_again_only_if_its_binding_was_written_since() -> None:
+    world = two_of_one()
+    assert [one.spec.target_cluster for one in world.look(lose=True).point] == []
+    one = world.bindings["a"]
+    world.bindings["a"] = replace(one, metadata=replace(one.metadata, generation=one.metadata.generation + 1))
+    assert [one.spec.target_cluster for one in world.look(lose=True).point] == ["a"]
+    world.bindings["a"] = replace(one, spec=replace(one.spec, resource_snapshot_name="crp-7-snapshot"))
+    assert [one.spec.target_cluster for one in world.look(lose=True).point] == []
+
+
+def test_a_cluster_that_failed_is_told_nothing_more() -> None:
+    world = World(dict.fromkeys("ab", "one"), stage("one", max_failures=1))
+    world.settle()
+    world.say(NOT_AVAILABLE, "a")
+    world.wait(300)
+    one = world.bindings["a"]
+    world.bindings["a"] = replace(one, metadata=replace(one.metadata, generation=one.metadata.generation + 1))
+    assert [one.spec.target_cluster for one in world.look(lose=True).point] == []
+
+
+def test_a_run_whose_only_cluster_failed_and_may_waits_for_what_follows() -> None:
+    world = World({"a": "one"}, stage("one", max_failures=1, after_stage_tasks=(APPROVAL,)))
+    world.settle()
+    world.say(NOT_AVAILABLE, "a")
+    world.wait(300)
+    assert world.says() == "False/UpdateRunWaiting"
+    assert "waits for approval" in world.message()
+
+
+def test_a_cluster_that_failed_does_not_hide_another_that_is_stuck() -> None:
+    """The second is about to fail, too, when its time has come."""
+    world = World(dict.fromkeys("ab", "one"), stage("one", max_failures=1, max_concurrency=2))
+    world.settle()
+    world.say(NOT_AVAILABLE, "a", "b")
+    world.wait(300)
+    assert world.says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
+    assert world.message(reasons.SUCCEEDED).startswith("2 clusters of stage one failed, and 1 may: a and b; b: ")
+
+
+def test_only_the_cluster_that_cannot_be_reached_has_failed() -> None:
+    one = stage("one", max_concurrency=2)
+    world = World(dict.fromkeys("ab", "one"), one, strategy=strategy(one, unreachable_clusters=Missing.fail))
+    world.unreachable = {"b": "no heartbeat since noon"}
+    world.settle()
+    assert world.says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
+    failed = [one.cluster_name for one in world.stage("one").clusters if find_condition(one.conditions, "Succeeded")]
+    assert failed == ["b"]
+
+
+def test_a_cluster_takes_its_time_while_its_resources_are_applied() -> None:
+    world = World({"a": "one"}, stage("one"))
+    world.settle()
+    world.say(IN_PROGRESS, "a")
+    world.wait(30)
+    assert world.cluster("a").conditions[0].message == "its resources are being applied"
+
+
+def test_a_stage_begins_once_and_ends_at_whole_seconds() -> None:
+    world = World({"a": "one"}, stage("one"))
+    world.now += timedelta(seconds=1.5)
+    world.settle()
+    world.wait(60)
+    assert world.stage("one").start_time == NOW + timedelta(seconds=1)
+    world.arrive("a")
+    assert world.stage("one").end_time == NOW + timedelta(seconds=61)
+
+
+def test_a_gate_that_waits_withdraws_nothing() -> None:
+    planned = asking(APPROVAL).look()
+    assert (planned.withdraw, planned.ask, planned.accept) == ((), (), ())
