@@ -20,6 +20,7 @@ from kedge.api.cluster import (
     PropertyValue,
 )
 from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, find_condition
+from kedge.api.fleet import IS_FLEET_RESOURCE, MEMBER_FINALIZER, MEMBER_NAME
 from kedge.api.meta import ObjectMeta, OwnerReference
 from kedge.api.rbac import GROUP
 from kedge.plan import membership
@@ -101,6 +102,59 @@ def test_what_keeps_a_member_from_joining_is_said() -> None:
 def test_an_identity_is_named_as_rbac_names_it(kind: str, group: str | None) -> None:
     (subject,) = membership.role_binding(member(kind=kind)).subjects
     assert (subject.kind, subject.api_group) == (kind, group)
+
+
+def test_what_belongs_to_a_member_is_in_its_namespace_and_says_whose_it_is() -> None:
+    found = member()
+    owner = membership.owner(found)
+    assert (owner.api_version, owner.kind, owner.name, owner.uid, owner.controller) == (
+        "cluster.kubernetes-fleet.io/v1beta1", "MemberCluster", "cluster-1", "u1", True,
+    )  # fmt: skip
+    inside = (membership.role(found), membership.role_binding(found), membership.internal(found, "Join"))
+    for each in inside:
+        assert (each.metadata.namespace, each.metadata.owner_references) == ("fleet-member-cluster-1", (owner,))
+    assert [each.metadata.name for each in inside] == [
+        "fleet-role-cluster-1",
+        "fleet-rolebinding-cluster-1",
+        "cluster-1",
+    ]
+    binding = inside[1]
+    assert (binding.role_ref.kind, binding.role_ref.name) == ("Role", "fleet-role-cluster-1")
+    assert (inside[2].spec.state, inside[2].spec.heartbeat_period_seconds) == ("Join", 15)
+    space = membership.namespace(found)
+    assert (space.metadata.name, space.metadata.labels[IS_FLEET_RESOURCE]) == ("fleet-member-cluster-1", "true")
+    assert space.metadata.owner_references == (owner,)
+
+
+@pytest.mark.parametrize(
+    ("labelled", "finalized", "marked"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_a_member_is_marked_by_its_label_and_cannot_go_without_having_left(
+    labelled: bool, finalized: bool, marked: bool
+) -> None:
+    found = member()
+    labels = membership.marks(found) if labelled else {MEMBER_NAME: "other"}
+    finalizers = (MEMBER_FINALIZER,) if finalized else ()
+    found = replace(found, metadata=replace(found.metadata, labels=labels, finalizers=finalizers))
+    assert (membership.is_labelled(found), membership.is_marked(found)) == (labelled, marked)
+
+
+def test_an_agent_that_never_spoke_never_came() -> None:
+    assert membership.never_came(said())
+    assert not membership.never_came(said(agent(TRUE)))
+
+
+def test_a_member_that_leaves_is_given_its_time() -> None:
+    assert membership.left_to_wait(member(), 60.0, NOW) == 60.0
+    going = replace(member().metadata, deletion_timestamp=NOW - timedelta(seconds=20))
+    assert membership.left_to_wait(replace(member(), metadata=going), 60.0, NOW) == 40.0
+
+
+@pytest.mark.parametrize(("status", "words"), [(FALSE, "gone since noon"), (TRUE, ""), (UNKNOWN, "")])
+def test_what_says_that_a_member_cannot_be_reached(status: str, words: str) -> None:
+    told = replace(condition("Healthy", status), message="gone since noon")
+    assert membership.silence(member(status=MemberClusterStatus(conditions=(told,)))) == words
+    assert membership.silence(member()) == membership.silence(None) == ""
 
 
 def test_an_owner_of_the_same_name_that_is_no_more_is_replaced() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from controllers.hub.test_resources import CRDS, PICKY, WIDGET, WIDGETS, Refusing, definition
 from kedge.api.core import ConfigMap, Namespace
+from kedge.api.resource import Resource
 from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.controllers.hub.selecting import selected_now
 from kedge.kube.client import Client

@@ -31,6 +31,20 @@ def test_stages_are_told_with_their_clusters_times_and_waits() -> None:
         "deletionStageStatus": {"stageName": "kubernetes-fleet.io/deleteStage", "clusters": []},
     }
     waits = (Wait("Approval after", 60.0, 3600.0), Wait("TimedWait after"))
+    waited = {**said, "type": "WaitTimeElapsed", "lastTransitionTime": "2030-01-01T00:02:00Z"}
+    guarded = {
+        "stageName": "guarded",
+        "clusters": [],
+        "beforeStageTaskStatus": [{"type": "Approval", "conditions": [asked]}],
+        "afterStageTaskStatus": [{"type": "TimedWait", "conditions": [waited]}],
+    }
+    deleting = {"stageName": "kubernetes-fleet.io/deleteStage", "clusters": [{"clusterName": "cluster-3"}]}
+    other = msgspec.convert({"stagesStatus": [guarded], "deletionStageStatus": deleting}, RunStatus)
+    assert stages_of(other, BEGAN) == (
+        Stage("guarded", (), waits=(Wait("Approval before", 60.0), Wait("TimedWait after", None, 120.0))),
+        Stage("kubernetes-fleet.io/deleteStage", ("cluster-3",)),
+    )
+    assert stages_of(RunStatus(), BEGAN) == ()
     assert stages_of(msgspec.convert(body, RunStatus), BEGAN) == (
         Stage("canary", ("cluster-2",), 10.0, 3600.0, waits),
         Stage("rest", ("cluster-1",)),
