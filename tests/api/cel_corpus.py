@@ -1,0 +1,157 @@
+"""Expressions of every sort, and what they are about: two engines have to agree on them."""
+
+from typing import Any, Final
+
+DATA: Final[dict[str, Any]] = {
+    "a": "hello",
+    "empty": "",
+    "n": 3,
+    "zero": 0,
+    "f": 1.5,
+    "yes": True,
+    "nothing": None,
+    "l": [1, 2, 3],
+    "texts": ["b", "a", "c"],
+    "nested": [[1], [2, 3], []],
+    "m": {"x": 1, "y": {"z": "deep"}},
+    "at": "2030-01-01T12:30:45.5Z",
+    "conditions": [{"type": "Ready", "status": "True"}, {"type": "Live"}],
+}
+
+EXPRESSIONS: Final = (
+    # Numbers
+    *("1 + 2 == 3", "7 / 2", "-7 / 2", "7 % 3", "-7 % 3", "7 / 0", "7 % 0", "1.0 / 0.0 > 1.0", "-self.n", "-(-3)"),
+    *("9223372036854775807 + 1", "-9223372036854775808 - 1", "9223372036854775807 * 2", "2u * 3u", "1u - 2u"),
+    *("dyn(1) == 1.0", "dyn(1) == 1u", "self.n == 3.0", "self.n < 3.5", "dyn(2u) > 1", "dyn(1) + dyn(1.0) == 2"),
+    *("0.1 + 0.2 == 0.3", "self.f * 2.0 == 3.0", "1e3 == 1000.0", "-0.0 == 0.0", "int(3.9)", "int(-3.9)", "int('42')"),
+    *("int('x')", "int('')", "int('99999999999999999999')", "uint('7') == 7u", "uint(-1)", "double('1.5') == 1.5"),
+    *("double('x')", "string(1)", "string(1.5)", "string(true)", "string(3u)", "bool('true')", "bool('maybe')"),
+    *("int(timestamp(0))", "int(1e30)", "string(b'abc')", "string(b'\\xff')", "bytes('é').size()"),
+    # Truth
+    *(
+        "true && false",
+        "true || false",
+        "!true",
+        "self.missing || true",
+        "true || self.missing",
+        "self.missing && false",
+    ),
+    *("false && self.missing", "self.missing && true", "self.missing || false", "self.n && true", "true && self.n"),
+    *("self.yes ? 1 : 2", "self.n ? 1 : 2", "self.missing ? 1 : 2", "true ? 1 : self.missing", "!self.n"),
+    *("true > false", "self.yes == true", "self.yes == 1", "dyn(true) == 1"),
+    # Members
+    *("self.m.y.z", "self.m['y'].z", "self.missing", "self.m.missing", "self.a.b", "self.n.b", "self.nothing.b"),
+    *("has(self.a)", "has(self.missing)", "has(self.m.y.q)", "has(self.missing.q)", "has(self.a.b)", "self.l[0]"),
+    *("self.l[3]", "self.l[-1]", "self.l['x']", "self.l[1.0]", "self.l[1.5]", "self.m['q']", "self.m[1]"),
+    *("self.nothing == null", "self.a == null", "null == null", "self.nothing", "self == self", "self.m == self"),
+    # Lists and maps
+    *("[1, 2] + [3] == [1, 2, 3]", "[1, 2] == [1.0, 2u]", "[1] == [2]", "[] == []", "[[1]] == [[1]]", "dyn([1]) == 1"),
+    *(
+        "dyn({'a': 1}) == {'a': 1.0}",
+        "{'a': 1} == {'b': 1}",
+        "{1: 'x'}[1]",
+        "dyn({1: 'x'})[1u]",
+        "{'a': 1}.a",
+        "{'a': 1, 'a': 2}",
+    ),
+    *(
+        "1 in [1, 2]",
+        "1 in dyn([1.0])",
+        "'x' in self.m",
+        "'q' in self.m",
+        "self.a in self.l",
+        "1 in self.a",
+        "[1] in [[1]]",
+    ),
+    *("size(self.l)", "self.l.size()", "size(self.m)", "size('é')", "size(b'abc')", "size(dyn(1))", "self.n.size()"),
+    *("[1, 'a'][0]", "[?optional.of(1), ?optional.none()].size()", "{?'a': optional.none()}.size()"),
+    # Macros
+    *("self.l.all(x, x > 0)", "self.l.all(x, x > 1)", "self.l.exists(x, x == 2)", "self.l.exists(x, x == 9)"),
+    *("self.l.exists_one(x, x == 2)", "self.l.exists_one(x, x > 1)", "self.l.map(x, x * 2) == [2, 4, 6]"),
+    *("self.l.filter(x, x > 1) == [2, 3]", "self.l.map(x, x > 1, x * 2) == [4, 6]", "self.m.all(k, k != 'q')"),
+    *("self.m.map(k, k).size()", "self.a.all(x, true)", "self.missing.all(x, true)", "[].all(x, false)"),
+    *(
+        "[].exists(x, true)",
+        "self.conditions.exists(c, c.status == 'True')",
+        "self.conditions.all(c, c.status == 'True')",
+    ),
+    *("self.conditions.exists(c, c.status == 'Nope')", "[1, 'a', 3].exists(x, x == 3)", "[1, 'a'].all(x, x > 0)"),
+    *("['a', 0].all(x, x > 0)", "self.conditions.map(c, c.status)", "self.conditions.filter(c, has(c.status)).size()"),
+    *("self.l.map(x, self.l.map(y, x * y)) == [[1, 2, 3], [2, 4, 6], [3, 6, 9]]", "self.l.exists_one(x, x / 0 == 1)"),
+    *("[1, 2].map(x, [x, x].map(y, y + x)).size()", "self.l.all(self, self > 0)", "self.l.map(x, x)[1]"),
+    # Texts
+    *("self.a + ' world'", "self.a.contains('ell')", "self.a.startsWith('h')", "self.a.endsWith('x')", "self.a + 1"),
+    *("self.a.matches('^h.*o$')", "self.a.matches('(')", "self.a.matches('')", "'a' < 'b'", "'é' > 'z'", "b'a' < b'b'"),
+    *("self.a.charAt(1)", "self.a.charAt(5)", "self.a.charAt(6)", "self.a.charAt(-1)", "self.a.indexOf('l')"),
+    *("self.a.indexOf('l', 3)", "self.a.indexOf('q')", "self.a.indexOf('l', 9)", "self.a.lastIndexOf('l')"),
+    *("self.a.lastIndexOf('l', 2)", "self.a.lastIndexOf('')", "'HeLLo'.lowerAscii()", "'héllo'.upperAscii()"),
+    *(
+        "self.a.replace('l', 'L')",
+        "self.a.replace('l', 'L', 1)",
+        "self.a.replace('l', 'L', 0)",
+        "'abc'.replace('', '-')",
+    ),
+    *("'a,b,c'.split(',') == ['a', 'b', 'c']", "'a,b,c'.split(',', 2)", "'a,b'.split(',', 0)", "'abc'.split('')"),
+    *("'a,b'.split(',', 1)", "''.split(',')", "'a,b'.split(',', -1)", "self.a.substring(1)", "self.a.substring(1, 3)"),
+    *("self.a.substring(3, 1)", "self.a.substring(9)", "'  x\\t'.trim()", "['a', 'b'].join()", "['a', 'b'].join('-')"),
+    *(
+        "dyn([1]).join()",
+        "[].join()",
+        "self.a.find('l+')",
+        "self.a.find('z')",
+        "self.a.findAll('l')",
+        "self.a.findAll('l', 1)",
+    ),
+    *("self.n.contains('x')", "self.a.find('(')", "self.n.matches('x')"),
+    # Optional values
+    *("self.?a.orValue('x')", "self.?missing.orValue('x')", "self.?missing.hasValue()", "self.?m.y.z.orValue('x')"),
+    *("self.?missing.y.z.orValue('x')", "self.?m.?q.orValue('x')", "self.?a.value()", "self.?missing.value()"),
+    *("self.l[?1].orValue(0)", "self.l[?9].orValue(0)", "optional.none().or(optional.of(1)).value()"),
+    *("optional.ofNonZeroValue('').hasValue()", "optional.ofNonZeroValue(1).hasValue()", "self.m[?'x'].value()"),
+    *("self.?a.optMap(v, v + '!').orValue('x')", "self.?q.optMap(v, v + '!').orValue('x')", "self.a.?b.orValue('x')"),
+    *("self.?a.optFlatMap(v, optional.of(v)).value()", "optional.of(1) == optional.of(1)"),
+    # Time
+    *("timestamp(self.at) < timestamp('2031-01-01T00:00:00Z')", "timestamp('x')", "timestamp(self.at).getFullYear()"),
+    *("timestamp(self.at).getMonth()", "timestamp(self.at).getHours('+02:00')", "timestamp(self.at).getDayOfWeek()"),
+    *("timestamp(self.at).getMilliseconds()", "timestamp(self.at).getDayOfYear()", "timestamp(self.at).getDate()"),
+    *(
+        "timestamp(self.at) - timestamp('2030-01-01T12:30:00Z') == duration('45.5s')",
+        "duration('1h') > duration('59m')",
+    ),
+    *("timestamp(self.at) + duration('1h') > timestamp(self.at)", "duration('x')", "duration('90m').getHours()"),
+    *(
+        "string(timestamp('2030-01-01T12:30:45Z'))",
+        "string(duration('90s'))",
+        "duration('1h') + duration('30m') == duration('90m')",
+    ),
+    *("timestamp('2030-01-01T00:00:00+01:00') == timestamp('2029-12-31T23:00:00Z')", "dyn(duration('1s')) == 1"),
+    # Types
+    *("type(1) == int", "type('a') == string", "type(1) == type(2)", "type(self.l) == list", "type(1.0) == int"),
+    # Kubernetes
+    *("self.texts.isSorted()", "self.l.isSorted()", "self.l.sum() == 6", "[].sum() == 0", "self.l.min()", "[].min()"),
+    *(
+        "self.texts.max()",
+        "self.l.indexOf(2)",
+        "self.l.indexOf(9)",
+        "self.l.lastIndexOf(3)",
+        "self.l.slice(1, 2) == [2]",
+    ),
+    *(
+        "self.l.slice(2, 1)",
+        "self.nested.flatten() == [1, 2, 3]",
+        "[1, 1, 2].distinct() == [1, 2]",
+        "['b', 'a'].sort()",
+    ),
+    *("[1, 'a'].min()", "self.l.reverse() == [3, 2, 1]", "lists.range(3) == [0, 1, 2]", "sets.contains(self.l, [1])"),
+    *("sets.intersects(self.l, [9])", "sets.equivalent([1, 2], [2, 1])", "isURL('https://x')", "url('x x')"),
+    *(
+        "url('https://a:80/b?c=d').getHost()",
+        "url('https://a:80/b?c=d').getQuery()",
+        "isQuantity('1Gi')",
+        "quantity('x')",
+    ),
+    *("quantity('1Gi').isGreaterThan(quantity('1G'))", "quantity('1k').asInteger()", "quantity('1m').isInteger()"),
+    *("quantity('1').add(quantity('2')).compareTo(quantity('3'))", "quantity('5').sub(2).asInteger()", "isIP('::1')"),
+    *("ip('10.0.0.1').family()", "cidr('10.0.0.0/8').containsIP('10.1.1.1')", "cidr('10.0.0.0/8').prefixLength()"),
+    *("ip('x')", "cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')", "ip.isCanonical('127.0.0.1')"),
+)
