@@ -85,7 +85,8 @@ def status(
 ) -> None:
     """Show a placement, its clusters, and what was placed on them; or a staged update run and its stages.
 
-    Exits with 0 if it is available (a run: has succeeded), 3 if not (yet), 1 if it cannot be read.
+    Exits with 0 if what is on the hub now is available on every cluster (a run: has succeeded, and was not rolled
+    back), 3 if not (yet), 1 if that cannot be found out.
     """
     from kedge.cli.answering import run_status
 
