@@ -119,9 +119,16 @@ def test_trouble_concerns_the_workload_of_the_pod(found: ObjectMeta, owner: tupl
     assert (trouble and (trouble.workload, trouble.revision)) == owner
 
 
-def trouble(pod: str = "a", revision: str = "web-1", age: int = 0, **more: Any) -> PodTrouble:
-    reason = more.pop("reason", "ImagePullBackOff")
-    return PodTrouble(WEB, revision, pod, NOW - timedelta(seconds=age), reason, **more)
+def trouble(
+    pod: str = "a",
+    revision: str = "web-1",
+    age: int = 0,
+    *,
+    reason: str = "ImagePullBackOff",
+    message: str = "",
+    container: str = "",
+) -> PodTrouble:
+    return PodTrouble(WEB, revision, pod, NOW - timedelta(seconds=age), reason, message, container)
 
 
 def test_what_is_not_available_says_why() -> None:
