@@ -86,6 +86,17 @@ def test_while_no_agent_has_spoken_what_is_there_stays() -> None:
         assert membership.report(replace(member(), status=shown), nothing, NOW) == shown
 
 
+@pytest.mark.parametrize("kind", ["ReadyToJoin", "Joined", "Healthy"])
+def test_a_member_does_not_say_what_is_for_the_hub_to_say(kind: str) -> None:
+    """Healthy=False on a member means that the hub does not hear it, and would stay for ever."""
+    forged, own = condition(kind, FALSE), condition("ClusterPropertyCollectionSucceeded", TRUE)
+    heard = said(agent(TRUE))
+    lying = replace(heard, status=replace(heard.status, conditions=(forged, own)))
+    shown = {one.type: one for one in membership.report(member(), lying, NOW).conditions}
+    assert shown.get(kind) is None or shown[kind].status == TRUE
+    assert shown[own.type].status == TRUE
+
+
 def test_conditions_of_others_are_kept() -> None:
     others = MemberClusterStatus(conditions=(condition("Theirs", TRUE),))
     shown = membership.report(member(status=others), said(agent(TRUE)), NOW)

@@ -45,6 +45,7 @@ class MemberDeployments:
         self.down_since: dict[str, float] = {}  # members on which it is there, and not available
         self.last: DeploymentChange | None = None
         self._worked: dict[tuple[str, str], float] = {}  # member and image: when that was last available
+        self._last_down: dict[str, float] = {}
 
     def changed(self, member: str, change: Change) -> DeploymentChange:
         """Note a change of a member's Deployment."""
@@ -64,7 +65,8 @@ class MemberDeployments:
         works = self.available_image(member)
         if works is not None:
             self.proven.add(works)
-            self.down_since.pop(member, None)
+            if self.down_since.pop(member, None) is not None:
+                self._last_down[member] = self._time()
         elif member in self.now:
             self.down_since.setdefault(member, self._time())
 
@@ -82,6 +84,10 @@ class MemberDeployments:
     def was_available_since(self, member: str, image: str, moment: float) -> bool:
         """Whether this image was available on a member at that moment or later."""
         return self.available_image(member) == image or self._worked.get((member, image), -1.0) >= moment
+
+    def was_down_since(self, member: str, moment: float) -> bool:
+        """Whether a member's Deployment was not available at that moment or later."""
+        return member in self.down_since or self._last_down.get(member, -1.0) >= moment
 
     def with_image(self, is_wanted: Callable[[str], bool]) -> list[str]:
         """The members whose Deployment has such an image."""

@@ -17,7 +17,7 @@ from kedge.kube.client import Client
 from kedge.plan.telling.story import tell
 from kedge.simulate.world import Broken, Simulation
 from simulate.deployments import image_of, is_bad
-from simulate.promises import Promises, is_available, target_of
+from simulate.promises import Promises, is_available, is_judged, target_of
 
 SOON = 5400.0  # seconds: a clock that was wrong for a while may have made a wait of minutes one of an hour
 
@@ -72,7 +72,7 @@ class Ending:
             return f"{_listed(bound)} should run {image}, and {running} do"
         if broken := [name for name in sorted(bound) if promises.deployments.available_image(name) != image]:
             return f"{_listed(broken)} are said to be available, and their Deployments are not"
-        works = {name for name, heard in promises.works.items() if heard.all()}
+        works = {name for name, heard in promises.works.items() if any(map(is_judged, map(_name, heard.all())))}
         if works != bound:
             return f"there are Works for {_listed(works)}, and {_listed(bound)} are bound"
         wrong_data = [name for name in sorted(bound) if self._data_on(name) != self._data]
@@ -106,7 +106,8 @@ class Ending:
 
     def _untrue_words(self) -> str:
         """How what bindings say, once all was heard, differs from what the members' Deployments say."""
-        bindings = self._promises.bindings.all().values()
+        found = self._promises.bindings.all().values()
+        bindings = [one for one in found if one.spec.target_cluster != self._promises.hostile]
         said = {one.spec.target_cluster for one in bindings if is_available(one)}
         true = {one.spec.target_cluster for one in bindings if self._works(one.spec.target_cluster)}
         self._promises.asked("a binding says what the member's own Deployment says", tight=said != self.bound())
@@ -160,6 +161,10 @@ def _wrongly_picked(placement: ClusterResourcePlacement, bound: set[str], member
         right = len(bound) == number and bound <= members
         return "" if right else f"{_listed(bound)} are bound, and {number} of {_listed(members)} are wanted"
     return "" if bound == wanted else f"{_listed(bound)} are bound, and {_listed(wanted)} are wanted"
+
+
+def _name(key: str) -> str:
+    return key.rpartition("/")[2]
 
 
 def _is_ours(config_map: str) -> bool:

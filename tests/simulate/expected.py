@@ -31,18 +31,18 @@ class Expected(NamedTuple):
 
 
 ROLLING: Mapping[str, Expected] = {
-    "added while fewer than wanted + maxSurge hold": Expected(30, asked=100),
+    "added while fewer than wanted + maxSurge hold": Expected(10, asked=100),
     "disturbed only if enough others are available": Expected(300, tight=60),
     "a move is of the version that was looked at": Expected(1000, tight=200),
-    "no cluster is picked twice": Expected(1000, tight=200),
+    "no cluster is picked twice": Expected(700, tight=100),
     "nobody undoes what another has said": Expected(1000, tight=200),
     "available only if the member's own Deployment was": Expected(1000, tight=200),
     "bad releases reach no more than may be unavailable": Expected(20, tight=20),  # each run with a crash has some
     "nothing is deleted that is still asked for": Expected(100),
-    "few clusters hold what none has proven": Expected(100, tight=20),
-    "what works is changed only while enough others do": Expected(30, asked=1),
+    "few clusters hold what none has proven": Expected(300, tight=40),
+    "what works is changed only while enough others do": Expected(100, tight=1),
     "a Deployment is changed only as the hub has decided": Expected(1000, tight=200),
-    "a binding says what the member's own Deployment says": Expected(30, tight=1),
+    "a binding says what the member's own Deployment says": Expected(100, tight=10),
     "a rollout that stands still names whom it waits for": Expected(50, tight=1),
     "an explanation contradicts neither itself nor the facts": Expected(1000, tight=200),
 }
@@ -53,8 +53,8 @@ STAGING: Mapping[str, Expected] = {
     "no cluster before the gates before it": Expected(300, tight=40),
     "no wait is cut short": Expected(50, tight=1),
     "nothing begins unapproved": Expected(300, tight=40),
-    "an approval that was taken back does not count": Expected(5, asked=40),
-    "nothing begins in a run that was stopped": Expected(30, asked=200),
+    "an approval that was taken back does not count": Expected(1, asked=40),
+    "nothing begins in a run that was stopped": Expected(15, asked=150),
     "two runs never move a placement at once": Expected(300, tight=40),
     "a binding is moved only as a run has said before": Expected(1000, tight=200),
     "a binding is taken away only as a run has said before": Expected(100, tight=1),
@@ -66,7 +66,7 @@ STAGING: Mapping[str, Expected] = {
     "nobody undoes what another has said": Expected(1000, tight=200),
     "available only if the member's own Deployment was": Expected(1000, tight=200),
     "nothing is deleted that is still asked for": Expected(20, tight=20),  # each run with a crash has some
-    "a gate opens only while its stage works": Expected(20, asked=20),
+    "a gate opens only while its stage works": Expected(100, tight=1, asked=100),
     "a run that stands still says what it waits for": Expected(50, tight=1),
     "an explanation contradicts neither itself nor the facts": Expected(1000, tight=200),
 }

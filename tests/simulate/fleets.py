@@ -24,13 +24,16 @@ from kedge.embedded.workloads.nodes import Nodes, make_nodes
 from kedge.embedded.workloads.replicas import ReplicaSets
 from kedge.embedded.workloads.scheduler import Scheduler
 from kedge.kube.codec import untyped
+from kedge.kube.crash import Crashed
 from kedge.kube.errors import NotFound
-from kedge.kube.limits import Limiter
+from kedge.kube.events import Recorder, Telling
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
-from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
-from kedge.simulate.process import Process
+from kedge.simulate.process import Main, Process
 from kedge.simulate.world import Simulation
+from simulate.fleet_processes import LEASES, agent_of, contending_hub, hub
+from simulate.more_placements import MorePlacements
+from simulate.settings import SKEW, Setting
 
 NAMESPACE, NAME, APP = "test-ns", "crp", "web"
 POD_TEMPLATES = untyped(Resource("", "v1", "PodTemplate", "podtemplates"))
@@ -54,6 +57,13 @@ class Shape(Struct, frozen=True):
     ready_after: str = "200ms"
 
 
+class Unheard(Recorder):
+    """Tells nobody: nothing here reads the events of a member's own controllers, and they are a sixth of all writes."""
+
+    def _tell(self, telling: Telling) -> None:
+        self.dropped += 1
+
+
 class Fleet:
     """A hub, members, their agents, and one application that is placed."""
 
@@ -65,9 +75,13 @@ class Fleet:
         heartbeat: int = 60,
         labels: Mapping[str, Mapping[str, str]] = {},
         shape: Shape = Shape(),  # noqa: B008  # frozen
+        setting: Setting = Setting.plain,
     ) -> None:
         """`labels` are what members have beside `env=prod`."""
         self.simulation = simulation
+        self.setting = setting
+        self._rng = simulation.rng("setting of the fleet")
+        simulation.counts["setting", setting] += 1
         self.members = [f"cluster-{number}" for number in range(1, members + 1)]
         self.gone: list[str] = []  # members that left
         self.labels = {name: {**PROD, **labels.get(name, {})} for name in self.members}
@@ -76,6 +90,7 @@ class Fleet:
         self._shape = shape
         simulation.cluster("hub")
         self.hub = simulation.client("hub")
+        self._others = MorePlacements(simulation)
         self._clusters = {name: simulation.cluster(name) for name in self.members}
 
     # Beginning
@@ -85,13 +100,16 @@ class Fleet:
         self.simulation.loop.create_task(self._workloads(), name="workloads")
         for definition in ON_HUB:
             await self.hub.create(CustomResourceDefinition, definition)
-        self.simulation.start("hub", self._hub)
+        await self._start_hubs()
         for name in self.members:
             for definition in ON_MEMBER:
                 await self.simulation.client(name).create(CustomResourceDefinition, definition)
             follow(name)
             await self._join(name)
-            self.simulation.start(name, self._agent)
+            self._start(name, agent_of(name))
+        if self.setting is Setting.two_agents:
+            name = self._rng.choice(self.members)
+            self._start(f"{name}-2", agent_of(name))
 
     async def place(self, rng: Random, placement: Callable[[], Mapping[str, Any]]) -> None:
         """The first resources are placed, sometimes with one of which nothing tells when it is available."""
@@ -100,6 +118,21 @@ class Fleet:
         if rng.random() < 0.3:
             await self.hub.create(POD_TEMPLATES, pod_template())
         await self.hub.create(ClusterResourcePlacement, placement())
+        if self.setting is Setting.more_placements:
+            await self._others.place()
+
+    async def _start_hubs(self) -> None:
+        if self.setting is not Setting.two_hubs:
+            self._start("hub", hub)
+            return
+        await self.hub.create(Namespace, {"metadata": {"name": LEASES}})
+        for name in ("hub", "hub-2"):
+            self._start(name, contending_hub)
+
+    def _start(self, name: str, main: Main) -> None:
+        process = self.simulation.start(name, main, exits_on=(Crashed,))
+        if self.setting is Setting.skewed_clocks:
+            process.clock.jump(self._rng.uniform(-SKEW, SKEW))
 
     async def _workloads(self) -> None:
         """The members' own controllers, which are none of ours and have no bad days."""
@@ -108,21 +141,9 @@ class Fleet:
             workloads = Workloads(manager, PARTS)
             for name, cluster in self._clusters.items():
                 there = await manager.connect(name, cluster.transport())
+                there.events = Unheard(there.client, "kube-controller-manager", clock=self.simulation.clock, rng=rng)
                 workloads.join(there)
                 await make_nodes(there.client, NODES, self.simulation.clock)
-            await manager.run(signals=False)
-
-    async def _hub(self, process: Process) -> None:
-        async with Manager(component="kedge-hub", clock=process.clock, rng=process.rng("manager")) as manager:
-            hub = await manager.connect("hub", process.link("hub"), limiter=Limiter(rate=0))
-            add_hub(manager, hub, HubOptions(collect=0.2))
-            await manager.run(signals=False)
-
-    async def _agent(self, process: Process) -> None:
-        async with Manager(component="kedge-member", clock=process.clock, rng=process.rng("manager")) as manager:
-            hub = await manager.connect("hub", process.link("hub"), limiter=Limiter(rate=0))
-            member = await manager.connect(process.name, process.link(process.name), limiter=Limiter(rate=0))
-            add_member(manager, process.name, hub, member, MemberOptions())
             await manager.run(signals=False)
 
     async def _join(self, name: str) -> None:
@@ -191,6 +212,11 @@ class Fleet:
             process.clock.jump(-process.clock.off)
         for name in self.members:
             await self.change_member(name, {"metadata": {"labels": self.labels[name]}, "spec": {"taints": []}})
+
+    async def others_arrive(self) -> None:
+        """What other placements place is where it should be, too."""
+        if self.setting is Setting.more_placements:
+            await self._others.arrive(self.members)
 
 
 class Picks:

@@ -1,21 +1,23 @@
-"""What staged runs promise of gates and health: a gate after a stage opens only while the stage's clusters work.
+"""What staged runs promise of gates and health: a stage is over, and the next begins, only while its clusters work.
 
 A cluster that was done may break while its stage waits for time or for a person. What the hub had heard of it when it
-sent that the stage is over decides (`heard`): its binding's Available condition. How many may be down all the same is
-the stage's maxFailures. Clusters that failed or were skipped, or that have something else by now, are not asked.
+sent that the stage is over, or that the next begins, decides (`heard`): its binding's Available condition. How many may
+be down all the same is the stage's maxFailures. Clusters that failed or were skipped, or that have something else by
+now, are not asked, and neither are runs that take back what another one brought.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kedge.api.fleet import ROLLBACK_OF
 from kedge.api.numbers import resolve
 from kedge.api.reasons import SUCCEEDED
 from kedge.api.stage import Stage
 from kedge.api.staged_status import StageStatus
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
-from kedge.plan.staging.saying import is_over, says
+from kedge.plan.staging.saying import is_over, is_settled, is_started, says
 from kedge.simulate.world import Simulation
 from simulate.heard import Known
 from simulate.promises import Promises, is_available
@@ -27,21 +29,24 @@ class GatePromises:
     """Follows every write of a run, and says at once when a gate opens that should not."""
 
     def __init__(self, simulation: Simulation, promises: Promises, judge: RunPromises) -> None:
+        self._simulation = simulation
         self._promises = promises
         self._runs = judge.runs
+        self._done: dict[tuple[str, str], float] = {}  # when the last cluster of a stage was, by run and stage
         simulation.always("a gate opens only while what is behind it works", self._ask)
 
     def _ask(self, server: str, kind: Kind, change: Change) -> str:
-        if (
-            server != "hub"
-            or kind.resource.plural != Run.resource.plural
-            or change.version.key not in self._runs.versions
-        ):
+        if server != "hub" or kind.resource.plural != Run.resource.plural:
             return ""
         versions = self._runs.versions[change.version.key][-2:]
         before, now, number = versions[0].object, versions[-1].object, versions[-1].number
         if before is None or now is None or before.metadata.uid != now.metadata.uid or not number:
             return ""
+        if ROLLBACK_OF in now.metadata.annotations:
+            return ""  # what comes next needs it all the more
+        for stage in now.status.stages_status:
+            if all(map(is_settled, stage.clusters)):
+                self._done.setdefault((now.metadata.uid, stage.stage_name), self._simulation.loop.time())
         return next(filter(None, (self._of_gate(now, stage, number) for stage in _passed(before, now))), "")
 
     def _of_gate(self, run: Run, stage: StageStatus, number: int) -> str:
@@ -50,10 +55,9 @@ class GatePromises:
         known = self._promises.bindings.known_at(sent.first, sent.life)
         down = min((self._down(run, stage, one) for one in known), key=len, default=[])
         allowed = _allowed(run, stage)
-        broken = [
-            one.cluster_name for one in stage.clusters if one.cluster_name in self._promises.deployments.down_since
-        ]
-        self._promises.asked("a gate opens only while its stage works", tight=bool(broken))
+        since, deployments = self._done[run.metadata.uid, stage.stage_name], self._promises.deployments
+        has_waited = any(deployments.was_down_since(one.cluster_name, since) for one in stage.clusters)
+        self._promises.asked("a gate opens only while its stage works", tight=has_waited)
         if len(down) <= allowed:
             return ""
         what = f"{', '.join(down)} of it are known not to be available"
@@ -70,11 +74,16 @@ class GatePromises:
 
 
 def _passed(before: Run, now: Run) -> Iterator[StageStatus]:
-    """The stages with a gate after them that are over now, and were not before."""
+    """The stages that are over now and were not before, and the one before a stage that begins now."""
+    last: StageStatus | None = None  # that has clusters
     for stage in now.status.stages_status:
-        was_over = is_over(stage_of(before, stage.stage_name))
-        if stage.clusters and stage.after_stage_task_status and is_over(stage) and not was_over:
+        was = stage_of(before, stage.stage_name)
+        begins = any(map(is_started, stage.clusters)) and not any(map(is_started, was.clusters))
+        if begins and last is not None:
+            yield last
+        if stage.clusters and is_over(stage) and not is_over(was):
             yield stage
+        last = stage if stage.clusters else last
 
 
 def _allowed(run: Run, stage: StageStatus) -> int:

@@ -1,4 +1,4 @@
-"""Heard: what a process had been told of one kind of objects, moment by moment, and what it asked for itself.
+"""Heard: what processes had been told of one kind of objects, moment by moment, and what it asked for itself.
 
 Nobody can act on what has not reached them. So whether a decision was right is judged by what its maker had heard by
 then: every line and answer that its link brought, and what its own requests had already done. That is exact: there is
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,13 +19,15 @@ from kedge.embedded.store import Change
 from kedge.simulate.trace import Entry, Trace
 
 T = TypeVar("T")
+Life: TypeAlias = tuple[str, int]
+"""One life of a process: its name, and which of its starts it began with."""
 
 
 class Sent(Struct):
     """A request that left."""
 
     first: float  # when it did so the first time: it may have been sent again
-    life: int
+    life: Life
     what: str
     lost_at: float = float("inf")  # when its sender gave up waiting for the answer
 
@@ -63,27 +65,39 @@ class _Line(Struct, frozen=True):
     object: _Object
 
 
-class Heard(Generic[T]):
-    """What a process knows of one kind on one server."""
+class _Ears(Struct):
+    """What one process listens to, in its present life."""
 
-    def __init__(self, trace: Trace, process: str, server: str, kind: type[T], *, followers: int = 1) -> None:
-        """`followers` is how many watches of these objects the process has; a decision may be made on any."""
+    process: str
+    starts: int = 0
+    streams: dict[int, int] = msgspec.field(default_factory=dict)  # the newest version each has brought
+    beginning: set[int] = msgspec.field(default_factory=set)  # streams that have not told all there is yet
+    asked: dict[int, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def life(self) -> Life:
+        return self.process, self.starts
+
+
+class Heard(Generic[T]):
+    """What a process, or each of several that do the same, knows of one kind on one server."""
+
+    def __init__(
+        self, trace: Trace, processes: Sequence[str], server: str, kind: type[T], *, followers: int = 1
+    ) -> None:
+        """`followers` is how many watches of these objects a process has; a decision may be made on any."""
         self._plural: str = kind.resource.plural  # type: ignore[attr-defined]  # every kind has one
         about = rf"[^?]*/{self._plural}(?:/([^/?]+))?(?:/status)?(?:\?|$)"
         self._of_kind = re.compile(rf"^(GET|POST|PATCH|PUT|DELETE) {about}")
         self._kind = kind
-        self._process = process
-        self.link = f"{process} → {server}"
         self._followers = followers
         self.versions: dict[str, list[Version[T]]] = {}
         self.sent: dict[int, Sent] = {}
-        self._first: dict[tuple[str, bytes], float] = {}
-        self.life = 0
-        self._lives: dict[int, list[Known]] = {0: []}
-        self._streams: dict[int, int] = {}  # the newest version each has brought
-        self._beginning: set[int] = set()  # streams that have not told all there is yet
-        self._asked: dict[int, str] = {}
-        trace.follow(self._take, process, self.link)
+        self._first: dict[tuple[Life, str, bytes], float] = {}
+        self._ears = {process: _Ears(process) for process in processes}
+        self._by_link = {f"{process} → {server}": ears for process, ears in self._ears.items()}
+        self._lives: dict[Life, list[Known]] = {ears.life: [] for ears in self._ears.values()}
+        trace.follow(self._take, *self._ears, *self._by_link)
 
     # What there is
 
@@ -105,11 +119,20 @@ class Heard(Generic[T]):
 
     # What was known
 
-    def known_at(self, moment: float, life: int | None = None) -> Sequence[Known]:
+    def known_at(self, moment: float, life: Life) -> Sequence[Known]:
         """What may have been known at a moment: at the same moment more may have come just before, or just after."""
-        known = self._lives[self.life if life is None else life]
+        known = self._lives[life]
         first = bisect_left(known, moment, key=lambda one: one.at)
         return known[max(0, first - 1) : bisect_right(known, moment, key=lambda one: one.at)]
+
+    def surely_known_at(self, moment: float) -> int:
+        """The changes that every one of those who were started knew of at that moment, in its present life."""
+        known = [self.known_at(moment, ears.life) for ears in self._ears.values() if ears.starts]
+        return min((found[0].all if found else 0 for found in known), default=0)
+
+    def number_of(self, carried: tuple[str, int] | None) -> int:
+        """The number of the request that is being carried out, if one of them sent it; 0 if it is another's."""
+        return carried[1] if carried is not None and carried[0] in self._by_link else 0
 
     def seen(self, key: str, known: Known) -> Version[T] | None:
         """An object as somebody who knows that much sees it."""
@@ -127,66 +150,64 @@ class Heard(Generic[T]):
         low = max((at for at, one in enumerate(versions) if one.version <= known.all), default=0)
         return [one.object for one in versions[low:] if one.version <= most and one.object is not None]
 
-    # What the link brings
+    # What the links bring
 
     def _take(self, entry: Entry) -> None:
-        if entry.who == self._process and entry.what == "starts":
-            self.life += 1
-            self._lives[self.life] = []
-            self._streams, self._beginning, self._asked = {}, set(), {}
-        elif entry.who == self.link and entry.number:
-            if entry.number in self._streams and entry.what == "· a line":
-                self._hear(entry)
-            elif entry.number in self._asked:
-                self._answered(entry)
-            elif entry.number in self.sent and entry.what.startswith("→ no answer"):
-                self.sent[entry.number].lost_at = entry.at
-            elif (found := self._of_kind.match(entry.what)) is not None:
-                self._leaves(entry, found[1], found[2] or "")
+        if entry.who in self._ears and entry.what == "starts":
+            self._ears[entry.who] = ears = _Ears(entry.who, self._ears[entry.who].starts + 1)
+            self._by_link.update((link, ears) for link, old in self._by_link.items() if old.process == ears.process)
+            self._lives[ears.life] = []
+        elif entry.number and (found := self._by_link.get(entry.who)) is not None:
+            self._take_of(found, entry)
 
-    def _leaves(self, entry: Entry, method: str, name: str) -> None:
+    def _take_of(self, ears: _Ears, entry: Entry) -> None:
+        if entry.number in ears.streams and entry.what == "· a line":
+            self._hear(ears, entry)
+        elif entry.number in ears.asked:
+            self._answered(ears, entry)
+        elif entry.number in self.sent and entry.what.startswith("→ no answer"):
+            self.sent[entry.number].lost_at = entry.at
+        elif (found := self._of_kind.match(entry.what)) is not None:
+            self._leaves(ears, entry, found[1], found[2] or "")
+
+    def _leaves(self, ears: _Ears, entry: Entry, method: str, name: str) -> None:
         if method != "GET":
-            first = self._first.setdefault((f"{self.life} {entry.what}", entry.body), entry.at)
-            self.sent[entry.number] = Sent(first, self.life, entry.what)
+            first = self._first.setdefault((ears.life, entry.what, entry.body), entry.at)
+            self.sent[entry.number] = Sent(first, ears.life, entry.what)
         elif "watch=true" in entry.what:
-            self._streams[entry.number] = 0
+            ears.streams[entry.number] = 0
             if "sendInitialEvents=true" in entry.what:
-                self._beginning.add(entry.number)
+                ears.beginning.add(entry.number)
         else:
-            self._asked[entry.number] = name
+            ears.asked[entry.number] = name
 
-    def _hear(self, entry: Entry) -> None:
+    def _hear(self, ears: _Ears, entry: Entry) -> None:
         line = msgspec.json.decode(entry.body, type=_Line)
         if line.type == "ERROR":
             return
-        if entry.number in self._beginning:
+        if entry.number in ears.beginning:
             if line.type != "BOOKMARK" or "k8s.io/initial-events-end" not in line.object.metadata.annotations:
                 return
-            self._beginning.discard(entry.number)
-        self._streams[entry.number] = int(line.object.metadata.resource_version)
-        self._learn(entry.at, {})
+            ears.beginning.discard(entry.number)
+        ears.streams[entry.number] = int(line.object.metadata.resource_version)
+        self._learn(ears, entry.at, {})
 
-    def _answered(self, entry: Entry) -> None:
-        name = self._asked.pop(entry.number)
+    def _answered(self, ears: _Ears, entry: Entry) -> None:
+        name = ears.asked.pop(entry.number)
         if entry.what.startswith("→ 404") and name in self.versions:
-            self._learn(entry.at, {name: self.versions[name][-1].version})
+            self._learn(ears, entry.at, {name: self.versions[name][-1].version})
         if not entry.what.startswith("→ 200"):
             return
         meta = msgspec.json.decode(entry.body, type=_Object).metadata
         if name:
-            self._learn(entry.at, {f"{meta.namespace}/{meta.name}".lstrip("/"): int(meta.resource_version)})
+            self._learn(ears, entry.at, {f"{meta.namespace}/{meta.name}".lstrip("/"): int(meta.resource_version)})
         else:
-            self._streams[entry.number] = int(meta.resource_version)
-            self._learn(entry.at, {})
+            ears.streams[entry.number] = int(meta.resource_version)
+            self._learn(ears, entry.at, {})
 
-    def _learn(self, at: float, single: dict[str, int]) -> None:
-        brought = sorted(self._streams.values(), reverse=True)
-        learnt = self._lives[self.life]
+    def _learn(self, ears: _Ears, at: float, single: dict[str, int]) -> None:
+        brought = sorted(ears.streams.values(), reverse=True)
+        learnt = self._lives[ears.life]
         before: dict[str, int] = learnt[-1].single if learnt else {}
         surely = brought[self._followers - 1] if len(brought) >= self._followers else 0
         learnt.append(Known(at, surely, max(brought, default=0), {**before, **single} if single else before))
-
-
-def number_of(carried: tuple[str, int] | None, link: str) -> int:
-    """The number of the request of this link that is being carried out; 0 if it is another's."""
-    return carried[1] if carried is not None and carried[0] == link else 0

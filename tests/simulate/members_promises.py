@@ -20,8 +20,8 @@ from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
 from kedge.simulate.world import Simulation
 from simulate.deployments import DeploymentChange
-from simulate.heard import Known, number_of
-from simulate.promises import Binding, Promises, View, is_available
+from simulate.heard import Known
+from simulate.promises import Binding, Promises, View, agents_of, is_available, is_judged
 
 HEARD_WITHIN = 10.0  # seconds, from a Deployment to the hub, while nothing is wrong with the network
 
@@ -47,11 +47,12 @@ class MembersPromises:
 
     def _ask(self, server: str, kind: Kind, change: Change) -> str:
         carried = self._simulation.trace.carried()
-        if server == "hub" and kind.resource.plural == Binding.resource.plural:
-            self._note_decision(change.version.key, number_of(carried, self._promises.bindings.link))
+        if server == "hub" and kind.resource.plural == Binding.resource.plural and is_judged(change.version.key):
+            self._note_decision(change.version.key, self._promises.bindings.number_of(carried))
         elif kind.resource.plural == Deployment.resource.plural and carried is not None:
             changed = self._promises.deployments.last
-            if changed is not None and carried[0].startswith(f"{server} → ") and changed.new_image is not None:
+            is_agent = carried[0].partition(" ")[0] in agents_of(server)
+            if changed is not None and is_agent and changed.new_image is not None:
                 return self._of_change(changed, changed.new_image)
         return ""
 
@@ -133,7 +134,7 @@ class MembersPromises:
         view, down = self._view(), self._promises.deployments.down_since
         picked = {one.spec.target_cluster for one in view.bindings.values() if one.spec.state == BindingState.bound}
         down_then = {name for name, since in down.items() if since <= decision.at - HEARD_WITHIN}
-        up, least = picked - {changed.member} - down_then, view.target - view.max_unavailable
+        up, least = picked - {changed.member} - down_then, view.counted - view.max_unavailable
         self._promises.asked("what works is changed only while enough others do", tight=len(up) == least)
         if len(up) >= least:
             return ""

@@ -13,6 +13,7 @@ from kedge.controllers.hub.staged_writes import RunWrites
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
 from kedge.kube.writes import Footprint
+from kedge.plan.rolling.exposure import Exposure
 from kedge.plan.staging.stages import Gates
 from kedge.simulate.world import Simulation
 from simulate.rolling import rolling
@@ -35,6 +36,12 @@ async def without_preconditions(simulation: Simulation) -> None:
 async def without_own_writes(simulation: Simulation) -> None:
     """Nobody waits until a cache shows what they have just written."""
     with patch.object(Footprint, "shown", lambda _: True):
+        await rolling(simulation)
+
+
+async def without_proof(simulation: Simulation) -> None:
+    """A cluster that does not work is given whatever is wanted, though that works nowhere yet."""
+    with patch.object(Exposure, "has_room", lambda *_: True):
         await rolling(simulation)
 
 
@@ -69,4 +76,10 @@ async def without_gates(simulation: Simulation) -> None:
 async def without_turns(simulation: Simulation) -> None:
     """No run waits for another."""
     with patch("kedge.controllers.hub.staged.ahead_of", lambda *_: ""):
+        await staging(simulation)
+
+
+async def without_health(simulation: Simulation) -> None:
+    """No gate looks at whether what is behind it still works."""
+    with patch("kedge.plan.staging.stages.unwell", lambda *_: []):
         await staging(simulation)

@@ -41,11 +41,12 @@ from kedge.simulate.clock import START
 from kedge.simulate.trace import Entry
 from kedge.simulate.world import Simulation
 from simulate.deployments import MemberDeployments, is_bad, is_there
-from simulate.heard import Heard, Known, Sent, Version, number_of
+from simulate.heard import Heard, Known, Sent, Version
 
 Binding = ClusterResourceBinding
 Placement = ClusterResourcePlacement
 ONE_LOOK = 120.0  # seconds between what an agent heard and what it still does about it, at most
+HUBS = ("hub", "hub-2")  # there may be two, of which one leads
 _UNTRACKABLE = (WORK_UNTRACKABLE, NOT_ALL_TRACKABLE)
 _NOT_KEDGE = ("user ", "trouble ")
 _MOVERS = ("kedge-rollout", "kedge-staged-runs")
@@ -107,9 +108,9 @@ class Promises:
         self._only_releases = only_releases
         self._true_clocks = true_clocks
         trace = simulation.trace
-        self.placements = Heard(trace, "hub", "hub", Placement, followers=2)
-        self.bindings = Heard(trace, "hub", "hub", Binding)
-        self.members = Heard(trace, "hub", "hub", MemberCluster)
+        self.placements = Heard(trace, HUBS, "hub", Placement, followers=2)
+        self.bindings = Heard(trace, HUBS, "hub", Binding)
+        self.members = Heard(trace, HUBS, "hub", MemberCluster)
         self.snapshots: dict[str, tuple[Any, ...]] = {}  # what is in each
         self.works: dict[str, Heard[Work]] = {}  # by member
         self._pointed: dict[str, float] = {}  # when a binding was last given resources
@@ -119,6 +120,7 @@ class Promises:
         self.on_members: dict[str, dict[str, bytes]] = {}  # ConfigMaps by member
         self._gone: set[str] = set()  # AppliedWorks of the past, by uid
         self._stillborn: set[str] = set()  # objects that came when their AppliedWork was gone, by uid
+        self.hostile = ""  # a member whose word is worth nothing
         self.last_write = 0.0  # of anything but heartbeats
         self._deletes: dict[int, float] = {}  # when each was first sent
         self._first: dict[tuple[str, str, bytes], float] = {}
@@ -133,7 +135,7 @@ class Promises:
 
     def follow_agent(self, member: str) -> None:
         """Listen to what the agent of this member hears."""
-        self.works[member] = Heard(self._simulation.trace, member, "hub", Work)
+        self.works[member] = Heard(self._simulation.trace, agents_of(member), "hub", Work)
 
     def asked(self, promise: str, *, tight: bool) -> None:
         """Count that a promise was put to the test; it is tight if one less would have broken it."""
@@ -143,7 +145,7 @@ class Promises:
 
     def _ask(self, server: str, kind: Kind, change: Change) -> str:
         plural = kind.resource.plural
-        if not plural.endswith("memberclusters"):
+        if not plural.endswith("memberclusters") and plural != "leases":
             self.last_write = self._simulation.loop.time()
         carried = self._simulation.trace.carried()
         if server == "hub":
@@ -157,9 +159,9 @@ class Promises:
         return ""
 
     def _on_hub(self, plural: str, change: Change, carried: tuple[str, int] | None) -> str:
-        number = number_of(carried, self.bindings.link)
+        number = self.bindings.number_of(carried)
         if plural == Binding.resource.plural:
-            return self._of_binding(change, number)
+            return self._of_binding(change, number) if is_judged(change.version.key) else ""
         if plural == Placement.resource.plural:
             self.placements.changed(change, number)
         elif plural == MemberCluster.resource.plural:
@@ -328,6 +330,8 @@ class Promises:
         """A binding says that it is available only if the member's own Deployment was, since it has these resources."""
         if _available(now) is None or _available(before) is not None or not _is_picked(now):
             return ""  # one that is to go has what it has
+        if now.spec.target_cluster == self.hostile:
+            return ""
         member, image = now.spec.target_cluster, self.image_in(now.spec.resource_snapshot_name)
         if image is None:
             return ""
@@ -352,7 +356,7 @@ class Promises:
 
     def _of_bad(self, member: str) -> str:
         """Bad releases reach no more clusters that worked before than may be unavailable."""
-        broken = [name for name in self.deployments.with_image(is_bad) if name in self._harmed]
+        broken = [name for name in self.deployments.with_image(is_bad) if name in self._harmed - {self.hostile}]
         if not self._only_releases or member not in broken:
             return ""
         placement = self.placements.now("crp")
@@ -392,9 +396,8 @@ class Promises:
         heard = self.works[member]
         sent = self._deletes[carried[1]] if carried is not None else self._simulation.loop.time()
         self.asked("nothing is deleted that is still asked for", tight=True)
+        since = heard.surely_known_at(sent - ONE_LOOK)
         for key, versions in heard.versions.items():
-            known = heard.known_at(sent - ONE_LOOK)
-            since = known[0].all if known else 0
             last = max((at for at, one in enumerate(versions) if one.version <= since), default=0)
             if all(_asks_for(one.object, what) for one in versions[last:]):
                 return f"{' '.join(what)} is deleted on {member}, and Work {key} asks for it"
@@ -407,6 +410,16 @@ class _Named(msgspec.Struct):
 
 def _meta(change: Change) -> ObjectMeta:
     return msgspec.json.decode(change.version.body, type=_Named).metadata
+
+
+def is_judged(name: str) -> bool:
+    """Whether an object is of the placement that is judged: there may be others."""
+    return name.startswith("crp-")
+
+
+def agents_of(member: str) -> tuple[str, ...]:
+    """The names of the agents that a member may have."""
+    return member, f"{member}-2"
 
 
 def target_of(placement: Placement, bindings: Iterable[Binding]) -> int:

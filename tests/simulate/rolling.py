@@ -22,8 +22,10 @@ from simulate.deployments import BAD
 from simulate.ending import Ending, end_state
 from simulate.explanations import Explanations
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
+from simulate.hostile import hostile_member
 from simulate.members_promises import MembersPromises
 from simulate.promises import Promises, has_joined
+from simulate.settings import Setting, drawn_setting
 from simulate.weather import weather
 from simulate.workload_trouble import WorkloadDays, WorkloadTrouble, workload_days
 
@@ -39,7 +41,7 @@ async def rolling(simulation: Simulation) -> None:
     await fleet.open()
     processes = () if days.is_network_fine else simulation.processes.values()
     trouble = [fleet.fleet.bad_days(process) for process in processes]
-    await asyncio.gather(fleet.users(), fleet.workloads(), *trouble)
+    await asyncio.gather(fleet.users(), fleet.workloads(), fleet.lies(), *trouble)
     await fleet.settle()
 
 
@@ -95,13 +97,15 @@ class FleetInTrouble:
         kind = "PickAll" if quiet else rng.choice(["PickN", "PickN", "PickAll", "PickFixed"])
         self.only_releases = quiet or self.has_fixes or rng.random() < 0.35
         heartbeat = 20 if not quiet and rng.random() < 0.3 else 60
-        self.fleet = Fleet(simulation, members, heartbeat=heartbeat, shape=days.shape)
+        setting = Setting.plain if quiet else drawn_setting(simulation.rng("setting"))
+        self.fleet = Fleet(simulation, members, heartbeat=heartbeat, shape=days.shape, setting=setting)
         self.trouble = WorkloadTrouble(simulation, simulation.rng("workload trouble"), days.kinds)
         self.picks = Picks(self.fleet, rng, kind)
-        self.promises = Promises(
-            simulation, only_releases=self.only_releases, true_clocks=simulation.faults.clock_jumps == 0
-        )
-        MembersPromises(simulation, self.promises, is_heard_soon=days.is_network_fine)
+        true_clocks = simulation.faults.clock_jumps == 0 and setting is not Setting.skewed_clocks
+        self.promises = Promises(simulation, only_releases=self.only_releases, true_clocks=true_clocks)
+        is_heard_soon = days.is_network_fine and setting is not Setting.hostile_member
+        MembersPromises(simulation, self.promises, is_heard_soon=is_heard_soon)
+        self.hostile = hostile_member(self.fleet, self.promises)
         self.ending = Ending(simulation, self.promises, NAMESPACE, NAME)
         Explanations(simulation)
 
@@ -135,9 +139,14 @@ class FleetInTrouble:
 
     # What happens
 
+    async def lies(self) -> None:
+        """A member that is hostile, if there is one, lies now and then."""
+        if self.hostile is not None:
+            await self.hostile.lie(8, apart=40.0)
+
     async def workloads(self) -> None:
         """Pods and nodes have bad days."""
-        await self.trouble.days(tuple(self.fleet.members), 10, apart=40.0)
+        await self.trouble.days(tuple(self.fleet.members), 8, apart=45.0)
 
     async def users(self) -> None:
         await (self.releases_and_fixes() if self.has_fixes else self.edits())
@@ -220,6 +229,7 @@ class FleetInTrouble:
             await self.ending.stuck_and_says_so()
         await self.release("app:final")
         await self.arrive()
+        await self.fleet.others_arrive()
         if self.days.kinds:
             await self._break_and_mend()
 

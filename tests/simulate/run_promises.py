@@ -38,8 +38,8 @@ from kedge.plan.staging.naming import spoken
 from kedge.plan.staging.saying import find, has_ended, is_moving, is_over, is_settled, is_started, says, settled_at
 from kedge.simulate.trace import Entry
 from kedge.simulate.world import Simulation
-from simulate.heard import Heard, Sent, number_of
-from simulate.promises import ONE_LOOK, Binding, Promises, is_available
+from simulate.heard import Heard, Sent
+from simulate.promises import HUBS, ONE_LOOK, Binding, Promises, is_available, is_judged
 from simulate.run_facts import (
     Request,
     Run,
@@ -73,8 +73,8 @@ class RunPromises:
         self._simulation = simulation
         self._promises = promises
         self._true_clocks = true_clocks
-        self.runs = Heard(simulation.trace, "hub", "hub", Run)
-        self.requests = Heard(simulation.trace, "hub", "hub", Request)
+        self.runs = Heard(simulation.trace, HUBS, "hub", Run)
+        self.requests = Heard(simulation.trace, HUBS, "hub", Request)
         self._at: dict[int, float] = {}  # when each version was made
         self._made: dict[str, int] = {}  # the first version of each run, by uid
         self._mover: Mover | None = None
@@ -95,7 +95,7 @@ class RunPromises:
     def _ask(self, server: str, kind: Kind, change: Change) -> str:
         if server != "hub":
             return ""
-        plural, number = kind.resource.plural, number_of(self._simulation.trace.carried(), self.runs.link)
+        plural, number = kind.resource.plural, self.runs.number_of(self._simulation.trace.carried())
         self._at[change.version.number] = self._simulation.loop.time()
         if plural == Run.resource.plural:
             return self._of_run(change, number)
@@ -103,7 +103,7 @@ class RunPromises:
             return self._of_request(change, number)
         if plural == Snapshot.resource.plural:
             return self._of_resources(change)
-        if plural == Binding.resource.plural and number:
+        if plural == Binding.resource.plural and number and is_judged(change.version.key):
             return self._of_binding(change.version.key, number)
         return ""
 

@@ -151,9 +151,10 @@ class Runs:
 
     async def misplace(self) -> None:
         """Point a binding at the first resources there were."""
-        found = [one for one in (await self._hub.list(ClusterResourceBinding)).items if one.spec.state == "Bound"]
-        if found:
-            name = self._rng.choice(found).metadata.name
+        bindings = (await self._hub.list(ClusterResourceBinding)).items
+        bound = [one.metadata.name for one in bindings if one.spec.state == "Bound"]
+        if found := [name for name in bound if name.startswith(f"{NAME}-")]:
+            name = self._rng.choice(found)
             await self._hub.patch(
                 ClusterResourceBinding, name, MergePatch({"spec": {"resourceSnapshotName": f"{NAME}-0-snapshot"}})
             )

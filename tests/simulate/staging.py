@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -27,10 +27,12 @@ from simulate.ending import Ending, end_state
 from simulate.explanations import Explanations
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
 from simulate.gate_promises import GatePromises
+from simulate.hostile import hostile_member
 from simulate.promises import Promises, has_joined
 from simulate.run_ending import RunEnding
 from simulate.run_promises import RunPromises
 from simulate.runs import Runs
+from simulate.settings import Setting, drawn_setting
 from simulate.strategies import RINGS, labels, patient_strategy, strategy
 from simulate.weather import weather
 from simulate.workload_trouble import WorkloadDays, WorkloadTrouble, workload_days
@@ -47,11 +49,13 @@ async def staging(simulation: Simulation) -> None:
     if simulation.faults == NONE and not days.is_network_fine:
         simulation.faults = replace(weather(simulation.rng("weather")), clock_seconds=CLOCKS_WRONG)
     staged = StagesInTrouble(simulation, days)
-    with patch(f"{PLAN}.round.STUCK_AFTER", STUCK), patch(f"{PLAN}.clearing.STUCK_AFTER", STUCK):
+    with ExitStack() as patches:
+        for module in ("round", "clearing", "health"):
+            patches.enter_context(patch(f"{PLAN}.{module}.STUCK_AFTER", STUCK))
         await staged.open()
         processes = () if days.is_network_fine else simulation.processes.values()
         trouble = [staged.fleet.bad_days(process, 2, 60.0) for process in processes]
-        await asyncio.gather(staged.users(), staged.workloads(), *trouble)
+        await asyncio.gather(staged.users(), staged.workloads(), staged.lies(), *trouble)
         await staged.settle()
 
 
@@ -70,13 +74,15 @@ class StagesInTrouble:
             self.rings = 2
             places = {f"cluster-{number}": {"ring": RINGS[number % 2]} for number in range(1, members + 1)}
         heartbeat = 20 if rng.random() < 0.2 else 60
-        self.fleet = Fleet(simulation, members, heartbeat=heartbeat, labels=places, shape=days.shape)
+        setting = drawn_setting(simulation.rng("setting"))
+        self.fleet = Fleet(simulation, members, heartbeat=heartbeat, labels=places, shape=days.shape, setting=setting)
         self.picks = Picks(self.fleet, rng, rng.choice(["PickN", "PickAll", "PickFixed"]))
         self.runs = Runs(self.fleet.hub, rng)
-        true_clocks = simulation.faults.clock_jumps == 0
+        true_clocks = simulation.faults.clock_jumps == 0 and setting is not Setting.skewed_clocks
         promises = self.promises = Promises(simulation, only_releases=False, true_clocks=true_clocks, by_runs=True)
         self.run_promises = RunPromises(simulation, promises, true_clocks=true_clocks)
         GatePromises(simulation, promises, self.run_promises)
+        self.hostile = hostile_member(self.fleet, self.promises)
         self.ending = Ending(simulation, promises, NAMESPACE, NAME)
         Explanations(simulation)
         patience = STUCK.total_seconds() + (5.0 if true_clocks else 2 * CLOCKS_WRONG)
@@ -98,9 +104,14 @@ class StagesInTrouble:
         rolling = {"unavailablePeriodSeconds": self.rng.choice([2, 5, 20])}
         return {"type": "External", "rollingUpdate": rolling}
 
+    async def lies(self) -> None:
+        """A member that is hostile, if there is one, lies now and then."""
+        if self.hostile is not None:
+            await self.hostile.lie(8, apart=30.0)
+
     async def workloads(self) -> None:
         """Pods and nodes have bad days."""
-        await self.trouble.days(tuple(self.fleet.members), 14, apart=30.0)
+        await self.trouble.days(tuple(self.fleet.members), 10, apart=35.0)
 
     # What users do
 
@@ -233,6 +244,7 @@ class StagesInTrouble:
         await self.fleet.release("app:final")
         await self.run_ending.succeed()
         await self.ending.arrived(self.fleet.image, self.fleet.members, self.fleet.gone)
+        await self.fleet.others_arrive()
 
 
 # One quiet story, and a crash in it

@@ -111,7 +111,14 @@ def test_what_is_lost_says_whether_it_may_have_arrived(fault: str, sent: bool, a
 
 @pytest.mark.parametrize(
     ("fault", "status", "after"),
-    [("too_many", 429, "1"), ("unavailable", 503, "1"), ("conflict", 409, None)],
+    [
+        ("too_many", 429, "1"),
+        ("unavailable", 503, "1"),
+        ("conflict", 409, None),
+        ("unauthorized", 401, None),
+        ("forbidden", 403, None),
+        ("denied", 422, None),
+    ],
 )
 def test_an_answer_that_says_no_means_it(fault: str, status: int, after: str | None) -> None:
     async def work(world: World) -> None:
@@ -133,6 +140,14 @@ def test_a_conflict_is_only_for_changes_of_what_is_there() -> None:
         assert (await world.send(Request("GET", f"{MAPS}/web"))).status == 200
 
     within(only(conflict=1.0), work)
+
+
+def test_admission_denies_only_writes() -> None:
+    async def work(world: World) -> None:
+        world.put("web", "before")
+        assert (await world.send(Request("GET", f"{MAPS}/web"))).status == 200
+
+    within(only(denied=1.0), work)
 
 
 def test_a_500_may_or_may_not_have_been_carried_out() -> None:
@@ -191,7 +206,7 @@ def test_an_answer_is_true_and_a_refusal_was_not_sent(seed: int) -> None:
             if isinstance(answer, ConnectionFailed):
                 assert answer.sent or not world.has(name)
             else:
-                assert answer.status in (201, 429, 500, 503)
+                assert answer.status in (201, 401, 403, 422, 429, 500, 503)
                 assert world.has(name) or answer.status != 201
                 assert not world.has(name) or answer.status in (201, 500)
         await asyncio.sleep(200)  # for what is late

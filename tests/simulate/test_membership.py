@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kedge.simulate.faults import ROUGH, SOME
+from kedge.simulate.faults import ROUGH, SOME, Faults
 from kedge.simulate.run import run
 
 HERE = "simulate.membership"
@@ -29,3 +29,8 @@ def test_with_a_crash_of_the_hub_after_each_write(write: int) -> None:
 @pytest.mark.parametrize("write", range(1, 16))
 def test_with_a_crash_of_the_agent_after_each_write(write: int) -> None:
     run(f"{HERE}:agent_crashing", seed=write)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_what_admission_or_a_role_refuses_for_a_while_is_tried_again(seed: int) -> None:
+    run(f"{HERE}:leaving", seed=seed, faults=Faults(unauthorized=0.1, forbidden=0.1, denied=0.3))

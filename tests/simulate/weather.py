@@ -11,6 +11,7 @@ from kedge.simulate.faults import ROUGH, Faults
 REQUESTS = (
     *("refused", "lost_request", "lost_response", "late", "slow"),
     *("too_many", "server_error", "unavailable", "conflict"),
+    *("unauthorized", "forbidden", "denied"),
 )
 OTHERS = ("stale", "gone", "dropped", "ended", "silent", "lagging", "partitions", "clock_jumps")
 LEAST = 3

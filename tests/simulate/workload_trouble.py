@@ -120,7 +120,7 @@ class WorkloadTrouble:
                 await self._client(member).patch(Node, f"node-{number}", body)
 
     def _client(self, member: str) -> Client:
-        return self._simulation.client(member, "trouble")
+        return self._simulation.client(member)
 
 
 class WorkloadDays(Struct, frozen=True):

@@ -129,6 +129,10 @@ def agent_of(statuses: Iterable[AgentStatus]) -> AgentStatus | None:
     return next((one for one in statuses if one.type == MEMBER_AGENT), None)
 
 
+_OF_THE_HUB: Final = frozenset((reasons.READY_TO_JOIN, reasons.JOINED, reasons.HEALTHY))
+"""What only the hub says of a member: the last of these, that it does not hear from it."""
+
+
 def report(
     member: MemberCluster,
     said: InternalMemberCluster | None,
@@ -153,7 +157,8 @@ def report(
             conditions, _said(member, reasons.READY_TO_JOIN, FALSE, reasons.MEMBER_NOT_READY_TO_JOIN, gone, now)
         )
     for condition in said.status.conditions if said is not None else ():
-        conditions = set_condition(conditions, _observed(condition, member))
+        if condition.type not in _OF_THE_HUB:
+            conditions = set_condition(conditions, _observed(condition, member))
     conditions = set_condition(conditions, _joined(member, status.agent_status, now))
     if said is not None and said.status.agent_status and not find_condition(said.status.conditions, NAMESPACES_KNOWN):
         conditions = tuple(one for one in conditions if one.type != NAMESPACES_KNOWN)  # it no longer reports them

@@ -1,8 +1,8 @@
 """Faults: what may go wrong on a link, how often, and what a roll of the dice decides for one request.
 
 Every fault is one that a client of a real API server has to live with. None lies: an error answer that promises the
-request was not carried out (429, 503, 409) tells the truth, a lost answer is lost whether or not it was, and only
-reads that the API allows to be old are.
+request was not carried out (401, 403, 409, 422, 429, 503) tells the truth, a lost answer is lost whether or not it was,
+and only reads that the API allows to be old are.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ class Faults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     server_error: float = 0.0  # 500: carried out, or not
     unavailable: float = 0.0  # 503, with Retry-After
     conflict: float = 0.0  # 409 to a change of an object that somebody else changed at the same moment
+    unauthorized: float = 0.0  # 401: as while credentials are renewed
+    forbidden: float = 0.0  # 403: as while a Role is changed
+    denied: float = 0.0  # 422 to a write: by a policy of admission
     stale: float = 0.0  # of reads that may be: an earlier state
     # Of watches, at most one each
     gone: float = 0.0  # 410: the server does not remember that far
@@ -64,7 +67,9 @@ class Faults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def for_request(self, request: Request, rng: Random) -> str:
         """What goes wrong with this request; empty if nothing does."""
         fault = _drawn(self, _OF_REQUESTS, rng)
-        return "" if fault == "conflict" and not changes_an_object(request) else fault
+        if fault == "conflict" and not changes_an_object(request):
+            return ""
+        return "" if fault == "denied" and not writes(request) else fault
 
     def for_watch(self, rng: Random) -> str:
         """What goes wrong with a watch once it is open."""
@@ -74,6 +79,7 @@ class Faults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 _OF_REQUESTS = (
     *("refused", "lost_request", "lost_response", "late", "slow"),
     *("too_many", "server_error", "unavailable", "conflict"),
+    *("unauthorized", "forbidden", "denied"),
 )
 _OF_WATCHES = ("gone", "dropped", "ended", "silent")
 
@@ -88,6 +94,9 @@ SOME = Faults(
     server_error=0.01,
     unavailable=0.01,
     conflict=0.01,
+    unauthorized=0.005,
+    forbidden=0.005,
+    denied=0.005,
     stale=0.2,
     gone=0.02,
     dropped=0.1,
@@ -107,6 +116,9 @@ ROUGH = Faults(
     server_error=0.04,
     unavailable=0.04,
     conflict=0.04,
+    unauthorized=0.02,
+    forbidden=0.02,
+    denied=0.02,
     stale=0.5,
     gone=0.1,
     dropped=0.2,
@@ -170,6 +182,13 @@ def answer(fault: str, request: Request) -> Response | None:
             name = request.path.rpartition("/")[2]
             why = "the object has been modified; please apply your changes to the latest version and try again"
             return _status(409, "Conflict", f'Operation cannot be fulfilled on "{name}": {why}')
+        case "unauthorized":
+            return _status(401, "Unauthorized", "Unauthorized")
+        case "forbidden":
+            return _status(403, "Forbidden", f"{request.path} is forbidden: the Role does not allow {request.method}")
+        case "denied":
+            why = "ValidatingAdmissionPolicy 'freeze' with binding 'freeze' denied request: nothing is changed now"
+            return _status(422, "Invalid", f'"{request.path.rpartition("/")[2]}" is forbidden: {why}')
     return None
 
 

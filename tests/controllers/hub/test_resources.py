@@ -397,6 +397,36 @@ def test_what_the_server_does_not_keep_is_a_problem_of_the_selection_until_it_ch
     run(main())
 
 
+def test_what_a_policy_of_admission_refuses_is_tried_again() -> None:
+    class Frozen(Refusing):
+        def _refuses(self, request: Request) -> bool:
+            return self.refuses and request.method == "POST" and request.path.endswith("clusterresourcesnapshots")
+
+        async def send(self, request: Request, *, timeout: float) -> Response:
+            if self._refuses(request):
+                body = b'{"kind":"Status","code":422,"reason":"Invalid","message":"policy freeze denied request"}'
+                return Response(422, body)
+            return await self._inner.send(request, timeout=timeout)
+
+    async def main() -> None:
+        async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
+            await client.create(Namespace, {"metadata": {"name": "shop"}})
+            transport = Frozen(cluster.transport(), "")
+            hub = await manager.connect("hub", transport)
+            bench = Bench(client, start(manager, hub, CLUSTER), hub, CLUSTER)
+            await bench.place()
+            await asyncio.sleep(QUIET)
+            wrong = "the hub does not keep what is selected: 422 Invalid: policy freeze denied request"
+            assert await bench.problem() == wrong
+            await asyncio.sleep(100.0)
+            assert await bench.problem() == wrong
+            transport.refuses = False
+            await bench.until_indexes([0], within=100.0)
+            assert await bench.problem() == ""
+
+    run(main())
+
+
 def test_whoever_subscribes_is_woken_when_a_selection_may_have_changed() -> None:
     async def act(hub: Bench) -> None:
         woken: list[str] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -42,6 +42,10 @@ MANAGER = "kedge-members"
 FORCE_DELETE_AFTER = 900.0
 WORKS = metadata_of(Work.resource)
 Kind = TypeVar("Kind", bound=Object)
+
+
+REFUSED: Final = 60.0
+"""Seconds until what the server does not take is tried again: a policy of admission may be changed meanwhile."""
 
 
 class NotReady(Exception):
@@ -98,7 +102,7 @@ class Members:
             return Outcome.done
         except Invalid as error:
             await self._show(member, f"spec.identity cannot be let in: {error.message}")
-            return Outcome.done
+            return Outcome.again(after=REFUSED)
         except AlreadyExists:
             return Outcome.not_yet  # made a moment ago: a cache does not show it yet
         except ApiError as error:

@@ -115,10 +115,23 @@ class Resources:
         return self._signals[twins]
 
     def refuse(self, placement: ClusterResourcePlacement, selection: Selection, problem: str) -> None:
-        """The server does not take a snapshot of this selection: that is wrong with it, until it is another."""
+        """The server does not take a snapshot of this selection: that is wrong with it till it is another, or taken."""
         key = self._key(placement.metadata)
         if watched := self._watched.get(key):
             watched.refused = (selection.digest, problem)
+            self._wake([key])
+
+    def is_refused(self, placement: ClusterResourcePlacement, selection: Selection) -> bool:
+        """Whether this selection is known, but for that the server did not take a snapshot of it."""
+        watched = self._watched.get(self._key(placement.metadata))
+        refused = watched.refused if watched is not None else None
+        return refused == (selection.digest, selection.problem) and not selection.pending
+
+    def accept(self, placement: ClusterResourcePlacement) -> None:
+        """The server takes what this placement selects, whatever it said before."""
+        key = self._key(placement.metadata)
+        if (watched := self._watched.get(key)) and watched.refused is not None:
+            watched.refused = None
             self._wake([key])
 
     # Which kinds there are

@@ -18,6 +18,8 @@ import math
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from kedge.api.binding import ClusterResourceBinding
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PINNED, PLACEMENT_CLEANUP
@@ -56,6 +58,7 @@ Typed = TypeVar("Typed", ClusterSchedulingPolicySnapshot, PartialObject)
 
 COLLECT: Final = 0.1
 _TOO_LARGE: Final = 413
+_REFUSED: Final = 60.0  # seconds until what admission refused is tried again
 
 
 class _Noticed:
@@ -69,6 +72,7 @@ class _Noticed:
         self.holds: tuple[str, str] = ("", "")  # uid of the newest master, and the digest of what it holds
         self.made = ""  # the master that was made last, which the cache may not show yet
         self.highest = -1  # the number of the last one we made
+        self.try_again: float | None = None  # when what admission refused is tried again
         self.unsure: dict[int, str] = {}  # numbers that were asked for without an answer, and what for
         self.turn = asyncio.Lock()  # there are two who may need a revision: a change, and a run that begins
 
@@ -146,9 +150,14 @@ class Snapshots:
         if self._dialect == Dialect.kubefleet and _is_external(placement):
             return Outcome.done  # a staged run takes them when it needs them (kubefleet.md §4.3)
         selection = self._resources.selected(placement)
+        noticed = self._noticed.setdefault(key, _Noticed())
+        if self._resources.is_refused(placement, selection) and noticed.try_again is not None:
+            wait = noticed.try_again - asyncio.get_running_loop().time()
+            if wait > 0:
+                return Outcome.again(after=wait)
+            selection = replace(selection, problem="")
         if not selection.is_known:
             return Outcome.done
-        noticed = self._noticed.setdefault(key, _Noticed())
         async with noticed.turn:
             return await self._keep_selected(placement, selection, noticed)
 
@@ -225,7 +234,11 @@ class Snapshots:
             if not isinstance(error, BadRequest | Invalid) and error.code != _TOO_LARGE:
                 raise
             self._resources.refuse(placement, selection, f"the hub does not keep what is selected: {error.answer}")
-            return Outcome.done
+            # A policy of admission may be changed; what is malformed or too large stays so.
+            is_final = not isinstance(error, Invalid)
+            noticed.try_again = None if is_final else asyncio.get_running_loop().time() + _REFUSED
+            return Outcome.done if is_final else Outcome.again(after=_REFUSED)
+        self._resources.accept(placement)
         if made is not None:
             noticed.holds, noticed.made = (made.uid, selection.digest), made.name
             noticed.highest = max(noticed.highest, resource_index(made) or 0)

@@ -1,0 +1,31 @@
+"""Settings: what else a fleet may have that makes its life harder; each seed draws one thing at most.
+
+* two hubs, of which the one that holds the lease acts;
+* two agents of a member at once, as while an old pod is going and a new one is there already;
+* machines whose clocks are wrong all the time, each in another way;
+* another placement beside the one that is judged, and a namespaced one with what it places;
+* a member that lies wherever its credentials let it write.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from random import Random
+
+SKEW = 60.0  # seconds by which a clock is wrong at most
+
+
+class Setting(StrEnum):
+    """What is special about a fleet."""
+
+    plain = "plain"
+    two_hubs = "two hubs"
+    two_agents = "two agents"
+    skewed_clocks = "skewed clocks"
+    more_placements = "more placements"
+    hostile_member = "hostile member"
+
+
+def drawn_setting(rng: Random) -> Setting:
+    """Mostly nothing special."""
+    return Setting.plain if rng.random() < 0.6 else rng.choice(list(Setting)[1:])
