@@ -64,7 +64,10 @@ class VirtualHub:
             self._put(kinds, _heard(obj, until), uids)
 
     async def change(self, objects: Iterable[Untyped]) -> None:
-        """What a user would do with a file: each object as it says, new or in place of the one there is."""
+        """What a user would do with a file: each object as it says, new or in place of the one there is.
+
+        Fields that are not known are refused, as kubectl does.
+        """
         for obj in sorted(objects, key=_order):
             kind = self._kinds().get(_key(obj))
             if kind is None:
@@ -77,14 +80,14 @@ class VirtualHub:
         place = meta.get("namespace") if kind.resource.namespaced else None
         there = self.cluster.server.store.all(kind).get(key_of(place or "", meta["name"]))
         if there is None:
-            await self.client.create(form, obj, place)
+            await self.client.create(form, obj, place, strict=True)
             return
         before = there.decode()
         kept = before["metadata"]
         merged = {name: {**(kept.get(name) or {}), **(meta.get(name) or {})} for name in ("labels", "annotations")}
         status = {"status": before["status"]} if "status" in before else {}
         body = {**obj, **status, "metadata": {**kept, **merged}}
-        await self.client.replace(form, body)
+        await self.client.replace(form, body, strict=True)
 
     # What is there
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from random import Random
@@ -23,14 +23,17 @@ from kedge.api.crd import Crd
 from kedge.api.crds import crds
 from kedge.api.dialect import Dialect
 from kedge.api.staged import ApprovalRequest, ClusterApprovalRequest
+from kedge.api.twins import Run
 from kedge.api.work import Work
 from kedge.embedded.cluster import EmbeddedCluster, child
 from kedge.kube.codec import Untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.plan.previewing.course import Course, Move, Stay
-from kedge.plan.previewing.staged import stages_of, unfinished
+from kedge.plan.previewing.staged import not_brought, stages_of, turns_in
 from kedge.plan.previewing.times import Times, measured
+from kedge.plan.revisions import newest_resources, resource_index
+from kedge.plan.staging.saying import has_ended
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 from kedge.roles import HubOptions, add_hub
@@ -145,7 +148,9 @@ async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Pict
     """What a placement came to."""
     placement = await hub.client.get(target.twins.placement, target.name, target.namespace)
     story, moves, runs = seeing.story(target, placement), seeing.moves(target), seeing.runs(target)
-    is_done = seeing.is_there(target) and bool(story.places) and not story.unpicked
+    played = _played_of(runs, picture, target)
+    missing = not_brought(placement, story.places, played, _news(seeing, picture, target))
+    is_done = seeing.is_there(target) and bool(story.places) and not story.unpicked and not missing
     return Course(
         kind=story.kind,
         namespace=target.namespace,
@@ -154,11 +159,25 @@ async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Pict
         is_done=is_done,
         ends=max((move.done or move.at for move in moves), default=0.0) if is_done else None,
         moves=moves,
-        stays=() if is_done else tuple(_stays(story, moves)),
+        stays=() if is_done else tuple(_stays(story, moves, turns_in(played))),
         unpicked=(*story.unpicked, *story.passed_over),
         stages=stages_of(runs[-1].status, picture.taken) if runs else (),
-        why="" if is_done else unfinished(runs[-1:]) or ("" if _is_queued(story) else story.why),
+        why="" if is_done else missing or ("" if _is_queued(story) else story.why),
     )
+
+
+def _played_of(runs: Sequence[Run], picture: Picture, target: Target) -> list[Run]:
+    """The runs that were not over when the picture was taken."""
+    over = {one.metadata.uid for one in picture.typed(target.twins.run) if has_ended(one.status)}
+    return [run for run in runs if run.metadata.uid not in over]
+
+
+def _news(seeing: Seeing, picture: Picture, target: Target) -> str:
+    """The number of the newest revision, if it was not there when the picture was taken."""
+    newest = newest_resources(seeing.snapshots(target))
+    kind = target.twins.resource_snapshot.resource
+    is_known = newest is None or any(one["metadata"]["name"] == newest.name for one in picture.of(kind))
+    return "" if newest is None or is_known else str(resource_index(newest))
 
 
 def _is_queued(story: Story) -> bool:
@@ -166,7 +185,7 @@ def _is_queued(story: Story) -> bool:
     return any(place.state is State.waiting for place in story.places)
 
 
-def _stays(story: Story, moves: Sequence[Move]) -> Iterator[Stay]:
+def _stays(story: Story, moves: Sequence[Move], turns: Mapping[str, str]) -> Iterator[Stay]:
     """Clusters that are not where they should be."""
     proven = {move.cluster: move.done is not None for move in moves}
     for place in story.places:
@@ -174,6 +193,8 @@ def _stays(story: Story, moves: Sequence[Move]) -> Iterator[Stay]:
             yield Stay(place.cluster, place.why)
         elif not proven.get(place.cluster, place.state is State.available):
             yield Stay(place.cluster, place.why, moved=place.cluster in proven)
+        elif place.cluster in turns:
+            yield Stay(place.cluster, turns[place.cluster])
 
 
 def at_worst(assumed: Assumed) -> Assumed:
