@@ -61,6 +61,7 @@ EMPTY = {key: value for key, value in definition().items() if key != "spec"}
         ([definition(group="other.com"), thing()], (THERE,), None),
         ([definition(), definition("Other"), thing()], (THERE, NOT_YET), 0.2),
         ([definition(), definition(group="b.com"), thing(), thing("b.com")], (THERE, NOT_YET), 10.0),
+        ([definition("ConfigMap", ""), CONFIG], (THERE, THERE), None),  # of a kind that is served already
         ([LOOKALIKE, thing()], (THERE,), None),
         ([NAMELESS, thing()], (THERE,), None),
         ([EMPTY, thing()], (THERE,), None),

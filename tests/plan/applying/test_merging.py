@@ -228,6 +228,7 @@ def test_what_becomes_of_an_object(last: Any, wanted: Any, live: Any, target: An
         ([1, 2], [3, 2], False),
         ([1], [1, 2], False),
         ([1], [True], False),
+        ([{"x": 1}], [{"x": True}], False),
         (["a"], {"a": 1}, False),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kedge.plan.availability import judge
+from kedge.plan.availability import judge, rule_problem
 from kedge.plan.availability.reading import because, condition, first, whole
 from plan.availability.objects import condition as said
 from plan.availability.objects import made, service
@@ -58,3 +58,24 @@ def test_an_export_says_which_weight_it_has(weight: str | None, conflict: str, w
     api = "networking.fleet.azure.com/v1alpha1"
     found = judge(made(api, "ServiceExport", None, {"conditions": conditions}, annotations=annotations))
     assert words in found.message
+
+
+@pytest.mark.parametrize("length", [199, 200, 201, 5000])
+def test_of_a_long_rule_the_beginning_is_shown(length: int) -> None:
+    rule = "true" + " " * (length - 5) + "\n"
+    found = judge(made("v1", "ConfigMap", annotations={"kedge.dev/available-when": rule}))
+    shown = rule if length <= 200 else f"{rule[:200]}…"
+    assert found.message == f"ConfigMap shop/web meets its rule, kedge.dev/available-when: {shown}"
+
+
+@pytest.mark.parametrize(("length", "fits"), [(10_000, True), (10_001, False)])
+def test_a_rule_may_be_so_long_and_no_longer(length: int, fits: bool) -> None:
+    assert (rule_problem("true" + " " * (length - 4)) is None) is fits
+
+
+@pytest.mark.parametrize(("kind", "words"), [("Secret", "it cannot be worked out"), ("ConfigMap", "hunter2")])
+def test_what_went_wrong_with_a_rule_is_told_but_not_of_a_secret(kind: str, words: str) -> None:
+    rule = {"kedge.dev/available-when": "self.data[self.data.password] == 1"}
+    found = judge({**made("v1", kind, annotations=rule), "data": {"password": "hunter2"}})
+    assert words in found.message
+    assert ("hunter2" in found.message) is (kind != "Secret")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kedge.api.condition import FALSE, TRUE, UNKNOWN
+from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition
 from kedge.api.placement_status import ClusterPlacementStatus, FailedPlacement, PlacementStatus
 from kedge.api.reasons import APPLIED, AVAILABLE, SCHEDULED
+from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
 from kedge.plan.reporting.fitting import LARGEST, fitting
 from kedge.plan.reporting.overall import scheduled
 from kedge.plan.reporting.report import report
@@ -82,18 +83,19 @@ def test_a_cluster_that_is_picked_and_has_no_binding_yet_has_not_started() -> No
     assert status.placement_statuses[0].observed_resource_index is None
 
 
-def with_overrides(taken: int, *conditions: object) -> ClusterPlacementStatus:
-    found = binding(*WELL[:taken], *conditions, resource_override_snapshots=())  # type: ignore[arg-type]
+def failing(taken: int, *conditions: Condition) -> ClusterPlacementStatus:
+    """A cluster that has taken so many steps, with objects that failed."""
+    found = binding(*WELL[:taken], *conditions)
     found = msgspec.structs.replace(found, status=msgspec.structs.replace(found.status, failed_placements=FAILED))
     [status] = report(seen(found), NOON).placement_statuses
     return status
 
 
 def test_failures_are_shown_once_the_member_says_that_something_failed() -> None:
-    assert with_overrides(3, said(APPLIED, FALSE)).failed_placements == FAILED
-    assert with_overrides(4, said(AVAILABLE, FALSE)).failed_placements == FAILED
-    assert with_overrides(5).failed_placements == ()
-    assert with_overrides(3).failed_placements == ()
+    assert failing(3, said(APPLIED, FALSE)).failed_placements == FAILED
+    assert failing(4, said(AVAILABLE, FALSE)).failed_placements == FAILED
+    assert failing(5).failed_placements == ()
+    assert failing(3).failed_placements == ()
 
 
 # Whether clusters were picked
@@ -101,18 +103,19 @@ def test_failures_are_shown_once_the_member_says_that_something_failed() -> None
 
 def test_nothing_is_decided_by_a_policy_that_says_nothing_of_the_placement_as_it_is() -> None:
     found = policy("a")
-    said_of_it = found.status
-    assert said_of_it is not None
+    assert found.status is not None
 
-    def saying(*conditions: object, generation: int = 1) -> object:
-        status = msgspec.structs.replace(said_of_it, conditions=conditions)
+    told = found.status
+
+    def saying(*conditions: Condition, generation: int = 1) -> ClusterSchedulingPolicySnapshot:
+        status = msgspec.structs.replace(told, conditions=conditions)
         meta = msgspec.structs.replace(found.metadata, generation=generation)
         return msgspec.structs.replace(found, status=status, metadata=meta)
 
     yes = said(SCHEDULED, reason="SchedulingPolicyFulfilled")
     assert scheduled(found, 1, "").status == TRUE
     for undecided in (saying(), saying(said(SCHEDULED, UNKNOWN)), saying(yes, generation=2)):
-        assert scheduled(undecided, 1, "").status == UNKNOWN  # type: ignore[arg-type]
+        assert scheduled(undecided, 1, "").status == UNKNOWN
     assert scheduled(found, 2, "").status == UNKNOWN
     assert (
         scheduled(None, 1, "", "it waits").message == "Clusters are picked once it is known what to place, and it waits"
