@@ -37,7 +37,7 @@ def test_stages_are_told_with_their_clusters_times_and_waits() -> None:
         "deletionStageStatus": {"stageName": "kubernetes-fleet.io/deleteStage", "clusters": []},
     }
     waits = (Wait("Approval after", 60.0, 3600.0), Wait("TimedWait after"))
-    waited = {**said, "type": "WaitTimeElapsed", "lastTransitionTime": "2030-01-01T00:02:00Z"}
+    waited = {**true, "type": "WaitTimeElapsed", "lastTransitionTime": "2030-01-01T00:02:00Z"}
     guarded = {
         "stageName": "guarded",
         "clusters": [],
