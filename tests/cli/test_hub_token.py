@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from kedge.api.core import Secret
-from kedge.cli.hub_token import TokenPlace, saved_in_file, saved_in_secret, token_place
+from kedge.cli.hub_token import TokenPlace, renewing, saved_in_file, saved_in_secret, token_place
 from kedge.kube.codec import untyped
+from kedge.kube.connect.config import Connection, load
 from kedge.kube.connect.credentials import CredentialsFailed
 from kedge.kube.connect.renewing import NotSaved
 from support.fleets import client_of, fleet_cluster
@@ -22,10 +23,9 @@ from support.fleets import client_of, fleet_cluster
 SECRETS = untyped(Secret.resource)
 
 
-def a_token(account: str = "agent") -> str:
-    now = datetime(2030, 1, 1, tzinfo=UTC)
-    claims = {"sub": f"system:serviceaccount:fleet-system:{account}", "iat": now.timestamp(),
-              "exp": (now + timedelta(hours=1)).timestamp()}  # fmt: skip
+def a_token(account: str = "agent", began: datetime = datetime(2030, 1, 1, tzinfo=UTC)) -> str:
+    claims = {"sub": f"system:serviceaccount:fleet-system:{account}", "iat": began.timestamp(),
+              "exp": (began + timedelta(hours=1)).timestamp()}  # fmt: skip
     return f"e30.{base64.urlsafe_b64encode(msgspec.json.encode(claims)).decode().rstrip('=')}.x"
 
 
@@ -60,6 +60,25 @@ def test_a_renewed_token_takes_the_place_of_the_old_one_and_nothing_else_changes
     before["users"][0]["user"]["token"] = a_token("renewed")
     assert after == before
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("secret", ["", "Secret fleet-system/kedge-hub"])
+def test_an_agent_that_starts_with_a_token_that_ended_says_when_and_where_to_put_a_new_one(
+    tmp_path: Path, secret: str
+) -> None:
+    path = tmp_path / "hub.kubeconfig"
+    path.write_text(yaml.safe_dump(config(agent={"token": a_token(began=datetime(2020, 1, 1, tzinfo=UTC))})))
+    place = token_place(path, None)
+    assert place is not None
+    hub = renewing(load([path]), place, saved_in_file(place), kept_in=secret)
+    with pytest.raises(CredentialsFailed) as raised:
+        asyncio.run(identity(hub))
+    said = f"the token of agent ended at 2020-01-01T01:00:00Z: write a new one into {secret or path} (`kedge join "
+    assert str(raised.value).startswith(said)
+
+
+async def identity(hub: Connection) -> object:
+    return await hub.credentials.identity()
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,8 @@ def token_place(file: Path | None, context: str | None) -> TokenPlace | None:
     return TokenPlace(Path(entry.origin), entry.name)
 
 
-def renewing(connection: Connection, place: TokenPlace, save: Save) -> Connection:
-    """The same connection, with a token that is renewed. Reads the file."""
+def renewing(connection: Connection, place: TokenPlace, save: Save, *, kept_in: str = "") -> Connection:
+    """The same connection, with a token that is renewed; people are told that it is `kept_in` there, or in the file."""
     token = service_token(place.token())
     if token is None:
         return connection
@@ -91,7 +91,8 @@ def renewing(connection: Connection, place: TokenPlace, save: Save) -> Connectio
         save=save,
         clock=SystemClock(),
         remedy=(
-            f"write a new one into {place.file} (`kedge join MEMBER --agent-kubeconfig FILE` on the hub makes one); "
+            f"write a new one into {kept_in or place.file} "
+            "(`kedge join MEMBER --agent-kubeconfig FILE` on the hub makes one); "
             "it is looked for there once a minute"
         ),
     )

@@ -101,7 +101,7 @@ def run_members(
     if (place := token_place(hub_kubeconfig, hub_context)) is not None:
         member = partial(HttpsTransport, next(iter(connections.values())))
         save = saved_in_secret(place, member, *hub_secret) if hub_secret else saved_in_file(place)
-        hub = renewing(hub, place, save)
+        hub = renewing(hub, place, save, kept_in=f"Secret {'/'.join(hub_secret)}" if hub_secret else "")
     _run(_members(hub, connections, MemberOptions(report_namespaces=report_namespaces), Told(**told)), Told(**told))
 
 
