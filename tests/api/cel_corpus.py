@@ -92,7 +92,14 @@ EXPRESSIONS: Final = (
         "'abc'.replace('', '-')",
     ),
     *("'a,b,c'.split(',') == ['a', 'b', 'c']", "'a,b,c'.split(',', 2)", "'a,b'.split(',', 0)", "'abc'.split('')"),
-    *("'a,b'.split(',', 1)", "''.split(',')", "'a,b'.split(',', -1)", "self.a.substring(1)", "self.a.substring(1, 3)"),
+    *(
+        "'a,b'.split(',', 1)",
+        "''.split(',')",
+        "''.split('')",
+        "'a,b'.split(',', -1)",
+        "self.a.substring(1)",
+        "self.a.substring(1, 3)",
+    ),
     *("self.a.substring(3, 1)", "self.a.substring(9)", "'  x\\t'.trim()", "['a', 'b'].join()", "['a', 'b'].join('-')"),
     *(
         "dyn([1]).join()",

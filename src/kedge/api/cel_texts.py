@@ -104,7 +104,7 @@ def _split(budget: Budget, text: Any, by: Any, most: Any = -1) -> list[str]:
     budget.spend_on_items(parts if most < 0 else min(parts, most))
     if by:
         return str(text).split(by, most - 1 if most > 0 else -1)
-    return list(text) if not 0 < most < len(text) else [*text[: most - 1], text[most - 1 :]]
+    return list(text) or [""] if not 0 < most < len(text) else [*text[: most - 1], text[most - 1 :]]
 
 
 def _substring(budget: Budget, text: Any, start: Any, *end: Any) -> str:
