@@ -113,6 +113,7 @@ def test_a_property_of_which_no_range_is_known_prefers_nobody() -> None:
 def test_what_a_cluster_has_of_a_resource_is_asked_for_by_how_it_is_counted(usage: str) -> None:
     assert problem_of(f"{RESOURCES}{usage}-cpu") is None
     assert problem_of(f"{RESOURCES}{usage}_-cpu") is not None
+    assert (problem_of(""), problem_of("x")) == ("a property needs a name", None)
 
 
 def test_weights_of_what_holds_are_added_up() -> None:

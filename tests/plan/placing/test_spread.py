@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kedge.api.scheduling import TopologySpreadConstraint, UnsatisfiableAction
-from kedge.plan.placing.spread import PENALTY, Spread, Verdict
+from kedge.plan.placing.spread import Spread, Verdict
 from plan.placing.members_and_bindings import binding, created, labelled, member, place, policy, preferring, reasons
 
 
@@ -82,7 +82,7 @@ def test_breaking_what_may_be_broken_costs_a_thousand() -> None:
     members = [*zoned(a1="a", a2="a"), member("b", {"zone": "b"}, taints=("no",))]
     made = place(policy("PickN", topologySpreadConstraints=[spread(anyway=True)]), members, number=2)
     scores = [each.cluster_score.priority_score for each in made.create if each.cluster_score]
-    assert scores == [-1, -PENALTY]
+    assert scores == [-1, -1000]
 
 
 def test_every_constraint_must_hold() -> None:
@@ -127,5 +127,8 @@ def test_of_two_constraints_that_would_be_broken_the_first_is_told() -> None:
         assert found.judge(found.domain(members[0])) == Verdict(0, constraints[0])
 
 
-def test_the_price_of_breaking_a_constraint_is_the_peers() -> None:
-    assert PENALTY == 1000
+def test_those_that_would_be_too_uneven_are_told_by_name() -> None:
+    members = [*zoned(a1="a", a2="a", a3="a"), member("b", {"zone": "b"}, taints=("no",))]
+    made = place(policy("PickN", topologySpreadConstraints=[spread()]), members, number=3)
+    uneven = [each.cluster_name for each in made.unselected or () if "violated" in each.reason]
+    assert uneven == ["a1", "a2"]

@@ -63,6 +63,16 @@ def test_a_move_is_measured_from_applied_to_available() -> None:
     assert measured([binding(0, 42)], [work(42, generation=2)]) == {"cluster-1": Measured(42.0)}
 
 
+def test_one_workload_that_came_up_is_enough_also_in_the_second_it_was_applied_in() -> None:
+    assert measured([binding(42, 42)], [work(42)]) == {"cluster-1": Measured(1.0, first=True)}
+    found = work(42)
+    [workload] = found.status.manifest_conditions
+    plain = msgspec.structs.replace(workload, identifier=msgspec.structs.replace(workload.identifier, group="x"))
+    for both in ((workload, plain), (plain, workload)):
+        status = msgspec.structs.replace(found.status, manifest_conditions=both)
+        assert measured([binding(0, 42)], [msgspec.structs.replace(found, status=status)])
+
+
 def test_a_move_is_a_first_one_if_it_is_of_all_its_works() -> None:
     assert measured([binding(0, 42)], [work(42), work(42, generation=2)]) == {"cluster-1": Measured(42.0)}
 
@@ -151,7 +161,7 @@ def plain() -> dict[str, Any]:
         (deployment(2, maxSurge=1, maxUnavailable=0), 2),
         (deployment(2, maxSurge=0, maxUnavailable=0), 2),
         (deployment(5), 2),  # a quarter is two more, and one less: three at a time
-        (deployment(6, maxUnavailable=3), 2),
+        (deployment(8, maxUnavailable=6), 1),
         (recreated(6), 1),
         (plain(), 1),
         ({**deployment(6), "kind": "StatefulSet"}, 1),

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition
-from kedge.api.placement_status import ClusterPlacementStatus, FailedPlacement, PlacementStatus
+from kedge.api.placement_status import (
+    ClusterPlacementStatus,
+    DiffedPlacement,
+    DriftedPlacement,
+    FailedPlacement,
+    PlacementStatus,
+)
 from kedge.api.reasons import APPLIED, AVAILABLE, SCHEDULED
 from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
 from kedge.plan.reporting.fitting import LARGEST, fitting
@@ -16,13 +24,27 @@ from kedge.plan.reporting.steps import STEPS
 from plan.reporting.test_report import WELL, policy, seen
 from plan.working.objects import NOON, binding, said
 
+DETAILS: dict[str, Any] = {
+    "version": "v1",
+    "kind": "ConfigMap",
+    "observationTime": NOON,
+    "firstDriftedObservedTime": NOON,
+    "firstDiffedObservedTime": NOON,
+    "targetClusterObservedGeneration": 1,
+    "observedDrifts": [],
+    "observedDiffs": [],
+}
 FAILED = tuple(
     FailedPlacement(version="v1", kind="ConfigMap", name=name, condition=said(APPLIED, FALSE)) for name in ("a", "b")
 )
+DRIFTED = tuple(msgspec.convert(DETAILS | {"name": name}, DriftedPlacement) for name in ("a", "b"))
+DIFFED = tuple(msgspec.convert(DETAILS | {"name": name}, DiffedPlacement) for name in ("a", "b"))
 CLUSTER = ClusterPlacementStatus(
     cluster_name="a",
     conditions=(said(SCHEDULED, TRUE, message="g" * 300), said(APPLIED, FALSE, message="b" * 300)),
     failed_placements=FAILED,
+    drifted_placements=DRIFTED,
+    diffed_placements=DIFFED,
 )
 WHOLE = PlacementStatus(placement_statuses=(CLUSTER,))
 
@@ -35,6 +57,7 @@ def kept(largest: int) -> tuple[int, int, int]:
     """How many characters are left of good words and of bad ones, and how many failures."""
     [found] = fitting(WHOLE, largest).placement_statuses
     good, bad = (len(one.message) for one in found.conditions)
+    assert len(found.failed_placements) == len(found.drifted_placements) == len(found.diffed_placements)
     return good, bad, len(found.failed_placements)
 
 
@@ -45,6 +68,7 @@ def test_what_is_said_least_is_left_out_first() -> None:
     assert kept(room - 300) == (0, 300, 2)
     assert kept(room - 301) == (0, 300, 1)
     assert kept(100) == (0, 100, 0)
+    assert LARGEST == 1_200_000
 
 
 def test_drifts_and_differences_are_left_out_with_the_failures() -> None:
@@ -53,8 +77,11 @@ def test_drifts_and_differences_are_left_out_with_the_failures() -> None:
     assert few.conditions[1].message == "b" * 100
 
 
-def test_an_object_of_more_than_about_a_megabyte_does_not_fit() -> None:
-    assert LARGEST == 1_200_000
+@pytest.mark.parametrize(("taken", "shown"), [(0, ()), (1, ("o",)), (2, ("o",))])
+def test_overrides_are_shown_once_they_may_be_in_use(taken: int, shown: tuple[str, ...]) -> None:
+    found = binding(*WELL[:taken], cluster_resource_override_snapshots=("o",))
+    [status] = report(seen(found), NOON).placement_statuses
+    assert status.applicable_cluster_resource_overrides == shown
 
 
 # What a cluster says before it has reported
