@@ -26,7 +26,7 @@ from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
 from kedge.plan.revisions import is_master, resource_index
-from kedge.plan.telling.freshness import against_lease, against_selection, needs_selection
+from kedge.plan.telling.freshness import against_lease, against_placement, against_selection, needs_selection
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests
 from kedge.plan.telling.words import listed
@@ -139,10 +139,20 @@ class Found:
 
     async def checked(self, story: Story) -> Story:
         """The story, held against the hub as it is now: what is told may be of earlier."""
-        if needs_selection(story):
-            placement = await self.client.get(self.which.twins.placement, self.which.name, self.which.namespace)
-            story = against_selection(story, await selected_now(self.client, placement), await self._held(story.index))
+        if story.is_done:
+            story = await self._compared(story)
         return against_lease(story, await hub_silent_since(self.client))
+
+    async def _compared(self, story: Story) -> Story:
+        which = self.which
+        try:
+            placement = await self.client.get(which.twins.placement, which.name, which.namespace)
+        except NotFound as error:
+            raise click.ClickException(f"{which.kind} {which.path} has been deleted") from error
+        story = against_placement(story, placement)
+        if not needs_selection(story):
+            return story
+        return against_selection(story, await selected_now(self.client, placement), await self._held(story.index))
 
     async def _held(self, index: str) -> str:
         """The digest of what a revision holds; empty if there is none."""

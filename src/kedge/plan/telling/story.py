@@ -70,6 +70,8 @@ class Story(Struct, frozen=True):
     is_paused: bool = False
     is_external: bool = False
     """Whether staged update runs move it."""
+    generation: int = 0
+    """Of the placement that it is told of."""
     doubt: str = ""
     """Why what is told here may not be so: the hub is not heard from, or what is selected cannot be read."""
     is_readable: bool = True
@@ -146,6 +148,7 @@ def tell(
         pinned=placement.metadata.annotations.get(PINNED, ""),
         is_paused=placement.metadata.annotations.get(PAUSED) == "true",
         is_external=is_external(placement),
+        generation=placement.metadata.generation,
     )
 
 
