@@ -31,7 +31,7 @@ from kedge.plan.revisions import is_master, resource_index
 from kedge.plan.rolling.observing import is_external
 from kedge.plan.selecting.choosing import Selection
 from kedge.plan.selecting.kinds import RUN_ON_THE_HUB
-from kedge.plan.telling.freshness import against_lease, against_selection, needs_selection
+from kedge.plan.telling.freshness import against_lease, against_placement, against_selection, needs_selection
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests
 from kedge.plan.telling.words import listed
@@ -153,14 +153,24 @@ class Found:
 
     async def checked(self, story: Story) -> Story:
         """The story, held against the hub as it is now: what is told may be of earlier."""
-        if needs_selection(story):
-            held = await self._held(story.index)
-            story = against_selection(story, await self._selected(held), held)
+        if story.is_done:
+            story = await self._compared(story)
         return against_lease(story, await hub_silent_since(self.client))
 
-    async def _selected(self, held: str) -> Selection:
+    async def _compared(self, story: Story) -> Story:
+        which = self.which
+        try:
+            placement = await self.client.get(which.twins.placement, which.name, which.namespace)
+        except NotFound as error:
+            raise click.ClickException(f"{which.kind} {which.path} has been deleted") from error
+        story = against_placement(story, placement)
+        if not needs_selection(story):
+            return story
+        held = await self._held(story.index)
+        return against_selection(story, await self._selected(placement, held), held)
+
+    async def _selected(self, placement: Placement, held: str) -> Selection:
         """What is selected now; as a hub where workloads run selects it, if that is what is held."""
-        placement = await self.client.get(self.which.twins.placement, self.which.name, self.which.namespace)
         found = await selected_now(self.client, placement)
         if not found.is_known or found.digest == held:
             return found

@@ -8,10 +8,19 @@ import pytest
 from msgspec.structs import replace
 
 from kedge.api.coordination import Lease, LeaseSpec
+from kedge.api.fleet import PINNED
+from kedge.api.meta import ObjectMeta
 from kedge.api.microtime import format_micro_time
+from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
 from kedge.api.resource import Resource
 from kedge.plan.selecting.choosing import Chosen, Selection
-from kedge.plan.telling.freshness import against_lease, against_selection, needs_selection, silent_since
+from kedge.plan.telling.freshness import (
+    against_lease,
+    against_placement,
+    against_selection,
+    needs_selection,
+    silent_since,
+)
 from kedge.plan.telling.phrases import explained, summary
 from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
@@ -27,6 +36,19 @@ SILENT = "the hub was not heard from since 2030-01-01T11:59:00Z: what it says ma
 
 def test_what_is_selected_as_the_revision_holds_it_is_available() -> None:
     assert against_selection(DONE, SELECTED, SELECTED.digest) is DONE
+
+
+@pytest.mark.parametrize(
+    ("generation", "pinned", "is_done"), [(3, "", True), (4, "", False), (3, "1", False), (4, "1", False)]
+)
+def test_a_placement_that_was_changed_since_it_was_told_of_is_not_done(
+    generation: int, pinned: str, is_done: bool
+) -> None:
+    meta = ObjectMeta(name="web", generation=generation, annotations={PINNED: pinned} if pinned else {})
+    now = ClusterResourcePlacement(metadata=meta, spec=PlacementSpec(resource_selectors=()))
+    told = against_placement(replace(DONE, generation=3), now)
+    assert told.is_done == is_done
+    assert told.why == ("" if is_done else "it was changed, and the hub has not caught up yet")
 
 
 @pytest.mark.parametrize("held", ["", "other"])

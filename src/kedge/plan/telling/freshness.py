@@ -3,7 +3,8 @@
 A status speaks of a revision, and of what was there when it was written. A hub that stands still, or is slow, leaves it
 as it was: so what the placement selects is compared with what that revision holds, and the hub's Lease is looked at.
 
-    story = against_lease(against_selection(story, selection, held), silent_since(lease, now))
+    story = against_selection(against_placement(story, placement), selection, held)
+    story = against_lease(story, silent_since(lease, now))
 """
 
 from __future__ import annotations
@@ -14,13 +15,23 @@ from typing import Final
 from msgspec.structs import replace
 
 from kedge.api.coordination import Lease
+from kedge.api.fleet import PINNED
 from kedge.api.microtime import parse_micro_time
+from kedge.api.twins import Placement
 from kedge.plan.selecting.choosing import Selection
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 
 DURATION: Final = 15
 """Seconds for which a lease holds that does not say so."""
+
+
+def against_placement(story: Story, placement: Placement) -> Story:
+    """The story of a placement that is this now: it may have been changed since it was told of."""
+    pinned = placement.metadata.annotations.get(PINNED, "")
+    if not story.is_done or (story.generation, story.pinned) == (placement.metadata.generation, pinned):
+        return story
+    return replace(story, state=State.moving, why="it was changed, and the hub has not caught up yet")
 
 
 def needs_selection(story: Story) -> bool:

@@ -52,6 +52,8 @@ class Story(Struct, frozen=True):
     is_paused: bool = False
     is_external: bool = False
     """Whether staged update runs move it."""
+    generation: int = 0
+    """Of the placement that it is told of."""
     doubt: str = ""
     """Why what is told here may not be so: the hub is not heard from, or what is selected cannot be read."""
     is_readable: bool = True
@@ -161,6 +163,7 @@ def _story(placement: Placement, places: Sequence[Place], unpicked: Sequence[str
         pinned=placement.metadata.annotations.get(PINNED, ""),
         is_paused=is_paused(placement),
         is_external=is_external(placement),
+        generation=placement.metadata.generation,
     )
 
 
