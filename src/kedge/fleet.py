@@ -94,6 +94,7 @@ class Fleet:
     async def run_roles(
         self,
         options: HubOptions | None = None,
+        agents: MemberOptions | None = None,
         *,
         labels: Mapping[str, Mapping[str, str]] | None = None,
         heartbeat: int = HEARTBEAT,
@@ -109,7 +110,7 @@ class Fleet:
         hub = await hub_role.connect("hub", self.hub.transport(), limiter=_unlimited())
         add_hub(hub_role, hub, options)
         self._run(hub_role, "the hub's role")
-        await self._run_agents()
+        await self._run_agents(agents or MemberOptions())
         for member in self.members:
             await _make(hub.client, MemberCluster, _joining(member.name, (labels or {}).get(member.name), heartbeat))
         await _all_joined(hub.cache(MemberCluster), [member.name for member in self.members], progress)
@@ -125,12 +126,12 @@ class Fleet:
                 await _make(client, _DEFINITIONS, definition)
             await client.close()
 
-    async def _run_agents(self) -> None:
+    async def _run_agents(self, options: MemberOptions) -> None:
         agents = await self._stack.enter_async_context(self._agents)
         for member in self.members:
             to_hub = await agents.connect(f"hub for {member.name}", self.hub.transport(), limiter=_unlimited())
             to_member = await agents.connect(member.name, member.transport(), limiter=_unlimited())
-            add_member(agents, member.name, to_hub, to_member, MemberOptions())
+            add_member(agents, member.name, to_hub, to_member, options)
         self._run(agents, "the members' agents")
 
     def _run(self, manager: Manager, name: str) -> None:

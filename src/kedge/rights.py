@@ -8,8 +8,10 @@ unless told otherwise. On the hub it has its own namespace, which the hub gives 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
+
+from msgspec import Struct
 
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.placement_mirror import ClusterResourcePlacementStatus
@@ -17,7 +19,7 @@ from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule
 from kedge.api.resource import Resource
 from kedge.api.twins import TWINS
-from kedge.api.work import Work
+from kedge.api.work import AppliedWork, Work
 from kedge.plan.membership import AGENT_RULES, READ
 
 LEADING: Final = (
@@ -76,6 +78,61 @@ MEMBER: Final = (
     ),
 )
 """Everywhere on the member: what is placed there may be anything."""
+
+MEMBER_ITSELF: Final = (
+    _ABOUT_THE_SERVER,
+    _may([AppliedWork.resource], *READ, "create", "patch", "delete"),
+    _may([AppliedWork.resource], "patch", subresource="status"),
+    _may([AppliedWork.resource], "update", subresource="finalizers"),  # asked for where owners must be allowed to block
+    PolicyRule(api_groups=("",), resources=("nodes", "pods"), verbs=READ),
+)
+"""Everywhere on a member that is told what may be placed there: what its agent does for itself."""
+
+_WRITE: Final = ("create", "patch", "delete")
+_NAMESPACES: Final = "namespaces"
+
+
+class Placing(Struct, frozen=True):
+    """What an agent may do with what is placed: everywhere, and in each of some namespaces."""
+
+    everywhere: tuple[PolicyRule, ...]
+    in_each: tuple[PolicyRule, ...] = ()
+
+
+def placing(kinds: Iterable[str], namespaces: Sequence[str]) -> Placing:
+    """What it takes to place these kinds (`configmaps`, `deployments.apps`; none: all) in these namespaces (none: all).
+
+    What is read is read everywhere: a watch of one kind is one for all namespaces. Of the Namespaces themselves only
+    these may be changed; any may be created, since RBAC knows no names where something is created.
+    """
+    found = tuple(dict.fromkeys(kinds)) or ("*.*",)
+    if not namespaces:
+        return Placing(_on(found, (*READ, *_WRITE)))
+    inside = tuple(kind for kind in found if kind != _NAMESPACES)
+    own = (
+        PolicyRule(api_groups=("",), resources=(_NAMESPACES,), verbs=("create",)),
+        PolicyRule(
+            api_groups=("",), resources=(_NAMESPACES,), resource_names=tuple(namespaces), verbs=("patch", "delete")
+        ),
+    )
+    return Placing((*_on(found, READ), *(own if inside != found else ())), _on(inside, _WRITE))
+
+
+def _on(kinds: Iterable[str], verbs: tuple[str, ...]) -> tuple[PolicyRule, ...]:
+    """Verbs on kinds, a rule for each of their groups."""
+    groups: dict[str, list[str]] = {}
+    for kind in kinds:
+        plural, _, group = kind.partition(".")
+        groups.setdefault(group, []).append(plural)
+    return tuple(
+        PolicyRule(api_groups=(group,), resources=tuple(plurals), verbs=verbs) for group, plurals in groups.items()
+    )
+
+
+def renewing(secret: str) -> tuple[PolicyRule, ...]:
+    """For an agent that keeps its token for the hub in a Secret; in its own namespace."""
+    return (PolicyRule(api_groups=("",), resources=("secrets",), resource_names=(secret,), verbs=("patch",)),)
+
 
 GRANT_ANY: Final = (
     PolicyRule(

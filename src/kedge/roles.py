@@ -16,6 +16,7 @@ from msgspec import Struct
 from kedge.api.dialect import Dialect
 from kedge.api.twins import TWINS
 from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.heartbeats import Heartbeats
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.mirror import Mirror
 from kedge.controllers.hub.not_followed import NotFollowed
@@ -55,8 +56,12 @@ class HubOptions(Struct, frozen=True):
     """Seconds after which what many clusters wait for is told in other words, if nothing but the words changed."""
     started_after: float = STARTED_AFTER
     """Seconds until it is said that a cluster's rollout has started, where nobody waits for that word."""
+    enable_workload: bool = False
+    """Whether workloads run on the hub itself: PersistentVolumeClaims are then not placed."""
     status_rest: float = STATUS_REST
     """Seconds between two writes of a placement's status at least."""
+    listens: bool = True
+    """Whether a member whose heartbeats do not come is said to be unreachable."""
 
 
 class MemberOptions(Struct, frozen=True):
@@ -64,6 +69,8 @@ class MemberOptions(Struct, frozen=True):
 
     workers: int = 5
     """How many Works are applied at once."""
+    report_namespaces: bool = False
+    """Whether the hub is told which namespaces the member has: ResourcePlacements then go only where theirs is."""
 
 
 def add_hub(manager: Manager, hub: Cluster, options: HubOptions) -> None:
@@ -75,12 +82,13 @@ def add_hub(manager: Manager, hub: Cluster, options: HubOptions) -> None:
 def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list[Controller]:
     """What makes a hub: for its members once, for placements twice, as there are two kinds of them."""
     clock, dialect = manager.clock, options.dialect
-    resources = Resources(hub)
+    resources = Resources(hub, dialect=dialect, runs_workloads=options.enable_workload)
     registry = manager.metrics.registry
     scheduling, standing, moving = SchedulingMetrics(registry), PlacementMetrics(registry), RunMetrics(registry)
+    heartbeats = Heartbeats(clock)
     found = [
-        Members(hub, clock=clock, force_delete_after=options.force_delete_after).controller,
-        Reachability(hub, clock=clock).controller,
+        Members(hub, clock=clock, force_delete_after=options.force_delete_after, heartbeats=heartbeats).controller,
+        *([Reachability(hub, clock=clock, heartbeats=heartbeats).controller] if options.listens else ()),
         resources.controller,
         NotFollowed(hub, clock=clock).controller,
     ]
@@ -125,7 +133,15 @@ def add_member(manager: Manager, name: str, hub: Cluster, member: Cluster, optio
     clock = manager.clock
     applying = ApplyMetrics.of(manager.metrics.registry)
     applier = Applier(hub, member, name, clock=clock, metrics=applying, workers=options.workers)
-    joining = Joining(hub, member, name, clock=clock, rng=_branch(manager.rng), applier=applier)
+    joining = Joining(
+        hub,
+        member,
+        name,
+        clock=clock,
+        rng=_branch(manager.rng),
+        applier=applier,
+        report_namespaces=options.report_namespaces,
+    )
     manager.add_controller(applier.controller)
     manager.add_controller(joining.controller)
 

@@ -31,7 +31,11 @@ def test_a_pattern_fits_as_it_does_in_kubernetes(pattern: str, text: str, fits: 
     assert bool(compiled(pattern).search(text)) is fits
 
 
-@pytest.mark.parametrize("pattern", ["(", "[", "a**", r"\pL{"])
+def test_a_pattern_takes_time_by_the_length_of_the_text_alone() -> None:
+    assert compiled("^(a+)+$").search("a" * 1_000_000 + "!") is None
+
+
+@pytest.mark.parametrize("pattern", ["(", "[", "a**", "(?=a)", r"\Z", "(a{1000}){1000}"])
 def test_what_cannot_be_carried_out_is_refused(pattern: str) -> None:
     with pytest.raises(BadPattern):
         compiled(pattern)

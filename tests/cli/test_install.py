@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from kedge import rights
 from kedge.api.rbac import PolicyRule
+from kedge.api.twins import NAMESPACED
 from kedge.cli import main
 from kedge.plan.membership import AGENT_RULES, READ
 
@@ -99,6 +101,66 @@ def writing(rule: PolicyRule) -> bool:
     return bool(set(rule.verbs or ()) - set(READ)) and not rule.non_resource_urls
 
 
+def rules_of(found: list[dict[str, Any]], kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
+    """What the agent may do, by the one role of this kind there."""
+    (role,) = [one for one in of_kind(kind, found) if one["metadata"].get("namespace") == namespace]
+    return [rule for rule in role["rules"] if "resources" in rule]
+
+
+def test_a_member_may_be_told_which_kinds_are_placed_there() -> None:
+    found = printed("member", "a", "--kinds", "namespaces,configmaps,deployments.apps")
+    rules = rules_of(found, "ClusterRole")
+    assert not [rule for rule in rules if "*" in (*rule["resources"], *rule["apiGroups"], *rule["verbs"])]
+    everything = ["get", "list", "watch", "create", "patch", "delete"]
+    assert {"apiGroups": [""], "resources": ["namespaces", "configmaps"], "verbs": everything} in rules
+    assert {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": everything} in rules
+    assert rules_of(found, "Role", "fleet-system") == [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["kedge-hub"], "verbs": ["patch"]}
+    ]
+
+
+def test_a_member_may_be_told_in_which_namespaces() -> None:
+    found = printed("member", "a", "--kinds", "namespaces,configmaps", "--namespaces", "shop,web")
+    anywhere = rules_of(found, "ClusterRole")
+    own = {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["shop", "web"],
+           "verbs": ["patch", "delete"]}  # fmt: skip
+    assert own in anywhere
+    assert {"apiGroups": [""], "resources": ["namespaces", "configmaps"], "verbs": ["get", "list", "watch"]} in anywhere
+    for namespace in ("shop", "web"):
+        assert rules_of(found, "Role", namespace) == [
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "patch", "delete"]}
+        ]
+    assert [one["metadata"]["name"] for one in of_kind("Namespace", found)] == ["fleet-system", "shop", "web"]
+
+
+def test_of_a_member_that_is_told_namespaces_alone_any_kind_is_placed_there() -> None:
+    found = printed("member", "a", "--namespaces", "shop")
+    assert {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]} in rules_of(found, "ClusterRole")
+    assert rules_of(found, "Role", "shop")[0]["resources"] == ["*"]
+
+
+def test_every_policy_is_bound_and_refuses_what_it_cannot_judge() -> None:
+    found = printed("hub")
+    policies = of_kind("ValidatingAdmissionPolicy", found)
+    bound = {one["spec"]["policyName"]: one["spec"] for one in of_kind("ValidatingAdmissionPolicyBinding", found)}
+    assert bound.keys() == {one["metadata"]["name"] for one in policies}
+    assert all(one["validationActions"] == ["Deny"] for one in bound.values())
+    assert all(one["spec"]["failurePolicy"] == "Fail" for one in policies)
+
+
+def test_of_every_namespaced_kind_it_is_decided_who_writes_it() -> None:
+    guarded = {
+        resource
+        for policy in of_kind("ValidatingAdmissionPolicy", printed("hub"))
+        for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+        for resource in rule["resources"]
+    }
+    twins = {getattr(NAMESPACED, field).resource.plural for field in NAMESPACED.__struct_fields__}
+    assert twins | {"works", "internalmemberclusters"} <= guarded
+    answers = {"works/status", "internalmemberclusters/status"}
+    assert not answers & guarded, "what an agent answers, in its own namespace, is for RBAC to allow"
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -113,6 +175,12 @@ def writing(rule: PolicyRule) -> bool:
         (("member", "--member", "a=x", "--member", "a=y"), "member a is given 2 times"),
         (("member", "--member", "a"), "say --hub-kubeconfig or --hub-context"),
         (("join", "a", "--label", "west"), "write KEY=VALUE"),
+        (("join", "a", "--token-duration", "soon"), "is not a duration"),
+        (("join", "a", "--token-duration", "5m"), "10m"),
+        (("join", "a", "--user", "x", "--agent-kubeconfig", "y"), "has credentials already"),
+        (("member", "--member", "a", "--hub-secret", "x"), "write NAMESPACE/NAME"),
+        (("install", "member", "a", "--kinds", "Config Maps"), "write configmaps,deployments.apps"),
+        (("install", "member", "a", "--namespaces", "shop,"), "write shop,web"),
         (("join", "a", "--heartbeat", "0"), "--heartbeat"),
     ],
 )
@@ -127,3 +195,34 @@ def test_a_missing_configuration_is_an_error_for_people(monkeypatch: pytest.Monk
     result = kedge("hub")
     assert result.exit_code == 1
     assert "give a kubeconfig, set $KUBECONFIG" in result.output
+
+
+def config(path: Path, servers: dict[str, str], current: str) -> str:
+    """A kubeconfig with a context of the same name for each server."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server}} for name, server in servers.items()],
+        "contexts": [{"name": name, "context": {"cluster": name}} for name in servers],
+        "current-context": current,
+    }
+    path.write_text(yaml.safe_dump(document))
+    return str(path)
+
+
+def test_a_member_is_never_guessed_among_several_contexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = config(tmp_path / "fleet", {"hub": "https://hub:1", "east": "https://east:1"}, current="hub")
+    monkeypatch.setenv("KUBECONFIG", fleet)
+    for given in (("--hub-context", "hub"), ("--hub-kubeconfig", fleet, "--kubeconfig", fleet)):
+        result = kedge("member", *given, "--member", "cluster-1")
+        assert result.exit_code == 2
+        assert "has 2 contexts, and the current one need not be member cluster-1" in result.output
+        assert "write --member cluster-1=CONTEXT, with one of hub, east" in result.output
+
+
+def test_a_member_that_would_be_the_hub_is_refused(tmp_path: Path) -> None:
+    alone = config(tmp_path / "alone", {"hub": "https://hub:1"}, current="hub")
+    result = kedge("member", "--hub-kubeconfig", alone, "--kubeconfig", alone, "--member", "cluster-1")
+    assert result.exit_code == 2
+    assert "member cluster-1 would be the hub itself" in result.output
+    assert "write --member cluster-1=CONTEXT if that is meant" in result.output

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from kedge.api.crds import crds
 from kedge.api.dialect import Dialect
+from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.work import Work
 from kedge.cli import kubeconfig, main
 from kedge.embedded.callers import WITHIN, Caller
@@ -27,6 +28,8 @@ from kedge.embedded.door import Door
 from kedge.kube.clock import SystemClock
 from kedge.kube.codec import Untyped
 from kedge.kube.transport import Request, Response
+from kedge.plan.previewing.course import Course
+from kedge.plan.previewing.times import Times
 from kedge.simulate.loop import run
 from kedge.simulate.preview.hub import VirtualHub
 from kedge.simulate.preview.picture import Picture, Target, read, written
@@ -183,7 +186,85 @@ def _preferred(obj: Untyped) -> Untyped:
     return obj | {"apiVersion": obj["apiVersion"].replace("v1beta1", "v1")}
 
 
+def test_a_run_on_a_placement_that_a_rollout_moves_fails_as_the_real_one_does(fleet: Path, tmp_path: Path) -> None:
+    group = {"apiVersion": ClusterStagedUpdateRun.resource.api_version}
+    stages = {"stages": [{"name": "all", "labelSelector": {}}]}
+    spec = {"placementName": "crp", "stagedRolloutStrategyName": "careful"}
+    file = saved(
+        tmp_path / "run.yaml",
+        {**group, "kind": "ClusterStagedUpdateStrategy", "metadata": {"name": "careful"}, "spec": stages},
+        {**group, "kind": "ClusterStagedUpdateRun", "metadata": {"name": "go"}, "spec": spec},
+    )
+    result = kedge("plan", "-f", file, "--from", fleet, "--no-worst")
+    assert result.exit_code == 3, result.output
+    assert "where it should be\n" not in result.stdout
+    assert "run go: " in result.stdout
+    assert "External" in result.stdout
+
+
+# One fleet, one preview
+
+
+def broken(picture: Picture, *clusters: str) -> Picture:
+    """The same fleet, on which what was placed on these clusters has just stopped working."""
+    return Picture(picture.taken, tuple(_broken(one, clusters, picture.taken) for one in picture.objects))
+
+
+def _broken(obj: Untyped, clusters: tuple[str, ...], since: datetime) -> Untyped:
+    where = (obj.get("spec") or {}).get("targetCluster") if obj["kind"] == "ClusterResourceBinding" else None
+    if obj["kind"] == "Work":
+        where = obj["metadata"]["namespace"].removeprefix("fleet-member-")
+    if where not in clusters:
+        return obj
+    status, now = obj["status"], msgspec.to_builtins(since.replace(microsecond=0))
+    said = {"status": "False", "reason": "NotAllWorkAreAvailable", "message": "0 of 1", "lastTransitionTime": now}
+    conditions = [{**one, **said} if one["type"] == "Available" else one for one in status["conditions"]]
+    return {**obj, "status": {**status, "conditions": conditions}}
+
+
+def later(picture: Picture, seconds: float) -> Picture:
+    """The same fleet a while later: its members go on being heard."""
+    taken = picture.taken + timedelta(seconds=seconds)
+    heard = {"lastReceivedHeartbeat": msgspec.to_builtins(taken.replace(microsecond=0))}
+    return Picture(taken, tuple(_heard(one, heard) for one in picture.objects))
+
+
+def _heard(obj: Untyped, heard: Mapping[str, str]) -> Untyped:
+    if obj["kind"] != "MemberCluster":
+        return obj
+    agents = [{**one, **heard} for one in obj["status"]["agentStatus"]]
+    return {**obj, "status": {**obj["status"], "agentStatus": agents}}
+
+
+def outline(course: Course) -> tuple[object, ...]:
+    return course.is_done, [(one.cluster, one.what, round(one.at), round(one.done or -1)) for one in course.moves]
+
+
+@pytest.mark.parametrize("clusters", [("cluster-1", "cluster-2", "cluster-3"), ("cluster-2",)])
+def test_with_broken_clusters_a_release_is_previewed_the_same_whenever_one_asks(
+    picture: Picture, clusters: tuple[str, ...]
+) -> None:
+    change = Change((Target("crp"),), (deployment("app:2"),))
+    fleet = broken(picture, *clusters)
+    seen = [later(fleet, seconds) for seconds in (1, 10, 29.9, 31, 45, 59.9, 61, 3600)]
+    assumed = Assumed(times=Times(for_all=30.0), within=1800.0)
+    outlines = [outline(previewed(one, change, assumed)[0]) for one in seen]
+    assert outlines == [outlines[0]] * len(outlines)
+    assert outlines[0][0]
+
+
 # What is wrong
+
+
+def test_a_field_that_is_not_known_is_refused_by_its_path_as_kubectl_does(fleet: Path, tmp_path: Path) -> None:
+    typo = deployment("app:2")
+    typo["spec"] = {**typo["spec"], "replica": 3}
+    strategy = placement(Scenario(members=3, strategy={"rollingUpdate": {"maxUnavailible": 1}}, change=()))
+    table = {"spec.replica": typo, "spec.strategy.rollingUpdate.maxUnavailible": strategy}
+    for path, obj in table.items():
+        result = kedge("plan", "-f", saved(tmp_path / "typo.yaml", obj), "--from", fleet, "--no-worst")
+        assert result.exit_code == 1, (path, result.output)
+        assert f'unknown field "{path}"' in result.stderr
 
 
 def test_what_is_wrong_is_said_in_a_sentence(fleet: Path, release: Path, tmp_path: Path, picture: Picture) -> None:

@@ -91,6 +91,20 @@ def test_an_approval_that_never_comes_leaves_the_rest_where_it_is_and_says_so(fl
     assert "cluster-3: " in result.stdout.partition("not where they should be, in the end:")[2]
 
 
+def test_a_placement_that_no_run_brings_anything_is_not_where_it_should_be(fleet: Path) -> None:
+    result = kedge("plan", NAME, "--from", fleet, "--no-worst")
+    assert result.exit_code == 3, result.output
+    assert "where it should be\n" not in result.stdout
+    assert "no staged update run brings it anything" in result.stdout
+    assert "cluster-1, cluster-2 and cluster-3: a staged update run has to bring it its resources" in result.stdout
+
+
+def test_a_release_that_no_run_brings_is_not_where_it_should_be(fleet: Path, tmp_path: Path) -> None:
+    file = saved(tmp_path / "resources.yaml", deployment("app:2"))
+    result = kedge("plan", "-f", file, "--from", fleet, "--no-worst")
+    assert result.exit_code == 3, result.output
+
+
 def test_who_approves_cannot_be_said_in_two_ways(fleet: Path, tmp_path: Path) -> None:
     both = ("--no-approval", "--approve-after", "1h")
     result = kedge("plan", "-f", release(tmp_path), "--from", fleet, *both)

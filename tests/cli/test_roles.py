@@ -135,6 +135,34 @@ async def test_a_hub_and_one_process_for_two_members(file: Path, tmp_path: Path)
         assert 'leader_election_master_status{name="kedge-hub"} 1.0' in await asked(f"{url}/metrics")
 
 
+@pytest.mark.timeout(200)
+async def test_what_a_hub_lacks_is_said_once_with_what_to_do_and_it_goes_on_when_it_is_there(
+    file: Path, tmp_path: Path
+) -> None:
+    hub = ["--kubeconfig", str(file), "--context", "hub"]
+    log = tmp_path / "hub.log"
+    async with client(file, "hub") as user, running(log, "hub", "--no-lease", *hub):
+        code, told = await kedge("join", "cluster-1", *hub)
+        assert code == 1
+        assert "this cluster knows no MemberClusters: is it the hub? `kedge install hub |" in told
+        await until_so(lambda: is_logged(log, "`kedge crds`"), 60)
+        await install(file, "hub", [one for one in HUB if one["kind"] == "CustomResourceDefinition"])
+        await until_so(lambda: is_logged(log, "hub serves all kinds that are needed now"), 60)
+        code, told = await kedge("join", "cluster-1", *hub)
+        assert code == 1
+        assert "this cluster has no namespace fleet-system" in told
+        assert (await user.list(MemberCluster)).items == ()
+        await install(file, "hub", [one for one in HUB if one["kind"] == "Namespace"])
+        code, told = await kedge("join", "cluster-1", *hub)
+        assert code == 0, told
+    lines = (await asyncio.to_thread(log.read_text)).splitlines()
+    assert len([line for line in lines if "404" in line or "does not serve" in line]) == 1
+
+
+async def is_logged(log: Path, words: str) -> bool:
+    return words in await asyncio.to_thread(log.read_text)
+
+
 async def test_an_address_that_is_taken_is_named(file: Path) -> None:
     taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
     port = taken.sockets[0].getsockname()[1]

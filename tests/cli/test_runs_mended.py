@@ -27,6 +27,7 @@ from kedge.fleet import Fleet
 from kedge.kube.client import Client
 from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch
+from kedge.kube.transport import Transport
 from kedge.simulate.clock import LoopClock
 from support.stage import EVENTS
 from support.virtual import VirtualLoop
@@ -47,10 +48,20 @@ GUARDED = [{**STAGES[0], "afterStageTasks": [{"type": "Approval"}]}, STAGES[1]]
 class Typing:
     """A user at a fleet that goes on only while somebody looks."""
 
-    def __init__(self, runner: asyncio.Runner, clients: dict[str, Client]) -> None:
+    def __init__(self, runner: asyncio.Runner, fleet: Fleet, clients: dict[str, Client]) -> None:
         self._runner = runner
+        self._fleet = fleet
         self._clients = clients
         self.hub = clients["hub"]
+
+    def stop_hub(self) -> None:
+        """The hub's controllers stand still from now on; its server answers."""
+        self._fleet._hub_role.stop()
+        self.do(asyncio.sleep(5.0))
+
+    def transport(self) -> Transport:
+        """A connection of one's own to the hub."""
+        return self._fleet.hub.transport()
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)
@@ -112,7 +123,7 @@ def typing_at_a_fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[Typing]:
         fleet = Fleet(members=len(MEMBERS), clock=LoopClock(runner.get_loop()), rng=Random(1), nodes=1)
         runner.run(fleet.__aenter__())
         clients = {one.name: Client(one.transport(), limiter=Limiter(rate=0)) for one in fleet.clusters}
-        typing = Typing(runner, clients)
+        typing = Typing(runner, fleet, clients)
         monkeypatch.setattr(Hub, "ask", lambda _, question: runner.run(question(clients["hub"])))
         try:
             runner.run(fleet.run_workloads())
@@ -244,6 +255,35 @@ def test_a_run_that_was_rolled_back_and_is_asked_to_run_with_kubectl_moves_nothi
     assert [one["message"] for one in typing.events("two") if one["reason"] == "RollbackStarted"] == [
         "run two-rollback brings its clusters back to resources 0: this run is over, and moves nothing any more"
     ]
+
+
+def test_runs_are_listed_and_explained_like_placements(typing: Typing) -> None:
+    typing.set_image("app:2")
+    typing.start("two", "guarded")
+    typing.until("two", lambda run: "waits for approval" in run["why"])
+    placements, runs = typing.shown("get").split("\n\n")
+    assert placements.splitlines()[0].split() == ["NAME", "REVISION", "DONE", "STATE", "WHY"]
+    header, one, two = runs.splitlines()
+    assert header.split() == ["RUN", "PLACEMENT", "REVISION", "DONE", "STATE", "WHY"]
+    assert one.split() == ["one", "web", "0", "3/3", "succeeded"]
+    assert two.split()[:5] == ["two", "web", "1", "2/3", "waiting"]
+    assert "waits for approval" in two
+    assert [line.split() for line in typing.shown("get", "two").splitlines()] == [header.split(), two.split()]
+    told = msgspec.json.decode(typing.shown("get", "-o", "json"))
+    assert [(found["kind"], found["name"]) for found in told] == [
+        ("ClusterResourcePlacement", "web"), ("ClusterStagedUpdateRun", "one"), ("ClusterStagedUpdateRun", "two"),
+    ]  # fmt: skip
+    lines = typing.shown("explain", "two").splitlines()
+    assert lines[0] == "ClusterStagedUpdateRun two moves web to revision 1: waiting"
+    assert lines[1].startswith("first: 2 of 2 clusters done: ")
+    assert "`kedge approve two first`" in lines[1]
+    assert typing.shown("explain", "two", "cluster-3") == (
+        "cluster-3: stage second: waits: the run has not begun with it\n"
+    )
+    refused = typing.kedge("explain", "two", "cluster-9")
+    assert refused.stderr == "Error: cluster-9 is no part of two: it has cluster-1, cluster-2 and cluster-3\n"
+    typing.shown("rollback", "two")
+    assert "rolled back" in typing.shown("get", "two")
 
 
 def test_a_verb_that_refuses_changes_nothing(typing: Typing) -> None:

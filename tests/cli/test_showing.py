@@ -8,8 +8,9 @@ from rich.console import Console
 
 from kedge.cli.following import Lines, Moving, screen
 from kedge.cli.showing import console, draw, placements_table, tree
+from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
-from kedge.plan.telling.story import Place, Story
+from kedge.plan.telling.story import Story
 from kedge.plan.telling.things import Thing
 
 WHY = "Deployment shop/web has 0 of 3 updated replicas"

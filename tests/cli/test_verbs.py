@@ -216,21 +216,44 @@ def test_watching_ends_when_time_is_up_and_says_why(stuck: Path) -> None:
     assert "holds up the rest" in told.stderr
 
 
+def test_a_placement_on_no_cluster_is_not_green_and_says_of_each_cluster_why(fleet: Path) -> None:
+    terms = {"clusterSelectorTerms": [{"labelSelector": {"matchLabels": {"env": "nowhere"}}}]}
+    affinity = {"clusterAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    place(fleet, "nowhere", spec={"policy": {"placementType": "PickAll", "affinity": affinity}})
+    until(fleet, lambda told: told["state"] == "waiting" and len(told["passed_over"]) == 2, "nowhere")
+    result = kedge(fleet, "status", "nowhere")
+    assert result.exit_code == 3
+    assert result.stdout.startswith("◌ ClusterResourcePlacement nowhere  on no cluster: none of 2 members was picked\n")
+    assert "no cluster  cluster-1 was not picked: " in result.stdout
+    lines = shown(fleet, "explain", "nowhere").splitlines()
+    assert [line.partition(" was not picked: ")[0] for line in lines[1:]] == [
+        "no cluster: cluster-1",
+        "no cluster: cluster-2",
+    ]
+    row = shown(fleet, "get", "nowhere").splitlines()[1]
+    assert " ".join(row.split()) == "nowhere 0 0/0 waiting no cluster was picked"
+    assert kedge(fleet, "status", "nowhere", "--watch", "--timeout", "1").exit_code == 3
+    planned = kedge(fleet, "plan", "nowhere", "--no-worst")
+    assert (planned.exit_code, "where it should be\n" in planned.stdout) == (3, False)
+    assert "no cluster: cluster-2 was not picked: " in planned.stdout
+
+
 # Holding, going on, going back
 
 
-def test_a_rollback_goes_to_the_revision_before_and_resume_to_the_newest(fleet: Path) -> None:
+def test_a_rollback_goes_to_the_revision_before_and_unpinning_to_the_newest(fleet: Path) -> None:
     place(fleet, "back")
     shown(fleet, "status", "back", "--watch", "--timeout", "60")
     set_image(fleet, "back", "app:bad")
     until(fleet, is_stuck, "back")
     assert shown(fleet, "rollback", "back") == (
-        "back goes back to revision 0, and stays there until `kedge resume back`\n"
+        "back goes back to revision 0, and stays there until `kedge unpin back`\n"
     )
     lines = shown(fleet, "status", "back", "--watch", "--timeout", "60").splitlines()
     assert "ClusterResourcePlacement back: revision 0, available on 2 of 2 clusters, rolled back" in lines
     assert shown(fleet, "history", "back").splitlines()[-1].split()[3:] == ["pinned", "cluster-1,", "cluster-2"]
-    assert "`kedge resume back` goes on to the newest" in shown(fleet, "explain", "back")
+    assert "`kedge unpin back` lets it go on to the newest" in shown(fleet, "explain", "back")
+    assert "available, rolled back" in shown(fleet, "get", "back")
     for args, why in (
         ((), "back has no revision before 0 to go back to"),
         (("--to", "7"), "back has no revision 7: kept are 0 and 1"),
@@ -240,7 +263,14 @@ def test_a_rollback_goes_to_the_revision_before_and_resume_to_the_newest(fleet: 
     set_image(fleet, "back", "app:2")
     until(fleet, lambda _: "\n2 " in f"\n{shown(fleet, 'history', 'back')}", "back")
     assert story(fleet, "back")["index"] == "0"
-    assert shown(fleet, "resume", "back") == "back goes on, to revision 2\n"
+    stays = "rolled back to revision 0: `kedge unpin back` lets it go on to the newest\n"
+    refused = kedge(fleet, "resume", "back")
+    assert (refused.exit_code, refused.stderr) == (1, f"Error: back is not paused, it is {stays}")
+    shown(fleet, "pause", "back")
+    assert "rolled back, paused" in shown(fleet, "get", "back")
+    assert shown(fleet, "resume", "back") == f"back goes on; it is still {stays}"
+    assert story(fleet, "back")["index"] == "0"
+    assert shown(fleet, "unpin", "back") == "back is no longer rolled back, and goes to the newest, to revision 2\n"
     assert "revision 2, available on 2 of 2 clusters" in shown(fleet, "status", "back", "--watch", "--timeout", "60")
 
 
@@ -250,20 +280,21 @@ def test_a_paused_placement_stands_still_says_so_and_goes_on(fleet: Path) -> Non
     assert shown(fleet, "pause", "held") == ("held is paused: the next change waits until `kedge resume held`\n")
     assert shown(fleet, "pause", "held") == "held is paused already\n"
     assert story(fleet, "held")["state"] == "available"
+    assert "available, paused" in shown(fleet, "get", "held")
     set_image(fleet, "held", "app:2")
     until(fleet, lambda told: all(one["state"] == "waiting" for one in told["places"]), "held")
     told = story(fleet, "held")
     assert (told["state"], told["is_paused"], told["up"]) == ("paused", True, 2)
     assert "wait: the placement is paused" in shown(fleet, "explain", "held")
-    revision = story(fleet, "held")["index"]  # the first may have been made of half of what was placed
-    assert shown(fleet, "resume", "held") == f"held goes on, to revision {revision}\n"
+    assert shown(fleet, "resume", "held") == "held goes on\n"
     assert "revision 1, available on 2 of 2" in shown(fleet, "status", "held", "--watch", "--timeout", "60")
-    assert shown(fleet, "resume", "held") == "held is neither paused nor rolled back\n"
+    assert shown(fleet, "resume", "held") == "held is not paused\n"
+    assert shown(fleet, "unpin", "held") == "held is not rolled back\n"
 
 
 def test_a_placement_that_staged_runs_move_is_not_held_here(fleet: Path) -> None:
     place(fleet, "staged", spec={"strategy": {"type": "External"}})
-    for verb in ("pause", "resume", "rollback"):
+    for verb in ("pause", "resume", "rollback", "unpin"):
         refused = kedge(fleet, verb, "staged")
         assert (refused.exit_code, refused.stderr) == (
             1, "Error: staged has strategy External: staged update runs move it, and hold it\n",
@@ -286,7 +317,7 @@ def test_a_placement_in_a_namespace_goes_by_both_names(fleet: Path) -> None:
     assert story(fleet, "web", "-n", "shop") == story(fleet, "shop/web")
     assert [line.split()[0] for line in shown(fleet, "get", "-n", "shop").splitlines()] == ["NAME", "shop/web"]
     assert shown(fleet, "pause", "shop/web").endswith("`kedge resume shop/web`\n")
-    assert shown(fleet, "resume", "web", "-n", "shop") == "shop/web goes on, to revision 0\n"
+    assert shown(fleet, "resume", "web", "-n", "shop") == "shop/web goes on\n"
     missing = kedge(fleet, "status", "web")
     assert missing.stderr == "Error: there is no ClusterResourcePlacement web: did you mean shop/web?\n"
     both = kedge(fleet, "status", "shop/web", "-n", "other")
@@ -294,7 +325,7 @@ def test_a_placement_in_a_namespace_goes_by_both_names(fleet: Path) -> None:
 
 
 def test_a_name_that_is_not_known_is_answered_with_those_that_are(stuck: Path) -> None:
-    for verb in ("status", "explain", "history", "pause", "resume", "rollback", "get"):
+    for verb in ("status", "explain", "history", "pause", "resume", "rollback", "unpin", "get"):
         refused = kedge(stuck, verb, "stcuk")
         assert (refused.exit_code, refused.stderr) == (
             1, "Error: there is no ClusterResourcePlacement stcuk: did you mean stuck?\n",

@@ -557,6 +557,14 @@ TOLD: Final = (
         objects=ruled("self.spec.size > 1"),
     ),
     told(
+        "a rule that would take for ever",
+        "Available False",
+        "kedge.dev/available-when",
+        "has a rule that cannot be evaluated",
+        "it makes a list of more than 100000 items",
+        objects=ruled("lists.range(1000000000).all(x, x >= 0)"),
+    ),
+    told(
         "a way to apply that does not exist yet",
         "Applied False",
         "applyStrategy.type ReportDiff",

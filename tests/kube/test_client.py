@@ -100,9 +100,9 @@ async def test_items_may_be_null() -> None:
 async def test_create_says_what_it_is() -> None:
     transport = Scripted([FOUND])
     body = ConfigMap(metadata=ObjectMeta(name="web", namespace="shop"), data={"color": "blue"})
-    await client(transport).create(ConfigMap, body, manager="me", dry_run=True)
+    await client(transport).create(ConfigMap, body, manager="me", dry_run=True, strict=True)
     request = transport.asked[0]
-    assert str(request) == "POST /api/v1/namespaces/shop/configmaps?fieldManager=me&dryRun=All"
+    assert str(request) == "POST /api/v1/namespaces/shop/configmaps?fieldManager=me&dryRun=All&fieldValidation=Strict"
     sent = msgspec.json.decode(request.body)
     assert sent == {
         "apiVersion": "v1",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped
 from kedge.kube.logs import JsonFormatter, about
 from kedge.kube.writes import recording
-from support.fleets import fleet_cluster, managed
+from support.fleets import CRDS, client_of, fleet_cluster, managed
 from support.virtual import run
 from support.waiting import until
 
@@ -86,3 +88,42 @@ def test_what_a_cache_says_is_not_about_whoever_asked_for_it_first(caplog: pytes
     run(main())
     said = json.loads(next(line for line in caplog.text.splitlines() if "watching widgets" in line))
     assert (said["cluster"], said.get("controller"), said.get("name")) == ("hub", None, None)
+
+
+def test_kinds_that_are_missing_are_said_once_for_all_with_what_to_do_and_when_they_are_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    kinds = [untyped(Resource("example.com", "v1", f"Kind{n}", f"kinds{n}", namespaced=False)) for n in range(9)]
+
+    def said() -> list[tuple[str, str]]:
+        return [(one.levelname, one.getMessage()) for one in caplog.records if "kind" in one.getMessage()]
+
+    async def main() -> None:
+        async with fleet_cluster(kinds=False) as server, managed() as manager:
+            hub = await manager.connect("hub", server.transport(), if_missing="`kedge crds` prints them")
+            caches = [hub.cache(kind) for kind in kinds]
+            await asyncio.sleep(60)
+            assert all(cache.kind_is_missing for cache in caches)
+            words = (
+                "hub does not serve 9 kinds that are needed (kinds0.example.com, kinds1.example.com, "
+                "kinds2.example.com, …), and waits until it does: `kedge crds` prints them"
+            )
+            assert said() == [("ERROR", words)]
+            async with client_of(server) as client:
+                for n in range(9):
+                    await client.create(CRDS, definition(n))
+            await asyncio.gather(*(cache.synced() for cache in caches))
+            await asyncio.sleep(2)
+            assert not any(cache.kind_is_missing for cache in caches)
+            assert said()[-1] == ("INFO", "hub serves all kinds that are needed now")
+
+    run(main())
+
+
+def definition(n: int) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"kind": f"Kind{n}", "plural": f"kinds{n}"}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+    spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions}
+    return {"metadata": {"name": f"kinds{n}.example.com"}, "spec": spec}

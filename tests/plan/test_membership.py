@@ -20,6 +20,7 @@ from kedge.api.cluster import (
     PropertyValue,
 )
 from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, find_condition
+from kedge.api.fleet import IS_FLEET_RESOURCE, MEMBER_FINALIZER, MEMBER_NAME
 from kedge.api.meta import ObjectMeta, OwnerReference
 from kedge.api.rbac import GROUP
 from kedge.plan import membership
@@ -114,6 +115,59 @@ def test_an_identity_is_named_as_rbac_names_it(kind: str, group: str | None) -> 
     assert (subject.kind, subject.api_group) == (kind, group)
 
 
+def test_what_belongs_to_a_member_is_in_its_namespace_and_says_whose_it_is() -> None:
+    found = member()
+    owner = membership.owner(found)
+    assert (owner.api_version, owner.kind, owner.name, owner.uid, owner.controller) == (
+        "cluster.kubernetes-fleet.io/v1beta1", "MemberCluster", "cluster-1", "u1", True,
+    )  # fmt: skip
+    inside = (membership.role(found), membership.role_binding(found), membership.internal(found, "Join"))
+    for each in inside:
+        assert (each.metadata.namespace, each.metadata.owner_references) == ("fleet-member-cluster-1", (owner,))
+    assert [each.metadata.name for each in inside] == [
+        "fleet-role-cluster-1",
+        "fleet-rolebinding-cluster-1",
+        "cluster-1",
+    ]
+    binding = inside[1]
+    assert (binding.role_ref.kind, binding.role_ref.name) == ("Role", "fleet-role-cluster-1")
+    assert (inside[2].spec.state, inside[2].spec.heartbeat_period_seconds) == ("Join", 15)
+    space = membership.namespace(found)
+    assert (space.metadata.name, space.metadata.labels[IS_FLEET_RESOURCE]) == ("fleet-member-cluster-1", "true")
+    assert space.metadata.owner_references == (owner,)
+
+
+@pytest.mark.parametrize(
+    ("labelled", "finalized", "marked"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_a_member_is_marked_by_its_label_and_cannot_go_without_having_left(
+    labelled: bool, finalized: bool, marked: bool
+) -> None:
+    found = member()
+    labels = membership.marks(found) if labelled else {MEMBER_NAME: "other"}
+    finalizers = (MEMBER_FINALIZER,) if finalized else ()
+    found = replace(found, metadata=replace(found.metadata, labels=labels, finalizers=finalizers))
+    assert (membership.is_labelled(found), membership.is_marked(found)) == (labelled, marked)
+
+
+def test_an_agent_that_never_spoke_never_came() -> None:
+    assert membership.never_came(said())
+    assert not membership.never_came(said(agent(TRUE)))
+
+
+def test_a_member_that_leaves_is_given_its_time() -> None:
+    assert membership.left_to_wait(member(), 60.0, NOW) == 60.0
+    going = replace(member().metadata, deletion_timestamp=NOW - timedelta(seconds=20))
+    assert membership.left_to_wait(replace(member(), metadata=going), 60.0, NOW) == 40.0
+
+
+@pytest.mark.parametrize(("status", "words"), [(FALSE, "gone since noon"), (TRUE, ""), (UNKNOWN, "")])
+def test_what_says_that_a_member_cannot_be_reached(status: str, words: str) -> None:
+    told = replace(condition("Healthy", status), message="gone since noon")
+    assert membership.silence(member(status=MemberClusterStatus(conditions=(told,)))) == words
+    assert membership.silence(member()) == membership.silence(None) == ""
+
+
 def test_an_owner_of_the_same_name_that_is_no_more_is_replaced() -> None:
     mine = membership.owner(member())
     other = OwnerReference(api_version="v1", kind="ConfigMap", name="x", uid="u9")
@@ -121,35 +175,32 @@ def test_an_owner_of_the_same_name_that_is_no_more_is_replaced() -> None:
     assert membership.owned((mine, other), mine) == (mine, other)
 
 
-@pytest.mark.parametrize(
-    ("period", "ago", "silent"),
-    [(15, 44.0, False), (15, 45.0, True), (1, 29.0, False), (1, 30.0, True), (60, 179.0, False), (60, 181.0, True)],
-)
-def test_a_member_is_silent_after_three_heartbeats_and_half_a_minute_at_least(
-    period: int, ago: float, silent: bool
-) -> None:
-    heard = membership.hearing(member(period=period), said(agent(TRUE, ago=ago)), NOW)
-    assert heard.is_silent == silent
+def test_times_are_the_hubs_whatever_the_members_clock_shows() -> None:
+    hour = timedelta(hours=1)
+    ahead = AgentStatus(
+        type="MemberAgent",
+        conditions=(replace(condition("Joined", TRUE), last_transition_time=NOW + hour),),
+        last_received_heartbeat=NOW + hour,
+    )
+    (shown,) = membership.report(member(), said(ahead), NOW, heartbeat=NOW - timedelta(seconds=2)).agent_status
+    assert shown.last_received_heartbeat == NOW - timedelta(seconds=2)
+    assert [one.last_transition_time for one in shown.conditions] == [NOW]
+    later = membership.report(
+        member(status=MemberClusterStatus(agent_status=(shown,))), said(ahead), NOW + hour, heartbeat=NOW + hour
+    )
+    assert [one.last_transition_time for one in later.agent_status[0].conditions] == [NOW]
 
 
-@pytest.mark.parametrize("joined", [None, FALSE, UNKNOWN])
-def test_who_has_not_joined_is_not_listened_for(joined: str | None) -> None:
-    assert membership.hearing(member(), said(agent(joined, ago=9999)), NOW).last is None
+def test_the_heartbeats_of_other_agents_are_shown_as_they_are() -> None:
+    other = AgentStatus(type="ServiceExportImportAgent", last_received_heartbeat=NOW)
+    (shown,) = membership.report(member(), said(other), NOW, heartbeat=NOW + timedelta(hours=1)).agent_status
+    assert shown == other
 
 
-def test_the_newest_word_counts_whoever_has_it() -> None:
-    old = MemberClusterStatus(agent_status=(agent(TRUE, ago=900),))
-    assert not membership.hearing(member(status=old), said(agent(TRUE, ago=3)), NOW).is_silent
-
-
-def test_silence_is_a_condition_that_comes_and_goes() -> None:
-    quiet = member(status=MemberClusterStatus(agent_status=(agent(TRUE, ago=60),), conditions=(condition("A", TRUE),)))
-    conditions = membership.with_silence(quiet, membership.hearing(quiet, None, NOW), NOW)
-    unhealthy = conditions[1]
-    assert (unhealthy.type, unhealthy.status, unhealthy.reason) == ("Healthy", FALSE, "MemberClusterUnreachable")
-    assert "its last heartbeat was at 2030-01-01T11:59:00Z" in unhealthy.message
-    back = replace(quiet, status=replace(quiet.status, conditions=conditions, agent_status=(agent(TRUE),)))
-    assert membership.with_silence(back, membership.hearing(back, None, NOW), NOW) == quiet.status.conditions
+def test_what_an_agent_no_longer_says_is_no_longer_shown() -> None:
+    before = MemberClusterStatus(agent_status=(agent(TRUE),))
+    (shown,) = membership.report(member(status=before), said(agent(None)), NOW).agent_status
+    assert shown.conditions == ()
 
 
 @pytest.mark.parametrize(
@@ -176,3 +227,35 @@ def test_an_agent_that_is_heard_says_what_is_wrong_with_its_cluster() -> None:
     shown = member(status=MemberClusterStatus(agent_status=(ill,)))
     assert membership.illness(shown) == "cluster-1 is not healthy: Said"
     assert membership.silence(shown) == ""
+
+
+@pytest.mark.parametrize(
+    ("all_of_them", "wanted"), [(True, (TRUE, "Succeeded")), (False, (FALSE, "Degraded"))], ids=["all", "too many"]
+)
+def test_a_member_that_reports_its_namespaces_is_known_to_until_it_no_longer_does(
+    all_of_them: bool, wanted: tuple[str, str]
+) -> None:
+    asked = said(agent(TRUE))
+    known = membership.namespaces_known(asked, NOW, all_of_them=all_of_them)
+    telling = replace(asked, status=replace(asked.status, conditions=(known,), namespaces={"shop": "web-work"}))
+    heard = membership.report(member(), telling, NOW)
+    found = find_condition(heard.conditions, membership.NAMESPACES_KNOWN)
+    assert found is not None
+    assert ((found.status, found.reason), dict(heard.namespaces)) == (wanted, {"shop": "web-work"})
+    for silent in (None, said()):
+        kept = membership.report(member(status=heard), silent, NOW).conditions
+        assert find_condition(kept, membership.NAMESPACES_KNOWN) is not None
+    after = membership.report(member(status=heard), asked, NOW)
+    assert find_condition(after.conditions, membership.NAMESPACES_KNOWN) is None
+    assert dict(after.namespaces) == {}
+
+
+def test_an_agent_that_could_not_join_says_why() -> None:
+    obstacle = replace(condition("Joined", UNKNOWN), message="no AppliedWorks")
+    waiting = AgentStatus(type="MemberAgent", conditions=(obstacle,), last_received_heartbeat=NOW)
+    found = find_condition(membership.report(member(), said(waiting), NOW).conditions, reasons.JOINED)
+    assert found is not None
+    assert (found.status, found.message) == (
+        UNKNOWN,
+        "the agent of cluster-1 has not joined yet: no AppliedWorks",
+    )

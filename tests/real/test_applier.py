@@ -274,6 +274,13 @@ async def test_a_bad_image_is_named_with_the_pod_and_a_fix_comes_up(here: Here) 
     await here.says(APPLIED, AVAILABLE)
 
 
+async def test_a_pod_that_crashes_again_and_again_is_named(here: Here) -> None:
+    body = here.deployment()
+    body["spec"]["template"]["metadata"]["annotations"] = {"kedge.dev/crash-loop": "true"}
+    await here.ask_for(here.namespace(), body)
+    await says_of_the_deployment(here, "has 0 of 2 available replicas: pod web-", ": CrashLoopBackOff: ")
+
+
 async def test_a_pod_that_no_node_takes_is_named(here: Here) -> None:
     body = here.deployment()
     body["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": here.name}

@@ -48,6 +48,7 @@ Placement = ClusterResourcePlacement
 ONE_LOOK = 120.0  # seconds between what an agent heard and what it still does about it, at most
 HUBS = ("hub", "hub-2")  # there may be two, of which one leads
 _UNTRACKABLE = (WORK_UNTRACKABLE, NOT_ALL_TRACKABLE)
+_NOT_KEDGE = ("user ", "trouble ")
 _MOVERS = ("kedge-rollout", "kedge-staged-runs")
 
 
@@ -129,7 +130,7 @@ class Promises:
 
     def _note(self, entry: Entry) -> None:
         if entry.what.startswith("DELETE "):
-            if not entry.who.startswith("user ") and not _names_a_version(entry.body):
+            if not entry.who.startswith(_NOT_KEDGE) and not _names_a_version(entry.body):
                 self._simulation.failed(f"{entry.who}: {entry.what} names no uid and resourceVersion")
             self._deletes[entry.number] = self._first.setdefault((entry.who, entry.what, entry.body), entry.at)
 

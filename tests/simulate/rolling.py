@@ -21,6 +21,7 @@ from kedge.simulate.world import Simulation
 from simulate.accidents import Accidents
 from simulate.deployments import BAD
 from simulate.ending import Ending, end_state
+from simulate.explanations import Explanations
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
 from simulate.hostile import hostile_member
 from simulate.members_promises import MembersPromises
@@ -110,6 +111,7 @@ class FleetInTrouble:
         self.hostile = hostile_member(self.fleet, self.promises)
         self.accidents = Accidents(simulation, self.fleet, self.promises)
         self.ending = Ending(simulation, self.promises, NAMESPACE, NAME)
+        Explanations(simulation)
 
     async def open(self) -> None:
         """Everything is installed, everybody joins, and the first resources are placed meanwhile."""

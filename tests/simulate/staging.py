@@ -25,6 +25,7 @@ from kedge.simulate.world import Simulation
 from simulate.accidents import Accidents
 from simulate.deployments import BAD
 from simulate.ending import Ending, end_state
+from simulate.explanations import Explanations
 from simulate.fleets import NAME, NAMESPACE, Fleet, Picks, placement_of
 from simulate.gate_promises import GatePromises
 from simulate.hostile import hostile_member
@@ -85,6 +86,7 @@ class StagesInTrouble:
         self.hostile = hostile_member(self.fleet, self.promises)
         self.accidents = Accidents(simulation, self.fleet, self.promises)
         self.ending = Ending(simulation, promises, NAMESPACE, NAME)
+        Explanations(simulation)
         patience = STUCK.total_seconds() + (5.0 if true_clocks else 2 * CLOCKS_WRONG)
         self.run_ending = RunEnding(simulation, promises, self.run_promises, self.runs, patience=patience)
 

@@ -5,8 +5,11 @@
 
 The engine is imported when the first expression is compiled: who has no rules never loads it. What does not compile is
 refused with the compiler's own words (`BadExpression`); what cannot be worked out, such as a member that is missing,
-raises `Failed` with the words kube-apiserver uses. Costs are not counted, but an expression that goes over more than
-10,000 items fails.
+raises `Failed` with the words kube-apiserver uses.
+
+The engine itself counts no costs, but an expression that goes over more than 10,000 items fails, and Kubernetes' own
+functions have a budget for each evaluation. That is enough for rules that only those write who may change an API; for
+expressions of anybody else there is `cel_metered`.
 """
 
 from __future__ import annotations
@@ -17,11 +20,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kedge.api import cel_library
+from kedge.api.cel_budget import Budget, Failed, TooCostly
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
 
 _NO_OVERLOAD = "no such overload"
+_paying: list[Budget] = [Budget()]  # of the evaluation that runs: there is one at a time
 _WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r'NOT_FOUND: Key not found in map : "?(.*?)"?$'), r"no such key: \1"),
     (re.compile(r".*Index error: index=(-?\d+).*"), r"index out of bounds: \1"),
@@ -39,10 +44,6 @@ class BadExpression(ValueError):
     """An expression that does not compile, with the places and reasons."""
 
 
-class Failed(Exception):
-    """An expression that cannot be worked out for these values."""
-
-
 class Program:
     """One expression, ready to be evaluated."""
 
@@ -56,6 +57,7 @@ class Program:
 
     def value(self, data: Mapping[str, Any]) -> Any:
         """What it comes to."""
+        _paying[:] = [Budget()]
         try:
             found = self._expression.eval(data=data)
         except RuntimeError as error:
@@ -106,7 +108,9 @@ def _plainly(act: Callable[..., Any]) -> Callable[..., Any]:
 
     def safe(*arguments: Any) -> Any:
         try:
-            return act(*arguments)
+            return act(_paying[0], *arguments)
+        except (Failed, TooCostly) as error:
+            raise ValueError(str(error)) from None
         except (TypeError, KeyError, ArithmeticError):
             raise ValueError(_NO_OVERLOAD) from None
 

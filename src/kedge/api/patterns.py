@@ -1,81 +1,62 @@
-"""Patterns: regular expressions as Kubernetes reads them (RE2), carried out by Python's own engine.
+r"""Patterns: regular expressions as Kubernetes reads them, carried out by RE2, in time linear in the text.
 
-`compiled` reads what both share, and translates where they differ silently: `$` is the very end, classes such as `\\d`
-are ASCII, `\\z` and POSIX classes exist. What Python cannot read is refused (`BadPattern`), never taken for another
-pattern. Not promised: RE2's linear time.
+    compiled("^(a+)+$").search(text)
+
+What RE2 does not read is refused (`BadPattern`), and so is what would need more memory than a pattern may have. Go's
+reader, which Kubernetes uses, differs in `\C` alone, which it refuses.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import Protocol
 
-_POSIX = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "ascii": r"\x00-\x7F",
-    "blank": r"\t ",
-    "cntrl": r"\x00-\x1F\x7F",
-    "digit": "0-9",
-    "graph": "!-~",
-    "lower": "a-z",
-    "print": " -~",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r"\t\n\v\f\r ",
-    "upper": "A-Z",
-    "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}
-_PIECES = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?|\[:\w+:\]|.", re.DOTALL)
+LARGEST = 8 << 20
+"""How many bytes a pattern may take, unless told otherwise: what RE2 itself has chosen."""
 
 
 class BadPattern(ValueError):
-    """Not a regular expression, or not one that can be carried out here."""
+    """Not a regular expression, or too large a one."""
+
+
+class Match(Protocol):
+    """Where a pattern was found."""
+
+    def group(self) -> str: ...
+
+
+class Pattern(Protocol):
+    """A regular expression that is ready to be used."""
+
+    programsize: int
+    """How many instructions it takes: matching costs at most that many for each character."""
+
+    def search(self, text: str) -> Match | None: ...
+
+    def finditer(self, text: str) -> Iterator[Match]: ...
 
 
 @lru_cache(maxsize=4096)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern, ready to `search`."""
+def compiled(pattern: str) -> Pattern:
+    """The pattern, ready to `search`. Kept: for patterns that come from few, such as schemas."""
+    return fresh(pattern, most=LARGEST)
+
+
+def fresh(pattern: str, *, most: int) -> Pattern:
+    """The pattern, which may take this many bytes, and is not kept for long."""
+    import re2  # noqa: PLC0415 - many processes never need it
+
+    options = re2.Options()
+    options.max_mem = most
+    options.log_errors = False  # they are raised
     try:
-        return re.compile(_translated(pattern), re.ASCII)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise BadPattern(str(error)) from None
+        found: Pattern = re2.compile(pattern, options)
+    except re2.error as error:
+        raise BadPattern(_words(error)) from None
+    return found
 
 
-def _translated(pattern: str) -> str:
-    parts: list[str] = []
-    in_class = False
-    at = 0
-    while at < len(pattern):
-        piece, at = _piece(pattern, at, in_class)
-        if in_class:
-            in_class = piece != "]"
-            parts.append(_inside_class(piece))
-        else:
-            in_class = piece.startswith("[")
-            parts.append(_outside_class(piece))
-    return "".join(parts)
-
-
-def _piece(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
-    if in_class and (posix := re.compile(r"\[:\w+:\]").match(pattern, at)):
-        return posix.group(), posix.end()
-    if in_class and pattern[at] != "\\":
-        return pattern[at], at + 1
-    found = _PIECES.match(pattern, at)
-    assert found is not None
-    return found.group(), found.end()
-
-
-def _inside_class(piece: str) -> str:
-    if piece.startswith("[:"):
-        return _POSIX.get(piece[2:-2], piece)
-    return r"\[" if piece == "[" else piece
-
-
-def _outside_class(piece: str) -> str:
-    if piece in ("$", r"\z"):
-        return r"\Z"
-    if piece.startswith(r"\Q"):
-        return re.escape(piece[2:].removesuffix(r"\E"))
-    return piece
+def _words(error: Exception) -> str:
+    said = error.args[0] if error.args else ""
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

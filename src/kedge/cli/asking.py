@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
@@ -12,16 +13,25 @@ from typing import TypeVar
 import click
 from msgspec import Struct
 
+from kedge.api.cluster import MemberCluster
 from kedge.api.fleet import PARENT_NAMESPACE, PARENT_PLACEMENT
 from kedge.api.meta import ObjectMeta
-from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Placement, Twins
+from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Placement, PolicySnapshot, Run, Twins
 from kedge.api.work import Work
+from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.quiet import quiet
+from kedge.controllers.hub.resource_snapshots import ResourceSnapshots
+from kedge.controllers.hub.selecting import selected_now
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
+from kedge.plan.revisions import is_master, resource_index
+from kedge.plan.rolling.observing import is_external
+from kedge.plan.selecting.choosing import Selection
+from kedge.plan.selecting.kinds import RUN_ON_THE_HUB
+from kedge.plan.telling.freshness import against_lease, against_placement, against_selection, needs_selection
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests
 from kedge.plan.telling.words import listed
@@ -129,8 +139,49 @@ class Found:
         return f"{PARENT_PLACEMENT}={self.which.name},{place}"
 
     async def story(self) -> Story:
-        """All of it, as it is now."""
-        return tell(self.placement, await self.bindings(), await self.works(), await self.snapshots())
+        """All that the fleet's objects say of it."""
+        return tell(
+            self.placement,
+            await self.bindings(),
+            await self.works(),
+            await self.snapshots(),
+            policies=await self.policies(),
+            members=await self.members(),
+            runs=await self.runs(),
+            now=datetime.now(UTC),
+        )
+
+    async def checked(self, story: Story) -> Story:
+        """The story, held against the hub as it is now: what is told may be of earlier."""
+        if story.is_done:
+            story = await self._compared(story)
+        return against_lease(story, await hub_silent_since(self.client))
+
+    async def _compared(self, story: Story) -> Story:
+        which = self.which
+        try:
+            placement = await self.client.get(which.twins.placement, which.name, which.namespace)
+        except NotFound as error:
+            raise click.ClickException(f"{which.kind} {which.path} has been deleted") from error
+        story = against_placement(story, placement)
+        if not needs_selection(story):
+            return story
+        held = await self._held(story.index)
+        return against_selection(story, await self._selected(placement, held), held)
+
+    async def _selected(self, placement: Placement, held: str) -> Selection:
+        """What is selected now; as a hub where workloads run selects it, if that is what is held."""
+        found = await selected_now(self.client, placement)
+        if not found.is_known or found.digest == held:
+            return found
+        narrower = await selected_now(self.client, placement, RUN_ON_THE_HUB)
+        return narrower if narrower.digest == held else found
+
+    async def _held(self, index: str) -> str:
+        """The digest of what a revision holds; empty if there is none."""
+        found = (one for one in await self.snapshots() if is_master(one) and str(resource_index(one)) == index)
+        master = next(found, None)
+        return await ResourceSnapshots(self.client, self.which.twins).held(master) if master is not None else ""
 
     async def bindings(self) -> list[Binding]:
         page = await self.client.list(self.which.twins.binding, self.which.namespace, labels=self.labels)
@@ -146,6 +197,26 @@ class Found:
         kind = metadata_of(self.which.twins.resource_snapshot.resource)
         page = await self.client.list(kind, self.which.namespace, labels=self.labels)
         return [one.metadata for one in page.items]
+
+    async def policies(self) -> list[PolicySnapshot]:
+        """None, if one may not read them: then the placement's status says which clusters were not picked."""
+        with suppress(Forbidden):
+            kind = self.which.twins.policy_snapshot
+            return list((await self.client.list(kind, self.which.namespace, labels=self.labels)).items)
+        return []
+
+    async def members(self) -> dict[str, MemberCluster] | None:
+        """By name; None if one may not read them: then the placement's status says who cannot be reached."""
+        with suppress(Forbidden):
+            return {one.metadata.name: one for one in (await self.client.list(MemberCluster)).items}
+        return None
+
+    async def runs(self) -> list[Run]:
+        """The staged update runs that move it, if that is what does."""
+        if not is_external(self.placement):
+            return []
+        page = await self.client.list(self.which.twins.run, self.which.namespace)
+        return [one for one in page.items if one.spec.placement_name == self.which.name]
 
 
 async def find(client: Client, name: str, namespace: str | None = None) -> Found:

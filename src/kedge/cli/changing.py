@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
 from kedge.api.fleet import PAUSED, PINNED
-from kedge.api.rollout import RolloutStrategyType
 from kedge.cli.asking import MANAGER, Found, Hub, find
-from kedge.cli.runs import is_run, run_take_back, run_verb
+from kedge.cli.runs import agreed, is_run, run_take_back, run_verb
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
+from kedge.plan.revisions import newest_resources, resource_index
+from kedge.plan.rolling.observing import is_external
 from kedge.plan.staging.verbs import Verb
 from kedge.plan.telling.history import Revision, revisions
-from kedge.plan.telling.story import tell
+from kedge.plan.telling.verbs import pause, resume, unpin
 from kedge.plan.telling.words import listed
+from kedge.plan.verbs import Answer
 
 
 def run_pause(hub: Hub, name: str, namespace: str | None) -> None:
@@ -21,30 +26,31 @@ def run_pause(hub: Hub, name: str, namespace: str | None) -> None:
 
     async def question(client: Client) -> str:
         found = await _rolling(client, name, namespace)
-        if found.placement.metadata.annotations.get(PAUSED) == "true":
-            return f"{found.path} is paused already"
-        await _annotate(found, {PAUSED: "true"})
-        what = "the next change waits" if tell(found.placement).is_done else "no further cluster moves"
-        return f"{found.path} is paused: {what} until `kedge resume {found.path}`"
+        return await _done(found, pause(found.placement))
 
     click.echo(hub.ask(question))
 
 
 def run_resume(hub: Hub, name: str, namespace: str | None) -> None:
-    """Let it go on, to the newest resources."""
+    """Let it go on."""
     if hub.ask(lambda client: is_run(client, name, namespace)):
         run_verb(hub, Verb.resume, name, namespace)
         return
 
     async def question(client: Client) -> str:
         found = await _rolling(client, name, namespace)
-        held = [key for key in (PAUSED, PINNED) if key in found.placement.metadata.annotations]
-        if not held:
-            return f"{found.path} is neither paused nor rolled back"
-        await _annotate(found, dict.fromkeys(held))
-        kept = revisions(found.placement, await found.snapshots(), ())
-        newest = [f", to revision {revision.index}" for revision in kept if revision.is_newest]
-        return f"{found.path} goes on{''.join(newest)}"
+        return await _done(found, resume(found.placement))
+
+    click.echo(hub.ask(question))
+
+
+def run_unpin(hub: Hub, name: str, namespace: str | None) -> None:
+    """Let it go on from an earlier revision to the newest."""
+
+    async def question(client: Client) -> str:
+        found = await _rolling(client, name, namespace)
+        newest = newest_resources(await found.snapshots())
+        return await _done(found, unpin(found.placement, resource_index(newest) if newest is not None else None))
 
     click.echo(hub.ask(question))
 
@@ -59,8 +65,10 @@ def run_rollback(hub: Hub, name: str, namespace: str | None, index: int | None) 
         found = await _rolling(client, name, namespace)
         kept = revisions(found.placement, await found.snapshots(), ())
         wanted = _wanted(found, kept, index)
-        await _annotate(found, {PINNED: str(wanted), PAUSED: None})
-        return f"{found.path} goes back to revision {wanted}, and stays there until `kedge resume {found.path}`"
+        was_paused = found.placement.metadata.annotations.get(PAUSED) == "true"
+        await _patch(found, {"metadata": {"annotations": {PINNED: str(wanted), PAUSED: None}}})
+        paused = ", and is no longer paused" if was_paused else ""
+        return f"{found.path} goes back to revision {wanted}{paused}, and stays there until `kedge unpin {found.path}`"
 
     click.echo(hub.ask(question))
 
@@ -83,15 +91,20 @@ def _wanted(found: Found, kept: list[Revision], index: int | None) -> int:
 
 async def _rolling(client: Client, name: str, namespace: str | None) -> Found:
     found = await find(client, name, namespace)
-    strategy = found.placement.spec.strategy
-    if strategy is not None and strategy.type is RolloutStrategyType.external:
+    if is_external(found.placement):
         raise click.ClickException(f"{found.path} has strategy External: staged update runs move it, and hold it")
     return found
 
 
-async def _annotate(found: Found, annotations: dict[str, str | None]) -> None:
-    meta = found.placement.metadata
-    patch = MergePatch({"metadata": {"annotations": annotations}})
+async def _done(found: Found, answer: Answer) -> str:
+    """Write what an answer says, if it is not a refusal; gives what came of it."""
+    if agreed(answer).patch:
+        await _patch(found, answer.patch)
+    return answer.message
+
+
+async def _patch(found: Found, body: Mapping[str, Any]) -> None:
+    meta, patch = found.placement.metadata, MergePatch(dict(body))
     await found.client.patch(
         found.which.twins.placement, meta.name, patch, meta.namespace, uid=meta.uid, manager=MANAGER
     )

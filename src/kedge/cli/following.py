@@ -1,4 +1,4 @@
-"""Following a placement: its story again and again, as it changes, until it is told that it is available.
+"""Following a placement: its story again and again, as it changes, until what is on the hub now is available.
 
 On a terminal that is a tree that moves; elsewhere a line for whatever changed.
 """
@@ -6,8 +6,9 @@ On a terminal that is a tree that moves; elsewhere a line for whatever changed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -17,19 +18,27 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from kedge.api.cluster import MemberCluster
+from kedge.api.twins import PolicySnapshot, Run
 from kedge.api.work import Work
 from kedge.cli.asking import Found
 from kedge.cli.showing import can_draw, tree
 from kedge.kube.cache import Cache
 from kedge.kube.codec import metadata_of
-from kedge.plan.telling.phrases import of_place, summary
+from kedge.kube.errors import Unreachable
+from kedge.plan.telling.phrases import of_place, separate_doubt, summary
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests
 
 BETWEEN_LOOKS: Final = 0.1
 """Seconds: more often than that nobody can read."""
 SETTLES: Final = 1.5
-"""Seconds for which it has to stay available: a change just made is first collected, and only then a revision."""
+"""Seconds for which it has to stay available: clusters may be picked anew a moment after a member changed."""
+QUIET: Final = 3.0
+"""Seconds without a change after which it is looked at whether the hub is still at work."""
+
+AROUND: Final = 2.0
+"""Seconds between two looks at members and policies."""
 
 
 class Screen(Protocol):
@@ -46,15 +55,28 @@ async def follow(found: Found, screen: Screen, timeout: float | None) -> Story:
             async with asyncio.timeout(timeout):
                 await caches.filled()
                 while True:
+                    await caches.look_around()
                     story = caches.story()
                     screen.show(story, caches.problem)
-                    if not await caches.changed(SETTLES if story.is_done else None):
-                        return story
+                    if (checked := await _unchanged(found, caches, screen)) is not None:
+                        return checked
                     await asyncio.sleep(BETWEEN_LOOKS)
         except TimeoutError:
             if caches.problem:
                 raise click.ClickException(_no_answer(caches.problem)) from None
+            return await found.checked(story)
+
+
+async def _unchanged(found: Found, caches: _Caches, screen: Screen) -> Story | None:
+    """As long as nothing changes, see whether what is said is about the hub as it is now; the story, if it is done."""
+    pause = SETTLES if caches.story().is_done else QUIET
+    while not await caches.changed(pause):
+        story = await found.checked(caches.story())
+        if story.is_done or not story.is_readable:
             return story
+        screen.show(story, caches.problem)
+        pause = QUIET
+    return None
 
 
 def _no_answer(problem: str) -> str:
@@ -66,7 +88,12 @@ class _Caches:
 
     def __init__(self, found: Found) -> None:
         client, which, labels = found.client, found.which, found.labels
+        self._found = found
         self._which = which
+        self._policies: Sequence[PolicySnapshot] = ()
+        self._members: Mapping[str, MemberCluster] | None = None
+        self._runs: Sequence[Run] = ()
+        self._looked: float | None = None
         self._placement = Cache(client, which.twins.placement, which.namespace, fields={"metadata.name": which.name})
         self._bindings = Cache(client, which.twins.binding, which.namespace, labels=labels)
         self._works = Cache(client, Work, labels=found.labels_of_works, transform=without_manifests)
@@ -86,7 +113,17 @@ class _Caches:
         for cache in self.all:
             await cache.synced()
 
-    async def changed(self, within: float | None) -> bool:
+    async def look_around(self) -> None:
+        """Read what not everyone may watch, and what is written at every heartbeat: now and then."""
+        now = asyncio.get_running_loop().time()
+        if self._looked is not None and now - self._looked < AROUND:
+            return
+        self._looked = now
+        with suppress(Unreachable):  # the caches say so
+            self._policies, self._members = await self._found.policies(), await self._found.members()
+            self._runs = await self._found.runs()
+
+    async def changed(self, within: float) -> bool:
         """Wait for something to change; False if nothing does, and there is no trouble either."""
         try:
             async with asyncio.timeout(within):
@@ -102,7 +139,16 @@ class _Caches:
         if placement is None:
             raise click.ClickException(f"{self._which.kind} {self._which.path} has been deleted")
         snapshots = [one.metadata for one in self._snapshots.all()]
-        return tell(placement, self._bindings.all(), self._works.all(), snapshots)
+        return tell(
+            placement,
+            self._bindings.all(),
+            self._works.all(),
+            snapshots,
+            policies=self._policies,
+            members=self._members,
+            runs=self._runs,
+            now=datetime.now(UTC),
+        )
 
 
 @asynccontextmanager
@@ -149,7 +195,8 @@ class Lines:
         now = {"": f"{story.title}: {summary(story)}"}
         bare = [replace(place, things=()) for place in story.places]  # then it says itself what they would
         now |= {place.cluster: f"  {place.cluster}: {of_place(place)}" for place in bare}
-        now |= {"the hub": _no_answer(problem)} if problem else {}
+        about = _no_answer(problem) if problem else separate_doubt(story)
+        now |= {"the hub": about} if about else {}
         for key, line in now.items():
             if self._said.get(key) != line:
                 self._say(line)

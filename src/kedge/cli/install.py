@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import click
 
 from kedge import __version__
@@ -11,6 +14,19 @@ _REPLICAS = click.option("--replicas", type=click.IntRange(1, 9), default=2, sho
                          help="How many processes; one of them acts.")  # fmt: skip
 _DIALECT = click.option("--dialect", type=click.Choice(["seed", "kubefleet"]), default="seed", show_default=True,
                         help="As for `kedge hub`: the CRDs differ, too.")  # fmt: skip
+
+
+def listed(pattern: str, such_as: str) -> Callable[[click.Context, click.Parameter, str | None], tuple[str, ...]]:
+    """Names with commas between them, each of this form."""
+
+    def read(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(value.split(","))) if value is not None else ()
+        for one in found:
+            if not re.fullmatch(pattern, one):
+                raise click.BadParameter(f"{one!r} is no such name: write {such_as}")
+        return found
+
+    return read
 
 
 @click.group()
@@ -23,7 +39,7 @@ def install() -> None:
 @_IMAGE
 @_REPLICAS
 def hub(dialect: str, image: str, replicas: int) -> None:
-    """Print what makes a cluster a hub: CRDs, RBAC, and a Deployment that runs `kedge hub`."""
+    """Print what makes a cluster a hub: CRDs, admission policies, RBAC, and a Deployment of `kedge hub`."""
     import sys
 
     from kedge.api.crds import print_yaml
@@ -38,8 +54,14 @@ def hub(dialect: str, image: str, replicas: int) -> None:
 @_IMAGE
 @click.option("--grant-any", is_flag=True,
               help="Let it place Roles that allow more than it may do itself (escalate, bind).")  # fmt: skip
-def member(name: str, image: str, grant_any: bool) -> None:
+@click.option("--kinds", callback=listed(r"[a-z][a-z0-9-]*(\.[a-z0-9][a-z0-9.-]*)?", "configmaps,deployments.apps"),
+              help="Let it place these kinds only: configmaps,deployments.apps  [default: any]")  # fmt: skip
+@click.option("--namespaces", callback=listed(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", "shop,web"),
+              help="Let it place in these namespaces only: shop,web  [default: anywhere]")  # fmt: skip
+def member(name: str, image: str, grant_any: bool, kinds: tuple[str, ...], namespaces: tuple[str, ...]) -> None:
     """Print what makes a cluster the member NAME: a CRD, RBAC, and a Deployment that runs `kedge member`.
+
+    Its agent may place anything, unless --kinds or --namespaces say what it may.
 
     It finds the hub by a kubeconfig in the Secret kedge-hub: `kedge join NAME` says how to make one.
     """
@@ -48,4 +70,4 @@ def member(name: str, image: str, grant_any: bool) -> None:
     from kedge.api.crds import print_yaml
     from kedge.cli import manifests
 
-    print_yaml(manifests.member(name, image, grant_any=grant_any), sys.stdout)
+    print_yaml(manifests.member(name, image, grant_any=grant_any, kinds=kinds, namespaces=namespaces), sys.stdout)

@@ -11,9 +11,16 @@ from typing import Any
 import yaml
 
 
-def write(file: Path, servers: Mapping[str, str], *, authority: bytes, token: str) -> None:
-    """Write it whole or not at all. `servers` are URLs by the names of their contexts, the default one first."""
-    text = yaml.safe_dump(_config(servers, base64.b64encode(authority).decode(), token), sort_keys=False)
+def write(file: Path, servers: Mapping[str, str], *, authority: bytes | None, token: str) -> None:
+    """Write it whole or not at all. `servers` are URLs by the names of their contexts, the default one first.
+
+    Without an `authority` it is one that every machine trusts.
+    """
+    write_privately(file, yaml.safe_dump(_config(servers, authority, token), sort_keys=False))
+
+
+def write_privately(file: Path, text: str) -> None:
+    """Write a file whole or not at all; only its owner can read it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -22,11 +29,9 @@ def write(file: Path, servers: Mapping[str, str], *, authority: bytes, token: st
     beside.replace(file)
 
 
-def _config(servers: Mapping[str, str], authority: str, token: str) -> dict[str, Any]:
-    clusters = [
-        {"name": name, "cluster": {"server": url, "certificate-authority-data": authority}}
-        for name, url in servers.items()
-    ]
+def _config(servers: Mapping[str, str], authority: bytes | None, token: str) -> dict[str, Any]:
+    trusted = {"certificate-authority-data": base64.b64encode(authority).decode()} if authority else {}
+    clusters = [{"name": name, "cluster": {"server": url, **trusted}} for name, url in servers.items()]
     return {
         "apiVersion": "v1",
         "kind": "Config",

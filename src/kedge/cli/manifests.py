@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import to_builtins
 
 from kedge import rights
+from kedge.admission.policies import policies
 from kedge.api.crd import crd
 from kedge.api.crds import crds
 from kedge.api.dialect import Dialect
@@ -36,6 +37,7 @@ def hub(dialect: Dialect, image: str, replicas: int) -> list[Manifest]:
     return [
         _namespace(),
         *own,
+        *policies(),
         _account(HUB),
         *_may_everywhere(HUB, (*rights.HUB, *rights.REPORT_BACK)),
         *_may_at_home(HUB, rights.LEADING),
@@ -43,21 +45,38 @@ def hub(dialect: Dialect, image: str, replicas: int) -> list[Manifest]:
     ]
 
 
-def member(name: str, image: str, *, grant_any: bool = False) -> list[Manifest]:
-    """What makes a cluster the member of this name."""
-    command = ["member", f"--hub-kubeconfig={_HUB_FILE}/kubeconfig", f"--member={name}", f"--health=:{_PORT}"]
-    allowed = (*rights.MEMBER, *rights.GRANT_ANY) if grant_any else rights.MEMBER
+def member(
+    name: str, image: str, *, grant_any: bool = False, kinds: Sequence[str] = (), namespaces: Sequence[str] = ()
+) -> list[Manifest]:
+    """What makes a cluster the member of this name; with `kinds` or `namespaces`, one for no more than those."""
+    command = [
+        "member",
+        f"--hub-kubeconfig={_HUB_FILE}/kubeconfig",
+        f"--hub-secret={SYSTEM_NAMESPACE}/{HUB_SECRET}",
+        f"--member={name}",
+        f"--health=:{_PORT}",
+    ]
+    more = rights.GRANT_ANY if grant_any else ()
+    if kinds or namespaces:
+        placing = rights.placing(kinds, namespaces)
+        granted = [
+            *_may_everywhere(MEMBER, (*rights.MEMBER_ITSELF, *placing.everywhere, *more)),
+            *_may_at_home(MEMBER, rights.renewing(HUB_SECRET)),
+            *(manifest for one in namespaces for manifest in (_namespace(one), *_may_in(one, MEMBER, placing.in_each))),
+        ]
+    else:
+        granted = list(_may_everywhere(MEMBER, (*rights.MEMBER, *more)))
     return [
         _namespace(),
         crd(AppliedWork),
         _account(MEMBER),
-        *_may_everywhere(MEMBER, allowed),
+        *granted,
         _deployment(MEMBER, image, command, 1, secret=HUB_SECRET),
     ]
 
 
-def _namespace() -> Manifest:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
+def _namespace(name: str = SYSTEM_NAMESPACE) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def _account(name: str) -> Manifest:
@@ -71,7 +90,11 @@ def _may_everywhere(name: str, rules: Sequence[PolicyRule]) -> tuple[Manifest, M
 
 
 def _may_at_home(name: str, rules: Sequence[PolicyRule]) -> tuple[Manifest, Manifest]:
-    meta = _at_home(name)
+    return _may_in(SYSTEM_NAMESPACE, name, rules)
+
+
+def _may_in(namespace: str, name: str, rules: Sequence[PolicyRule]) -> tuple[Manifest, Manifest]:
+    meta = {"name": name, "namespace": namespace}
     role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": meta, "rules": to_builtins(rules)}
     return role, _bound("Role", name, meta)
 

@@ -1,4 +1,4 @@
-"""Before a role starts: what it needs, and does not find, is said in a sentence that names the command that helps.
+"""Before a role starts: what it needs is made where that can be done, and otherwise named with the command that helps.
 
 Nothing here is final: a role goes on by itself as soon as what it needs is there.
 """
@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Final
+from typing import Final
 
-from kedge.api.cluster import MemberCluster
 from kedge.api.core import Namespace
-from kedge.api.work import AppliedWork
 from kedge.kube.client import Client
-from kedge.kube.errors import AlreadyExists, KubeError, NotFound
+from kedge.kube.errors import AlreadyExists, KubeError
 
 PATIENCE: Final = 3.0  # seconds: a server that hangs must not keep a role from the others
+NO_HUB: Final = "`kedge install hub | kubectl apply -f -` makes a cluster a hub, `kedge crds` prints the kinds alone"
+"""What helps a cluster that lacks the kinds of a hub."""
 log = logging.getLogger("kedge")
+
+
+def no_member(name: str) -> str:
+    """What helps a cluster that lacks the kinds of a member."""
+    return f"`kedge install member {name} | kubectl apply -f -` installs them, `kedge crds` prints the kinds alone"
 
 
 async def make_namespace(client: Client, name: str) -> None:
@@ -30,25 +35,3 @@ async def make_namespace(client: Client, name: str) -> None:
     except (KubeError, TimeoutError) as error:
         # As a service account of `kedge install` we may not; then the namespace came with the account.
         log.debug("the namespace %s was not made: %s", name, error)
-
-
-async def look_at_hub(client: Client) -> None:
-    """Say so if a hub was never made one."""
-    await _look(client, MemberCluster, "kedge install hub | kubectl apply -f -")
-
-
-async def look_at_member(client: Client, name: str) -> None:
-    """Say so if a member was never made one."""
-    await _look(client, AppliedWork, f"kedge install member {name} | kubectl apply -f -")
-
-
-async def _look(client: Client, kind: Any, fix: str) -> None:
-    try:
-        async with asyncio.timeout(PATIENCE):
-            async for _ in client.without_retry().pages(kind, page_size=1):
-                return
-    except NotFound:
-        known = kind.resource.kind
-        log.warning("this cluster knows no %s; it goes on once it does: `%s`, or `kedge crds` alone", known, fix)
-    except (KubeError, TimeoutError) as error:
-        log.debug("looking for %s: %s", kind.resource, error)

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,11 +18,14 @@ from msgspec import Struct
 
 from kedge import __version__
 from kedge.api.dialect import Dialect
-from kedge.cli.preflight import look_at_hub, look_at_member, make_namespace
+from kedge.cli.hub_lease import LEASE
+from kedge.cli.hub_token import renewing, saved_in_file, saved_in_secret, token_place
+from kedge.cli.preflight import NO_HUB, make_namespace, no_member
 from kedge.kube import logs
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.connect.config import ConfigError, Connection, load
+from kedge.kube.connect.config import kubeconfig as read_kubeconfig
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.crash import Crashed
 from kedge.kube.fence import DeadMansSwitch, Fenced
@@ -32,7 +36,6 @@ from kedge.kube.manager import Manager
 from kedge.kube.metrics import Metrics
 from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
 
-LEASE = "kedge-hub"
 log = logging.getLogger("kedge")
 
 
@@ -58,6 +61,7 @@ def run_hub(
     dialect: str,
     collect: float,
     interval: float,
+    enable_workload: bool,
     force_delete_after: float,
     lease_namespace: str,
     lease_duration: int,
@@ -67,7 +71,11 @@ def run_hub(
     """Run a hub until told to stop."""
     connection = _connection(kubeconfig, context)
     options = HubOptions(
-        dialect=Dialect(dialect), collect=collect, interval=interval, force_delete_after=force_delete_after
+        dialect=Dialect(dialect),
+        collect=collect,
+        interval=interval,
+        force_delete_after=force_delete_after,
+        enable_workload=enable_workload,
     )
     lease = None if no_lease else (lease_namespace, lease_duration)
     _run(_hub(connection, options, lease, Told(**told)), Told(**told))
@@ -78,6 +86,8 @@ def run_members(
     hub_context: str | None,
     kubeconfig: Path | None,
     members: Sequence[tuple[str, str | None]],
+    hub_secret: tuple[str, str] | None,
+    report_namespaces: bool,
     **told: Any,
 ) -> None:
     """Run the agents of these members until told to stop."""
@@ -87,8 +97,12 @@ def run_members(
             "the hub and the member would be the same cluster: say --hub-kubeconfig or --hub-context"
         )
     hub = _connection(hub_kubeconfig, hub_context)
-    connections = {name: _connection(kubeconfig, context) for name, context in members}
-    _run(_members(hub, connections, Told(**told)), Told(**told))
+    connections = {name: _member_connection(name, kubeconfig, context, hub) for name, context in members}
+    if (place := token_place(hub_kubeconfig, hub_context)) is not None:
+        member = partial(HttpsTransport, next(iter(connections.values())))
+        save = saved_in_secret(place, member, *hub_secret) if hub_secret else saved_in_file(place)
+        hub = renewing(hub, place, save, kept_in=f"Secret {'/'.join(hub_secret)}" if hub_secret else "")
+    _run(_members(hub, connections, MemberOptions(report_namespaces=report_namespaces), Told(**told)), Told(**told))
 
 
 def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
@@ -99,6 +113,31 @@ def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
         for name, count in Counter(given).items():
             if count > 1:
                 raise click.UsageError(f"{what} {name} is given {count} times: each member is one cluster")
+
+
+def _member_connection(name: str, file: Path | None, context: str | None, hub: Connection) -> Connection:
+    """The member's cluster. Where no context is named, there must be no doubt which one is meant."""
+    if context is None:
+        _refuse_choice(name, file)
+    found = _connection(file, context)
+    if context is None and found.server == hub.server:
+        raise click.UsageError(
+            f"member {name} would be the hub itself ({found!r}): name its cluster with --kubeconfig, "
+            f"or write --member {name}=CONTEXT if that is meant"
+        )
+    return found
+
+
+def _refuse_choice(name: str, file: Path | None) -> None:
+    try:
+        found = read_kubeconfig([file] if file is not None else None)
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
+    if len(found.contexts) > 1:
+        raise click.UsageError(
+            f"{found.origin} has {len(found.contexts)} contexts, and the current one need not be member {name}: "
+            f"write --member {name}=CONTEXT, with one of {', '.join(found.contexts)}"
+        )
 
 
 def _connection(file: Path | None, context: str | None) -> Connection:
@@ -117,10 +156,9 @@ async def _hub(connection: Connection, options: HubOptions, lease: tuple[str, in
         )
         transport = HttpsTransport(connection, before_send=election.guard if election else None)
         acting = Fenced(transport, election) if election else transport
-        hub = await manager.connect("hub", acting, limiter=told.limiter())
+        hub = await manager.connect("hub", acting, limiter=told.limiter(), if_missing=NO_HUB)
         add_hub(manager, hub, options)
         log.info("Kedge %s: a hub, in the dialect %s", __version__, options.dialect.value)
-        await look_at_hub(hub.client)
         await manager.run()
 
 
@@ -144,18 +182,23 @@ async def _election(
     )
 
 
-async def _members(hub: Connection, members: dict[str, Connection], told: Told) -> None:
+async def _members(hub: Connection, members: dict[str, Connection], options: MemberOptions, told: Told) -> None:
     metrics = Metrics(process=True)
     async with Manager(component="kedge-member", metrics=metrics, health=told.address) as manager:
         # One member that cannot be reached must not make the whole process unready.
         alone = len(members) == 1
         for name, connection in members.items():
             to_hub = await manager.connect(
-                f"hub for {name}", HttpsTransport(hub), limiter=told.limiter(), essential=alone
+                f"hub for {name}", HttpsTransport(hub), limiter=told.limiter(), essential=alone, if_missing=NO_HUB
             )
-            member = await manager.connect(name, HttpsTransport(connection), limiter=told.limiter(), essential=alone)
-            add_member(manager, name, to_hub, member, MemberOptions())
-            await look_at_member(member.client, name)
+            member = await manager.connect(
+                name,
+                HttpsTransport(connection),
+                limiter=told.limiter(),
+                essential=alone,
+                if_missing=no_member(name),
+            )
+            add_member(manager, name, to_hub, member, options)
         log.info("Kedge %s: the agent of %s", __version__, ", ".join(members))
         await manager.run()
 

@@ -35,6 +35,16 @@ def _name_and_context(value: str) -> tuple[str, str | None]:
     return name, context or None
 
 
+def namespaced_name(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, str] | None:
+    """`NAMESPACE/NAME`."""
+    if value is None:
+        return None
+    namespace, slash, name = value.partition("/")
+    if not namespace or not slash or not name or "/" in name:
+        raise click.BadParameter(f"{value!r} names no Secret: write NAMESPACE/NAME")
+    return namespace, name
+
+
 def file_option(name: str, of: str) -> Callable[[F], F]:
     """A kubeconfig."""
     return click.option(
@@ -72,6 +82,8 @@ def process_options(command: F) -> F:
               help="Seconds a change of selected resources waits for another, to be one revision.")  # fmt: skip
 @click.option("--interval", type=click.FloatRange(min=0), default=0.0, show_default=True,
               help="Seconds between two revisions at least.")  # fmt: skip
+@click.option("--enable-workload", is_flag=True,
+              help="Workloads run on the hub itself: PersistentVolumeClaims are not placed.")  # fmt: skip
 @click.option("--force-delete-after", type=click.FloatRange(min=1), default=900.0, show_default=True,
               help="Seconds a leaving member's agent has to answer.")  # fmt: skip
 @click.option("--lease-namespace", default="fleet-system", show_default=True,
@@ -90,6 +102,9 @@ def hub(**told: Any) -> None:
 @click.command()
 @file_option("--hub-kubeconfig", "the hub, as the member's agent")
 @click.option("--hub-context", help="The context of the hub.")
+@click.option("--hub-secret", metavar="NAMESPACE/NAME", callback=namespaced_name,
+              help="Where a renewed token goes, on the member: the Secret that --hub-kubeconfig is mounted from.  "
+                   "[default: into the file itself]")  # fmt: skip
 @file_option("--kubeconfig", "the members")
 @click.option(
     "--member",
@@ -98,8 +113,10 @@ def hub(**told: Any) -> None:
     callback=names_and_contexts,
     multiple=True,
     required=True,
-    help="A member by its name in the fleet, and its context if it is not the current one; repeatable.",
+    help="A member by its name in the fleet, and its context if there are several; repeatable.",
 )
+@click.option("--report-namespaces", is_flag=True,
+              help="Tell the hub which namespaces the member has, for ResourcePlacements.")  # fmt: skip
 @process_options
 def member(**told: Any) -> None:
     """Run the agent of one member, or of several."""

@@ -17,12 +17,12 @@ from rich.live import Live
 
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.cli.asking import Which
-from kedge.cli.runs import find_run, run_story, run_tree
+from kedge.cli.hub_lease import Listening
+from kedge.cli.runs import doubted, find_run, run_story, run_tree
 from kedge.cli.showing import can_draw, console
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.plan.staging.stories import RunStory, tell_run
-from kedge.plan.telling.state import State
 
 TICK: Final = 1.0  # seconds between two looks at a clock that runs down
 
@@ -39,26 +39,31 @@ async def _followed(client: Client, name: str, namespace: str | None, timeout: f
     following = asyncio.create_task(cache.run())
     out = console()
     try:
-        if not out.is_terminal:
-            return await _until_ended(cache, which, Lines(out).show, timeout)
-        with Live(console=out, auto_refresh=False) as live:
-            return await _until_ended(cache, which, lambda story: _draw(live, out, story), timeout)
+        async with Listening(client) as hub:
+            if not out.is_terminal:
+                return await _until_ended(cache, which, hub, Lines(out).show, timeout)
+            with Live(console=out, auto_refresh=False) as live:
+                return await _until_ended(cache, which, hub, lambda story: _draw(live, out, story), timeout)
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
 
 
 async def _until_ended(
-    cache: Cache[ClusterStagedUpdateRun], which: Which, show: Callable[[RunStory], None], timeout: float | None
+    cache: Cache[ClusterStagedUpdateRun],
+    which: Which,
+    hub: Listening,
+    show: Callable[[RunStory], None],
+    timeout: float | None,
 ) -> RunStory:
     changed = asyncio.Event()
     cache.on_change(lambda _: changed.set())
     await cache.synced()
-    story = _story(cache, which)
+    story = _story(cache, which, hub)
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout):
             while True:
-                story = _story(cache, which)
+                story = _story(cache, which, hub)
                 show(story)
                 if story.has_ended:
                     break
@@ -68,11 +73,11 @@ async def _until_ended(
     return story
 
 
-def _story(cache: Cache[ClusterStagedUpdateRun], which: Which) -> RunStory:
+def _story(cache: Cache[ClusterStagedUpdateRun], which: Which, hub: Listening) -> RunStory:
     found = cache.get(which.name, which.namespace)
     if found is None:
         raise click.ClickException(f"run {which.path} has been deleted")
-    return tell_run(found)
+    return doubted(tell_run(found), hub.since)
 
 
 def _draw(live: Live, out: Console, story: RunStory) -> None:
@@ -88,8 +93,7 @@ class Lines:
 
     def show(self, story: RunStory) -> None:
         stages = ", ".join(f"{stage.name} {stage.done}/{stage.clusters}" for stage in story.stages)
-        state = "succeeded" if story.state is State.available else story.state.value
-        line = ": ".join(part for part in (f"run {story.name}", state, stages, story.why) if part)
+        line = ": ".join(part for part in (f"run {story.name}", story.word, stages, story.why, story.doubt) if part)
         if line != self._said:
             self._out.print(line, soft_wrap=True)
         self._said = line

@@ -13,12 +13,15 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
+from msgspec.structs import replace
+from rich.text import Text
 from rich.tree import Tree
 
 from kedge.api.condition import TRUE, find_condition
 from kedge.api.reasons import APPROVAL_GIVEN, APPROVED
 from kedge.api.twins import Approval, Run
 from kedge.cli.asking import MANAGER, Hub, Which
+from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.showing import can_draw, console, line_of
 from kedge.controllers.hub.rolling_back import roll_back
 from kedge.kube.client import Client
@@ -30,6 +33,7 @@ from kedge.plan.staging.saying import says
 from kedge.plan.staging.stories import RunStory, StageStory, tell_run
 from kedge.plan.staging.verbs import Verb, answer_to
 from kedge.plan.staging.waiting import moment
+from kedge.plan.telling.freshness import silence
 from kedge.plan.telling.words import age, listed
 from kedge.plan.verbs import Answer
 
@@ -189,7 +193,13 @@ async def _patch(client: Client, which: Which, run: Run, body: Mapping[str, Any]
 async def run_story(client: Client, name: str, namespace: str | None) -> RunStory:
     """Where a run stands now."""
     which, run = await find_run(client, name, namespace)
-    return tell_run(run, await rollback_of_run(client, which, run))
+    story = tell_run(run, await rollback_of_run(client, which, run))
+    return story if story.has_ended else doubted(story, await hub_silent_since(client))
+
+
+def doubted(story: RunStory, since: datetime | None) -> RunStory:
+    """The story as it is told by a hub that was not heard from since then; how a run ended is not told otherwise."""
+    return story if story.has_ended else replace(story, doubt=silence(since))
 
 
 def show_run(story: RunStory) -> None:
@@ -199,12 +209,13 @@ def show_run(story: RunStory) -> None:
 
 def run_tree(story: RunStory, now: datetime, *, drawn: bool = True) -> Tree:
     """A run and its stages, a bar for each."""
-    path = f"{story.namespace}/{story.name}" if story.namespace else story.name
     what = f"{story.placement}, revision {story.index or '?'}"
     why = "" if any(stage.why for stage in story.stages) else story.why
-    root = Tree(line_of(story.state, f"run {path}", ": ".join(part for part in (what, why) if part), drawn))
+    root = Tree(line_of(story.state, f"run {story.path}", ": ".join(part for part in (what, why) if part), drawn))
     for stage in story.stages:
         root.add(line_of(stage.state, stage.name, _stage(stage, now, drawn), drawn))
+    if story.doubt:
+        root.add(Text(story.doubt, "red"))
     return root
 
 

@@ -14,9 +14,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from kedge.plan.staging.stories import RunStory
 from kedge.plan.telling.folding import Folded, fold
 from kedge.plan.telling.history import Revision
-from kedge.plan.telling.phrases import of_place, of_thing, summary
+from kedge.plan.telling.phrases import of_place, of_thing, separate_doubt, standing, summary
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 from kedge.plan.telling.words import age
@@ -26,6 +27,7 @@ _NAMED: Final = 10
 _MARKS: Final = {
     State.available: ("✔", "+", "green"),
     State.moving: ("…", "~", "cyan"),
+    State.next: ("›", ">", "cyan"),
     State.waiting: ("◌", ".", "yellow"),
     State.failed: ("✘", "!", "red"),
     State.unknown: ("?", "?", "magenta"),
@@ -57,10 +59,12 @@ def tree(story: Story, *, lines: int | None = None, drawn: bool = True) -> Tree:
         branch = root.add(line_of(place.state, place.cluster, of_place(place), drawn))
         for thing in place.things:
             branch.add(line_of(thing.state, thing.what, of_thing(thing), drawn))
-    for why in story.unpicked:
+    for why in (*story.unpicked, *story.passed_over):
         root.add(line_of(State.waiting, "no cluster", why, drawn))
     for line in _left_out(folded):
         root.add(Text(line, "dim"))
+    if doubt := separate_doubt(story):
+        root.add(Text(doubt, "red"))
     return root
 
 
@@ -79,10 +83,20 @@ def placements_table(stories: Iterable[Story]) -> Table:
     """One line a placement."""
     table = _table("NAME", "REVISION", "DONE", "STATE", "WHY")
     for story in stories:
-        state = Text(story.state, _MARKS[story.state][2])
+        state = Text(standing(story), _MARKS[story.state][2])
         table.add_row(
             story.path, story.index, f"{story.done}/{story.wanted}", state, "" if story.is_done else story.why
         )
+    return table
+
+
+def runs_table(stories: Iterable[RunStory]) -> Table:
+    """One line a run."""
+    table = _table("RUN", "PLACEMENT", "REVISION", "DONE", "STATE", "WHY")
+    for story in stories:
+        state = Text(story.word, _MARKS[story.state][2])
+        why = "" if story.is_done else story.why
+        table.add_row(story.path, story.placement, story.index, f"{story.done}/{story.wanted}", state, why)
     return table
 
 

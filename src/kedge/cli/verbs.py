@@ -56,12 +56,12 @@ def output(*forms: str) -> Callable[[F], F]:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[PLACEMENT]...")
-@click.option("-n", "--namespace", help="Only the ResourcePlacements of this namespace.")
+@click.argument("names", nargs=-1, metavar="[PLACEMENT|RUN]...")
+@click.option("-n", "--namespace", help="Only the ResourcePlacements and StagedUpdateRuns of this namespace.")
 @output("table", "json", "yaml")
 @asking
 def get(names: tuple[str, ...], namespace: str | None, form: str, hub: Hub) -> None:
-    """List placements: what they roll out, and how far they have got."""
+    """List placements and staged update runs: what they roll out, and how far they have got."""
     from kedge.cli.answering import run_get
 
     run_get(hub, names, namespace, form)
@@ -85,7 +85,8 @@ def status(
 ) -> None:
     """Show a placement, its clusters, and what was placed on them; or a staged update run and its stages.
 
-    Exits with 0 if it is available (a run: has succeeded), 3 if not (yet), 1 if it cannot be read.
+    Exits with 0 if what is on the hub now is available on every cluster (a run: has succeeded, and was not rolled
+    back), 3 if not (yet), 1 if that cannot be found out.
     """
     from kedge.cli.answering import run_status
 
@@ -99,7 +100,7 @@ def status(
 @output("text", "json", "yaml")
 @asking
 def explain(placement: str, cluster: str | None, namespace: str | None, form: str, hub: Hub) -> None:
-    """Say in words why a placement is where it is; with CLUSTER, there alone."""
+    """Say in words why a placement or a staged update run is where it is; with CLUSTER, there alone."""
     from kedge.cli.answering import run_explain
 
     run_explain(hub, placement, namespace, cluster, form)
@@ -222,10 +223,20 @@ def pause(placement: str, namespace: str | None, hub: Hub) -> None:
 @of_placement
 @asking
 def resume(placement: str, namespace: str | None, hub: Hub) -> None:
-    """Let a paused or rolled-back placement go on, to the newest resources; or a stopped staged update run."""
+    """Let a paused placement go on, or a stopped staged update run."""
     from kedge.cli.changing import run_resume
 
     run_resume(hub, placement, namespace)
+
+
+@click.command()
+@of_placement
+@asking
+def unpin(placement: str, namespace: str | None, hub: Hub) -> None:
+    """Let a placement that was rolled back go on to the newest resources."""
+    from kedge.cli.changing import run_unpin
+
+    run_unpin(hub, placement, namespace)
 
 
 @click.command()
@@ -235,7 +246,7 @@ def resume(placement: str, namespace: str | None, hub: Hub) -> None:
 )
 @asking
 def rollback(placement: str, namespace: str | None, index: int | None, hub: Hub) -> None:
-    """Roll a placement back to earlier resources, under the same budget; `kedge resume` goes to the newest again.
+    """Roll a placement back to earlier resources, under the same budget; `kedge unpin` goes to the newest again.
 
     Of a staged update run: end it, and bring the clusters it has begun with back to what they had.
     """
@@ -297,4 +308,4 @@ def completion(shell: str) -> None:
     click.echo(kind(main, {}, "kedge", "_KEDGE_COMPLETE").source())
 
 
-VERBS = (get, status, explain, history, plan, pause, resume, rollback, approve, stop, retry, completion)
+VERBS = (get, status, explain, history, plan, pause, resume, rollback, unpin, approve, stop, retry, completion)

@@ -57,13 +57,16 @@ class Cache(Generic[T]):
         indexes: Mapping[str, Index[T]] | None = None,
         rng: random.Random | None = None,
         silence: float = 75.0,
+        logs_missing: bool = True,
     ) -> None:
         """`only` says which objects count: others are as good as not there, where no selector can say so.
 
-        `transform` keeps only what is needed of an object; `silence`: how long a dead connection may look alive.
+        `transform` keeps only what is needed of an object; `silence`: how long a dead connection may look alive;
+        `logs_missing`: whether a kind that is not served is for the log, or somebody else sees to that.
         """
         self.codec = codec(kind)
         self.problem: str | None = "not connected yet"
+        self.kind_is_missing = False  # the server says that it serves no such kind
         self.unreadable: dict[Key, Unreadable] = {}
         self._client = client.without_retry()
         self._namespace = namespace
@@ -73,6 +76,7 @@ class Cache(Generic[T]):
         self._transform = transform
         self._rng = rng or random.Random()
         self._silence = silence
+        self._logs_missing = logs_missing
         self._backoff = Backoff(self._rng, Steps(first=0.8, longest=10.0))
         self._store: Store[T] = Store(indexes)
         self._ledger = Ledger()
@@ -195,8 +199,10 @@ class Cache(Generic[T]):
         if isinstance(failure, Gone):
             self._version = ""
         elif failure is not None:
+            self.kind_is_missing = isinstance(failure, NotFound)
             # Once: a server that is gone for an hour would fill the log with all that is followed there.
-            level = logging.DEBUG if failure.answer == self.problem else logging.WARNING
+            is_said = failure.answer == self.problem or (self.kind_is_missing and not self._logs_missing)
+            level = logging.DEBUG if is_said else logging.WARNING
             log.log(level, "watching %s: %s; trying again in %.1f s", self.codec.resource, failure.answer, pause)
             self._report(failure.answer)
         if isinstance(failure, ApiError) and failure.retry_after:
@@ -207,6 +213,8 @@ class Cache(Generic[T]):
                 await self._hurried.wait()
 
     def _report(self, problem: str | None) -> None:
+        if problem is None:
+            self.kind_is_missing = False
         if problem != self.problem:
             self.problem = problem
             for handler in self._on_problem:
@@ -311,8 +319,8 @@ class Cache(Generic[T]):
         self._ledger.listed(version, (self.codec.meta(new).uid for new in found.values()))
         self.unreadable = unreadable
         self._report_unreadable(unreadable)
-        self._report(None)
         self._synced.set()
+        self._report(None)
 
     def _same_version(self, key: Key, new: T) -> bool:
         old = self._store.get(key)

@@ -203,14 +203,18 @@ class Client:
         *,
         manager: str | None = None,
         dry_run: bool = False,
+        strict: bool = False,
         name: str | None = None,
         subresource: str | None = None,
     ) -> T:
-        """Make an object; with `name` and `subresource`, a subresource of one (an eviction, a token)."""
+        """Make an object; with `name` and `subresource`, a subresource of one (an eviction, a token).
+
+        `strict` has it refused for fields that are not known, as kubectl does.
+        """
         form = codec(kind)
         place = _place(form, namespace or meta_in(body, "namespace"))
         path = form.path(place, name, subresource)
-        request = Request("POST", path, _write_query(manager, dry_run), encode(form.resource, body))
+        request = Request("POST", path, _write_query(manager, dry_run, strict=strict), encode(form.resource, body))
         if subresource is not None:
             return _one(form, request, await self._sender.send(request))
         return await self._write(form, request, meta_in(body, "name") or "", place, dry_run)
@@ -295,11 +299,12 @@ class Client:
         manager: str | None = None,
         subresource: str | None = None,
         dry_run: bool = False,
+        strict: bool = False,
     ) -> Untyped:
-        """PUT a whole object, as read; its resourceVersion, if there, is a precondition."""
+        """PUT a whole object, as read; its resourceVersion, if there, is a precondition. `strict`: as in `create`."""
         name, place = name_in(body), _place(kind, meta_in(body, "namespace"))
         path = kind.path(place, name, subresource)
-        request = Request("PUT", path, _write_query(manager, dry_run), encode(kind.resource, body))
+        request = Request("PUT", path, _write_query(manager, dry_run, strict=strict), encode(kind.resource, body))
         return await self._write(kind, request, name, place, dry_run)
 
     async def delete(
@@ -399,8 +404,15 @@ def _given(**options: str | None) -> tuple[tuple[str, str], ...]:
     return tuple((key, value) for key, value in options.items() if value is not None)
 
 
-def _write_query(manager: str | None, dry_run: bool, force: bool = False) -> tuple[tuple[str, str], ...]:
-    return _given(fieldManager=manager, dryRun="All" if dry_run else None, force="true" if force else None)
+def _write_query(
+    manager: str | None, dry_run: bool, force: bool = False, strict: bool = False
+) -> tuple[tuple[str, str], ...]:
+    return _given(
+        fieldManager=manager,
+        dryRun="All" if dry_run else None,
+        force="true" if force else None,
+        fieldValidation="Strict" if strict else None,
+    )
 
 
 def _place(form: Codec[Any], namespace: str | None) -> str | None:

@@ -14,12 +14,14 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from kedge.api.resource import Resource
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client, Kind, Selector, selector
 from kedge.kube.clock import Clock
 from kedge.kube.codec import codec
 from kedge.kube.events import Recorder
 from kedge.kube.logs import only_about
+from kedge.kube.missing_kinds import MissingKinds
 from kedge.kube.reach import Probe, Reach, State
 from kedge.kube.source import Mapper, Predicate, Watch, own_key
 from kedge.kube.store import Index
@@ -41,9 +43,14 @@ class Cluster:
         component: str = "kedge",
         essential: bool = True,
         probe: Probe | None = None,
+        if_missing: str = "",
     ) -> None:
-        """`component` signs its events; without an `essential` cluster the process is not ready."""
+        """`component` signs its events; without an `essential` cluster the process is not ready.
+
+        `if_missing` says what to do about kinds that are needed and not served.
+        """
         self.name = name
+        self._missing = MissingKinds(name, if_missing, self._missing_kinds)
         self._writes = ClusterWrites()
         self.client = client.witnessed(self._writes)
         self.essential = essential
@@ -72,6 +79,10 @@ class Cluster:
         needed = [cache for cache in self._caches.values() if cache not in self._optional]
         return found + [f"{cache.codec.resource}: {cache.problem}" for cache in needed if cache.problem]
 
+    def _missing_kinds(self) -> list[Resource]:
+        needed = (cache for cache in self._caches.values() if cache not in self._optional)
+        return [cache.codec.resource for cache in needed if cache.kind_is_missing]
+
     async def run(self) -> None:
         """Connect, and keep every cache true, until cancelled."""
         async with asyncio.TaskGroup() as self._tasks:
@@ -83,6 +94,7 @@ class Cluster:
     async def close(self) -> None:
         """Let go of the server, and of what its caches still owe."""
         self._writes.give_up()
+        self._missing.close()
         await self.client.close()
 
     # Reading
@@ -118,12 +130,14 @@ class Cluster:
                 transform=transform,
                 indexes=indexes,
                 rng=_branch(self._rng),
+                logs_missing=optional,
             )
             self._caches[key] = cache
             if optional:
                 self._optional.add(cache)
             self._writes.expect_in(cache, namespace)
             cache.on_problem(lambda _: self._reach.doubt())
+            cache.on_problem(lambda _: self._missing.look())
             if self._tasks is not None:
                 self._follow(self._tasks, cache)
         return cache

@@ -119,8 +119,12 @@ class Manager:
         probe: Probe | None = None,
         limiter: Limiter | None = None,
         timeout: float = 30.0,
+        if_missing: str = "",
     ) -> Cluster:
-        """Run the cluster behind this transport, from now on. Does not wait until it is reached."""
+        """Run the cluster behind this transport, from now on. Does not wait until it is reached.
+
+        `if_missing` says what to do about kinds that are needed there and not served.
+        """
         client = Client(
             transport, limiter=limiter, rng=self._branch(), timeout=timeout, on_answer=self.metrics.answered
         )
@@ -132,6 +136,7 @@ class Manager:
             component=self.component,
             essential=essential,
             probe=probe,
+            if_missing=if_missing,
         )
         await self.add(cluster)
         return cluster

@@ -1,4 +1,4 @@
-"""Membership: what a member is given on the hub, what its agent's words come to, and when it counts as silent.
+"""Membership: what a member is given on the hub, and what its agent's words come to.
 
 A member has a namespace of its own on the hub, a Role and a RoleBinding that let its agent in there and nowhere else,
 and an InternalMemberCluster through which the two talk. Names and reasons are KubeFleet's (kubefleet.md §7), so an
@@ -8,10 +8,9 @@ agent of either project can serve a hub of the other; the rules are no more than
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api import reasons
@@ -34,7 +33,8 @@ from kedge.api.rbac import PolicyRule, Role, RoleBinding, RoleRef, Subject
 
 JOIN: Final = "Join"
 LEAVE: Final = "Leave"
-SHORTEST_PATIENCE: Final = 30.0
+NAMESPACES_KNOWN: Final = "NamespaceCollectionSucceeded"
+"""The condition of a member that reports its namespaces. True or not, what it reports counts."""
 
 READ: Final = ("get", "list", "watch")
 _CHANGE: Final = ("patch", "update")
@@ -134,13 +134,20 @@ _OF_THE_HUB: Final = frozenset((reasons.READY_TO_JOIN, reasons.JOINED, reasons.H
 
 
 def report(
-    member: MemberCluster, said: InternalMemberCluster | None, now: datetime, problem: str = ""
+    member: MemberCluster,
+    said: InternalMemberCluster | None,
+    now: datetime,
+    problem: str = "",
+    *,
+    heartbeat: datetime | None = None,
 ) -> MemberClusterStatus:
     """The status a member should have: what its agent said last, whether it may join, and whether it has.
 
-    As long as no agent has said anything, what is there already stays. `problem` is what keeps it from joining.
+    As long as no agent has said anything, what is there already stays. `problem` is what keeps it from joining, and
+    `heartbeat` when the hub received the last one. All times are the hub's: a member's clock may show anything.
     """
-    status = _heard(member, said) if said is not None and said.status.agent_status else member.status
+    spoken = said is not None and said.status.agent_status
+    status = _heard(member, said, now, heartbeat) if said is not None and spoken else member.status
     conditions = member.status.conditions
     if member.metadata.deletion_timestamp is None:
         conditions = set_condition(conditions, _ready(member, problem, now))
@@ -153,21 +160,47 @@ def report(
         if condition.type not in _OF_THE_HUB:
             conditions = set_condition(conditions, _observed(condition, member))
     conditions = set_condition(conditions, _joined(member, status.agent_status, now))
+    if said is not None and said.status.agent_status and not find_condition(said.status.conditions, NAMESPACES_KNOWN):
+        conditions = tuple(one for one in conditions if one.type != NAMESPACES_KNOWN)  # it no longer reports them
     return replace(status, conditions=conditions)
 
 
-def _heard(member: MemberCluster, said: InternalMemberCluster) -> MemberClusterStatus:
-    """The agent's words, which on the member speak of the member's own generation."""
-    agents = tuple(
-        replace(agent, conditions=tuple(_observed(condition, member) for condition in agent.conditions))
-        for agent in said.status.agent_status
+def namespaces_known(asked: InternalMemberCluster, now: datetime, *, all_of_them: bool) -> Condition:
+    """What an agent says of the namespaces it reports: whether they are all there are."""
+    if all_of_them:
+        status, reason, message = TRUE, "Succeeded", "all namespaces of the cluster are listed"
+    else:
+        status, reason, message = FALSE, "Degraded", "the cluster has more namespaces than are listed: the oldest are"
+    return Condition(
+        type=NAMESPACES_KNOWN,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=now,
+        observed_generation=asked.metadata.generation,
     )
+
+
+def _heard(
+    member: MemberCluster, said: InternalMemberCluster, now: datetime, heartbeat: datetime | None
+) -> MemberClusterStatus:
+    """The agents' words, which on the member speak of the member's own generation, and of the hub's time."""
     return MemberClusterStatus(
-        agent_status=agents,
+        agent_status=tuple(_shown(member, agent, now, heartbeat) for agent in said.status.agent_status),
         properties=said.status.properties,
         resource_usage=said.status.resource_usage,
         namespaces=said.status.namespaces,
     )
+
+
+def _shown(member: MemberCluster, agent: AgentStatus, now: datetime, heartbeat: datetime | None) -> AgentStatus:
+    before = next((one for one in member.status.agent_status if one.type == agent.type), None)
+    conditions = before.conditions if before is not None else ()
+    for condition in agent.conditions:
+        conditions = set_condition(conditions, replace(_observed(condition, member), last_transition_time=now))
+    shown = tuple(one for said in agent.conditions if (one := find_condition(conditions, said.type)) is not None)
+    received = heartbeat if agent.type == MEMBER_AGENT else agent.last_received_heartbeat
+    return replace(agent, conditions=shown, last_received_heartbeat=received)
 
 
 def _observed(condition: Condition, member: MemberCluster) -> Condition:
@@ -189,7 +222,7 @@ def _joined(member: MemberCluster, agents: Iterable[AgentStatus], now: datetime)
         return _said(member, reasons.JOINED, TRUE, reasons.MEMBER_JOINED, f"{name} has joined the fleet", now)
     if said is not None and said.status == FALSE:
         return _said(member, reasons.JOINED, FALSE, reasons.MEMBER_LEFT, f"{name} has left the fleet", now)
-    message = f"the agent of {name} has not said whether it joined" + (f": {said.message}" if said else " yet")
+    message = f"the agent of {name} has not joined yet" + (f": {said.message}" if said and said.message else "")
     return _said(member, reasons.JOINED, UNKNOWN, reasons.MEMBER_UNKNOWN, message, now)
 
 
@@ -249,52 +282,3 @@ def illness(member: MemberCluster | None) -> str:
     if member is None or found is None or found.status != FALSE:
         return ""
     return f"{member.metadata.name} is not healthy: {found.message or found.reason}"
-
-
-class Hearing(Struct, frozen=True):
-    """Whether a member is heard: `last` is when, `in_time` how many seconds until it counts as silent."""
-
-    last: datetime | None
-    in_time: float
-
-    @property
-    def is_silent(self) -> bool:
-        return self.last is not None and self.in_time <= 0
-
-
-def patience(member: MemberCluster) -> float:
-    """How many seconds a member may say nothing: three of its heartbeats, and half a minute at least."""
-    return max(3.0 * member.spec.heartbeat_period_seconds, SHORTEST_PATIENCE)
-
-
-def hearing(member: MemberCluster, said: InternalMemberCluster | None, now: datetime) -> Hearing:
-    """How long ago the member was heard. A member that has not joined, or has left, is not listened for."""
-    agents = [agent_of(member.status.agent_status), agent_of(said.status.agent_status) if said is not None else None]
-    joined = [agent for agent in agents if agent is not None and _has_joined(agent)]
-    last = max((agent.last_received_heartbeat for agent in joined if agent.last_received_heartbeat), default=None)
-    if last is None:
-        return Hearing(None, patience(member))
-    return Hearing(last, (last + timedelta(seconds=patience(member)) - now).total_seconds())
-
-
-def _has_joined(agent: AgentStatus) -> bool:
-    said = find_condition(agent.conditions, reasons.JOINED)
-    return said is not None and said.status == TRUE
-
-
-def with_silence(member: MemberCluster, heard: Hearing, now: datetime) -> tuple[Condition, ...]:
-    """The member's conditions, with the one that it cannot be reached if, and only if, it cannot."""
-    conditions = member.status.conditions
-    if heard.is_silent and heard.last is not None:
-        return set_condition(conditions, _unreachable(member, heard.last, now))
-    return tuple(one for one in conditions if (one.type, one.reason) != (reasons.HEALTHY, reasons.MEMBER_UNREACHABLE))
-
-
-def _unreachable(member: MemberCluster, last: datetime, now: datetime) -> Condition:
-    at = f"{last:%Y-%m-%dT%H:%M:%SZ}"
-    every = member.spec.heartbeat_period_seconds
-    message = (
-        f"{member.metadata.name} cannot be reached: its last heartbeat was at {at}, "
-        f"it should come every {every} s, and {patience(member):g} s have passed without one"
-    )
-    return _said(member, reasons.HEALTHY, FALSE, reasons.MEMBER_UNREACHABLE, message, now)

@@ -112,7 +112,7 @@ def test_where_nothing_can_be_seen_the_next_cluster_starts_when_the_time_is_over
         await placed.say(UNTRACKABLE, "cluster-1")
         await placed.rest(25)
         assert await placed.given() == given("1", "0", "0")
-        assert "it cannot be seen whether its resources work" in await placed.waits_for("cluster-2")
+        assert "it cannot be seen whether the resources of cluster-1 work" in await placed.waits_for("cluster-2")
         await placed.until_given(given("1", "1", "0"), within=6)
 
     play(act)
@@ -162,7 +162,7 @@ def test_an_unreachable_cluster_stops_the_rollout_and_is_named_with_its_last_hea
         await placed.rest()
         await placed.snapshot(1)
         await placed.until_given(given("0", "0", "1"))  # it cannot get worse, and nobody else is touched
-        assert (await placed.waits_for("cluster-1")).endswith(f"cluster-3 is not available: {said}")
+        assert (await placed.waits_for("cluster-1")).endswith(f"it is not known whether cluster-3 is available: {said}")
         await placed.silence("cluster-3", None)
         await placed.say(AVAILABLE, "cluster-3")
         await placed.until_given(given("1", "0", "1"))

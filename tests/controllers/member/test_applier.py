@@ -545,3 +545,23 @@ def test_nothing_is_done_before_the_member_has_joined() -> None:
         assert await here.conditions() == APPLIED
 
     play(scene, join=False)
+
+
+@pytest.mark.parametrize(
+    "rule", ["self.data.a" + ".replace('a', 'aaaaaaaaaa')" * 12 + ".size() > 0", "lists.range(1000000000).size() > 0"]
+)
+def test_a_hostile_rule_cannot_be_evaluated_and_does_not_stop_the_others(rule: str) -> None:
+    async def scene(here: Bed) -> None:
+        hostile = config("hostile", a="a" * 1000)
+        hostile["metadata"]["annotations"] = {"kedge.dev/available-when": rule}
+        await here.place(namespace(), hostile, config())
+        await here.rest()
+        assert await here.conditions() == {
+            "Applied": ("True", "AllManifestsApplied"),
+            "Available": ("False", "SomeManifestsAreNotAvailable"),
+        }
+        assert (await here.manifests())[2] == {"Applied": "Applied", "Available": "Available"}
+        message = next(one.message for one in (await here.work()).status.manifest_conditions[1].conditions[1:])
+        assert "ConfigMap shop/hostile has a rule that cannot be evaluated" in message
+
+    play(scene)

@@ -187,6 +187,21 @@ def test_a_good_release_is_reported_as_often_as_without_pods_to_look_at() -> Non
     play(scene)
 
 
+def test_a_pod_that_does_not_become_ready_is_named_when_that_has_taken_long() -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), told(deployment(), never_ready="true"))
+        await here.rest(20)
+        assert await said(here) == "Deployment shop/web has 0 of 2 available replicas"
+        await here.rest(20)
+        first = (await pods(here))[0]
+        assert await said(here) == f"Deployment shop/web has 0 of 2 available replicas: pod {first}: NotReady"
+        here.to_hub.writes.clear()
+        await here.rest(300)
+        assert here.to_hub.writes == []
+
+    play(scene)
+
+
 def test_pods_of_others_are_no_cause() -> None:
     async def scene(here: Bed) -> None:
         stranger = deployment("web-of-others", image="app:bad")

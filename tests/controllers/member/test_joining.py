@@ -16,6 +16,7 @@ from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.condition import find_condition
 from kedge.api.core import Namespace, Node, Pod
 from kedge.api.fleet import member_namespace
+from kedge.api.work import AppliedWork
 from kedge.controllers.hub.members import Members
 from kedge.controllers.hub.reachability import Reachability
 from kedge.controllers.member.joining import Joining
@@ -23,12 +24,14 @@ from kedge.embedded.inprocess import InProcessTransport
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
-from support.fleets import Book, client_of, fleet_cluster, managed
+from kedge.plan.membership import agent_of
+from support.fleets import CRDS, DEFINITIONS, Book, client_of, fleet_cluster, managed
 from support.stage import LoopClock
 from support.virtual import run
 from support.waiting import until, until_so
 
 NS = member_namespace("cluster-1")
+APPLIED_WORKS: Any = next(one for one in DEFINITIONS if one["spec"]["names"]["kind"] == AppliedWork.resource.kind)
 
 
 class Applier:
@@ -62,11 +65,13 @@ class Scene(Struct):
     start: Callable[[], Any]
 
 
-def play(scene: Callable[[Scene], Awaitable[None]]) -> None:
+def play(scene: Callable[[Scene], Awaitable[None]], *, prepared: bool = True) -> None:
+    """With a member that is `prepared`, or one that lacks the kinds of a member."""
+
     async def main() -> None:
         async with (
             fleet_cluster() as hub,
-            fleet_cluster("cluster-1", seed=2, kinds=False) as member,
+            fleet_cluster("cluster-1", seed=2, kinds=prepared) as member,
             client_of(hub) as on_hub,
             client_of(member) as on_member,
             managed() as manager,
@@ -309,3 +314,46 @@ def test_a_changed_period_takes_effect_at_once() -> None:
             assert await heartbeat_of(here.book) != first
 
     play(scene)
+
+
+# Able to work
+
+
+def test_an_agent_that_can_apply_nothing_has_not_joined_and_says_what_to_do_until_it_can() -> None:
+    async def scene(here: Scene) -> None:
+        await here.book.add("cluster-1", heartbeatPeriodSeconds=600)
+        async with here.start():
+            await asyncio.sleep(20)
+            joined = await here.book.condition("cluster-1", reasons.JOINED)
+            assert joined is not None
+            assert (joined.status, joined.reason) == ("Unknown", reasons.MEMBER_UNKNOWN)
+            assert joined.message == (
+                "the agent of cluster-1 has not joined yet: its cluster serves no AppliedWorks: "
+                "`kedge install member cluster-1 | kubectl apply -f -`"
+            )
+            assert await says_healthy(here) == "False"
+            await here.on_member.create(CRDS, APPLIED_WORKS)
+            await asyncio.sleep(15)  # not the ten minutes of a heartbeat
+            assert await here.book.reason("cluster-1", reasons.JOINED) == reasons.MEMBER_JOINED
+            assert await says_healthy(here) == "True"
+
+    play(scene, prepared=False)
+
+
+def test_an_agent_that_can_no_longer_apply_is_not_healthy_and_stays_joined() -> None:
+    async def scene(here: Scene) -> None:
+        await here.book.add("cluster-1", heartbeatPeriodSeconds=600)
+        async with here.start():
+            await here.book.until_reason("cluster-1", reasons.JOINED, reasons.MEMBER_JOINED)
+            await here.on_member.delete(CRDS, APPLIED_WORKS["metadata"]["name"])
+            await asyncio.sleep(2000)  # a watch may outlive its kind; it lasts half an hour at most
+            assert await says_healthy(here) == "False"
+            assert await here.book.reason("cluster-1", reasons.JOINED) == reasons.MEMBER_JOINED
+
+    play(scene)
+
+
+async def says_healthy(here: Scene) -> str | None:
+    agent = agent_of((await here.book.said("cluster-1")).status.agent_status)
+    found = find_condition(agent.conditions, reasons.HEALTHY) if agent else None
+    return found.status if found else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kedge.embedded.custom import wire
+from kedge.api import protowire as wire
 from kedge.kube.transport import Request
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"

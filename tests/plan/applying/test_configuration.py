@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from kedge.api.fleet import LAST_APPLIED, SPEC_HASH
 from kedge.api.resource import Resource
 from kedge.api.rollout import ApplyStrategy, ApplyType, WhenToApply, WhenToTakeOver
-from kedge.plan.applying.configuration import MOST, configured, last_applied, remembered, target
+from kedge.plan.applying.configuration import MOST, configured, last_applied, remembered, target, without_last_applied
 from kedge.plan.applying.handover import handed_over
 from kedge.plan.applying.manifests import Placed, understand
-from kedge.plan.applying.owning import Owner, refusal, unsupported
+from kedge.plan.applying.owning import Owner, is_applied_work, refusal, unsupported
 
 OWNER = Owner("crp-work", "UUID")
 NAMESPACE = {
@@ -61,6 +61,58 @@ def test_what_is_too_large_is_not_remembered() -> None:
     assert remembered(configured(config(a="x" * (MOST - 1000)), OWNER)) is not None
     assert remembered(configured(config(a="x" * MOST), OWNER)) is None
     assert remembered(configured(config(a="ü" * (MOST // 2)), OWNER)) is None
+
+
+def test_what_is_just_small_enough_is_remembered() -> None:
+    assert MOST == 262_144
+    empty = remembered(configured(config(a=""), OWNER))
+    assert empty is not None
+    room = MOST - sum(len(name) + len(value) for name, value in empty["metadata"]["annotations"].items())
+    assert remembered(configured(config(a="x" * room), OWNER)) is not None
+    assert remembered(configured(config(a="x" * (room + 1)), OWNER)) is None
+
+
+def test_what_is_no_longer_kept_up_is_taken_away_and_nothing_else() -> None:
+    obj = {"kind": "X", "metadata": {"name": "x", "annotations": {LAST_APPLIED: "{}", "mine": "1"}}, "spec": {}}
+    assert without_last_applied(obj) == {
+        "kind": "X",
+        "metadata": {"name": "x", "annotations": {"mine": "1"}},
+        "spec": {},
+    }
+
+
+def test_an_object_keeps_the_owners_it_has_beside_us() -> None:
+    wanted = configured(config(a="1"), OWNER)
+    live = {"metadata": {"name": "x", "ownerReferences": [owned_by()]}}
+    assert target(CONFIG_MAPS, wanted, live, OWNER)["metadata"]["ownerReferences"] == [owned_by(), OURS]
+    assert target(CONFIG_MAPS, wanted, {"metadata": {}}, OWNER)["metadata"]["ownerReferences"] == [OURS]
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        Resource("apps", "v1", "Deployment", "deployments"),
+        Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False),
+        Resource("apps", "v9", "Deployment", "deployments"),
+        THINGS,
+    ],
+)
+def test_finalizers_of_others_stay_whatever_the_kind(resource: Resource) -> None:
+    wanted = {"metadata": {"name": "x", "finalizers": ["ours"]}}
+    live = {"metadata": {"name": "x", "finalizers": ["theirs"]}}
+    assert target(resource, wanted, live, OWNER)["metadata"]["finalizers"] == ["ours", "theirs"]
+
+
+def test_lists_of_a_known_kind_merge() -> None:
+    def pod(*names: str) -> dict[str, Any]:
+        containers = [{"name": name} for name in names]
+        return {"metadata": {"name": "x"}, "spec": {"template": {"spec": {"containers": containers}}}}
+
+    found = target(Resource("apps", "v1", "Deployment", "deployments"), pod("b"), pod("a"), OWNER)
+    assert found["spec"]["template"]["spec"]["containers"] == [{"name": "b"}, {"name": "a"}]
+    rules = {"metadata": {"name": "x"}, "rules": [{"host": "b"}]}
+    ingress = Resource("networking.k8s.io", "v1", "Ingress", "ingresses")
+    assert target(ingress, rules, {"metadata": {}, "rules": [{"host": "a"}]}, OWNER)["rules"] == [{"host": "b"}]
 
 
 def test_an_annotation_of_another_agent_in_a_manifest_does_not_nest() -> None:
@@ -132,6 +184,15 @@ def test_who_may_be_written(owners: list[dict[str, Any]], strategy: ApplyStrateg
     assert (found.reason if found else "") == reason
 
 
+def test_whoever_placed_it_is_named() -> None:
+    found = refusal([ANOTHER], OWNER, ApplyStrategy())
+    assert found is not None
+    assert found.message.startswith("AppliedWork other-work owns it on the member")
+    for other in (owned_by(kind="AppliedWork"), owned_by(api_version="placement.kubernetes-fleet.io/v1beta1")):
+        assert not is_applied_work(other)
+    assert is_applied_work(ANOTHER)
+
+
 def test_we_come_once_among_the_owners_and_take_the_place_of_one_we_were_before() -> None:
     assert OWNER.among([]) == [OURS]
     assert OWNER.among([owned_by()]) == [owned_by(), OURS]
@@ -167,6 +228,13 @@ def test_updates_become_applies_and_those_of_others_and_of_a_status_stay() -> No
         "me",
     )
     assert found == [theirs, of_status, entry("me", "Apply", {"f:a": {"f:b": {}, "f:c": {}}})]
+
+
+def test_what_was_only_updated_is_applied_from_now_on() -> None:
+    found = handed_over([entry("me", "Update", {"f:a": {}}, time="then")], "me")
+    assert found == [entry("me", "Apply", {"f:a": {}}, time="then")]
+    both = [entry("me", "Update", {}, time="then"), entry("me", "Apply", {}, time="later")]
+    assert handed_over(both, "me") == [entry("me", "Apply", {}, time="later")]
 
 
 @pytest.mark.parametrize("entries", [[], [entry("me", "Apply", {})], [entry("other", "Update", {})]])

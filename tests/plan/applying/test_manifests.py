@@ -61,6 +61,59 @@ def test_what_cannot_be_understood_says_why(body: dict[str, Any], reason: str) -
     assert read(body) == [reason]
 
 
+@pytest.mark.parametrize(
+    ("body", "message", "unknown", "means_any"),
+    [
+        ({"kind": "ConfigMap"}, "manifest 0 has no apiVersion or no kind: it cannot be told what it is", False, True),
+        ({"apiVersion": "v1"}, "manifest 0 has no apiVersion or no kind: it cannot be told what it is", False, True),
+        ({"apiVersion": "v1", "kind": "ConfigMap"}, "ConfigMap has no metadata.name", False, True),
+        (
+            manifest("Nothing", api_version="a.com/v1"),
+            "the member serves no Nothing of a.com/v1: install its definition there, or place it as well",
+            True,
+            False,
+        ),
+        (
+            manifest("Nothing"),
+            "the member serves no Nothing of v1: install its definition there, or place it as well",
+            True,
+            False,
+        ),
+        (
+            manifest(metadata={"namespace": ""}),
+            "ConfigMap x says no metadata.namespace, which its kind needs",
+            False,
+            False,
+        ),
+    ],
+)
+def test_what_cannot_be_written_says_what_is_wrong_and_what_it_may_be(
+    body: dict[str, Any], message: str, unknown: bool, means_any: bool
+) -> None:
+    (found,) = understand([body], lookup)
+    assert isinstance(found, Misread)
+    assert (found.message, found.unknown, found.means_any) == (message, unknown, means_any)
+
+
+def test_a_duplicate_is_named_as_people_name_it() -> None:
+    _, again = understand([manifest(), manifest()], lookup)
+    assert isinstance(again, Misread)
+    assert again.message == "ConfigMap shop/x is there twice: the first counts, remove the other"
+    _, other = understand([manifest("Namespace"), manifest("Namespace")], lookup)
+    assert isinstance(other, Misread)
+    assert other.message.startswith("Namespace x is there twice")
+
+
+def test_two_that_cannot_be_understood_are_no_duplicates() -> None:
+    assert read(manifest("Nothing"), manifest("Nothing")) == ["DecodingErred", "DecodingErred"]
+
+
+def test_an_object_says_where_it_lives() -> None:
+    placed = only(manifest())
+    assert (placed.namespace, placed.name, placed.identifier.resource) == ("shop", "x", "configmaps")
+    assert only(manifest("Namespace")).namespace is None
+
+
 def test_the_first_of_two_counts() -> None:
     assert read(manifest(), manifest(name="y"), manifest()) == ["configmaps", "configmaps", "Duplicated"]
 
@@ -106,20 +159,21 @@ def test_the_digest_tells_whether_a_manifest_changed() -> None:
     assert one.digest == same.digest != other.digest
 
 
+WAVES = """
+    namespaces priorityclasses
+    networkpolicies resourcequotas limitranges podsecuritypolicies poddisruptionbudgets serviceaccounts secrets \
+    configmaps storageclasses persistentvolumes persistentvolumeclaims customresourcedefinitions ingressclasses
+    clusterroles roles
+    clusterrolebindings rolebindings
+    services daemonsets pods replicationcontrollers replicasets deployments horizontalpodautoscalers statefulsets \
+    jobs cronjobs ingresses
+    apiservices validatingwebhookconfigurations mutatingwebhookconfigurations
+""".strip().splitlines()
+
+
 @pytest.mark.parametrize(
     ("plural", "wave"),
-    [
-        ("namespaces", 0),
-        ("priorityclasses", 0),
-        ("customresourcedefinitions", 1),
-        ("secrets", 1),
-        ("roles", 2),
-        ("clusterrolebindings", 3),
-        ("deployments", 4),
-        ("ingresses", 4),
-        ("mutatingwebhookconfigurations", 5),
-        ("things", 999),
-    ],
+    [*((plural, wave) for wave, plurals in enumerate(WAVES) for plural in plurals.split()), ("things", 999)],
 )
 def test_waves(plural: str, wave: int) -> None:
     assert wave_of(plural) == wave

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,3 +96,153 @@ def test_items_that_cannot_be_told_apart_make_the_list_one_thing() -> None:
 def test_true_is_not_one() -> None:
     assert three_way(ANY, {}, {"a": True}, {"a": 1}) == {"a": True}
     assert three_way(ANY, {}, {"a": [1]}, {"a": [True]})["a"][0] is not True
+
+
+PORTS = {
+    "type": "array",
+    "x-kubernetes-patch-strategy": "merge",
+    "x-kubernetes-patch-merge-key": "port",
+    "x-kubernetes-list-map-keys": ["port", "protocol"],
+    "items": {"type": "object", "properties": {"port": {"type": "integer"}, "protocol": {"default": "TCP"}}},
+}
+MOUNTS = {
+    "type": "array",
+    "x-kubernetes-patch-strategy": "merge,retainKeys",
+    "x-kubernetes-patch-merge-key": "name",
+    "items": {"type": "object", "properties": {"name": {"type": "string"}}},
+}
+MAP = {"type": "object", "additionalProperties": {"type": "string"}}
+KIND = Schema(
+    {
+        "type": "object",
+        "properties": {
+            "labels": MAP,
+            "struct": {"type": "object", "properties": {"x": {}, "y": {}}},
+            "env": LIST,
+            "plain": {"type": "array"},
+            "finalizers": {"type": "array", "x-kubernetes-patch-strategy": "merge", "items": {"type": "string"}},
+            "ports": PORTS,
+            "mounts": MOUNTS,
+            "exclusive": {
+                "type": "object",
+                "x-kubernetes-patch-strategy": "retainKeys",
+                "properties": {"x": {}, "y": {}},
+            },
+            "whole": {"type": "object", "x-kubernetes-patch-strategy": "replace", "properties": {"x": {}, "y": {}}},
+            "unnamed": {
+                "type": "array",
+                "x-kubernetes-patch-strategy": "merge",
+                "x-kubernetes-patch-merge-key": "name",
+            },
+            "amount": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"},
+        },
+    },
+    {"io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": "string"}},
+)
+NOTHING: dict[str, Any] = {}
+
+
+def named(**values: int) -> list[dict[str, Any]]:
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+MERGES: dict[str, tuple[Any, Any, Any, Any]] = {  # last, wanted, live, and what becomes of it
+    "others' fields stay": (NOTHING, {"a": 1}, {"b": 2}, {"a": 1, "b": 2}),
+    "what is no longer asked for goes": ({"a": 1, "b": 2}, {"a": 1}, {"a": 1, "b": 2}, {"a": 1}),
+    "null takes away": (NOTHING, {"a": None}, {"a": 1, "b": 2}, {"b": 2}),
+    "null in a new map": (NOTHING, {"a": {"x": None, "y": [{"z": None}]}}, NOTHING, {"a": {"y": [{}]}}),
+    "a map where a text was": (NOTHING, {"a": {"x": 1}}, {"a": "text"}, {"a": {"x": 1}}),
+    "maps merge": ({"m": {"x": 1, "y": 1}}, {"m": {"x": 2}}, {"m": {"x": 1, "y": 1, "z": 3}}, {"m": {"x": 2, "z": 3}}),
+    "the last was no map": ({"m": 1}, {"m": {"x": 2}}, {"m": {"y": 1}}, {"m": {"x": 2, "y": 1}}),
+    "others' labels stay": ({"labels": {"a": "1"}}, NOTHING, {"labels": {"a": "1", "b": "2"}}, {"labels": {"b": "2"}}),
+    "no labels are left": ({"labels": {"a": "1"}}, NOTHING, {"labels": {"a": "1"}}, NOTHING),
+    "a struct goes whole": ({"struct": {"x": 1}}, NOTHING, {"struct": {"x": 1, "y": 2}}, NOTHING),
+    "no map any more": ({"labels": {"a": "1"}}, NOTHING, {"labels": "text"}, NOTHING),
+    "others' items stay": ({"env": named(a=1)}, NOTHING, {"env": named(a=1, b=2)}, {"env": named(b=2)}),
+    "no items are left": ({"env": named(a=1)}, NOTHING, {"env": named(a=1)}, NOTHING),
+    "a plain list goes whole": ({"plain": [1]}, NOTHING, {"plain": [1, 2]}, NOTHING),
+    "no list any more": ({"env": named(a=1)}, NOTHING, {"env": "text"}, NOTHING),
+    "the last was no list": ({"env": "text"}, NOTHING, {"env": named(a=1)}, NOTHING),
+    "an empty list that nobody has": (NOTHING, {"plain": []}, NOTHING, NOTHING),
+    "an empty list where one is": (NOTHING, {"plain": []}, {"plain": [1]}, {"plain": []}),
+    "an empty map that nobody has": (NOTHING, {"labels": {}}, NOTHING, NOTHING),
+    "an empty struct means something": (NOTHING, {"struct": {}}, NOTHING, {"struct": {}}),
+    "an empty map where a list is meant": (NOTHING, {"plain": {}}, NOTHING, {"plain": {}}),
+    "an empty list where a map is meant": (NOTHING, {"labels": []}, NOTHING, {"labels": []}),
+    "a list that is not empty": (NOTHING, {"plain": [1]}, NOTHING, {"plain": [1]}),
+    "a map that is not empty": (NOTHING, {"labels": {"a": "1"}}, NOTHING, {"labels": {"a": "1"}}),
+    "keys that exclude each other": (
+        NOTHING, {"exclusive": {"x": 1}}, {"exclusive": {"y": 2}}, {"exclusive": {"x": 1}},
+    ),
+    "replaced as a whole": (NOTHING, {"whole": {"x": 1}}, {"whole": {"y": 2}}, {"whole": {"x": 1}}),
+    "items merge": (NOTHING, {"env": [{"name": "a"}]}, {"env": named(a=1)}, {"env": named(a=1)}),
+    "what an item no longer has": (
+        {"env": named(a=1)}, {"env": [{"name": "a"}]}, {"env": named(a=1)}, {"env": [{"name": "a"}]},
+    ),
+    "items that exclude each other": (
+        NOTHING, {"mounts": [{"name": "a", "x": 1}]}, {"mounts": [{"name": "a", "y": 2}]},
+        {"mounts": [{"name": "a", "x": 1}]},
+    ),
+    "an item was no map before": ({"env": ["a"]}, {"env": named(a=2)}, {"env": named(a=1)}, {"env": named(a=2)}),
+    "names of their own": (
+        {"finalizers": ["a"]}, {"finalizers": ["b"]}, {"finalizers": ["a", "c"]}, {"finalizers": ["c", "b"]},
+    ),
+    "things that have no name": (NOTHING, {"finalizers": [["b"]]}, {"finalizers": ["a"]}, {"finalizers": [["b"]]}),
+    "ports by number and protocol": (
+        NOTHING, {"ports": [{"port": 1, "protocol": "UDP"}]}, {"ports": [{"port": 1}]},
+        {"ports": [{"port": 1, "protocol": "UDP"}, {"port": 1}]},
+    ),
+    "a default counts as a name": (
+        NOTHING, {"ports": [{"port": 1, "x": 1}]}, {"ports": [{"port": 1, "protocol": "TCP"}]},
+        {"ports": [{"port": 1, "protocol": "TCP", "x": 1}]},
+    ),
+    "an item without its key": (NOTHING, {"ports": [{"x": 1}]}, {"ports": [{"port": 1}]}, {"ports": [{"x": 1}]}),
+    "an item with a strange key": (
+        NOTHING, {"ports": [{"port": []}]}, {"ports": [{"port": 1}]}, {"ports": [{"port": []}]},
+    ),
+    "an item that is no map": (NOTHING, {"env": ["a"]}, {"env": named(a=1)}, {"env": ["a"]}),
+    "items nothing is known of": (
+        NOTHING, {"unnamed": [{"name": "a", "x": 1}]}, {"unnamed": [{"name": "a", "y": 2}, {"name": "b"}]},
+        {"unnamed": [{"name": "a", "y": 2, "x": 1}, {"name": "b"}]},
+    ),
+    "an amount in other words": (NOTHING, {"amount": "1000m"}, {"amount": "1"}, {"amount": "1"}),
+    "another amount": (NOTHING, {"amount": "2"}, {"amount": "1"}, {"amount": "2"}),
+    "no amount at all": (NOTHING, {"amount": "many"}, {"amount": "more"}, {"amount": "many"}),
+    "the same in other words elsewhere": (NOTHING, {"text": "1000m"}, {"text": "1"}, {"text": "1000m"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("last", "wanted", "live", "target"), MERGES.values(), ids=MERGES)
+def test_what_becomes_of_an_object(last: Any, wanted: Any, live: Any, target: Any) -> None:
+    assert three_way(KIND, last, wanted, live) == target
+
+
+@pytest.mark.parametrize(
+    ("wanted", "live", "stays"),
+    [
+        ([{"x": 1}], [{"x": 1}], True),
+        ([{"x": 1}], [{"x": 1, "y": 1}], False),
+        ([{"x": 1, "y": 2}], [{"x": 1, "y": 3}], False),
+        ([{"x": 1, "y": 2}], [{"x": 3, "y": 2}], False),
+        ([1, 2], [1, 3], False),
+        ([1, 2], [3, 2], False),
+        ([1], [1, 2], False),
+        ([1], [True], False),
+        ([{"x": 1}], [{"x": True}], False),
+        (["a"], {"a": 1}, False),
+    ],
+)
+def test_what_is_as_it_is_asked_for_is_left_as_it_is(wanted: Any, live: Any, stays: bool) -> None:
+    found = three_way(ANY, {}, {"a": wanted}, {"a": live})["a"]
+    assert (found is live) is stays
+    assert found == wanted
+
+
+def test_new_items_take_the_places_of_those_that_go() -> None:
+    def order(last: str, wanted: str, live: str) -> str:
+        given = ({"env": [{"name": name} for name in names]} for names in (last, wanted, live))
+        return "".join(item["name"] for item in three_way(KIND, *given)["env"])
+
+    assert order("ab", "cd", "abx") == "xcd"
+    assert order("a", "bc", "axy") == "xybc"
+    assert order("", "bc", "xcy") == "bxcy"

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from kedge.api.work import BackReportedStatus, WorkResourceIdentifier, WorkStatus
-from kedge.plan.applying.reporting import MOST, Result, wait_before_retry, work_status
+from kedge.api import reasons
+from kedge.api.work import BackReportedStatus, ManifestCondition, WorkResourceIdentifier, WorkStatus
+from kedge.plan.applying.reporting import MOST, Result, refused_in, wait_before_retry, work_status
 from kedge.plan.availability import Verdict
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -65,6 +66,44 @@ def test_a_manifest_speaks_of_its_objects_generation_if_there_is_one() -> None:
         [3, 3],
         [None],
     ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "conditions"),
+    [
+        (UP, [("Applied", "True", "Applied"), ("Available", "True", "ManifestAvailable")]),
+        (DOWN, [("Applied", "True", "Applied"), ("Available", "False", "ManifestNotAvailableYet")]),
+        (WHO_KNOWS, [("Applied", "True", "Applied"), ("Available", "True", "ManifestNotTrackable")]),
+        (None, [("Applied", "False", "ManifestApplyFailed")]),
+    ],
+)
+def test_a_manifest_says_whether_it_is_applied_and_works(
+    verdict: Verdict | None, conditions: list[tuple[str, str, str]]
+) -> None:
+    [found] = work_status([result(verdict)], WorkStatus(), 1, NOW).manifest_conditions
+    assert [(one.type, one.status, reason_in_peer(one.reason)) for one in found.conditions] == conditions
+
+
+def reason_in_peer(reason: str) -> str:
+    return {
+        reasons.MANIFEST_AVAILABLE: "ManifestAvailable",
+        reasons.MANIFEST_NOT_AVAILABLE: "ManifestNotAvailableYet",
+        reasons.MANIFEST_NOT_TRACKABLE: "ManifestNotTrackable",
+    }.get(reason, reason)
+
+
+def test_what_was_applied_without_a_verdict_says_nothing_of_availability() -> None:
+    silent = msgspec.structs.replace(result(UP, 1), verdict=None)
+    found = work_status([result(UP), silent], WorkStatus(), 1, NOW)
+    assert said(found)[1] == ("Available", "True", "AllManifestsAvailable")
+    assert [one.type for one in found.manifest_conditions[1].conditions] == ["Applied"]
+
+
+def test_what_a_work_says_could_not_be_applied() -> None:
+    status = work_status([result(UP), result(None, 1), result(DOWN, 2)], WorkStatus(), 1, NOW)
+    untold = ManifestCondition(identifier=result(UP, 3).identifier, conditions=())
+    status = msgspec.structs.replace(status, manifest_conditions=(*status.manifest_conditions, untold))
+    assert {each.name for each in refused_in(status)} == {"m1"}
 
 
 def test_availability_is_not_said_of_what_is_no_longer_applied() -> None:
@@ -131,6 +170,35 @@ def test_a_status_that_would_be_too_large_leaves_out_what_objects_say_and_says_s
     assert said(status)[-1] == ("StatusTrimmed", "True", "StatusTrimmed")
     assert work_status(results, status, 1, LATER) == status
     assert len(work_status([result(UP)], status, 1, LATER).conditions) == 2
+
+
+def test_a_status_may_be_exactly_as_large_as_allowed() -> None:
+    assert MOST == 1_415_578
+
+    def of_size(length: int, *, told: bool = True) -> WorkStatus:
+        long = BackReportedStatus(observation_time=NOW, observed_status={"text": "x" * length})
+        return work_status([result(said=long if told else None), result(UP, 1)], WorkStatus(), 1, NOW)
+
+    length = MOST - len(msgspec.json.encode(of_size(0)))
+    assert [len(of_size(each).conditions) for each in (length, length + 1)] == [2, 3]
+    assert len(of_size(length + 1, told=False).conditions) == 2
+
+
+@pytest.mark.parametrize("length", [2047, 2048, 2049])
+def test_a_message_is_cut_where_it_gets_too_long(length: int) -> None:
+    wordy = Verdict(available=False, trackable=True, message="x" * length)
+    [found] = work_status([result(wordy)], WorkStatus(), 1, NOW).manifest_conditions
+    assert found.conditions[1].message == ("x" * length if length <= 2048 else "x" * 2047 + "…")
+
+
+def test_what_is_known_to_come_later_is_not_waited_for_longer() -> None:
+    failing, later = result(None), [msgspec.structs.replace(result(UP), later=each) for each in (0.3, 7.0)]
+    status = work_status([failing], WorkStatus(), 1, NOW)
+    assert wait_before_retry([*later, result(UP)], status, NOW) == 0.3
+    assert wait_before_retry([later[1]], status, NOW) == 7.0
+    assert wait_before_retry([later[1], failing], status, NOW) == 0.5
+    assert wait_before_retry([*later, failing], status, NOW) == 0.3
+    assert wait_before_retry([failing], WorkStatus(), NOW) == 0.5
 
 
 def test_a_long_message_is_cut() -> None:

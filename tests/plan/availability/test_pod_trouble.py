@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kedge.api.meta import ObjectMeta
 from kedge.plan.availability import Verdict
@@ -43,15 +44,23 @@ RUNNING = {"name": "app", "state": {"running": {"startedAt": "2030-01-01T12:00:0
 STARTING = waiting("ContainerCreating")
 
 
-def status(*containers: dict[str, Any], init: list[dict[str, Any]] | None = None, **scheduled: str) -> PodStatus:
+def status(
+    *containers: dict[str, Any], init: list[dict[str, Any]] | None = None, phase: str = "", **scheduled: str
+) -> PodStatus:
     conditions = [{"type": "PodScheduled", **scheduled}] if scheduled else []
-    body = {"conditions": conditions, "containerStatuses": containers, "initContainerStatuses": init or []}
+    body = {
+        "phase": phase,
+        "conditions": conditions,
+        "containerStatuses": containers,
+        "initContainerStatuses": init or [],
+    }
     return msgspec.convert(body, PodStatus)
 
 
 def said(found: PodStatus) -> str:
+    """What is said at once."""
     trouble = trouble_of(meta(), found)
-    return str(trouble).removeprefix("pod web-5d4f-x7k2p") if trouble else ""
+    return str(trouble).removeprefix("pod web-5d4f-x7k2p") if trouble and trouble.since is None else ""
 
 
 @pytest.mark.parametrize(
@@ -110,13 +119,20 @@ def test_trouble_concerns_the_workload_of_the_pod(found: ObjectMeta, owner: tupl
     assert (trouble and (trouble.workload, trouble.revision)) == owner
 
 
-def trouble(pod: str = "a", revision: str = "web-1", age: int = 0, **more: str) -> PodTrouble:
-    reason = more.pop("reason", "ImagePullBackOff")
-    return PodTrouble(WEB, revision, pod, NOW - timedelta(seconds=age), reason, **more)
+def trouble(
+    pod: str = "a",
+    revision: str = "web-1",
+    age: int = 0,
+    *,
+    reason: str = "ImagePullBackOff",
+    message: str = "",
+    container: str = "",
+) -> PodTrouble:
+    return PodTrouble(WEB, revision, pod, NOW - timedelta(seconds=age), reason, message, container)
 
 
 def test_what_is_not_available_says_why() -> None:
-    assert explained(DOWN, [trouble(message="no such image")]) == Verdict(
+    assert explained(DOWN, [trouble(message="no such image")], NOW) == Verdict(
         available=False,
         trackable=True,
         message="Deployment shop/web has 1 of 3 updated replicas: pod a: ImagePullBackOff: no such image",
@@ -125,18 +141,18 @@ def test_what_is_not_available_says_why() -> None:
 
 def test_a_sentence_goes_on_after_its_full_stop() -> None:
     late = Verdict(available=False, trackable=True, message='ReplicaSet "web-1" has timed out progressing.')
-    assert explained(late, [trouble()]).message.endswith("has timed out progressing: pod a: ImagePullBackOff")
+    assert explained(late, [trouble()], NOW).message.endswith("has timed out progressing: pod a: ImagePullBackOff")
 
 
 @pytest.mark.parametrize(("verdict", "troubles"), [(UP, [trouble()]), (DOWN, []), (UP, [])])
 def test_nothing_is_explained_without_a_cause_or_without_need(verdict: Verdict, troubles: list[PodTrouble]) -> None:
-    assert explained(verdict, troubles) == verdict
+    assert explained(verdict, troubles, NOW) == verdict
 
 
 def test_of_many_pods_the_first_by_name_of_the_newest_revision_is_named_whatever_their_order() -> None:
     found = [trouble("y", "web-2", 5), trouble("a", "web-1", 9), trouble("x", "web-2", 7), trouble("b", "web-1", 8)]
     for order in (found, found[::-1]):
-        assert explained(DOWN, order).message.endswith(": pod x: ImagePullBackOff")
+        assert explained(DOWN, order, NOW).message.endswith(": pod x: ImagePullBackOff")
 
 
 @pytest.mark.parametrize(
@@ -154,3 +170,42 @@ def test_of_many_pods_the_first_by_name_of_the_newest_revision_is_named_whatever
 )
 def test_what_takes_turns_is_one_trouble(old: PodTrouble, new: PodTrouble | None, alike: bool) -> None:
     assert old.is_like(new) is alike
+
+
+# Slow
+
+
+def not_ready(ago: float, *containers: dict[str, Any], phase: str = "Running", message: str = "") -> PodStatus:
+    at = NOW - timedelta(seconds=ago)
+    ready = {"type": "Ready", "status": "False", "message": message, "lastTransitionTime": at}
+    return msgspec.convert({"phase": phase, "conditions": [ready], "containerStatuses": containers}, PodStatus)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (not_ready(30, RUNNING, message="containers with unready status: [app]"),
+         ": pod web-5d4f-x7k2p: NotReady: containers with unready status: [app]"),
+        (not_ready(29, RUNNING), ""),
+        (not_ready(30, STARTING, phase="Pending"), ": pod web-5d4f-x7k2p: ContainerCreating"),
+        (not_ready(30, phase="Pending"), ": pod web-5d4f-x7k2p: Pending"),
+        (status(RUNNING), ""),
+        (msgspec.convert({"conditions": [{"type": "Ready", "status": "True"}]}, PodStatus), ""),
+    ],
+)  # fmt: skip
+def test_a_pod_that_does_not_become_ready_is_named_after_a_while(found: PodStatus, words: str) -> None:
+    trouble = trouble_of(meta(), found)
+    assert explained(DOWN, [trouble] if trouble else [], NOW).message == DOWN.message + words
+
+
+def test_a_pod_without_conditions_is_slow_since_it_was_made() -> None:
+    trouble = trouble_of(meta(creationTimestamp=NOW - timedelta(seconds=40)), status(phase="Pending"))
+    assert trouble is not None
+    assert trouble.since == NOW - timedelta(seconds=40)
+
+
+def test_a_slow_pod_is_not_named_if_another_is_worse() -> None:
+    slow = replace(trouble("a", reason="NotReady"), since=NOW - timedelta(hours=1))
+    for order in ([slow, trouble("b", age=90)], [trouble("b", age=90), slow]):
+        assert explained(DOWN, order, NOW).message.endswith(": pod b: ImagePullBackOff")
+    assert explained(DOWN, [slow], NOW).message.endswith(": pod a: NotReady")

@@ -60,10 +60,22 @@ UNMET = {
     "what never ends": (
         ruled("self.l.all(x, self.l.all(y, self.l.all(z, x + y + z >= 0)))", l=[]) | {"l": list(range(300))},
         (
-            "Widget shop/web does not meet its rule, kedge.dev/available-when: "
-            "self.l.all(x, self.l.all(y, self.l.all(z, x + y + z >= 0))): Iteration budget exceeded [INTERNAL]"
+            "Widget shop/web has a rule that cannot be evaluated, kedge.dev/available-when: "
+            "self.l.all(x, self.l.all(y, self.l.all(z, x + y + z >= 0))): "
+            "it takes more than 100000 steps: make it shorter, or look at less"
         ),
     ),
+}
+
+HOSTILE = {
+    "a pattern that backtracks": ("self.data.a.find('^(a+)+$') == 'b'", ""),
+    "what is replaced in what was replaced": (
+        "self.data.a" + ".replace('a', 'aaaaaaaaaa')" * 12 + ".size() > 0",
+        "it makes a text of more than 2000000 characters",
+    ),
+    "a long list": ("lists.range(1000000000).size() > 0", "it makes a list of more than 100000 items"),
+    "copies": ("lists.range(9000).map(x, self.data.a + 'b').size() > 0", "it takes more than 100000 steps"),
+    "what || would hide": ("lists.range(1000000000).size() > 0 || true", "it makes a list of more than 100000 items"),
 }
 
 BROKEN = {
@@ -75,7 +87,12 @@ BROKEN = {
     "self.status.phase.ends('y')": "undeclared reference to 'ends'",
     "1 + 'a' == 2": "found no matching overload",
     "size(self.spec)": "it comes to int, and must come to true or false",
-    "true" + " && true" * 2000: "it has 16004 characters, and may have 10000",
+    "true" + " && true" * 2000: "it has 16004 characters, and may have 5000",
+    "["
+    + ",".join(["self.?a.optMap(v, v).optMap(v, v).optMap(v, v)"] * 60)
+    + "].size() > 0": "too large once its macros are expanded",
+    "'%s'.format([self.a]) == 'x'": "format is not known here",
+    "google.protobuf.Int64Value{value: 1} == 1": "does not compile",
     "(" * 400 + "true" + ")" * 400: "does not compile",
 }
 
@@ -91,6 +108,15 @@ def test_an_object_that_does_not_is_not_available_and_names_the_rule(row: str) -
     obj, message = UNMET[row]
     verdict = judge(obj)
     assert (verdict.available, verdict.trackable, verdict.message) == (False, True, message)
+
+
+@pytest.mark.parametrize("row", HOSTILE)
+def test_a_hostile_rule_is_not_evaluated_and_stops_nobody(row: str) -> None:
+    rule, reason = HOSTILE[row]
+    verdict = judge({**ruled(rule), "data": {"a": "a" * 500_000 + "!"}})
+    assert not verdict.available
+    assert ("has a rule that cannot be evaluated" in verdict.message) == bool(reason)
+    assert reason in verdict.message
 
 
 @pytest.mark.parametrize("rule", BROKEN)

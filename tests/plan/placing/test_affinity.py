@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kedge.plan.placing.affinity import BadPolicy, read, reads_properties
-from kedge.plan.placing.properties import RESOURCES, amount
+from kedge.plan.placing.properties import RESOURCES, amount, problem_of
 from plan.placing.members_and_bindings import having, labelled, member, policy, preferring, requiring
 
 NODES = "kubernetes-fleet.io/node-count"
@@ -60,6 +60,13 @@ def test_what_a_cluster_has_left_is_a_property_too(name: str, found: int | None)
     assert amount(here, RESOURCES + name) == found
 
 
+@pytest.mark.parametrize(("usage", "found"), [("total", 4), ("allocatable", 3), ("available", 2)])
+def test_a_resource_is_counted_in_three_ways(usage: str, found: int) -> None:
+    cpu = {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3"}, "available": {"cpu": "2"}}
+    assert amount(member("c", status={"resourceUsage": cpu}), f"{RESOURCES}{usage}-cpu") == found * 10**9
+    assert amount(member("c", status={"resourceUsage": None}), f"{RESOURCES}{usage}-cpu") is None
+
+
 def test_a_cluster_without_the_property_does_not_fit() -> None:
     assert read(policy(affinity=requiring(having(NODES, "Ne", "3")))).why_not(member("c")) == NO_MATCH
 
@@ -73,6 +80,7 @@ def sorting(order: str) -> dict[str, Any]:
     return {"propertySorter": {"name": NODES, "sortOrder": order}}
 
 
+@pytest.mark.parametrize("least", [0, 7])
 @pytest.mark.parametrize(
     ("weight", "order", "scores"),
     [
@@ -83,9 +91,9 @@ def sorting(order: str) -> dict[str, Any]:
     ],
 )
 def test_a_sorter_gives_the_weight_by_where_a_cluster_stands_in_the_whole_fleet(
-    weight: int, order: str, scores: list[int]
+    weight: int, order: str, scores: list[int], least: int
 ) -> None:
-    members = [member(f"c{n}", properties={NODES: n}) for n in ("0", "5", "20")] + [member("none")]
+    members = [member(f"c{n}", properties={NODES: str(least + n)}) for n in (0, 5, 20)] + [member("none")]
     wanted = read(policy(affinity=preferring((weight, sorting(order)))))
     assert [wanted.score(each, wanted.ranges(members)) for each in members] == scores
 
@@ -94,6 +102,18 @@ def test_a_property_of_which_all_have_the_same_prefers_nobody() -> None:
     members = [member(name, properties={NODES: "4"}) for name in "ab"]
     wanted = read(policy(affinity=preferring((50, sorting("Descending")))))
     assert [wanted.score(each, wanted.ranges(members)) for each in members] == [0, 0]
+
+
+def test_a_property_of_which_no_range_is_known_prefers_nobody() -> None:
+    wanted = read(policy(affinity=preferring((50, sorting("Descending")))))
+    assert wanted.score(member("x", properties={NODES: "4"}), {}) == 0
+
+
+@pytest.mark.parametrize("usage", ["total", "allocatable", "available"])
+def test_what_a_cluster_has_of_a_resource_is_asked_for_by_how_it_is_counted(usage: str) -> None:
+    assert problem_of(f"{RESOURCES}{usage}-cpu") is None
+    assert problem_of(f"{RESOURCES}{usage}_-cpu") is not None
+    assert (problem_of(""), problem_of("x")) == ("a property needs a name", None)
 
 
 def test_weights_of_what_holds_are_added_up() -> None:
@@ -114,7 +134,7 @@ BAD: list[tuple[Any, str]] = [
     (requiring(having(RESOURCES + "free-cpu", "Eq", "1")), f"[0].name: '{RESOURCES}free-cpu' names no property"),
     (
         preferring((1, {"propertySorter": {"name": RESOURCES + "cpu", "sortOrder": "Ascending"}})),
-        "[0].preference.propertySorter.name",
+        "Affinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.propertySorter.name",
     ),
 ]
 

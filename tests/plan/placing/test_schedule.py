@@ -72,10 +72,16 @@ def test_pick_all_tells_why_clusters_do_not_fit() -> None:
 
 def test_no_more_than_twenty_reasons_and_a_thousand_decisions_are_kept() -> None:
     good, bad = fleet(*(f"a{n:04}" for n in range(990))), [member(f"b{n:02}", taints=("no",)) for n in range(30)]
+    assert len(place(None, [*good, *bad]).unselected or ()) == 20
     kept = place(None, [*good, *bad]).decisions
     assert (len(kept), sum(each.selected for each in kept)) == (1000, 990)
     kept = place(None, [*good[:5], *bad]).decisions
     assert (len(kept), sum(each.selected for each in kept)) == (25, 5)
+
+
+def test_pick_all_tells_old_and_new_clusters_by_name() -> None:
+    made = place(None, fleet("a", "b", "c"), [binding("b")])
+    assert (created(made), [each.cluster_name for each in made.selected]) == (["a", "c"], ["a", "b", "c"])
 
 
 # PickN
@@ -134,6 +140,16 @@ def test_a_smaller_number_takes_back_the_unplaced_then_the_worst(number: int, go
     assert [each.cluster_name for each in made.selected] == [name for name in "acd" if name not in gone]
 
 
+def test_a_cluster_that_was_picked_without_a_score_goes_before_those_with_one() -> None:
+    bindings = [binding("a", score=None), binding("b", score=(-5, 0))]
+    assert given_up(place(policy("PickN"), fleet("a", "b"), bindings, number=1)) == ["a"]
+
+
+def test_what_is_evicted_is_no_reason_to_tell_less() -> None:
+    made = place(policy("PickN"), fleet("a", "b", "c"), [binding("c"), binding("a", leaving=True)], number=1)
+    assert {each.cluster_name for each in made.unselected or ()} == {"a", "b"}
+
+
 def test_a_look_after_some_were_given_up_tells_no_more_than_the_one_that_gave_them_up() -> None:
     bindings = [binding("c"), binding("a", "Unscheduled")]
     assert place(policy("PickN"), fleet("a", "b", "c"), bindings, number=1).unselected is None
@@ -174,6 +190,11 @@ def test_of_each_cluster_that_is_named_and_cannot_be_had_the_reason_is_told() ->
         ("b", f'Cluster "b" is not eligible for resource placement yet: {silent}'),
         ("nowhere", 'Specified cluster "nowhere" is not found'),
     ]
+
+
+def test_clusters_that_are_named_and_picked_already_are_told_in_the_order_they_are_named() -> None:
+    made = place(policy("PickFixed", clusterNames=["c", "b", "a"]), fleet("a", "b", "c"), [binding("b")])
+    assert (created(made), [each.cluster_name for each in made.selected]) == (["c", "a"], ["c", "b", "a"])
 
 
 def test_other_names_give_up_the_clusters_that_are_not_named_any_more() -> None:
@@ -277,6 +298,13 @@ def test_what_was_given_up_and_is_not_removed_yet_is_taken_up_again() -> None:
     }
 
 
+@pytest.mark.parametrize("state", ["Scheduled", "Bound"])
+def test_a_binding_that_is_picked_again_before_it_was_given_up_stays_as_it_is(state: str) -> None:
+    other = {"Scheduled": "Bound", "Bound": "Scheduled"}[state]
+    [again] = place(None, fleet("a"), [binding("a", state, policy="crp-x", before=other)]).repick
+    assert again.state == state
+
+
 def test_a_binding_in_a_state_nobody_knows_harms_nothing() -> None:
     made = place(None, fleet("a", "b"), [binding("a", "Odd", policy="crp-x"), binding("b", "Odd")])
     assert [(each.binding.spec.target_cluster, each.state) for each in made.repick] == [("a", "Scheduled")]
@@ -326,6 +354,13 @@ def test_it_is_not_exchanged_for_nothing() -> None:
     assert (created(made), given_up(made), made.fulfilled) == ([], [], True)
 
 
+def test_one_that_is_not_exchanged_is_told_once() -> None:
+    members = [member("a"), member("z", agents=SILENT)]
+    made = place(policy("PickN"), members, [binding("a"), binding("z", "Scheduled")], number=2)
+    assert ([each.cluster_name for each in made.selected], made.unselected) == (["z", "a"], ())
+    assert given_up(made) == []
+
+
 def test_it_is_not_exchanged_where_staged_runs_count_on_it() -> None:
     made = place(
         policy("PickN"), [member("a", agents=SILENT), member("b")], [binding("a", "Scheduled")], 1, replace_silent=False
@@ -343,6 +378,24 @@ def test_there_is_another_look_when_the_next_may_be_silent_for_too_long() -> Non
     members = [member("a", agents=(agent(heard=2),)), member("b", agents=(agent(heard=4),))]
     made = place(policy("PickN"), members, [binding("a", "Scheduled"), binding("b")], number=2)
     assert made.look_again == NOW + timedelta(minutes=3)
+
+
+@pytest.mark.parametrize(
+    ("heard", "minutes"), [((2, 4), 1), ((4, 2), 1), ((6, 2), 3), ((5, 2), 0), ((None, 2), 3), ((6, 6), None)]
+)
+def test_the_next_look_is_when_the_first_of_those_that_are_still_heard_may_fall_silent(
+    heard: tuple[float | None, float], minutes: int | None
+) -> None:
+    members = [member(name, agents=(agent(heard=each),)) for name, each in zip("ab", heard, strict=True)]
+    made = place(policy("PickN"), members, [binding("a", "Scheduled"), binding("b", "Scheduled")], number=2)
+    assert made.look_again == (None if minutes is None else NOW + timedelta(minutes=minutes))
+
+
+def test_of_two_bindings_with_resources_the_one_of_this_policy_stays() -> None:
+    for older, newer in (("crp-x", "crp-0"), ("crp-0", "crp-x")):
+        pair = [binding("a", policy=older, suffix="1", born=60), binding("a", policy=newer, suffix="2", born=30)]
+        [gone] = place(policy(), fleet("a"), pair).unschedule
+        assert gone.spec.scheduling_policy_snapshot_name == "crp-x"
 
 
 # Namespaces, tolerations, problems
@@ -387,6 +440,14 @@ def test_a_cluster_that_reports_its_namespaces_must_have_the_one_that_is_placed_
 def test_a_taint_keeps_placements_off_unless_they_tolerate_it(taints: Any, tolerations: Any, fits: bool) -> None:
     made = place(policy(tolerations=tolerations), [member("c", taints=taints)])
     assert bool(created(made)) == fits
+
+
+def test_a_taint_is_told_as_kubectl_writes_it() -> None:
+    made = place(None, [member("a", taints=("gpu=yes",)), member("b", taints=("no",))])
+    assert [each.rpartition("taint ")[2] for each in reasons(made).values()] == [
+        "gpu=yes:NoSchedule cannot be tolerated",
+        "no:NoSchedule cannot be tolerated",
+    ]
 
 
 def test_a_policy_that_means_nothing_moves_nothing_but_what_has_no_cluster() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kedge.plan.placing.spread import PENALTY
+from kedge.api.scheduling import TopologySpreadConstraint, UnsatisfiableAction
+from kedge.plan.placing.spread import Spread, Verdict
 from plan.placing.members_and_bindings import binding, created, labelled, member, place, policy, preferring, reasons
 
 
@@ -81,7 +82,7 @@ def test_breaking_what_may_be_broken_costs_a_thousand() -> None:
     members = [*zoned(a1="a", a2="a"), member("b", {"zone": "b"}, taints=("no",))]
     made = place(policy("PickN", topologySpreadConstraints=[spread(anyway=True)]), members, number=2)
     scores = [each.cluster_score.priority_score for each in made.create if each.cluster_score]
-    assert scores == [-1, -PENALTY]
+    assert scores == [-1, -1000]
 
 
 def test_every_constraint_must_hold() -> None:
@@ -89,3 +90,45 @@ def test_every_constraint_must_hold() -> None:
     wanted = policy("PickN", topologySpreadConstraints=[spread(), spread(key="rack")])
     made = place(wanted, members, number=2)
     assert created(made) == ["b2", "a1"]
+
+
+def hard(maximum: int = 1, key: str = "zone") -> TopologySpreadConstraint:
+    return TopologySpreadConstraint(
+        topology_key=key, max_skew=maximum, when_unsatisfiable=UnsatisfiableAction.do_not_schedule
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "into", "score"),
+    [
+        ("a", "a", -1),  # the only zone: one more there is always one ahead
+        ("", "a", -1),
+        ("a", "b", 1),  # it catches up
+        ("ab", "b", -1),
+        ("ac", "b", 1),
+        ("a", None, 0),
+        ("", None, 0),
+        ("aab", "b", 0),  # neither the most nor the least
+        ("a", "c", 0),  # of two that have the least, one stays behind
+    ],
+)
+def test_a_pick_is_worth_by_how_much_it_evens_out(counts: str, into: str | None, score: int) -> None:
+    zones = "a" if (counts, into) == ("a", "a") else "ab" if (counts, into) in (("a", "b"), ("ab", "b")) else "abc"
+    members = [member(f"{zone}{n}", {"zone": zone}) for zone in zones for n in range(3)]
+    present = [f"{zone}{counts[:n].count(zone)}" for n, zone in enumerate(counts)]
+    assert Spread([hard(3)], members, present).judge((into,)) == Verdict(score)
+
+
+def test_of_two_constraints_that_would_be_broken_the_first_is_told() -> None:
+    members = [member(n, {"zone": n[0], "rack": n[1]}) for n in ("a1", "b2")]
+    for first, second in (("zone", "rack"), ("rack", "zone")):
+        constraints = [hard(key=first), hard(key=second)]
+        found = Spread(constraints, members, ["a1"])
+        assert found.judge(found.domain(members[0])) == Verdict(0, constraints[0])
+
+
+def test_those_that_would_be_too_uneven_are_told_by_name() -> None:
+    members = [*zoned(a1="a", a2="a", a3="a"), member("b", {"zone": "b"}, taints=("no",))]
+    made = place(policy("PickN", topologySpreadConstraints=[spread()]), members, number=3)
+    uneven = [each.cluster_name for each in made.unselected or () if "violated" in each.reason]
+    assert uneven == ["a1", "a2"]

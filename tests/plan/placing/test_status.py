@@ -61,6 +61,7 @@ def test_decisions_come_in_the_order_of_the_peer(
     assert " ".join(name if picked else f"-{name}" for name, picked in clusters(found)) == expected
     [condition] = found.conditions
     assert (condition.type, condition.reason, condition.observed_generation) == ("Scheduled", reason, 1)
+    assert condition.status == ("True" if reason == "SchedulingPolicyFulfilled" else "False")
     assert found.observed_crp_generation == 2
 
 
@@ -107,6 +108,11 @@ def test_the_same_in_another_order_is_no_news() -> None:
         observed_crp_generation=1, conditions=before.conditions, target_clusters=before.target_clusters[::-1]
     )
     assert status(meta, turned, place(None, FOUR), NOW + timedelta(hours=1)) == turned
+
+
+def test_other_clusters_that_are_picked_are_news() -> None:
+    found = said(place(policy("PickN"), FOUR, [binding("cluster-1")], number=1, told=True), first())
+    assert names(found) == ["cluster-1"]
 
 
 # As recorded: traces 06 and 07

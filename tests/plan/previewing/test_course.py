@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.plan.previewing.course import Move, Wave, What, waves
+from kedge.plan.previewing.course import Course, Move, Wave, What, waves
 
 
 def move(cluster: str, at: float, done: float | None) -> Move:
@@ -42,3 +42,23 @@ def test_every_move_is_in_one_wave_and_waves_come_in_order(found: list[Move]) ->
     cut = waves(found)
     assert sorted(name for wave in cut for name in wave.clusters) == sorted(one.cluster for one in found)
     assert [wave.begins for wave in cut] == sorted(wave.begins for wave in cut)
+
+
+def test_a_course_is_told_with_its_title_its_waves_and_its_last_move() -> None:
+    found = Course("ResourcePlacement", "shop", "web", "1", is_done=False, ends=None)
+    assert (found.path, found.title, found.last_move, found.waves) == (
+        "shop/web",
+        "ResourcePlacement shop/web",
+        0.0,
+        (),
+    )
+    other = Course("ClusterResourcePlacement", None, "web", "1", is_done=False, ends=None)
+    assert (other.path, other.title) == ("web", "ClusterResourcePlacement web")
+    moving = Course("X", None, "web", "1", True, 30.0, moves=(move("a", 0.0, 30.0), move("b", 35.0, None)))
+    assert moving.last_move == 35.0
+    assert [wave.clusters for wave in moving.waves] == [("a",), ("b",)]
+    told = moving.told()
+    assert [wave["clusters"] for wave in told["waves"]] == [["a"], ["b"]] or told["waves"][0]["clusters"] == ("a",)
+    assert told["name"] == "web"
+    late = Course("X", None, "web", "1", True, 30.0, moves=(move("a", 0.0, 30.0), move("b", 5.0, None)))
+    assert late.last_move == 30.0

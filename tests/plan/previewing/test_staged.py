@@ -5,18 +5,24 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import msgspec
+import pytest
 
+from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
+from kedge.api.rollout import RolloutStrategy, RolloutStrategyType
+from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.staged_status import RunStatus
 from kedge.plan.previewing.course import Stage, Wait
-from kedge.plan.previewing.staged import stages_of
+from kedge.plan.previewing.staged import not_brought, stages_of
+from kedge.plan.telling.places import Place
+from kedge.plan.telling.state import State
 
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def test_stages_are_told_with_their_clusters_times_and_waits() -> None:
-    said = {"status": "True", "reason": "Said", "message": ""}
-    asked = {**said, "type": "ApprovalRequestCreated", "lastTransitionTime": "2030-01-01T00:01:00Z"}
-    given = {**said, "type": "ApprovalRequestApproved", "lastTransitionTime": "2030-01-01T01:00:00Z"}
+    true = {"status": "True", "reason": "Said", "message": ""}
+    asked = {**true, "type": "ApprovalRequestCreated", "lastTransitionTime": "2030-01-01T00:01:00Z"}
+    given = {**true, "type": "ApprovalRequestApproved", "lastTransitionTime": "2030-01-01T01:00:00Z"}
     body = {
         "stagesStatus": [
             {
@@ -31,7 +37,72 @@ def test_stages_are_told_with_their_clusters_times_and_waits() -> None:
         "deletionStageStatus": {"stageName": "kubernetes-fleet.io/deleteStage", "clusters": []},
     }
     waits = (Wait("Approval after", 60.0, 3600.0), Wait("TimedWait after"))
+    waited = {**true, "type": "WaitTimeElapsed", "lastTransitionTime": "2030-01-01T00:02:00Z"}
+    guarded = {
+        "stageName": "guarded",
+        "clusters": [],
+        "beforeStageTaskStatus": [{"type": "Approval", "conditions": [asked]}],
+        "afterStageTaskStatus": [{"type": "TimedWait", "conditions": [waited]}],
+    }
+    deleting = {"stageName": "kubernetes-fleet.io/deleteStage", "clusters": [{"clusterName": "cluster-3"}]}
+    other = msgspec.convert({"stagesStatus": [guarded], "deletionStageStatus": deleting}, RunStatus)
+    assert stages_of(other, BEGAN) == (
+        Stage("guarded", (), waits=(Wait("Approval before", 60.0), Wait("TimedWait after", None, 120.0))),
+        Stage("kubernetes-fleet.io/deleteStage", ("cluster-3",)),
+    )
+    assert stages_of(RunStatus(), BEGAN) == ()
     assert stages_of(msgspec.convert(body, RunStatus), BEGAN) == (
         Stage("canary", ("cluster-2",), 10.0, 3600.0, waits),
         Stage("rest", ("cluster-1",)),
     )
+
+
+# What staged runs do not bring
+
+
+EXTERNAL = ClusterResourcePlacement(
+    PlacementSpec(resource_selectors=(), strategy=RolloutStrategy(type=RolloutStrategyType.external))
+)
+ROLLING = ClusterResourcePlacement(PlacementSpec(resource_selectors=()))
+PLACED = Place("cluster-1", State.available, "0", is_up=True)
+EMPTY = Place("cluster-2", State.waiting)
+BROKEN = Place("cluster-2", State.moving, "0", is_down=True)
+
+
+def said(run: str, kind: str, status: str, reason: str, message: str) -> ClusterStagedUpdateRun:
+    condition = {"type": kind, "status": status, "reason": reason, "message": message}
+    return msgspec.convert(
+        {
+            "metadata": {"name": run},
+            "spec": {"placementName": "crp", "stagedRolloutStrategyName": "careful"},
+            "status": {"conditions": [{**condition, "lastTransitionTime": "2030-01-01T00:00:00Z"}]},
+        },
+        ClusterStagedUpdateRun,
+    )
+
+
+GOOD = said("good", "Succeeded", "True", "UpdateRunSucceeded", "done")
+BAD = said("bad", "Initialized", "False", "UpdateRunInitializedFailed", "the placement is not External")
+
+
+@pytest.mark.parametrize(
+    ("placement", "places", "runs", "news", "why"),
+    [
+        (EXTERNAL, (PLACED,), (), "", ""),
+        (EXTERNAL, (PLACED, EMPTY), (), "", "no staged update run brings it anything"),
+        (EXTERNAL, (PLACED,), (), "1", "no staged update run brings it revision 1"),
+        (EXTERNAL, (PLACED,), (GOOD,), "1", ""),
+        (EXTERNAL, (PLACED, BROKEN), (), "", "cluster-2: not available, and no staged update run changes that"),
+        (EXTERNAL, (PLACED,), (GOOD, BAD), "", "run bad: the placement is not External"),
+        (ROLLING, (PLACED,), (BAD,), "", "run bad: the placement is not External"),
+        (ROLLING, (PLACED, EMPTY), (), "1", ""),
+    ],
+)
+def test_a_placement_is_not_where_runs_are_to_bring_it_if_none_does(
+    placement: ClusterResourcePlacement,
+    places: tuple[Place, ...],
+    runs: tuple[ClusterStagedUpdateRun, ...],
+    news: str,
+    why: str,
+) -> None:
+    assert not_brought(placement, places, runs, news) == why

@@ -11,7 +11,16 @@ import pytest
 
 from kedge.api.binding import ClusterResourceBinding
 from kedge.api.work import Work
-from kedge.plan.previewing.coming import coming
+from kedge.plan.previewing.coming import (
+    Coming,
+    comes_up,
+    coming,
+    deadline_of,
+    is_refused,
+    is_up,
+    rounds_of,
+    takes_time_kind,
+)
 from kedge.plan.previewing.times import DEFAULT, Expected, Measured, Times, measured
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -26,6 +35,8 @@ def seconds(times: Times, cluster: str = "a", *, rounds: int = 1, first: bool = 
     [
         (Times(), Expected(DEFAULT, "default")),
         (Times(measured={"b": Measured(10), "c": Measured(30)}), Expected(20, "median of 2 measured")),
+        (Times(measured={"b": Measured(10, first=True)}), Expected(10, "median of 1 measured", first=True)),
+        (Times(measured={"b": Measured(10, first=True), "c": Measured(30)}), Expected(20, "median of 2 measured")),
         (Times(measured={"a": Measured(10)}), Expected(10, "measured")),
         (Times(measured={"a": Measured(10)}, for_all=5.0), Expected(5.0, "told")),
         (Times(measured={"a": Measured(10)}, for_all=5.0, given={"a": 7.0}), Expected(7.0, "told")),
@@ -50,6 +61,29 @@ def test_what_was_measured_at_a_first_placement_counts_for_each_round_of_a_chang
 def test_a_move_is_measured_from_applied_to_available() -> None:
     assert measured([binding(0, 42)], [work(42)]) == {"cluster-1": Measured(42.0, first=True)}
     assert measured([binding(0, 42)], [work(42, generation=2)]) == {"cluster-1": Measured(42.0)}
+
+
+def test_one_workload_that_came_up_is_enough_also_in_the_second_it_was_applied_in() -> None:
+    assert measured([binding(42, 42)], [work(42)]) == {"cluster-1": Measured(1.0, first=True)}
+    found = work(42)
+    [workload] = found.status.manifest_conditions
+    plain = msgspec.structs.replace(workload, identifier=msgspec.structs.replace(workload.identifier, group="x"))
+    for both in ((workload, plain), (plain, workload)):
+        status = msgspec.structs.replace(found.status, manifest_conditions=both)
+        assert measured([binding(0, 42)], [msgspec.structs.replace(found, status=status)])
+
+
+def test_a_move_is_a_first_one_if_it_is_of_all_its_works() -> None:
+    assert measured([binding(0, 42)], [work(42), work(42, generation=2)]) == {"cluster-1": Measured(42.0)}
+
+
+def test_what_is_not_available_was_not_measured() -> None:
+    found = binding(0, 42)
+    applied, available = found.status.conditions
+    down = msgspec.structs.replace(available, status="False")
+    for conditions in ((applied, down), (applied,), (available,)):
+        other = msgspec.structs.replace(found, status=msgspec.structs.replace(found.status, conditions=conditions))
+        assert measured([other], [work(42)]) == {}
 
 
 def test_a_move_that_nothing_had_to_come_up_for_tells_nothing() -> None:
@@ -106,6 +140,15 @@ def deployment(replicas: int, **strategy: Any) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
 
 
+def recreated(replicas: int) -> dict[str, Any]:
+    found = deployment(replicas)
+    return {**found, "spec": {**found["spec"], "strategy": {"type": "Recreate"}}}
+
+
+def plain() -> dict[str, Any]:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {}}
+
+
 @pytest.mark.parametrize(
     ("manifest", "rounds"),
     [
@@ -115,6 +158,13 @@ def deployment(replicas: int, **strategy: Any) -> dict[str, Any]:
         (deployment(4, maxSurge=2, maxUnavailable=0), 2),
         (deployment(4, maxSurge="nonsense"), 1),
         (deployment(0), 1),
+        (deployment(2, maxSurge=1, maxUnavailable=0), 2),
+        (deployment(2, maxSurge=0, maxUnavailable=0), 2),
+        (deployment(5), 2),  # a quarter is two more, and one less: three at a time
+        (deployment(8, maxUnavailable=6), 1),
+        (recreated(6), 1),
+        (plain(), 1),
+        ({**deployment(6), "kind": "StatefulSet"}, 1),
     ],
 )
 def test_a_deployment_replaces_its_pods_in_as_many_rounds_as_its_strategy_needs(
@@ -139,3 +189,53 @@ def test_a_change_of_labels_alone_makes_nothing_come_up_anew() -> None:
     before, after = deployment(1), deployment(1)
     after["metadata"]["labels"] = {"a": "b"}
     assert coming(0, before).digest == coming(0, after).digest != coming(0, deployment(2)).digest
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "takes_time"),
+    [
+        ("apps", "Deployment", True),
+        ("apps", "StatefulSet", True),
+        ("apps", "DaemonSet", True),
+        ("batch", "Job", True),
+        ("batch", "CronJob", False),
+        ("", "ConfigMap", False),
+    ],
+)
+def test_which_kinds_have_to_come_up(group: str, kind: str, takes_time: bool) -> None:
+    assert takes_time_kind(group, kind) is takes_time
+
+
+def test_an_object_is_known_by_what_it_is_and_how_long_it_allows_itself() -> None:
+    body = deployment(1)
+    body["metadata"]["namespace"] = "shop"
+    found = coming(4, body)
+    which = found.identifier
+    assert (which.ordinal, which.group, which.version, which.kind, which.namespace, which.name) == (
+        4, "apps", "v1", "Deployment", "shop", "web",
+    )  # fmt: skip
+    assert (found.name, found.deadline) == ("Deployment shop/web", 600.0)
+    assert coming(0, {**body, "spec": {"progressDeadlineSeconds": 42}}).deadline == 42.0
+    assert coming(0, {**body, "status": {"replicas": 9}}).digest == found.digest
+
+
+def test_what_is_said_of_an_object_before_and_after_it_comes_up() -> None:
+    tracked, other = coming(0, deployment(1)), coming(1, {"apiVersion": "a.com/v1", "kind": "T", "metadata": {}})
+
+    def said(found: Any) -> Any:
+        verdict = found.verdict
+        return found.applied, verdict and (verdict.available, verdict.trackable)
+
+    assert said(is_up(tracked)) == (True, (True, True))
+    assert said(is_up(other)) == (True, (True, False))
+    assert said(comes_up(tracked, "comes up")) == (True, (False, True))
+    assert said(is_refused(tracked, "no")) == (False, None)
+    assert is_up(tracked).identifier == tracked.identifier
+    assert comes_up(tracked, "comes up").verdict.message == "Deployment web comes up"  # type: ignore[union-attr]
+
+
+def test_the_slowest_counts() -> None:
+    which = coming(0, deployment(1)).identifier
+    these = [Coming(which, "a", rounds=2, deadline=30.0), Coming(which, "b", rounds=3, deadline=20.0)]
+    assert (rounds_of(these), deadline_of(these)) == (3, 30.0)
+    assert (rounds_of([]), deadline_of([])) == (1, 600.0)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kedge.api.apiextensions import (
     CustomResourceDefinition,
@@ -18,12 +19,20 @@ from kedge.api.apiextensions import (
     CustomResourceDefinitionVersion,
 )
 from kedge.api.condition import Observed
+from kedge.api.dialect import Dialect
 from kedge.api.meta import ObjectMeta
-from kedge.api.placement import ClusterResourcePlacement, PlacementSpec, ResourcePlacement, ResourceSelector
+from kedge.api.placement import (
+    ClusterResourcePlacement,
+    PlacementSpec,
+    ResourcePlacement,
+    ResourceSelector,
+    SelectionScope,
+)
 from kedge.api.resource import Resource
 from kedge.api.twins import Placement
+from kedge.plan.digest import digest
 from kedge.plan.selecting.candidates import Candidate, candidate
-from kedge.plan.selecting.choosing import Selection, choose
+from kedge.plan.selecting.choosing import Selection, choose, contents_digest, manifests_digest
 from kedge.plan.selecting.custom import by_preference, custom_kinds
 from kedge.plan.selecting.kinds import Catalogue, Kind
 from kedge.plan.selecting.selectors import meaning, tokens_of
@@ -147,6 +156,83 @@ def test_a_problem_names_a_few_objects_and_counts_the_rest() -> None:
     assert not found.chosen
 
 
+@pytest.mark.parametrize(
+    ("count", "end"), [(1, "shop/m0: an object"), (3, "shop/m2: an object"), (4, "shop/m2, and 1 more: an object")]
+)
+def test_a_problem_counts_only_what_it_does_not_name(count: int, end: str) -> None:
+    hub = Hub(*(f"configmaps shop/m{number}" for number in range(count)))
+    assert end in selected(hub, selector(MAPS), selector(MAPS), namespace="shop").problem
+
+
+@pytest.mark.parametrize(
+    ("idle", "remark"),
+    [
+        ((), ""),
+        (("[0]",), "[0] selects nothing on the hub: correct it, or make what is meant"),
+        (("[0]", "[1]"), "[0], [1] select nothing on the hub: correct them, or make what is meant"),
+        (("[0]", "[1]", "[2]"), "[0], [1], [2] select nothing on the hub: correct them, or make what is meant"),
+        (tuple("abcde"), "a, b, c and 2 more select nothing on the hub: correct them, or make what is meant"),
+    ],
+)
+def test_selectors_that_select_nothing_are_remarked_upon(idle: tuple[str, ...], remark: str) -> None:
+    assert Selection(idle=idle).remark == remark
+
+
+def test_a_selector_that_selects_nothing_is_named_by_where_it_is() -> None:
+    found = selected(Hub("configmaps shop/a"), selector(MAPS), selector(SERVICES), namespace="shop")
+    assert found.idle == ("spec.resourceSelectors[1]",)
+
+
+def test_what_is_selected_is_named_as_statuses_name_it_and_told_from_the_rest_by_a_digest() -> None:
+    one, other = Hub("configmaps shop/a", "configmaps shop/b"), Hub("configmaps shop/a")
+    found, less = (selected(hub, selector(MAPS), namespace="shop") for hub in (one, other))
+    assert [(each.group, each.version, each.kind, each.namespace, each.name) for each in found.identifiers] == [
+        ("", "v1", "ConfigMap", "shop", "a"),
+        ("", "v1", "ConfigMap", "shop", "b"),
+    ]
+    assert found.digest != less.digest
+    sent: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}}
+        for name in ("a", "b")
+    ]
+    assert manifests_digest([{**each, "metadata": {**each["metadata"], "labels": {}}} for each in sent]) != less.digest
+    assert manifests_digest(sent) == contents_digest(
+        (identifier, digest(each)) for identifier, each in zip(found.identifiers, sent, strict=True)
+    )
+
+
+def test_where_a_server_is_silent_only_those_who_select_whole_namespaces_have_to_wait() -> None:
+    silent = Catalogue([Kind(each) for each in ALL], silent=["aggregated.example.com/v1"])
+    for selectors, waits in (
+        ([selector(ROLES)], False),
+        ([selector(ROLES), selector(NAMESPACES, "shop")], True),
+    ):
+        found = choose(meaning(placement(*selectors), silent), silent, Hub("clusterroles r", "namespaces shop"))
+        assert bool(found.problem) is waits
+
+
+def test_a_catalogue_is_what_it_serves() -> None:
+    assert Catalogue([Kind(MAPS)]) == Catalogue([Kind(MAPS)])
+    assert Catalogue([Kind(MAPS)]) != Catalogue([Kind(MAPS)], silent=["a/v1"])
+    assert Catalogue([Kind(MAPS)]) != Catalogue([Kind(ROLES)])
+    assert Catalogue([Kind(MAPS)]) != "ConfigMap"
+    assert CATALOGUE.versions("autoscaling", "HorizontalPodAutoscaler") == ("v2", "v1")
+
+
+def test_a_preferred_version_is_taken_and_else_the_first() -> None:
+    both = [Kind(OLD_SCALERS, preferred=False), Kind(SCALERS)]
+    key = ("autoscaling", "HorizontalPodAutoscaler")
+    assert Catalogue(both).preferred(key) == both[1]
+    assert Catalogue(both[:1]).preferred(key) == both[0]
+    assert Catalogue([]).preferred(key) is None
+
+
+def test_what_goes_along_with_a_namespace_is_namespaced_and_can_be_placed() -> None:
+    pods = Resource("", "v1", "Pod", "pods")
+    found = Catalogue([Kind(MAPS), Kind(ROLES), Kind(pods), Kind(WIDGETS, followed=False)]).of_namespaces
+    assert [each.resource for each in found] == [MAPS]
+
+
 def test_what_cannot_be_read_stops_those_who_need_it() -> None:
     hub = Hub("namespaces shop", hidden={"widgets": "403 Forbidden"})
     found = selected(hub, selector(NAMESPACES, "shop"))
@@ -239,6 +325,13 @@ def crd(*versions: str, established: str = "True", scope: str = "Namespaced") ->
     )
 
 
+def test_a_crd_is_established_whatever_else_is_said_of_it() -> None:
+    found = crd("v1")
+    other = Observed(type="NonStructuralSchema", status="True")
+    told = CustomResourceDefinitionStatus(conditions=(other, *(found.status.conditions or ())))
+    assert custom_kinds(replace(found, status=told))
+
+
 def test_a_crd_tells_which_kind_is_served_in_which_versions() -> None:
     found = custom_kinds(crd("v1beta1", "-v3", "v2"))
     assert [(each.resource.version, each.preferred) for each in found] == [("v2", True), ("v1beta1", False)]
@@ -251,10 +344,53 @@ def test_a_crd_tells_which_kind_is_served_in_which_versions() -> None:
     ("given_versions", "wanted"), [(["v1alpha1", "v1", "foo", "v10", "v2", "v1beta2", "v1beta10"],) * 2]
 )
 def test_versions_are_preferred_as_kubernetes_does(given_versions: list[str], wanted: list[str]) -> None:
-    wanted = ["v10", "v2", "v1", "v1beta10", "v1beta2", "v1alpha1", "foo"]
-    assert list(by_preference(given_versions)) == wanted
+    wanted = ["v10", "v2", "v1", "v1beta10", "v1beta2", "v1alpha1", "bar", "foo"]
+    assert list(by_preference([*given_versions, "bar"])) == wanted
 
 
 def test_a_kind_that_only_an_older_version_of_its_group_has_is_found_there() -> None:
     catalogue = Catalogue([Kind(WIDGETS, preferred=False)])
     assert [each.resource for each in catalogue.of_namespaces] == [WIDGETS]
+
+
+PICKY = selector(NAMESPACES, "shop", selection_scope=SelectionScope.namespace_with_resource_selectors)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "objects", "problem"),
+    [
+        (Dialect.seed, ["configmaps shop/a"], ""),
+        (Dialect.kubefleet, ["namespaces shop", "configmaps shop/a"], ""),
+        (
+            Dialect.kubefleet,
+            ["namespaces other", "configmaps shop/a"],
+            (
+                "NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected: "
+                "spec.resourceSelectors[0] names shop; make that namespace on the hub, or correct the name"
+            ),
+        ),
+    ],
+)
+def test_for_kubefleet_a_namespace_of_which_some_is_selected_must_be_there(
+    dialect: Dialect, objects: list[str], problem: str
+) -> None:
+    meant = meaning(placement(PICKY, selector(MAPS)), CATALOGUE)
+    assert choose(meant, CATALOGUE, Hub(*objects), dialect).problem == problem
+
+
+def test_for_kubefleet_too_other_selectors_may_select_nothing() -> None:
+    meant = meaning(placement(selector(NAMESPACES, "gone")), CATALOGUE)
+    found = choose(meant, CATALOGUE, Hub("namespaces shop"), Dialect.kubefleet)
+    assert (found.problem, found.idle) == ("", ("spec.resourceSelectors[0]",))
+
+
+def test_what_is_left_out_is_not_selected_by_name_nor_with_its_namespace() -> None:
+    catalogue = Catalogue([Kind(each) for each in ALL], left_out=[("", "ConfigMap")])
+    hub = Hub("namespaces shop", "configmaps shop/a", "services shop/a")
+    assert catalogue != Catalogue([Kind(each) for each in ALL])
+    assert names(choose(meaning(placement(selector(NAMESPACES, "shop")), catalogue), catalogue, hub)) == [
+        "Namespace shop",
+        "Service shop/a",
+    ]
+    named = meaning(placement(selector(MAPS, "a"), namespace="shop"), catalogue)
+    assert names(choose(named, catalogue, hub)) == []

@@ -46,6 +46,11 @@ def test_how_many_changes_are_one_revision(pauses: list[float], counts: list[int
     assert [count for count, _ in revisions(times)] == counts
 
 
+def test_a_pause_that_is_as_long_as_it_may_be_still_counts() -> None:
+    assert Coming(10.0, 11.0, 2.0).ends(0.1) == 12.0
+    assert Coming(10.0, 11.0, 2.1).ends(0.1) == pytest.approx(11.1)
+
+
 def test_one_change_waits_no_longer_than_it_has_to() -> None:
     assert Coming.first(10.0, LONG_AGO).ends(QUIET) == pytest.approx(10.1)
     assert Coming.first(10.0, LONG_AGO).ends(0.0) == 10.0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kedge.plan.selecting.choosing import manifests_digest
-from kedge.plan.selecting.contents import envelopes, parts, resource_hash
+from kedge.plan.selecting.contents import LARGEST, envelopes, parts, resource_hash
 
 
 def manifest(name: str, size: int = 0) -> dict[str, Any]:
@@ -35,6 +35,15 @@ def test_what_is_the_same_has_the_same_hash_whatever_the_order_of_its_keys() -> 
 
 def test_nothing_is_one_empty_part() -> None:
     assert parts([]) == ((),)
+
+
+def test_a_part_may_be_exactly_as_large_as_allowed() -> None:
+    one = len(msgspec.json.encode(manifest("a")))
+    three = [manifest(name) for name in "abc"]
+    assert [len(part) for part in parts(three, 2 * one)] == [2, 1]
+    assert [len(part) for part in parts(three, 2 * one - 1)] == [1, 1, 1]
+    assert [len(part) for part in parts([*three, *three], 2 * one)] == [2, 2, 2]
+    assert LARGEST == 819_200
 
 
 def test_a_single_object_that_is_too_large_has_a_part_of_its_own() -> None:

@@ -80,6 +80,23 @@ def test_history_keeps_the_newest_and_what_is_needed(known: list[Revision], limi
     assert all(each.index in needed or each is newest(known) for each in left[: max(0, len(left) - limit)])
 
 
+@pytest.mark.parametrize(
+    ("limit", "needed", "gone"),
+    [
+        (10, (), []), (4, (), []), (3, (), [0]), (2, (), [0, 1]), (1, (), [0, 1, 2]), (0, (), [0, 1, 2]),
+        (1, (1,), [0, 2]), (2, (0, 1), []),
+    ],
+)  # fmt: skip
+def test_the_oldest_go_first(limit: int, needed: tuple[int, ...], gone: list[int]) -> None:
+    known = [revision(index, "x", index == 3) for index in range(4)]
+    assert [each.index for each in surplus(known, limit, needed)] == gone
+
+
+def test_the_newest_stays_also_if_others_have_higher_numbers() -> None:
+    known = [revision(0, "a", True), revision(1, "b", False), revision(2, "c", False)]
+    assert [each.index for each in surplus(known, 1, ())] == [1]
+
+
 def test_what_does_not_say_its_number_is_left_alone() -> None:
     metas = [ObjectMeta(name="b", generation=1), ObjectMeta(name="stray"), ObjectMeta(name="a", generation=0)]
     found = revisions(metas, lambda meta: {"a": 0, "b": 1}.get(meta.name), lambda meta: meta.name)

@@ -75,6 +75,7 @@ def test_an_item_of_a_list_says_what_it_is() -> None:
         ),
         ({"clusterIP": "None", "clusterIPs": ["None"]}, {"clusterIP": "None", "clusterIPs": ["None"]}),
         ({"type": "LoadBalancer", "healthCheckNodePort": 31000}, {"type": "LoadBalancer"}),
+        ({"clusterIP": "None", "healthCheckNodePort": 31000}, {"clusterIP": "None"}),
     ],
 )
 def test_a_service_leaves_the_addresses_it_was_given_here(spec: dict[str, Any], kept: dict[str, Any]) -> None:
@@ -93,6 +94,10 @@ OURS = {"controller-uid": "u", "batch.kubernetes.io/controller-uid": "u"}
                 "template": {"metadata": {"creationTimestamp": None, "labels": {**OURS, "job-name": "j"}}, "spec": {}},
             },
             {"template": {"metadata": {"labels": {"job-name": "j"}}, "spec": {}}},
+        ),
+        (
+            {"selector": {"matchLabels": {**OURS, "own": "x"}, "matchExpressions": []}, "template": {"spec": {}}},
+            {"selector": {"matchLabels": {"own": "x"}, "matchExpressions": []}, "template": {"spec": {}}},
         ),
         (
             {"manualSelector": True, "selector": {"matchLabels": OURS}, "template": {"metadata": {"labels": OURS}}},

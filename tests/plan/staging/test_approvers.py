@@ -41,6 +41,7 @@ TABLE: dict[str, tuple[tuple[FieldsOwner, ...], tuple[str, str], tuple[str, int,
     "no owners known": ((), ("tested as OK", "lgtm"), ("", 0, "tested as OK: lgtm")),
     "only others'": ((MADE, RUNS), ("ok", "lgtm"), ("", 0, "ok: lgtm")),
     "the last of two": ((owner("a", PATCHED, 3), KUBECTL), ("ok", "lgtm"), ("a", 3, "ok: lgtm")),
+    "the last of two, in another order": ((KUBECTL, owner("a", PATCHED, 3)), ("ok", "x"), ("a", 3, "ok: x")),
     "who only reworded it": ((owner("a", REWORDED, 3), KUBECTL), ("ok", "x"), ("kubectl-patch", 1, "ok: x")),
     "no time known": ((replace(KUBECTL, time=None),), ("ok", "x"), ("kubectl-patch", 0, "ok: x")),
 }

@@ -48,6 +48,21 @@ def test_in_the_kubefleet_dialect_a_sorting_label_has_to_be_a_whole_number(value
         selected(every, {"a": {"order": value}}, Dialect.kubefleet)
 
 
+def test_in_the_kubefleet_dialect_the_first_by_name_of_those_that_are_no_numbers_is_told() -> None:
+    every = Stage(name="all", label_selector=LabelSelector(), sorting_label_key="order")
+    labels = {name: {"order": value} for name, value in {"d": "x", "c": "y", "b": "10", "a": "2"}.items()}
+    with pytest.raises(BadStages, match="the sorting label `order:y` on cluster `c` is not valid"):
+        selected(every, labels, Dialect.kubefleet)
+    numbers = {name: labels[name] for name in "ba"}
+    assert selected(every, numbers, Dialect.kubefleet) == ("a", "b")
+
+
+def test_of_the_stages_that_select_a_cluster_the_first_two_are_told() -> None:
+    every = [Stage(name=name, label_selector=LabelSelector()) for name in ("two", "three", "four")]
+    with pytest.raises(BadStages, match=r"cluster `a` appears in more than one stages: two and three$"):
+        grouped(StrategySpec(stages=(stage("one"), *every)), {"b": {}, "a": {}}, Dialect.seed)
+
+
 def test_a_cluster_in_two_stages_is_a_mistake() -> None:
     both = StrategySpec(stages=(stage("one"), Stage(name="all", label_selector=LabelSelector())))
     with pytest.raises(BadStages, match="cluster `a` appears in more than one stages: one and all"):
@@ -63,6 +78,15 @@ def test_clusters_that_no_stage_selects_are_told() -> None:
     ("wrong", "told"),
     [
         ((stage("one"), stage("one")), "stage `one` is there more than once"),
+        ((stage("b"), stage("b"), stage("a"), stage("a")), "stage `a` is there more than once"),
+        (
+            (stage("one", before_stage_tasks=(StageTask(type=StageTaskType.approval, wait_time="1h"),)),),
+            "beforeStageTasks takes one task of type Approval, without a waitTime",
+        ),
+        (
+            (stage("one", before_stage_tasks=(StageTask(type=StageTaskType.timed_wait),)),),
+            "beforeStageTasks takes one task of type Approval",
+        ),
         ((stage("one", before_stage_tasks=(APPROVAL, APPROVAL)),), "beforeStageTasks takes one task of type Approval"),
         ((stage("one", before_stage_tasks=(timed("1h"),)),), "beforeStageTasks takes one task of type Approval"),
         ((stage("one", after_stage_tasks=(APPROVAL, APPROVAL)),), "two tasks of the same type"),
@@ -87,9 +111,12 @@ def test_clusters_that_no_stage_selects_are_told() -> None:
         ),
     ],
 )
-def test_stages_that_cannot_be_followed_are_refused(wrong: tuple[Stage, ...], told: str) -> None:
+@pytest.mark.parametrize("clusters", [{"a": {"stage": "one"}}, {}], ids=["one cluster", "no cluster"])
+def test_stages_that_cannot_be_followed_are_refused(
+    wrong: tuple[Stage, ...], told: str, clusters: Mapping[str, Mapping[str, str]]
+) -> None:
     with pytest.raises(BadStages, match=told):
-        grouped(StrategySpec(stages=wrong), {"a": {"stage": "one"}}, Dialect.seed)
+        grouped(StrategySpec(stages=wrong), clusters, Dialect.seed)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,22 @@ from msgspec.structs import replace
 from kedge.api import reasons
 from kedge.api.condition import FALSE, UNKNOWN, find_condition
 from kedge.api.dialect import Dialect
+from kedge.api.fleet import POLICY_INDEX
 from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.rollout import ApplyStrategy
+from kedge.api.snapshot import ClusterDecision
 from kedge.api.stage import Missing
 from kedge.api.staged import RunState
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
-from kedge.plan.staging.initializing import Newest, Seen, initialize, lacks_resources
+from kedge.plan.staging.initializing import (
+    Newest,
+    Seen,
+    apply_strategy,
+    initialize,
+    lacks_resources,
+    needs_newest,
+    selected_by,
+)
 from plan.rolling.making import NOW, binding, scheduled, unscheduled
 from plan.staging.making import APPROVAL, beginning, placement, policy, run, stage, strategy, timed
 
@@ -141,9 +152,22 @@ def test_a_run_waits_for_a_placement_that_is_not_there(found: ClusterResourcePla
     assert told == (UNKNOWN, "UpdateRunWaiting", f"run waits: {why}: the run begins when there is one")
 
 
+def of_policy(name: str, index: int, *picked: str) -> Any:
+    found = policy(*picked)
+    labels = {**found.metadata.labels, POLICY_INDEX: str(index)}
+    return replace(found, metadata=replace(found.metadata, name=name, labels=labels))
+
+
+def of_another_policy(cluster: str) -> Any:
+    found = scheduled(cluster)
+    return replace(found, spec=replace(found.spec, scheduling_policy_snapshot_name="crp-9"))
+
+
 WAITS: list[dict[str, Any]] = [
     {"placement": None},
     {"policies": []},
+    {"bindings": [scheduled("a"), scheduled("b"), of_another_policy("c")]},
+    {"policies": [policy(*CLUSTERS), of_policy("crp-1", 1, *CLUSTERS)]},
     {"policies": [policy(*CLUSTERS, told=False)]},
     {"policies": [policy(*CLUSTERS, status=UNKNOWN)]},
     {"placement": placement(generation=2)},
@@ -161,6 +185,44 @@ def test_what_comes_by_itself_is_waited_for(how: dict[str, Any]) -> None:
     status, reason, message = said(begin(**how))
     assert (status, reason) == (UNKNOWN, "UpdateRunWaiting")
     assert message.startswith("run waits: ")
+
+
+def test_of_several_clusters_that_are_no_members_the_first_by_name_is_told() -> None:
+    assert "waits: b is picked, and is no member" in said(begin(labels={"a": {"stage": "one"}}))[2]
+
+
+def test_a_run_may_be_confined_to_some_clusters() -> None:
+    found = begin(only={"a"}).stages_status
+    assert [[one.cluster_name for one in stage_.clusters] for stage_ in found] == [["a"], []]
+
+
+@pytest.mark.parametrize(("index", "newest"), [("0", False), ("1", False), (None, True), ("", True)])
+def test_a_run_that_names_no_resources_needs_the_newest(index: str | None, newest: bool) -> None:
+    assert needs_newest(run(index=index)) is newest
+
+
+def test_a_placement_without_a_strategy_is_not_moved_by_runs() -> None:
+    plain = placement()
+    plain = replace(plain, spec=replace(plain.spec, strategy=None))
+    assert "current strategy: RollingUpdate" in said(begin(placement=plain))[2]
+    assert apply_strategy(plain) == ApplyStrategy()
+
+
+def test_a_run_applies_as_its_placement_says_when_it_begins() -> None:
+    assert begin().applied_strategy == ApplyStrategy()
+    forced, plain = ApplyStrategy(allow_co_ownership=True), placement()
+    assert plain.spec.strategy is not None
+    strategy_ = replace(plain.spec.strategy, apply_strategy=forced)
+    assert begin(placement=replace(plain, spec=replace(plain.spec, strategy=strategy_))).applied_strategy == forced
+
+
+def test_clusters_are_those_that_the_policy_selected() -> None:
+    found = policy("a", "b")
+    assert found.status is not None
+    other = ClusterDecision(cluster_name="c", selected=False, reason="worse")
+    told = replace(found.status, target_clusters=(*found.status.target_clusters, other))
+    assert selected_by(replace(found, status=told)) == {"a", "b"}
+    assert selected_by(policy("a", told=False)) == set()
 
 
 @pytest.mark.parametrize(

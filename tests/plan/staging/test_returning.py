@@ -75,6 +75,68 @@ def test_what_failed_later_or_is_no_time_changes_nothing(value: str) -> None:
     assert annotated(failed(), value).says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
 
 
+def some_failed(*, over: bool) -> World:
+    """The first of three clusters failed, and one may; the stage is over or not."""
+    world = World(dict.fromkeys("abc", "one") | {"d": "two"}, stage("one", max_failures=1), stage("two"))
+    world.settle()
+    world.say(NOT_AVAILABLE, "a")
+    world.wait(300)
+    world.arrive("b")
+    if over:
+        world.arrive("c")
+    assert world.cluster("a").conditions[-1].reason == reasons.UPDATING_FAILED
+    return world
+
+
+def test_a_cluster_that_failed_in_a_stage_that_is_over_is_not_tried_again() -> None:
+    over = some_failed(over=True)
+    assert failed_at(over.status) is None
+    assert annotated(over, "2030-01-01T13:00:00Z").cluster("a").conditions[-1].reason == reasons.UPDATING_FAILED
+
+
+def test_a_cluster_that_failed_is_tried_again_while_its_stage_is_under_way_and_the_others_stay_as_they_are() -> None:
+    world = some_failed(over=False)
+    before = world.status
+    assert failed_at(before) == NOW.replace(minute=5)
+    after = annotated(world, "2030-01-01T13:00:00Z").status
+    assert world.cluster("a").conditions == ()
+    assert after.stages_status[0].clusters[1:] == before.stages_status[0].clusters[1:]
+    assert (after.conditions, after.stages_status[0].conditions) == (
+        before.conditions,
+        before.stages_status[0].conditions,
+    )
+
+
+def test_a_stage_that_failed_has_no_end_once_it_is_tried_again() -> None:
+    world = failed()
+    assert world.stage("one").end_time is not None
+    world = annotated(world, "2030-01-01T12:05:00Z")
+    assert (world.stage("one").end_time, world.stage_says("one", reasons.SUCCEEDED)) == (None, "")
+    assert world.stage_says("one") == "False/StageUpdatingFailed"
+
+
+def test_the_last_of_several_failures_counts() -> None:
+    one = stage("one", max_failures=1, max_concurrency=1)
+    world = World(dict.fromkeys("abc", "one"), one)
+    world.settle()
+    for name in "ab":
+        world.say(NOT_AVAILABLE, name)
+        world.wait(300)
+    assert world.says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
+    assert failed_at(world.status) == NOW.replace(minute=10)
+
+
+def test_a_run_may_fail_though_no_cluster_did_and_one_that_succeeded_has_not() -> None:
+    world = World({"a": "one"}, stage("one"))
+    world.placement = None
+    world.wait(60)
+    assert failed_at(world.status) == NOW.replace(minute=1)
+    done = World({"a": "one"}, stage("one"))
+    done.arrive_all()
+    assert done.says(reasons.SUCCEEDED) == "True/UpdateRunSucceeded"
+    assert failed_at(done.status) is None
+
+
 def test_it_is_known_when_something_failed_last() -> None:
     assert failed_at(failed().status) == NOW.replace(minute=5)
     assert failed_at(World({"a": "one"}, stage("one")).status) is None
@@ -102,7 +164,12 @@ def test_a_rollback_is_a_run_over_the_clusters_that_were_touched() -> None:
     undone = replace(world.run, status=replace(world.status, previous_resource_snapshot_index="0"))
     made = rollback_of(undone)
     assert made["metadata"] == {"name": "run-rollback", "annotations": {ROLLBACK_OF: "run"}}
-    assert (made["spec"]["resourceSnapshotIndex"], made["spec"]["state"]) == ("0", "Run")
+    assert made["spec"] == {
+        "placementName": "crp",
+        "stagedRolloutStrategyName": "strategy",
+        "resourceSnapshotIndex": "0",
+        "state": "Run",
+    }
     assert touched(world.run) == {"a"}
 
 
@@ -182,3 +249,5 @@ def test_the_name_of_a_rollback_fits(length: int, number: int) -> None:
 
 def test_a_name_that_is_taken_is_followed_by_another() -> None:
     assert [rollback_name(run(), number) for number in (1, 2)] == ["run-rollback", "run-rollback-2"]
+    assert rollback_name(run()) == "run-rollback"
+    assert len(rollback_name(run(name="r" * 63))) == 63

@@ -566,6 +566,126 @@ def test_a_cluster_that_joins_too_late_is_left_to_the_next_run(label: str) -> No
     assert world.message(reasons.SUCCEEDED).startswith("d joined too late, or belongs to no stage")
 
 
+def test_several_clusters_that_join_too_late_are_named_in_order() -> None:
+    world = two_stages()
+    world.settle()
+    for name in "fed":
+        world.join(name, "none")
+    world.arrive_all()
+    assert world.message(reasons.SUCCEEDED).startswith("d, e and f joined too late, or belongs to no stage")
+
+
+def test_a_run_that_all_clusters_were_part_of_has_nothing_to_add() -> None:
+    world = two_stages()
+    world.arrive_all()
+    assert (world.says(reasons.SUCCEEDED), world.message(reasons.SUCCEEDED)) == ("True/UpdateRunSucceeded", "")
+
+
+@pytest.mark.parametrize("missing", ["picked", "binding", "labels"])
+def test_only_a_member_that_is_picked_and_has_a_binding_joins(missing: str) -> None:
+    world = World({"a": "one"}, stage("one"), stage("two"))
+    world.settle()
+    world.join("d", "two")
+    if missing == "picked":
+        assert world.picked is not None
+        world.picked.discard("d")
+    elif missing == "binding":
+        del world.bindings["d"]
+    else:
+        del world.labels["d"]
+    world.settle()
+    assert world.stage("two").clusters == ()
+
+
+def test_a_cluster_joins_only_its_own_stage() -> None:
+    world = World({"a": "one", "b": "two", "c": "three"}, stage("one"), stage("two"), stage("three"))
+    world.settle()
+    before = world.stage("three")
+    world.join("d", "two")
+    world.settle()
+    assert [one.cluster_name for one in world.stage("two").clusters] == ["b", "d"]
+    assert world.stage("three") == before
+
+
+def test_no_cluster_joins_a_stage_of_which_one_cluster_has_begun() -> None:
+    world = World(dict.fromkeys("ab", "one"), stage("one", max_concurrency=1))
+    world.settle()
+    world.join("c", "one")
+    world.settle()
+    assert [one.cluster_name for one in world.stage("one").clusters] == ["a", "b"]
+
+
+def test_a_label_that_is_no_number_keeps_a_cluster_out_of_its_stage_for_the_peer() -> None:
+    sorted_ = stage("two", sorting_label_key="order")
+    world = World({"a": "one"}, stage("one"), sorted_, dialect=Dialect.kubefleet)
+    world.settle()
+    world.join("d", "two")
+    world.labels["d"] = {"stage": "two", "order": "x"}
+    world.settle()
+    assert world.stage("two").clusters == ()
+
+
+def test_nobody_joins_a_rollback() -> None:
+    world = World({"a": "one"}, stage("one"), stage("two"))
+    world.run = replace(world.run, metadata=replace(world.run.metadata, annotations={ROLLBACK_OF: "other"}))
+    world.settle()
+    world.join("d", "two")
+    world.arrive_all()
+    assert world.stage("two").clusters == ()
+    assert world.message(reasons.SUCCEEDED) == ""
+
+
+def test_a_run_that_fails_says_so_of_the_stage_it_was_in_alone() -> None:
+    world = World({"a": "one", "b": "two", "c": "three"}, stage("one"), stage("two", max_failures=0), stage("three"))
+    world.settle()
+    world.arrive("a")
+    world.now += timedelta(microseconds=5)
+    world.say(NOT_AVAILABLE, "b")
+    world.wait(300)
+    assert world.says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
+    said = {name: world.stage_says(name, reasons.SUCCEEDED) for name in ("one", "two", "three")}
+    assert said == {"one": "True/StageUpdatingSucceeded", "two": "False/StageUpdatingFailed", "three": ""}
+    assert [one.stage_name for one in world.status.stages_status] == ["one", "two", "three"]
+    assert world.stage("two").end_time == NOW + timedelta(seconds=300)
+    assert world.status.deletion_stage_status is not None
+    assert world.status.deletion_stage_status.conditions == ()
+
+
+def test_a_run_that_fails_while_it_clears_says_so_of_the_last_stage() -> None:
+    world = World({"a": "one"}, stage("one"))
+    world.settle()
+    world.bindings["z"] = unscheduled("z", deleting=True)
+    world.arrive("a")
+    world.placement = None
+    world.settle()
+    last = world.status.deletion_stage_status
+    assert last is not None
+    assert [one.reason for one in last.conditions] == ["StageUpdatingFailed", "StageUpdatingFailed"]
+    world.run = replace(world.run, status=replace(world.status, deletion_stage_status=None, conditions=()))
+    world.settle()
+    assert (world.says(reasons.SUCCEEDED), world.status.deletion_stage_status) == ("False/UpdateRunFailed", None)
+
+
+def test_a_run_that_is_stopped_before_anything_began_says_nothing_of_its_stages() -> None:
+    world = two_stages()
+    world.set_state(RunState.stop)
+    world.settle()
+    assert (world.says(), world.stage_says("one")) == ("False/UpdateRunStopped", "")
+    last = world.status.deletion_stage_status
+    assert last is not None
+    assert last.conditions == ()
+
+
+def test_a_run_that_is_stopped_leaves_clusters_alone_that_have_not_begun() -> None:
+    world = World(dict.fromkeys("abc", "one"), stage("one", max_concurrency=1))
+    world.settle()
+    before = world.stage("one").clusters[1:]
+    world.set_state(RunState.stop)
+    world.settle()
+    assert world.stage("one").clusters[1:] == before
+    assert world.message() == "still moving: a"
+
+
 def test_a_cluster_that_two_stages_select_joins_neither() -> None:
     def too(name: str) -> LabelSelector:
         either = LabelSelectorRequirement(key="stage", operator=Operator.in_, values=(name, "both"))

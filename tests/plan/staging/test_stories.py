@@ -13,8 +13,8 @@ from kedge.cli.runs import run_tree
 from kedge.plan.staging.stories import RunStory, tell_run
 from kedge.plan.staging.waiting import moment
 from kedge.plan.telling.state import State
-from plan.rolling.making import NOT_AVAILABLE
-from plan.staging.making import APPROVAL, NOW, World, run, stage, timed
+from plan.rolling.making import NOT_AVAILABLE, unscheduled
+from plan.staging.making import APPROVAL, NOW, World, run, stage, strategy, timed
 
 
 def world() -> World:
@@ -111,3 +111,77 @@ def test_a_run_that_was_just_asked_to_try_again_has_not_ended() -> None:
 def test_a_run_that_was_not_looked_at_says_so() -> None:
     story = tell_run(run())
     assert (story.state, story.why, story.stages) == (State.waiting, "it was not looked at yet", ())
+
+
+def test_a_run_that_has_succeeded_is_done() -> None:
+    found = World({"a": "one"}, stage("one"))
+    found.arrive_all()
+    story = tell_run(found.run)
+    assert (story.state, story.is_done, story.has_ended, story.index) == (State.available, True, True, "1")
+    assert [(each.name, each.state, each.why, each.until) for each in story.stages] == [
+        ("one", State.available, "", None)
+    ]
+
+
+def test_a_run_that_clears_shows_the_clusters_it_clears() -> None:
+    found = World({"a": "one"}, stage("one"))
+    found.settle()
+    found.bindings["z"] = unscheduled("z", deleting=True)
+    found.arrive("a")
+    last = tell_run(found.run).stages[-1]
+    assert (last.name, last.moving, last.state) == ("(clearing)", ("z",), State.moving)
+
+
+def test_a_run_that_is_stuck_or_waits_is_waiting() -> None:
+    found = World({"a": "one"}, stage("one", after_stage_tasks=(APPROVAL,)))
+    assert tell_run(found.run).state is State.waiting
+    found.settle()
+    found.say(NOT_AVAILABLE, "a")
+    found.wait(300)
+    story = tell_run(found.run)
+    assert (found.says(), story.state) == ("False/UpdateRunStuck", State.waiting)
+    assert story.why == found.message()
+    found.arrive("a")
+    story = tell_run(found.run)
+    assert (story.state, [each.state for each in story.stages]) == (State.waiting, [State.waiting])
+    assert story.stages[0].until is None
+
+
+def test_a_stage_that_failed_shows_it() -> None:
+    found = World(dict.fromkeys("ab", "one"), stage("one", max_failures=0))
+    found.settle()
+    found.say(NOT_AVAILABLE, "a")
+    found.wait(300)
+    assert [each.state for each in tell_run(found.run).stages] == [State.failed]
+
+
+def test_only_clusters_that_still_move_are_slow() -> None:
+    found = World(dict.fromkeys("ab", "one"), stage("one", max_concurrency=2))
+    found.settle()
+    found.say(NOT_AVAILABLE, "a", "b")
+    found.wait(31)
+    found.arrive("a")
+    assert tell_run(found.run).stages[0].why.count("is not done") == 1
+
+
+def test_time_is_left_only_while_a_stage_waits_for_it() -> None:
+    one = stage("one", after_stage_tasks=(APPROVAL, timed("1h")))
+    found = World({"a": "one", "b": "one", "c": "two"}, one, stage("two", after_stage_tasks=(timed("2h"),)))
+    found.settle()
+    found.arrive("a")
+    assert tell_run(found.run).stages[0].until is None  # b has not begun
+    found.arrive("b")
+    assert [each.until for each in tell_run(found.run).stages] == [NOW + timedelta(seconds=3601), None]
+    found.wait(3601)
+    assert tell_run(found.run).stages[0].until is None  # it waits for the approval alone
+    found.approve("run-one")
+    found.settle()
+    found.arrive("c")
+    assert tell_run(found.run).stages[1].until == NOW + timedelta(seconds=3601 + 7201)
+    bare = replace(found.run, status=replace(found.status, staged_update_strategy_snapshot=strategy().spec))
+    assert tell_run(bare).stages[1].until is None
+
+
+def test_a_run_that_names_its_resources_shows_them_before_it_begins() -> None:
+    assert tell_run(run(index="7")).index == "7"
+    assert tell_run(run(index=None)).index == ""

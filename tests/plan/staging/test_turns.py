@@ -6,8 +6,11 @@ from msgspec.structs import replace
 
 from kedge.api.dialect import Dialect
 from kedge.api.staged import ClusterStagedUpdateRun, RunState
+from kedge.api.staged_status import RunStatus
+from kedge.plan.staging.step import holds
 from kedge.plan.staging.turns import ahead_of
-from plan.staging.making import World, stage
+from plan.rolling.making import unscheduled
+from plan.staging.making import NOW, World, stage
 
 
 def run(name: str, state: RunState = RunState.run, *, begun: bool = False, told: bool = True) -> ClusterStagedUpdateRun:
@@ -25,6 +28,42 @@ def run(name: str, state: RunState = RunState.run, *, begun: bool = False, told:
 def turn(*runs: ClusterStagedUpdateRun) -> list[str]:
     """What each waits for."""
     return [ahead_of(one, runs, Dialect.seed) for one in runs]
+
+
+def test_one_that_has_ended_or_is_being_deleted_or_has_no_stages_yet_holds_nobody_up() -> None:
+    world = World({"a": "one"}, stage("one"))
+    world.arrive_all()
+    ended = replace(world.run, metadata=replace(world.run.metadata, name="one", uid="one"))
+    begun = run("one", begun=True)
+    deleted = replace(begun, metadata=replace(begun.metadata, deletion_timestamp=NOW))
+    unready = replace(run("one"), status=RunStatus())
+    for first in (ended, deleted, unready):
+        assert ahead_of(run("two"), [first, run("two")], Dialect.seed) == ""
+
+
+def test_nothing_is_ahead_if_nobody_wants_to_run() -> None:
+    assert turn(run("one", RunState.stop), run("two", RunState.stop)) == ["", ""]
+
+
+def test_a_run_holds_the_placement_from_when_it_begins_until_it_stops_or_ends() -> None:
+    world = World({"a": "one"}, stage("one"), stage("two"))
+    assert not holds(world.status)
+    world.settle()
+    assert holds(world.status)
+    world.set_state(RunState.stop)
+    world.settle()
+    assert not holds(world.status)
+    world.set_state(RunState.run)
+    world.settle()
+    world.bindings["z"] = unscheduled("z", deleting=True)
+    world.arrive("a")
+    assert holds(world.status)  # it clears
+    gone = replace(world.status, deletion_stage_status=None)
+    assert not holds(gone)
+    assert not holds(replace(world.status, conditions=()))
+    del world.bindings["z"]
+    world.settle()
+    assert not holds(world.status)
 
 
 def test_the_first_goes_first() -> None:

@@ -1,5 +1,7 @@
 """A placement, its bindings and its snapshots, as the API has them."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from kedge.api.binding import ClusterResourceBinding
@@ -7,6 +9,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.wire import read_plain
 
+NOW = datetime(2030, 1, 1, 1, tzinfo=UTC)
 STEPS = ("Scheduled", "RolloutStarted", "Overridden", "WorkSynchronized", "Applied", "Available")
 
 
@@ -36,7 +39,14 @@ def placement(
     return read_plain(plain, ClusterResourcePlacement)
 
 
-def binding(cluster: str, state: str = "Bound", index: int = 1, **meta: Any) -> ClusterResourceBinding:
+def binding(
+    cluster: str,
+    state: str = "Bound",
+    index: int = 1,
+    conditions: Sequence[dict[str, Any]] | None = None,
+    failed: Sequence[dict[str, Any]] = (),
+    **meta: Any,
+) -> ClusterResourceBinding:
     spec = {
         "state": state,
         "resourceSnapshotName": f"crp-{index}-snapshot",
@@ -45,7 +55,10 @@ def binding(cluster: str, state: str = "Bound", index: int = 1, **meta: Any) -> 
         "clusterDecision": {"clusterName": cluster, "selected": True, "reason": "picked"},
     }
     plain = {"metadata": {"name": f"crp-{cluster}", "generation": 1, **meta}, "spec": spec}
-    return read_plain({**plain, "status": {"conditions": passed(*STEPS[1:])}}, ClusterResourceBinding)
+    said = passed(*STEPS[1:]) if conditions is None else list(conditions)
+    return read_plain(
+        {**plain, "status": {"conditions": said, "failedPlacements": list(failed)}}, ClusterResourceBinding
+    )
 
 
 def snapshot(index: int, *, latest: bool = False) -> ObjectMeta:
@@ -89,4 +102,9 @@ STUCK = placement(
         ),
         on("cluster-2", *passed("Scheduled"), condition("RolloutStarted", "False", "RolloutNotStartedYet", WHY)),
     ],
+)
+DOWN = binding(
+    "cluster-1",
+    conditions=[*passed(*STEPS[1:5]), condition("Available", "False", "NotAllWorkAreAvailable")],
+    failed=[BROKEN],
 )

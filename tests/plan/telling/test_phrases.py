@@ -1,13 +1,15 @@
 """Phrases: stories in words, short and long."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from kedge.plan.telling.folding import fold
-from kedge.plan.telling.phrases import explained, explained_place, of_place, summary
+from kedge.plan.telling.phrases import explained, explained_place, of_place, standing, summary
+from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
-from kedge.plan.telling.story import Place, Story
+from kedge.plan.telling.story import Story
 from kedge.plan.telling.things import Thing
 from kedge.plan.telling.words import age, counted, listed, natural, of_all
 
@@ -65,7 +67,10 @@ def test_a_placement_in_a_line(told: Story, line: str) -> None:
         (MOVING, "revision 2, not available yet"),
         (Place("a", State.moving, "2", why="no report"), "revision 2, not available yet: no report"),
         (waiting(1), f"revision 1, waits: {WAIT}"),
-        (Place("a", State.waiting, "1", why="soon"), "revision 1, not available, and waits: soon"),
+        (Place("a", State.waiting, "1", is_down=True, why="soon"), "revision 1, not available, and waits: soon"),
+        (Place("a", State.waiting, "1", why="soon"), "revision 1, not known whether available, and waits: soon"),
+        (Place("a", State.next, "1", is_up=True), "revision 1, is next"),
+        (Place("a", State.next), "is next"),
         (Place("a", State.waiting, why="there is no room"), "waits: there is no room"),
         (Place("a", State.failed, "2", why="quota exceeded"), "revision 2, failed: quota exceeded"),
         (Place("a", State.unknown, "2", why="no heartbeat"), "revision 2, not known whether available: no heartbeat"),
@@ -88,7 +93,26 @@ def test_clusters_of_which_the_same_is_said_are_named_together_and_the_culprit_c
 
 def test_what_is_held_says_what_lets_it_go() -> None:
     assert explained(story(available(1), is_paused=True))[-1] == "It is paused: `kedge resume web` lets it go on."
-    assert "`kedge resume web` goes on to the newest" in explained(story(available(1), pinned="2"))[-1]
+    unpin = "It is rolled back to revision 2: `kedge unpin web` lets it go on to the newest."
+    assert explained(story(available(1), pinned="2"))[-1] == unpin
+    assert explained(story(available(1), pinned="2", is_paused=True))[-2:] == [
+        "It is paused: `kedge resume web` lets it go on.", unpin,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({}, "available"),
+        ({"is_paused": True}, "available, paused"),
+        ({"pinned": "2"}, "available, rolled back"),
+        ({"pinned": "2", "is_paused": True}, "available, rolled back, paused"),
+        ({"is_paused": True, "state": State.paused}, "paused"),
+        ({"pinned": "2", "is_paused": True, "state": State.paused}, "paused, rolled back"),
+    ],
+)
+def test_where_a_placement_stands_says_whether_it_is_held(how: dict[str, Any], told: str) -> None:
+    assert standing(story(available(1), **how)) == told
 
 
 def test_one_cluster_is_explained_object_by_object() -> None:

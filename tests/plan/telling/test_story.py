@@ -3,13 +3,20 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from kedge.api.cluster import MemberCluster
+from kedge.api.scheduling import PlacementPolicy
+from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
 from kedge.api.wire import read_plain
 from kedge.api.work import Work
+from kedge.plan.telling.phrases import explained, summary
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story, tell
 from plan.telling.objects import (
     ALL_WELL,
+    DOWN,
+    NOW,
     PREFIX,
     STEPS,
     STUCK,
@@ -21,6 +28,9 @@ from plan.telling.objects import (
     placement,
     snapshot,
 )
+
+SNAPSHOTS = [snapshot(0), snapshot(1, latest=True)]
+BOTH = [binding("cluster-1"), binding("cluster-2")]
 
 
 def states(story: Story) -> dict[str, State]:
@@ -55,7 +65,8 @@ def test_a_paused_rollout_is_paused_and_one_that_is_done_is_not() -> None:
     paused = {"annotations": {"kedge.dev/paused": "true"}}
     held = placement([condition(f"{PREFIX}RolloutStarted", "False", "RolloutNotStartedYet", "paused")], [], **paused)
     assert tell(held).state is State.paused
-    assert tell(placement(passed(*STEPS, prefix=PREFIX), [], **paused)).state is State.available
+    done = placement(passed(*STEPS, prefix=PREFIX), [on("cluster-1", *passed(*STEPS))], **paused)
+    assert tell(done).state is State.available
 
 
 @pytest.mark.parametrize(
@@ -75,7 +86,7 @@ def test_a_cluster_is_where_its_first_broken_step_puts_it(bad: dict[str, Any], s
 
 
 def test_a_cluster_that_is_no_longer_picked_is_leaving_and_keeps_the_rollout_from_being_done() -> None:
-    story = tell(ALL_WELL, [binding("cluster-1"), binding("cluster-3", "Unscheduled")])
+    story = tell(ALL_WELL, [*BOTH, binding("cluster-3", "Unscheduled")], (), SNAPSHOTS, now=NOW)
     assert states(story)["cluster-3"] is State.leaving
     assert (story.is_done, story.why) == (False, "1 cluster still has to be cleared")
 
@@ -91,10 +102,11 @@ def test_what_was_placed_is_told_object_by_object() -> None:
         {
             "metadata": {
                 "name": "crp-work",
+                "generation": 1,
                 "labels": {"kubernetes-fleet.io/parent-resource-binding": "crp-cluster-1"},
             },
             "status": {
-                "conditions": [],
+                "conditions": [condition("Applied", "False")],
                 "manifestConditions": [
                     {
                         "identifier": {"ordinal": 0, "kind": "Namespace", "name": "test-ns"},
@@ -117,7 +129,7 @@ def test_what_was_placed_is_told_object_by_object() -> None:
         },
         Work,
     )
-    story = tell(ALL_WELL, [binding("cluster-1")], [work])
+    story = tell(ALL_WELL, [binding("cluster-1")], [work], SNAPSHOTS, now=NOW)
     told = [(thing.what, thing.state, thing.why) for thing in story.places[0].things]
     assert told == [
         ("Namespace test-ns", State.available, ""),
@@ -128,7 +140,7 @@ def test_what_was_placed_is_told_object_by_object() -> None:
 
 
 def test_a_cluster_that_waits_has_what_its_binding_says_and_may_well_be_up() -> None:
-    story = tell(STUCK, [binding("cluster-2", index=0)], (), [snapshot(0), snapshot(1, latest=True)])
+    story = tell(STUCK, [DOWN, binding("cluster-2", index=0)], (), SNAPSHOTS, now=NOW)
     waits = story.places[1]
     assert (waits.state, waits.index, waits.is_up) == (State.waiting, "0", True)
     assert (story.updated, story.up, story.done, story.wanted) == (1, 1, 0, 2)
@@ -139,12 +151,13 @@ def test_what_a_cluster_has_of_an_earlier_revision_is_not_known_from_the_placeme
 
 
 def test_a_revision_the_status_does_not_speak_of_yet_is_not_done() -> None:
-    story = tell(ALL_WELL, (), (), [snapshot(1), snapshot(2, latest=True)])
+    both = [binding(name, index=2) for name in ("cluster-1", "cluster-2")]
+    story = tell(ALL_WELL, both, (), [snapshot(1), snapshot(2, latest=True)], now=NOW)
     assert (story.state, story.why) == (State.moving, "revision 2 is next, and the hub has not caught up yet")
     pinned = placement(passed(*STEPS, prefix=PREFIX), [], annotations={"kedge.dev/pinned-resource-index": "0"})
-    assert not tell(pinned, (), (), [snapshot(0), snapshot(1, latest=True)]).is_done
+    assert not tell(pinned, BOTH, (), SNAPSHOTS, now=NOW).is_done
     kept = placement(passed(*STEPS, prefix=PREFIX), [], annotations={"kedge.dev/pinned-resource-index": "1"})
-    assert tell(kept, (), (), [snapshot(1), snapshot(2, latest=True)]).is_done
+    assert tell(kept, BOTH, (), [snapshot(1), snapshot(2, latest=True)], now=NOW).is_done
 
 
 @pytest.mark.parametrize(
@@ -153,7 +166,7 @@ def test_a_revision_the_status_does_not_speak_of_yet_is_not_done() -> None:
 def test_a_placement_that_is_being_deleted_says_what_is_left(left: int, why: str) -> None:
     going: Any = {"deletionTimestamp": "2030-01-01T00:00:00Z"}
     gone = placement(passed(*STEPS, prefix=PREFIX), [], **going)
-    story = tell(gone, [binding(f"cluster-{number}", **going) for number in range(left)])
+    story = tell(gone, [binding(f"cluster-{number}", **going) for number in range(left)], (), SNAPSHOTS, now=NOW)
     assert (story.state, story.why) == (State.leaving, f"it is being deleted: {why}")
 
 
@@ -161,3 +174,56 @@ def test_clusters_are_in_the_order_people_count_in() -> None:
     names = ["cluster-10", "cluster-9", "cluster-1"]
     told = tell(placement([], [on(name, *passed(*STEPS)) for name in names]))
     assert [place.cluster for place in told.places] == ["cluster-1", "cluster-9", "cluster-10"]
+
+
+# On no cluster
+
+
+SCHEDULED = passed("Scheduled", prefix=PREFIX)
+NOBODY = placement(SCHEDULED, [])
+
+
+def looked_at(*clusters: str) -> ClusterSchedulingPolicySnapshot:
+    """The newest policy, which picked none of these."""
+    decisions = [{"clusterName": name, "selected": False, "reason": "it lacks label env=prod"} for name in clusters]
+    labels = {"kubernetes-fleet.io/policy-index": "0", "kubernetes-fleet.io/is-latest-snapshot": "true"}
+    status = {"observedCRPGeneration": 1, "targetClusters": decisions}
+    plain = {"metadata": {"name": "crp-0", "labels": labels}, "spec": {"policyHash": ""}, "status": status}
+    return read_plain(plain, ClusterSchedulingPolicySnapshot)
+
+
+def members(*names: str) -> dict[str, MemberCluster]:
+    identity = {"kind": "User", "name": "agent", "apiGroup": "rbac.authorization.k8s.io"}
+    return {
+        name: read_plain({"metadata": {"name": name}, "spec": {"identity": identity}}, MemberCluster) for name in names
+    }
+
+
+def test_a_placement_on_no_cluster_is_not_done() -> None:
+    story = tell(NOBODY)
+    assert (story.state, story.is_done, summary(story)) == (
+        State.waiting, False, "on no cluster: no cluster was picked",
+    )  # fmt: skip
+
+
+def test_a_placement_that_takes_all_and_finds_none_says_of_each_why() -> None:
+    names = ("cluster-1", "cluster-2")
+    story = tell(NOBODY, [], [], SNAPSHOTS, policies=[looked_at(*names)], members=members(*names), now=NOW)
+    assert (story.is_done, story.wanted) == (False, 0)
+    assert explained(story) == [
+        "ClusterResourcePlacement crp: on no cluster: none of 2 members was picked",
+        "no cluster: cluster-1 was not picked: it lacks label env=prod",
+        "no cluster: cluster-2 was not picked: it lacks label env=prod",
+    ]
+
+
+def test_without_members_that_is_what_is_said() -> None:
+    story = tell(NOBODY, [], [], SNAPSHOTS, policies=[looked_at()], members={}, now=NOW)
+    assert (story.is_done, summary(story)) == (False, "on no cluster: the fleet has no members")
+
+
+@pytest.mark.parametrize("policy", [{"placementType": "PickN", "numberOfClusters": 0}, {"placementType": "PickFixed"}])
+def test_who_asks_for_no_cluster_has_what_they_want(policy: dict[str, Any]) -> None:
+    asked = replace(NOBODY, spec=replace(NOBODY.spec, policy=read_plain(policy, PlacementPolicy)))
+    assert tell(asked).is_done
+    assert tell(asked, [], [], [], members={}, now=NOW).is_done

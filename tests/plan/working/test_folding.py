@@ -27,7 +27,7 @@ from kedge.api.reasons import (
     WORK_SYNCHRONIZED,
     WORK_UNTRACKABLE,
 )
-from kedge.api.work import Work
+from kedge.api.work import ManifestCondition, Work
 from kedge.plan.working import folding
 from kedge.plan.working.folding import folded, spoken
 from kedge.plan.working.kept import kept
@@ -49,6 +49,11 @@ TABLE: list[tuple[str, list[Work], list[str]]] = [
         "one part cannot be tracked",
         [work(APPLIED_YES, AVAILABLE_YES), work(APPLIED_YES, said(AVAILABLE, reason=NOT_ALL_TRACKABLE))],
         [WORK_APPLIED, WORK_UNTRACKABLE],
+    ),
+    (
+        "one part is not known to work",
+        [work(APPLIED_YES, AVAILABLE_YES), work(APPLIED_YES, said(AVAILABLE, UNKNOWN))],
+        [WORK_APPLIED],
     ),
     ("all well", [work(APPLIED_YES, AVAILABLE_YES)], [WORK_APPLIED, WORK_AVAILABLE]),
 ]
@@ -77,6 +82,70 @@ def test_an_object_that_was_not_tried_yet_is_no_failure() -> None:
     assert folded([kept(waiting)], "").failed == ()
 
 
+def causes(*objects: ManifestCondition, kind: str = AVAILABLE) -> str:
+    conditions = [said(APPLIED, FALSE)] if kind == APPLIED else [APPLIED_YES, said(AVAILABLE, FALSE)]
+    return folded([kept(work(*conditions, objects=objects))], "").findings[-1].message
+
+
+def cluster_wide(name: str, message: str = "") -> ManifestCondition:
+    found = failing(name, AVAILABLE, message=message)
+    return replace(found, identifier=replace(found.identifier, namespace=""))
+
+
+@pytest.mark.parametrize(
+    ("objects", "told"),
+    [
+        ((failing("one", AVAILABLE),), "ConfigMap shop/one is not available"),
+        ((failing("one", AVAILABLE, message="it waits"),), "ConfigMap shop/one is not available: it waits"),
+        ((failing("one", AVAILABLE, message="ConfigMap shop/one waits"),), "ConfigMap shop/one waits"),
+        ((cluster_wide("one", "it waits"),), "ConfigMap one is not available: it waits"),
+        (
+            tuple(failing(name, AVAILABLE, message=f"ConfigMap shop/{name} waits") for name in "abc"),
+            "ConfigMap shop/a waits; ConfigMap shop/b waits; ConfigMap shop/c waits",
+        ),
+        (
+            tuple(failing(name, AVAILABLE, message=f"ConfigMap shop/{name} waits") for name in "abcd"),
+            "ConfigMap shop/a waits; ConfigMap shop/b waits; ConfigMap shop/c waits; and 1 more",
+        ),
+    ],
+)
+def test_the_objects_that_are_the_cause_are_named(objects: tuple[ManifestCondition, ...], told: str) -> None:
+    assert causes(*objects) == told
+
+
+def test_what_is_not_available_is_no_cause_of_what_is_not_applied() -> None:
+    assert (
+        causes(failing("one", AVAILABLE), failing("two", APPLIED), kind=APPLIED) == "ConfigMap shop/two is not applied"
+    )
+
+
+@pytest.mark.parametrize("length", [1023, 1024, 1025, 3000])
+def test_a_message_is_cut_where_it_gets_too_long(length: int) -> None:
+    assert folding.cut("x" * length) == ("x" * length if length <= 1024 else "x" * 1023 + "…")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "untracked"),
+    [
+        ((), False),
+        ((said(AVAILABLE, reason=WORK_UNTRACKABLE),), True),
+        ((said(AVAILABLE, FALSE, reason=WORK_UNTRACKABLE),), False),
+        ((AVAILABLE_YES,), False),
+    ],
+)
+def test_a_binding_is_untracked_if_it_counts_as_available_by_time_alone(
+    conditions: tuple[Condition, ...], untracked: bool
+) -> None:
+    assert folding.is_untracked(binding(*conditions)) is untracked
+
+
+def test_of_what_is_kept_in_memory_only_failures_have_a_status() -> None:
+    well = replace(failing("two", AVAILABLE), conditions=(AVAILABLE_YES,))
+    held = kept(work(APPLIED_YES, objects=(failing("one", AVAILABLE), well)))
+    assert [each.identifier.name for each in held.status.manifest_conditions] == ["one"]
+    assert [each.name for each in folding.failures(work(objects=(well,)))] == []
+
+
 def test_a_member_that_names_no_object_is_quoted() -> None:
     told = folded([work(said(APPLIED, FALSE, message="something is wrong"))], "")
     assert told.findings[-1].message == "something is wrong"
@@ -99,6 +168,8 @@ def test_a_condition_that_stays_keeps_its_time_and_gets_the_new_generation() -> 
     ("told", "since"),
     [
         (LATER, LATER),  # by a member that says both at once, when all works
+        (HALF_PAST, HALF_PAST),
+        (EVEN_LATER, EVEN_LATER),
         (NOON, EVEN_LATER),  # before it was asked to: by a clock that is behind, or a member that does not say anew
         (EVEN_LATER + timedelta(seconds=1), EVEN_LATER),  # by a clock that is ahead
     ],

@@ -19,10 +19,10 @@ from kedge.api.fleet import (
 )
 from kedge.api.meta import ObjectMeta
 from kedge.api.rollout import ApplyStrategy, ApplyType, ReportBackDestination, ReportBackStrategy, ReportBackType
-from kedge.api.work import Work
+from kedge.api.work import Work, Workload
 from kedge.plan.working.kept import kept
 from kedge.plan.working.parts import Resources, further_parts, part
-from kedge.plan.working.wanted import Wanted, compare, wanted_works
+from kedge.plan.working.wanted import Changes, Wanted, compare, wanted_works
 from plan.working.objects import NOON, binding
 
 OBJECTS = ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},)
@@ -48,6 +48,46 @@ def changes(work: Work, rivals: frozenset[str] = frozenset(), **other: Any) -> A
 def test_what_was_made_is_what_is_wanted() -> None:
     (wanted,) = wants(abandons=True)
     assert changes(as_made(wanted), abandons=True).same == (as_made(wanted),)
+
+
+def test_a_part_knows_its_size_and_says_nothing_of_no_objects() -> None:
+    assert part(OBJECTS).size == len(msgspec.json.encode(OBJECTS))
+    assert (part(()).manifests, part(()).size) == (None, 0)
+
+
+def test_a_work_is_made_as_it_is_wanted() -> None:
+    how = ApplyStrategy(type=ApplyType.server_side_apply)
+    found = binding(apply_strategy=how)
+    found = replace(found, metadata=replace(found.metadata, namespace="ns"))
+    resources = Resources("crp-0-snapshot", "0", (part(OBJECTS), part(()), part(())))
+    first, second, third = wanted_works(found, resources, abandons=False, report_back=None)
+    assert [each.name for each in (first, second, third)] == ["ns.crp-work", "ns.crp-0", "ns.crp-1"]
+    made = msgspec.json.decode(msgspec.json.encode(first.body()))
+    assert made["metadata"]["namespace"] == "fleet-member-a"
+    assert made["metadata"]["labels"][PARENT_NAMESPACE] == "ns"
+    assert made["spec"] == {"workload": {"manifests": list(OBJECTS)}, "applyStrategy": {"type": "ServerSideApply"}}
+    assert second.body()["spec"]["workload"] == {}
+    assert PARENT_NAMESPACE not in wants()[0].labels
+
+
+def test_a_work_is_changed_or_stays_or_goes() -> None:
+    (wanted,) = wants()
+    right = as_made(wanted)
+    wrong = replace(right, spec=replace(right.spec, workload=Workload(manifests=({"digest": "x"},))))
+    stray = replace(right, metadata=replace(right.metadata, name="crp-1"))
+    going = replace(stray, metadata=replace(stray.metadata, deletion_timestamp=NOON))
+    same = compare(binding(), [wanted], (right, stray, going), {right.metadata.name: right}, frozenset())
+    assert (same.create, same.patch, same.delete, same.same) == ((), (), (stray,), (right,))
+    changed = compare(binding(), [wanted], (wrong,), {wrong.metadata.name: wrong}, frozenset())
+    ((_, body),) = changed.patch
+    assert msgspec.json.decode(msgspec.json.encode(body)) == {"spec": {"workload": {"manifests": list(OBJECTS)}}}
+    assert (changed.same, changed.delete, changed.moves) == ((), (), True)
+
+
+def test_one_work_that_gets_other_objects_is_a_move_whatever_the_others_get() -> None:
+    work = as_made(wants()[0])
+    assert Changes(patch=((work, {"metadata": {}}), (work, {"spec": {}}))).moves
+    assert not Changes(patch=((work, {"metadata": {}}),)).moves
 
 
 def test_a_work_that_is_not_there_is_made() -> None:
@@ -131,6 +171,8 @@ def test_a_work_of_the_same_name_is_taken_over_only_if_nobody_else_has_it(
         ({RESOURCE_INDEX: "3"}, {}, ()),
         ({}, {}, "does not say its index"),
         ({RESOURCE_INDEX: "3"}, {NUMBER_OF_SNAPSHOTS: "many"}, "no number of parts"),
+        ({RESOURCE_INDEX: "3"}, {NUMBER_OF_SNAPSHOTS: "0"}, "no number of parts"),
+        ({RESOURCE_INDEX: "3"}, {NUMBER_OF_SNAPSHOTS: "1"}, ()),
     ],
 )
 def test_a_master_names_its_parts(labels: dict[str, str], annotations: dict[str, str], expected: Any) -> None:

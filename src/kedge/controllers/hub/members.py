@@ -2,7 +2,7 @@
 
 Joining: a namespace, a Role and a RoleBinding for its agent's identity, and an InternalMemberCluster to talk through.
 What the agent answers there is shown on the MemberCluster whenever the answer changes, and never otherwise: a status
-that somebody wrote by hand stays until the agent has something new to say.
+that somebody wrote by hand stays until the agent has something new to say. Times on it are the hub's own.
 Leaving: the agent is told, lets go of what was placed (which stays), and answers; then the namespace goes, and with it
 the member. An agent that does not answer within `force_delete_after` seconds is not waited for any longer.
 """
@@ -25,6 +25,7 @@ from kedge.api.meta import Object, ObjectMeta
 from kedge.api.rbac import Role, RoleBinding
 from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import Work
+from kedge.controllers.hub.heartbeats import Heartbeats
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -54,7 +55,16 @@ class NotReady(Exception):
 class Members:
     """The MemberClusters of one hub."""
 
-    def __init__(self, hub: Cluster, *, clock: Clock, force_delete_after: float = FORCE_DELETE_AFTER) -> None:
+    def __init__(
+        self,
+        hub: Cluster,
+        *,
+        clock: Clock,
+        force_delete_after: float = FORCE_DELETE_AFTER,
+        heartbeats: Heartbeats | None = None,
+    ) -> None:
+        """`heartbeats` are shared with those who listen for them, if they run in this process."""
+        self._heartbeats = heartbeats or Heartbeats(clock)
         self._client = hub.client
         self._events = hub.events.signed("membercluster-controller")
         self._clock = clock
@@ -160,7 +170,9 @@ class Members:
     async def _show(self, member: MemberCluster, problem: str = "") -> None:
         """Show on the member what its agent has said, and where it stands."""
         said = self._internals.get(member.metadata.name, member_namespace(member.metadata.name))
-        status = membership.report(member, said, self._clock.now(), problem)
+        last = self._heartbeats.last(member, said)
+        heartbeat = last.at if last is not None else None
+        status = membership.report(member, said, self._clock.now(), problem, heartbeat=heartbeat)
         change = difference(to_builtins(member.status), to_builtins(status))
         if change:
             await self._patch(member, {"status": change}, "status")

@@ -3,24 +3,26 @@
 The condition is `Healthy`=False with reason MemberClusterUnreachable and the last heartbeat in its message; it is taken
 away when the member is heard again. Placements read it: of a cluster that cannot be reached, nobody knows how it is.
 While a member is heard, nothing is written: one timer per member is all it costs.
-Assumes that the clocks of hub and members differ by less than the patience (three heartbeats, half a minute at least).
+Members' clocks play no part: what counts is when a heartbeat was received (`plan.heartbeats`).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from msgspec import to_builtins
 
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.fleet import member_namespace, member_of
+from kedge.controllers.hub.heartbeats import Heartbeats
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
-from kedge.plan import membership
+from kedge.plan.heartbeats import Hearing, hearing, with_silence
 
 MANAGER = "kedge-reachability"
 
@@ -28,7 +30,9 @@ MANAGER = "kedge-reachability"
 class Reachability:
     """Listens for the members of one hub."""
 
-    def __init__(self, hub: Cluster, *, clock: Clock) -> None:
+    def __init__(self, hub: Cluster, *, clock: Clock, heartbeats: Heartbeats | None = None) -> None:
+        """`heartbeats` are shared with those who show them, if they run in this process."""
+        self._heartbeats = heartbeats or Heartbeats(clock)
         self._client = hub.client
         self._events = hub.events.signed("membercluster-controller")
         self._clock = clock
@@ -40,18 +44,22 @@ class Reachability:
 
     async def reconcile(self, key: Key) -> Outcome:
         member = self._members.get(key.name)
-        if member is None or member.metadata.deletion_timestamp is not None:
+        if member is None:
+            self._heartbeats.only(self._members.all())
             return Outcome.done
-        now = self._clock.now()
-        heard = membership.hearing(member, self._internals.get(key.name, member_namespace(key.name)), now)
-        conditions = membership.with_silence(member, heard, now)
+        if member.metadata.deletion_timestamp is not None:
+            return Outcome.done
+        said = self._internals.get(key.name, member_namespace(key.name))
+        last = self._heartbeats.last(member, said)
+        heard = hearing(member, said, last, asyncio.get_running_loop().time())
+        conditions = with_silence(member, heard, self._clock.now())
         if conditions != member.status.conditions:
             await self._write(member, heard, conditions)
         if heard.last is None or heard.is_silent:
             return Outcome.done
         return Outcome.again(after=heard.in_time)
 
-    async def _write(self, member: MemberCluster, heard: membership.Hearing, conditions: tuple[object, ...]) -> None:
+    async def _write(self, member: MemberCluster, heard: Hearing, conditions: tuple[object, ...]) -> None:
         meta = member.metadata
         await self._client.amend(
             MemberCluster,

@@ -18,11 +18,13 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from kedge.api.apiextensions import CustomResourceDefinition
+from kedge.api.dialect import Dialect
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, ResourceSelector
 from kedge.api.resource import Resource
 from kedge.api.twins import CLUSTER, NAMESPACED, TWINS, Twins
 from kedge.controllers.hub.following import Following
+from kedge.controllers.hub.kinds import custom_names, served_kinds
 from kedge.controllers.hub.placements import wanted_placements
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
@@ -34,8 +36,7 @@ from kedge.kube.source import Signal, Source
 from kedge.kube.store import Change
 from kedge.plan.selecting.candidates import Candidate
 from kedge.plan.selecting.choosing import Selection, choose
-from kedge.plan.selecting.custom import custom_kinds
-from kedge.plan.selecting.kinds import Catalogue, Kind
+from kedge.plan.selecting.kinds import RUN_ON_THE_HUB, Catalogue
 from kedge.plan.selecting.selectors import Meaning, Token, meaning, tokens_of
 
 T = TypeVar("T")
@@ -43,7 +44,6 @@ T = TypeVar("T")
 SILENCE: Final = 15.0
 """How often to ask again, in seconds, while a server behind the hub's does not answer: nothing tells when it will."""
 
-_NEEDED_VERBS: Final = ("get", "list", "watch")
 _NOT_SEEN: Final = Selection(pending="the placement came or went a moment ago")
 _NOT_SAID_YET: Final = Selection(pending="the hub has not said yet which kinds it serves")
 
@@ -64,8 +64,11 @@ class _Watched:
 class Resources:
     """What the placements of one hub select."""
 
-    def __init__(self, hub: Cluster) -> None:
+    def __init__(self, hub: Cluster, *, dialect: Dialect = Dialect.seed, runs_workloads: bool = False) -> None:
+        """`runs_workloads`: workloads run on the hub itself, and what is made for them there stays there."""
         self._hub = hub
+        self._dialect = dialect
+        self._left_out = RUN_ON_THE_HUB if runs_workloads else ()
         self._crds = hub.cache(CustomResourceDefinition)
         self._placements = {twins: wanted_placements(hub, twins) for twins in TWINS}
         self._signals = {twins: Signal(hub.name) for twins in TWINS}
@@ -102,7 +105,7 @@ class Resources:
             return _NOT_SAID_YET
         watched = self._watch(key, placement, self._catalogue)
         if watched.selection is None:
-            watched.selection = choose(watched.meant, watched.catalogue, self._following)
+            watched.selection = choose(watched.meant, watched.catalogue, self._following, self._dialect)
         if watched.refused and watched.refused[0] == watched.selection.digest:
             return replace(watched.selection, problem=watched.refused[1])
         return watched.selection
@@ -145,15 +148,9 @@ class Resources:
         return Outcome.again(after=SILENCE) if known.silent else Outcome.done
 
     def _known_kinds(self, discovery: Discovery) -> Catalogue:
-        """What the server said of its own kinds, and what CRDs say of theirs: they know sooner, also of the end."""
         crds = self._crds.all()
-        self._custom |= {(crd.spec.group, crd.spec.names.plural) for crd in crds}
-        built_in = [
-            Kind(served.resource, served.preferred, served.can(*_NEEDED_VERBS))
-            for served in discovery.kinds
-            if (served.resource.group, served.resource.plural) not in self._custom
-        ]
-        return Catalogue([*built_in, *(kind for crd in crds for kind in custom_kinds(crd))], discovery.silent)
+        self._custom |= custom_names(crds)
+        return served_kinds(discovery, crds, self._custom, self._left_out)
 
     def _on_state(self, state: State) -> None:
         """The hub is there, again perhaps: it may be another version of itself."""

@@ -44,7 +44,7 @@ from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.plan.placing.eligibility import NO_HEARTBEAT, SILENT_AFTER
-from kedge.plan.placing.schedule import Repick, Schedule, schedule
+from kedge.plan.placing.schedule import Repick, Schedule, is_left_alone, schedule
 from kedge.plan.placing.status import has_told, status
 from kedge.plan.revisions import newest_policy
 
@@ -140,6 +140,9 @@ class Scheduler:
     async def _schedule(self, seen: Seen) -> Outcome:
         await self._hold(seen.placement)
         made = self._made(seen)
+        if is_left_alone(seen.snapshot.spec.policy, self._dialect):
+            await self._each(self._release, made.release)
+            return Outcome.done
         await self._each(lambda decision: self._create(seen, decision), made.create)
         await self._each(lambda repick: self._repick(seen, repick), made.repick)
         await self._each(self._unschedule, made.unschedule)

@@ -33,7 +33,7 @@ from kedge.controllers.member.apply_metrics import ApplyMetrics
 from kedge.controllers.member.attempt import Attempt, Memory, not_applied
 from kedge.controllers.member.following import Following
 from kedge.controllers.member.kinds import Kinds
-from kedge.controllers.member.pods import Pod, newly_in_trouble, pods_of
+from kedge.controllers.member.pods import PodTroubles
 from kedge.controllers.member.releasing import Releaser, resource_of
 from kedge.controllers.member.repairs import Repairs
 from kedge.controllers.member.telling import Telling
@@ -47,7 +47,6 @@ from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Signal, Source, Watch
-from kedge.kube.store import Change
 from kedge.kube.writes import recording
 from kedge.plan.applying.definitions import wait_for_definitions
 from kedge.plan.applying.manifests import Misread, understand
@@ -89,8 +88,7 @@ class Applier:
         self._applied = AppliedWorks(member)
         self._signal = Signal(name)
         self._following = Following(member, self._wake)
-        self._pods = pods_of(member)
-        self._pods.on_change(self._pod_changed)
+        self._pods = PodTroubles(member, clock, self._following.wake_unavailable)
         self._kinds = Kinds(member.client)
         self._repairs = Repairs()
         self._telling = Telling()
@@ -125,6 +123,7 @@ class Applier:
             await together(partial(self._let_go, work.metadata) for work in works.items)
         await footprint.settle(_SHOWN_WITHIN)  # who joins again must not take what is gone for an owner
         self._memories.clear()
+        self._pods.close()
         self._telling.clear()
         self._following.keep_only(set())
 
@@ -271,10 +270,6 @@ class Applier:
 
     def _wake(self, name: str) -> None:
         self._signal.wake(Key(self._name, self._namespace, name))
-
-    def _pod_changed(self, change: Change[Pod]) -> None:
-        for workload in newly_in_trouble(change):
-            self._following.wake_unavailable(workload)
 
     def _work_of(self, seen: Seen[AppliedWork]) -> Iterable[Key]:
         return (Key(self._name, self._namespace, seen.meta.name),)

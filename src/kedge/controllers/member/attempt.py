@@ -20,11 +20,10 @@ from kedge.api.resource import Resource
 from kedge.api.rollout import ApplyStrategy, ReportBackType
 from kedge.api.work import AppliedResource, AppliedWork, BackReportedStatus, Work
 from kedge.controllers.member.following import Followed, Following, content_of, status_of
-from kedge.controllers.member.pods import Pod, troubles_of
+from kedge.controllers.member.pods import PodTroubles
 from kedge.controllers.member.repairs import Repairs
 from kedge.controllers.member.together import together
 from kedge.controllers.member.writing import Writer, Written
-from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import NotFound
@@ -33,7 +32,7 @@ from kedge.plan.applying.owning import Owner, Refusal, unsupported
 from kedge.plan.applying.reporting import Result
 from kedge.plan.applying.waves import in_waves
 from kedge.plan.availability import Verdict, judge
-from kedge.plan.availability.pod_trouble import Workload, explained
+from kedge.plan.availability.pod_trouble import Workload
 
 Record: TypeAlias = Callable[[Sequence[Placed]], Awaitable[None]]
 
@@ -124,7 +123,7 @@ class Attempt:
         member: Client,
         *,
         following: Following,
-        pods: Cache[Pod],
+        pods: PodTroubles,
         repairs: Repairs,
     ) -> None:
         mirror = work.spec.report_back_strategy
@@ -243,7 +242,8 @@ class Attempt:
     def _applied(
         self, placed: Placed, uid: str, generation: int, verdict: Verdict, mirrored: BackReportedStatus | None
     ) -> Result:
-        disputed = self._repairs.are_disputed(placed.identity)
+        disputed, kind = self._repairs.are_disputed(placed.identity), placed.resource
+        workload = Workload(kind.group, kind.kind, placed.namespace or "", placed.name)
         return Result(
             identifier=placed.identifier,
             applied=True,
@@ -251,16 +251,9 @@ class Attempt:
             message=_DISPUTED if disputed else _APPLIED,
             uid=uid,
             generation=generation,
-            verdict=self._explained(placed, verdict),
+            verdict=self._pods.explain(verdict, workload),
             back_reported=mirrored,
             later=self._repairs.next_look(placed.identity) if disputed else None,
-        )
-
-    def _explained(self, placed: Placed, verdict: Verdict) -> Verdict:
-        """The verdict, with what is wrong with the object's pods, if it is not available for that."""
-        kind = placed.resource
-        return explained(
-            verdict, troubles_of(self._pods, Workload(kind.group, kind.kind, placed.namespace or "", placed.name))
         )
 
     async def _mirror_of(self, placed: Placed, shown: Followed, now: datetime) -> BackReportedStatus | None:

@@ -2,7 +2,8 @@
 
 It talks to the hub through the InternalMemberCluster in its own namespace there, and needs to see nothing else of it.
 A heartbeat says that the agent lives, whether the member's API server is ready, and, where it changed, what the member
-has. Until the hub has made that object, and while the hub cannot be reached, the agent waits; what it applied stays.
+has. An agent that can apply nothing, for want of the kind it writes down in what it applied, has not joined, and says
+why. Until the hub has made that object, and while the hub cannot be reached, the agent waits; what it applied stays.
 Told to leave, it lets go of all it applied, without removing any of it, and only then says that it has left.
 """
 
@@ -26,9 +27,12 @@ from kedge.api.cluster import (
     PropertyValue,
     ResourceUsage,
 )
-from kedge.api.condition import FALSE, TRUE, Condition, set_condition
+from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, is_true, set_condition
 from kedge.api.fleet import MEMBER_AGENT, member_namespace
+from kedge.api.work import AppliedWork
+from kedge.controllers.member.namespaces import Namespaces
 from kedge.controllers.member.properties import Properties
+from kedge.controllers.putting_off import PuttingOff
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
@@ -37,12 +41,13 @@ from kedge.kube.limits import Steps
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import NORMAL, Key
-from kedge.kube.source import Source, Wake, generation_changed
+from kedge.kube.source import Signal, Source, Wake, generation_changed
 from kedge.plan import membership
 
 MANAGER = "kedge-member-agent"
 PROBE: Final = 5.0  # seconds the member's API server has to say that it is ready
 FIRST_COUNT: Final = 5.0  # seconds the first report waits for the member's nodes and pods to be counted
+NAMESPACES_AFTER: Final = 1.0  # seconds: namespaces mostly come and go together
 JITTER: Final = 0.05
 
 
@@ -69,8 +74,17 @@ class Joining:
     """The agent of one member."""
 
     def __init__(
-        self, hub: Cluster, member: Cluster, name: str, *, clock: Clock, rng: Random, applier: Applies
+        self,
+        hub: Cluster,
+        member: Cluster,
+        name: str,
+        *,
+        clock: Clock,
+        rng: Random,
+        applier: Applies,
+        report_namespaces: bool = False,
     ) -> None:
+        """`report_namespaces`: whether the hub is told which namespaces the member has."""
         self._hub = hub.client
         self._member = member.client.without_retry()
         self._clock = clock
@@ -78,11 +92,20 @@ class Joining:
         self._applier = applier
         self._properties = Properties(member)
         self._internals = hub.cache(InternalMemberCluster, member_namespace(name))
+        self._name = name
+        self._signal = Signal(member.name)
+        self._applied = member.cache(AppliedWork)
+        self._applied.on_problem(self._looked_at_applied)
+        self._could_apply = False
+        self._news = PuttingOff(NAMESPACES_AFTER)
+        self._namespaces = Namespaces(member, self._namespaces_changed) if report_namespaces else None
+        self._has_news = False
         self._key = Key(hub.name, member_namespace(name), name)
         self._started: float | None = None
         sources: list[Source] = [
             hub.watch(self._internals, when=generation_changed),
             Counted(member.name, self._properties, self._key),
+            self._signal,
         ]
         wait = Steps(first=0.1, longest=10.0)  # when the hub is back, it should not be long until it hears of us
         self.controller = Controller(f"joining of {name}", self.reconcile, sources, workers=1, wait=wait)
@@ -94,17 +117,23 @@ class Joining:
         if asked.spec.state == membership.LEAVE:
             return await self._leave(asked)
         self._applier.join()
-        wait = self._wait_for_counts(asked)
+        wait = self._wait_at_first(asked) or (self._news.left(self._key) if self._has_news else 0.0)
         if wait > 0:
             return Outcome.again(after=wait)
+        self._has_news = False
+        self._news.told(self._key)
         await self._report(asked)
         return Outcome.again(after=asked.spec.heartbeat_period_seconds * self._rng.uniform(1 - JITTER, 1 + JITTER))
 
-    def _wait_for_counts(self, asked: InternalMemberCluster) -> float:
-        """Seconds to wait before the first report: one without numbers would have placements pick by chance."""
+    def _wait_at_first(self, asked: InternalMemberCluster) -> float:
+        """Seconds to wait before the first report, for what it says of the member to be known.
+
+        One without numbers would have placements pick by chance.
+        """
         now = asyncio.get_running_loop().time()
         self._started = now if self._started is None else self._started
-        if self._properties.are_known or membership.agent_of(asked.status.agent_status) is not None:
+        is_counted = self._properties.are_known or membership.agent_of(asked.status.agent_status) is not None
+        if is_counted and (self._applied.is_synced or self._applied.kind_is_missing):
             return 0.0
         return self._started + FIRST_COUNT - now
 
@@ -112,16 +141,47 @@ class Joining:
 
     async def _report(self, asked: InternalMemberCluster) -> None:
         health = await self._health()
+        obstacle = self._obstacle()
         now = self._clock.now().replace(microsecond=0)
         status = replace(
             asked.status,
-            agent_status=with_agent(asked, (_health(asked, health, now), _joined(asked, now)), heartbeat=now),
+            agent_status=with_agent(
+                asked, (_health(asked, health.problem or obstacle, now), _joined(asked, obstacle, now)), heartbeat=now
+            ),
         )
         if self._properties.are_known:
             status = _with_counts(
                 status, self._properties.facts(health.version, now), self._properties.usage(now), bool(health.problem)
             )
-        await self._write(asked, status)
+        await self._write(asked, self._with_namespaces(asked, status, now))
+
+    def _with_namespaces(
+        self, asked: InternalMemberCluster, status: InternalMemberClusterStatus, now: datetime
+    ) -> InternalMemberClusterStatus:
+        """With the member's namespaces; without any, where they are not to be reported."""
+        if self._namespaces is None:
+            others = tuple(one for one in status.conditions if one.type != membership.NAMESPACES_KNOWN)
+            return replace(status, conditions=others, namespaces={})
+        if not self._namespaces.are_known:
+            return status
+        said = membership.namespaces_known(asked, now, all_of_them=not self._namespaces.are_too_many)
+        return replace(status, conditions=set_condition(status.conditions, said), namespaces=self._namespaces.by_work())
+
+    def _namespaces_changed(self) -> None:
+        self._has_news = True
+        self._signal.wake(self._key)
+
+    def _looked_at_applied(self, _: str | None) -> None:
+        """Whether it can work is news at once, whenever the next heartbeat is due."""
+        if (can_apply := not self._obstacle()) != self._could_apply:
+            self._could_apply = can_apply
+            self._signal.wake(self._key)
+
+    def _obstacle(self) -> str:
+        """What keeps the agent from applying anything; empty if nothing does."""
+        if self._applied.kind_is_missing:
+            return f"its cluster serves no AppliedWorks: `kedge install member {self._name} | kubectl apply -f -`"
+        return "" if self._applied.is_synced else f"its AppliedWorks cannot be read: {self._applied.problem}"
 
     async def _health(self) -> Health:
         """What the member's API server says of itself."""
@@ -199,13 +259,17 @@ def _same(before: PropertyValue | None, now: PropertyValue) -> bool:
     return before is not None and before.value == now.value
 
 
-def _health(asked: InternalMemberCluster, health: Health, now: datetime) -> Condition:
-    if health.problem:
-        return _said(asked, reasons.HEALTHY, FALSE, reasons.AGENT_UNHEALTHY, health.problem, now)
+def _health(asked: InternalMemberCluster, problem: str, now: datetime) -> Condition:
+    if problem:
+        return _said(asked, reasons.HEALTHY, FALSE, reasons.AGENT_UNHEALTHY, problem, now)
     return _said(asked, reasons.HEALTHY, TRUE, reasons.AGENT_HEALTHY, "its API server is ready", now)
 
 
-def _joined(asked: InternalMemberCluster, now: datetime) -> Condition:
+def _joined(asked: InternalMemberCluster, obstacle: str, now: datetime) -> Condition:
+    """Whether it has joined. An agent that has stays joined if it cannot work later: it is not healthy then."""
+    agent = membership.agent_of(asked.status.agent_status)
+    if obstacle and not (agent and is_true(agent.conditions, reasons.JOINED)):
+        return _said(asked, reasons.JOINED, UNKNOWN, reasons.AGENT_FAILED_TO_JOIN, obstacle, now)
     return _said(asked, reasons.JOINED, TRUE, reasons.AGENT_JOINED, "its agent applies what it is told to", now)
 
 

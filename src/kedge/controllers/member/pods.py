@@ -1,12 +1,13 @@
 """Pods: of every pod on a member that has not ended, what it asks of its node, and what is wrong with it.
 
 One cache for all who look at pods. A member may have very many of them, so of each it keeps a few numbers; of the few
-that are in trouble also what that is, and which workload it concerns.
+that are not ready also what they are at, and which workload that concerns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
 from msgspec import field
@@ -16,12 +17,15 @@ from kedge.api.meta import ObjectMeta, Value
 from kedge.api.resource import Resource
 from kedge.controllers.member.amounts import Amounts, amounts, total
 from kedge.kube.cache import Cache
+from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.store import Change, Index
-from kedge.plan.availability.pod_trouble import PodStatus, PodTrouble, Workload, trouble_of
+from kedge.plan.availability import Verdict
+from kedge.plan.availability.pod_trouble import SLOW_AFTER, PodStatus, PodTrouble, Workload, explained, trouble_of
 
 NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 WORKLOAD: Final = "workload"
+A_MOMENT: Final = 1.0  # times of conditions are whole seconds
 
 
 class PodContainer(Value, frozen=True, gc=False):
@@ -64,17 +68,52 @@ def pod_in_short(pod: Pod) -> Pod:
     )
 
 
-def troubles_of(pods: Cache[Pod], workload: Workload) -> list[PodTrouble]:
-    """What is wrong with the pods of a workload."""
-    return [pod.trouble for pod in pods.by(WORKLOAD, _key(workload)) if pod.trouble is not None]
+class PodTroubles:
+    """What is wrong with the pods of one member, by workload."""
 
+    def __init__(self, member: Cluster, clock: Clock, changed: Callable[[Workload], None]) -> None:
+        """`changed` is called when there is something else to say of the pods of a workload."""
+        self._clock = clock
+        self._changed = changed
+        self._pods = pods_of(member)
+        self._timers: dict[Workload, asyncio.TimerHandle] = {}
+        self._pods.on_change(self._look)
 
-def newly_in_trouble(change: Change[Pod]) -> list[Workload]:
-    """The workloads of which a pod got into trouble, into another, or out of it."""
-    old, new = (pod.trouble if pod is not None else None for pod in (change.old, change.new))
-    if old is new or (old is not None and old.is_like(new)):
-        return []
-    return list(dict.fromkeys(one.workload for one in (old, new) if one is not None))
+    def explain(self, verdict: Verdict, workload: Workload) -> Verdict:
+        """The verdict on a workload, with what is wrong with its pods, if it is not available for that."""
+        return explained(verdict, self._of(workload), self._clock.now())
+
+    def _of(self, workload: Workload) -> list[PodTrouble]:
+        return [pod.trouble for pod in self._pods.by(WORKLOAD, _key(workload)) if pod.trouble is not None]
+
+    def close(self) -> None:
+        """Say nothing more of pods that are slow."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _look(self, change: Change[Pod]) -> None:
+        old, new = (pod.trouble if pod is not None else None for pod in (change.old, change.new))
+        for one in dict.fromkeys(each.workload for each in (old, new) if each is not None and each.since is None):
+            if old is None or not old.is_like(new):
+                self._changed(one)
+        if new is not None and new.since is not None:
+            self._look_later(new.workload)
+
+    def _look_later(self, workload: Workload) -> None:
+        """Look at pods that are slow when one of them has been for long enough: mostly none is by then."""
+        if workload in self._timers:
+            return
+        now = self._clock.now()
+        slow = [one.since for one in self._of(workload) if one.since is not None and not one.is_shown(now)]
+        if slow:
+            wait = (min(slow) + SLOW_AFTER - now).total_seconds() + A_MOMENT
+            self._timers[workload] = asyncio.get_running_loop().call_later(wait, self._look_at_slow, workload)
+
+    def _look_at_slow(self, workload: Workload) -> None:
+        self._timers.pop(workload, None)
+        self._changed(workload)
+        self._look_later(workload)
 
 
 def _by_workload(pod: Pod) -> Iterable[str]:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kedge.api import cel as engine
-from kedge.api.cel import BadExpression, Failed
+from kedge.api.cel import BadExpression
+from kedge.api.cel_budget import Failed
 from kedge.embedded.custom.expressions import Examined, examine
 from kedge.embedded.custom.types import CelType
 

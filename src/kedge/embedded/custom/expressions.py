@@ -13,10 +13,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from kedge.api import protowire as wire
 from kedge.api.patterns import BadPattern, compiled
-from kedge.embedded.custom import formats, wire
+from kedge.api.protowire import Message
+from kedge.embedded.custom import formats
 from kedge.embedded.custom.types import DYN, CelType
-from kedge.embedded.custom.wire import Message
 
 _ID, _CONST, _IDENT, _SELECT, _CALL, _LIST, _STRUCT, _FOLD = range(2, 10)
 _PRIMITIVES = {1: "bool", 2: "int", 3: "uint", 4: "double", 5: "string", 6: "bytes"}

@@ -82,6 +82,11 @@ class KubeConfig(Unprinted, Struct, frozen=True):
         who = self._entry("users", meant.user, f"{chosen}: its user {meant.user!r} does not exist")
         return _known(reached, who, _info(cluster, reached), clock or SystemClock())
 
+    def user_of(self, context: str | None = None) -> Entry | None:
+        """The user of a context (the current one, if not named), if it has one."""
+        chosen = self.entries["contexts"].get(context or self.current)
+        return self.entries["users"].get(chosen.as_a(Context).user) if chosen is not None else None
+
     def _entry(self, section: str, name: str, otherwise: str) -> Entry:
         try:
             return self.entries[section][name]

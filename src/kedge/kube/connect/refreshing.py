@@ -25,10 +25,11 @@ log = logging.getLogger(__name__)
 
 
 class Issued(Struct, frozen=True):
-    """An identity, and when it ends."""
+    """An identity, when it ends, and when to ask for the next; `EARLY`, unless that is said."""
 
     identity: Identity
     expires: datetime | None = None
+    renew_at: datetime | None = None
 
 
 class Refreshing:
@@ -121,7 +122,7 @@ class Refreshing:
                 log.warning("credentials not renewed, those at hand stay in use: %s", failure)
             return
         self._held, self._failure, self._refused = held, None, False
-        self._renew_at = self._early(held.expires)
+        self._renew_at = held.renew_at or self._early(held.expires)
 
     def _early(self, expires: datetime | None) -> datetime | None:
         if expires is None:

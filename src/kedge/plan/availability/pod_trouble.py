@@ -1,24 +1,26 @@
 """Pod trouble: why a pod does not start, or does not stay up, as far as the pod itself says it.
 
 A workload only says how many of its pods are available. Its pods say why: `ImagePullBackOff`, `CrashLoopBackOff`,
-`CreateContainerConfigError`, `Unschedulable`. A pod that is merely starting is in no trouble. What a program printed
-before it ended is not repeated: it may hold anything, passwords too.
+`CreateContainerConfigError`, `Unschedulable`. A pod that is merely starting is in no trouble until that has taken long:
+then it is slow. What a program printed before it ended is not repeated: it may hold anything, passwords too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.condition import FALSE, Observed, find_condition
+from kedge.api.condition import FALSE, Observed, find_condition, is_true
 from kedge.api.meta import ObjectMeta, Value
 from kedge.plan.availability.reading import because
 from kedge.plan.availability.verdict import Verdict
 
+SLOW_AFTER: Final = timedelta(seconds=30)
+"""How long a pod may take to become ready before that is worth a word."""
 TEMPLATE_HASH: Final = "pod-template-hash"
 CRASH_LOOP: Final = "CrashLoopBackOff"
 RESTARTED: Final = "Restarted"
@@ -62,6 +64,7 @@ class ContainerStatus(Value, frozen=True, gc=False):
 class PodStatus(Value, frozen=True, gc=False):
     """How a pod is doing."""
 
+    phase: str = ""
     conditions: tuple[Observed, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
@@ -77,7 +80,10 @@ class Workload(Struct, frozen=True, gc=False):
 
 
 class PodTrouble(Struct, frozen=True, gc=False):
-    """What is wrong with one pod. `revision` is the owner that made it: the ReplicaSet of a Deployment."""
+    """What is wrong with one pod. `revision` is the owner that made it: the ReplicaSet of a Deployment.
+
+    `since` is when a pod that is merely slow began to be.
+    """
 
     workload: Workload
     revision: str
@@ -86,6 +92,11 @@ class PodTrouble(Struct, frozen=True, gc=False):
     reason: str
     message: str = ""
     container: str = ""
+    since: datetime | None = None
+
+    def is_shown(self, now: datetime) -> bool:
+        """Whether it is worth a word: what is slow once it has been for long enough, everything else at once."""
+        return self.since is None or now - self.since >= SLOW_AFTER
 
     def is_like(self, other: PodTrouble | None) -> bool:
         """Whether it is the same trouble of the same pod. Pulling an image and waiting to pull it again take turns."""
@@ -104,24 +115,26 @@ def trouble_of(meta: ObjectMeta, status: PodStatus) -> PodTrouble | None:
     """What is wrong with a pod; None if nothing is, if it is on its way out, or if it is nobody's."""
     if meta.deletion_timestamp is not None:
         return None
-    found = _of_scheduling(status) or _of_containers(status)
+    wrong = _of_scheduling(status) or _of_containers(status)
+    found = wrong or _of_readiness(status)
     owner = _owner(meta) if found else None
     if found is None or owner is None:
         return None
     reason, message, container = found
     workload, revision = owner
-    return PodTrouble(workload, revision, meta.name, meta.creation_timestamp, reason, message, container)
+    since = None if wrong else _slow_since(meta, status)
+    return PodTrouble(workload, revision, meta.name, meta.creation_timestamp, reason, message, container, since)
 
 
-def explained(verdict: Verdict, troubles: Iterable[PodTrouble]) -> Verdict:
+def explained(verdict: Verdict, troubles: Iterable[PodTrouble], now: datetime) -> Verdict:
     """The verdict on a workload, with the trouble of one of its pods as the cause of its not being available."""
-    cause = None if verdict.available else _cause(troubles)
+    cause = None if verdict.available else _cause([one for one in troubles if one.is_shown(now)])
     return replace(verdict, message=f"{verdict.message.rstrip('.')}: {cause}") if cause else verdict
 
 
-def _cause(troubles: Iterable[PodTrouble]) -> PodTrouble | None:
-    """The trouble to name: of the newest revision, and of the same pod for as long as that lasts."""
-    known = list(troubles)
+def _cause(troubles: list[PodTrouble]) -> PodTrouble | None:
+    """The trouble to name: not of a slow pod if another is worse, of the newest revision, of the first by name."""
+    known = [one for one in troubles if one.since is None] or troubles
     newest = max(known, key=lambda one: (one.created or _LONG_AGO, one.revision), default=None)
     return min((one for one in known if one.revision == newest.revision), key=_by_pod) if newest else None
 
@@ -141,6 +154,22 @@ def _of_containers(status: PodStatus) -> tuple[str, str, str] | None:
         if found := _of_container(one):
             return (*found, one.name if len(everyone) > 1 else "")
     return None
+
+
+def _of_readiness(status: PodStatus) -> tuple[str, str, str] | None:
+    """What a pod that is not ready is at."""
+    if is_true(status.conditions, "Ready"):
+        return None
+    waiting = (one.state.waiting for one in (*status.init_container_statuses, *status.container_statuses))
+    starting = next((one.reason for one in waiting if one is not None and one.reason), "")
+    ready = find_condition(status.conditions, "Ready")
+    at = starting or (status.phase if status.phase == "Pending" else "NotReady")
+    return at, ready.message if ready else "", ""
+
+
+def _slow_since(meta: ObjectMeta, status: PodStatus) -> datetime:
+    ready = find_condition(status.conditions, "Ready")
+    return (ready.last_transition_time if ready else None) or meta.creation_timestamp or _LONG_AGO
 
 
 def _of_container(status: ContainerStatus) -> tuple[str, str] | None:

@@ -5,8 +5,9 @@
         kedge.dev/available-when: self.status.phase == 'Ready'
 
 The rule takes the place of what is built in for the kind, if anything is. It sees the object as `self` and comes to
-true or false. One that does not compile, or cannot be worked out, leaves the object not available and says so. A rule
-that reads the status reads none that is behind: where the object has an observedGeneration, it must be of this
+true or false. One that does not compile, or cannot be worked out, leaves the object not available and says so. Whoever
+may edit a placed object may write one: it is worked out within a budget, and what needs more cannot be evaluated. A
+rule that reads the status reads none that is behind: where the object has an observedGeneration, it must be of this
 generation, unless the rule looks at observedGeneration itself.
 """
 
@@ -14,12 +15,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from kedge.api.cel import BadExpression, Failed, Program, compiled
+from kedge.api.cel import BadExpression
+from kedge.api.cel_budget import Failed, TooCostly
+from kedge.api.cel_metered import MeteredProgram, metered
 from kedge.api.fleet import AVAILABLE_WHEN
 from kedge.plan.availability.reading import Object, at, because, is_seen, name_of, text, unseen
 from kedge.plan.availability.verdict import Verdict, available, not_available
 
-LONGEST = 10_000
+LONGEST = 5_000
 _LONGEST_SHOWN = 200
 _MARK = "ERROR: <input>:"
 
@@ -33,6 +36,9 @@ def judge(obj: Object, rule: str) -> Verdict:
         return not_available(unseen(obj))
     try:
         found = program.value({"self": obj})
+    except TooCostly as error:
+        why = f"{name_of(obj)} has a rule that cannot be evaluated, {_called(rule)}"
+        return not_available(f"{why}{because(f'{error}: make it shorter, or look at less')}")
     except Failed as error:
         return not_available(f"{name_of(obj)} does not meet its rule, {_called(rule)}{_words(obj, error)}")
     return _decided(obj, rule, found)
@@ -58,13 +64,13 @@ def _reads_the_past(obj: Object, rule: str) -> bool:
     return at(obj, "status", "observedGeneration") is not None and not is_seen(obj)
 
 
-@lru_cache(maxsize=512)
-def _program(rule: str) -> Program | str:
+@lru_cache(maxsize=64)
+def _program(rule: str) -> MeteredProgram | str:
     """The rule, ready to be used; or what is wrong with it."""
     if len(rule) > LONGEST:
         return f"it has {len(rule)} characters, and may have {LONGEST}"
     try:
-        program = compiled(rule, {"self": "DYN"})
+        program = metered(rule, {"self": "DYN"})
     except BadExpression as error:
         return f"it does not compile: {_in_one_line(str(error))}"
     if program.type not in ("BOOL", "DYN"):

@@ -62,7 +62,9 @@ def _silent(agent: AgentStatus, now: datetime) -> str | None:
 
 def _not_joined(agent: AgentStatus) -> str | None:
     joined = find_condition(agent.conditions, JOINED)
-    return None if joined is not None and joined.status == TRUE else f"{_LOST} member agent not joined yet"
+    if joined is not None and joined.status == TRUE:
+        return None
+    return f"{_LOST} member agent not joined yet" + (f": {joined.message}" if joined and joined.message else "")
 
 
 def _unhealthy(agent: AgentStatus, now: datetime) -> str | None:

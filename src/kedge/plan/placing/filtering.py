@@ -6,19 +6,16 @@ In the order of the peer, which tells the first reason it finds: affinity, eligi
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
 from msgspec import Struct
 
 from kedge.api.cluster import MemberCluster
 from kedge.api.condition import find_condition
 from kedge.api.scheduling import Toleration
+from kedge.plan.membership import NAMESPACES_KNOWN
 from kedge.plan.placing.affinity import Affinity
 from kedge.plan.placing.eligibility import why_ineligible
 from kedge.plan.placing.tolerating import told, untolerated
-
-NAMESPACES_KNOWN: Final = "NamespaceCollectionSucceeded"
-"""The condition of a member that reports its namespaces. True or not, what it reports counts."""
 
 
 class Filter(Struct, frozen=True):

@@ -141,6 +141,16 @@ def schedule(
     return _pick_n(fleet, policy, number, affinity, replace_silent=replace_silent, told=told)
 
 
+def is_left_alone(policy: PlacementPolicy | None, dialect: Dialect) -> bool:
+    """Whether nothing is decided by this policy: KubeFleet does nothing about a PickFixed that names no cluster."""
+    return dialect is Dialect.kubefleet and names_no_cluster(policy)
+
+
+def names_no_cluster(policy: PlacementPolicy | None) -> bool:
+    """Whether clusters are to be named, and none is."""
+    return policy is not None and policy.placement_type is PlacementType.pick_fixed and not policy.cluster_names
+
+
 def _nothing_moves(found: Standing, problem: str) -> Schedule:
     """Take nothing away but what has no cluster any more."""
     return Schedule(

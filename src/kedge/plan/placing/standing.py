@@ -39,11 +39,6 @@ class Standing(Struct, frozen=True):
         """Picked by this policy, with nothing placed yet."""
         return tuple(each for each in self.present if each.spec.state != BindingState.bound)
 
-    @property
-    def bound(self) -> tuple[Binding, ...]:
-        """Picked by this policy, with resources placed."""
-        return tuple(each for each in self.present if each.spec.state == BindingState.bound)
-
 
 def standing(bindings: Iterable[Binding], policy: str, members: Collection[str]) -> Standing:
     """What each binding counts as under the policy of this name, with these members there and not leaving."""

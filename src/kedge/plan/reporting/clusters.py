@@ -65,8 +65,13 @@ def picked(decision: ClusterDecision, binding: Binding | None, around: Around) -
 
 def not_picked(decision: ClusterDecision, around: Around, before: ClusterPlacementStatus) -> ClusterPlacementStatus:
     """Why there is no further cluster; the cluster that could have been is not named (kubefleet.md §4.3)."""
-    said = Said(SCHEDULED, FALSE, SCHEDULE_FAILED, f"{decision.cluster_name} was not picked: {decision.reason}")
+    said = Said(SCHEDULED, FALSE, SCHEDULE_FAILED, why_not_picked(decision))
     return ClusterPlacementStatus(conditions=_conditions((said,), before.conditions, around))
+
+
+def why_not_picked(decision: ClusterDecision) -> str:
+    """Which cluster was not picked, and why."""
+    return f"{decision.cluster_name} was not picked: {decision.reason}"
 
 
 def _steps(binding: Binding | None, around: Around) -> list[Said]:

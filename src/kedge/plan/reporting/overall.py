@@ -20,6 +20,7 @@ from kedge.api.reasons import (
     SCHEDULED,
 )
 from kedge.api.twins import PolicySnapshot
+from kedge.plan.placing.schedule import names_no_cluster
 from kedge.plan.reporting.steps import STEPS, Said, Step
 
 Standing: TypeAlias = tuple[ClusterPlacementStatus, Condition]
@@ -36,6 +37,9 @@ def scheduled(policy: PolicySnapshot | None, generation: int, problem: str, pend
         message = f"Clusters are picked once it is known what to place, and {pending}"
         return Said(SCHEDULED, UNKNOWN, SCHEDULE_PENDING, message)
     found = _decided(policy, generation)
+    if found is None and policy is not None and names_no_cluster(policy.spec.policy):
+        message = "spec.policy.clusterNames is empty: name the clusters that PickFixed is to take"
+        return Said(SCHEDULED, UNKNOWN, SCHEDULE_PENDING, message)
     if found is None:
         return Said(SCHEDULED, UNKNOWN, SCHEDULE_PENDING, "Clusters are being picked")
     return Said(SCHEDULED, found.status, found.reason, found.message)

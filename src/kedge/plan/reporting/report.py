@@ -20,12 +20,11 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.placement_status import ClusterPlacementStatus, PlacementStatus
 from kedge.api.reasons import INVALID_SELECTORS, ROLLOUT_STARTED, SCHEDULED
 from kedge.api.rollout import RolloutStrategyType
-from kedge.api.scheduling import PlacementType
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.plan.reporting import overall
 from kedge.plan.reporting.clusters import Around, not_picked, picked
-from kedge.plan.reporting.picking import goes, live
+from kedge.plan.reporting.picking import asked_for, goes, live
 from kedge.plan.reporting.steps import STEPS, Said
 from kedge.plan.revisions import is_master, newest_policy, newest_resources, resource_index
 from kedge.plan.rolling.wanted import wanted
@@ -169,13 +168,7 @@ def _clusters(
 
 def _short_of(placement: Placement, decisions: Sequence[ClusterDecision]) -> list[ClusterDecision]:
     """Why clusters are missing: as many reasons as clusters."""
-    policy = placement.spec.policy
-    if policy is None or policy.placement_type == PlacementType.pick_all:
-        return []
-    asked = len(policy.cluster_names)
-    if policy.placement_type == PlacementType.pick_n:
-        asked = policy.number_of_clusters or 0
-    missing = asked - sum(one.selected for one in decisions)
+    missing = asked_for(placement.spec.policy) - sum(one.selected for one in decisions)
     return [one for one in decisions if not one.selected][: max(0, missing)]
 
 

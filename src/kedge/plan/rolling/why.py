@@ -7,7 +7,6 @@ of 3 updated replicas
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from datetime import UTC
 from functools import cached_property
 from typing import Final
 
@@ -20,6 +19,7 @@ from kedge.api.twins import Binding
 from kedge.plan.rolling.budget import Budget
 from kedge.plan.rolling.exposure import Exposure
 from kedge.plan.rolling.readiness import Readiness, Unit, current, has_failed
+from kedge.plan.staging.waiting import moment
 
 PAUSED: Final = f"the placement is paused; `kedge resume`, or removing its annotation {_PAUSED}, lets it go on"
 _NAMED: Final = 3
@@ -134,28 +134,28 @@ class Reasons:
         told = [self._trouble(unit) for unit in self._blocking[:_NAMED]]
         more = len(self._blocking) - len(told)
         missing = self._budget.counted - sum(unit.is_picked for unit in self._heads.values())
-        told += [f"{more} more {'is' if more == 1 else 'are'} not either"] if more > 0 else []
+        told += [f"and {more} more"] if more > 0 else []
         told += [f"{missing} of those wanted could not be picked"] if missing > 0 else []
         return "; ".join(told)
 
     def _trouble(self, unit: Unit) -> str:
-        return f"{unit.cluster} is not available: {_cut(self._cause(unit))}"
+        """Why a cluster does not count as available; that it is not is said only if its own status says so."""
+        cluster = unit.cluster
+        match self._readiness(unit):
+            case Readiness.broken:
+                return f"{cluster} is not available: {_cut(failure_of(unit.binding))}"
+            case Readiness.unreachable:
+                said = self._unreachable[cluster] or "it is not heard of"
+                return f"it is not known whether {cluster} is available: {_cut(said)}"
+            case Readiness.unproven if unit.proven_at is not None:
+                until = moment(unit.proven_at)
+                return f"it cannot be seen whether the resources of {cluster} work, so it is given until {until}"
+            case other:
+                return f"{cluster} {_CAUSES[other]}"
 
     def _readiness(self, unit: Unit) -> Readiness:
         """As it will be once what moves now has moved: the same words now and then."""
         return Readiness.underway if unit.name in self._moved else unit.readiness
-
-    def _cause(self, unit: Unit) -> str:
-        match self._readiness(unit):
-            case Readiness.broken:
-                return failure_of(unit.binding)
-            case Readiness.unreachable:
-                return self._unreachable[unit.cluster] or "it is not heard of"
-            case Readiness.unproven if unit.proven_at is not None:
-                until = f"{unit.proven_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-                return f"it cannot be seen whether its resources work, so it is given until {until}"
-            case other:
-                return _CAUSES[other]
 
 
 class Waits(Mapping[str, str]):
@@ -181,12 +181,11 @@ class Waits(Mapping[str, str]):
 
 
 _CAUSES: Final = {
-    Readiness.gone: "it is no member of the fleet any more",
-    Readiness.underway: "its resources are being applied",
-    Readiness.leaving: "it is being removed, or is leaving the fleet",
-    Readiness.empty: "it has not been given its resources yet",
-    Readiness.unproven: "it cannot be seen whether its resources work",
-    Readiness.available: "it works",
+    Readiness.gone: "is no member of the fleet any more",
+    Readiness.underway: "is being given its resources",
+    Readiness.leaving: "is being removed, or is leaving the fleet",
+    Readiness.empty: "has not been given its resources yet",
+    Readiness.unproven: "has not proven itself yet",
 }
 
 

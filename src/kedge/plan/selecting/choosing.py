@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kedge.api.dialect import Dialect
 from kedge.api.placement_status import ResourceIdentifier
 from kedge.api.resource import Resource
 from kedge.plan.digest import digest
@@ -115,7 +116,7 @@ def contents_digest(contents: Iterable[tuple[ResourceIdentifier, str]]) -> str:
     return digest([[each.group, each.version, each.kind, each.namespace, each.name, seen] for each, seen in contents])
 
 
-def choose(meant: Meaning, catalogue: Catalogue, view: View) -> Selection:
+def choose(meant: Meaning, catalogue: Catalogue, view: View, dialect: Dialect = Dialect.seed) -> Selection:
     """What is selected on this hub."""
     problems = [*meant.problems, *_out_of_sight(meant, catalogue, view)]
     if problems:
@@ -125,7 +126,18 @@ def choose(meant: Meaning, catalogue: Catalogue, view: View) -> Selection:
     picked = [(pick, found) for pick in meant.picks for found in _picked(pick, catalogue, view)]
     selection = _combined(sorted(picked, key=lambda each: place(each[1].resource, each[1].namespace, each[1].name)))
     busy = {pick.where for pick, _ in picked}
-    return replace(selection, idle=tuple(pick.where for pick in meant.picks if pick.where not in busy))
+    idle = [pick for pick in meant.picks if pick.where not in busy]
+    if dialect is Dialect.kubefleet and (lacking := next((pick for pick in idle if pick.with_selected), None)):
+        return Selection(problem=_no_namespace(lacking))
+    return replace(selection, idle=tuple(pick.where for pick in idle))
+
+
+def _no_namespace(pick: Pick) -> str:
+    """In KubeFleet's words, which its tests look for, and what to do."""
+    return (
+        "NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected: "
+        f"{pick.where} names {pick.selector.name}; make that namespace on the hub, or correct the name"
+    )
 
 
 def _out_of_sight(meant: Meaning, catalogue: Catalogue, view: View) -> Iterator[str]:
@@ -164,7 +176,7 @@ def _contents(namespace: str, catalogue: Catalogue, view: View) -> Iterator[Chos
 
 
 def _may_go(resource: Resource, found: Candidate, catalogue: Catalogue, view: View) -> bool:
-    if not found.may_go:
+    if not found.may_go or (resource.group, resource.kind) in catalogue.left_out:
         return False
     meta = found.metadata
     if (resource.group, resource.kind) == ENDPOINTS and (service := catalogue.preferred(SERVICE)):

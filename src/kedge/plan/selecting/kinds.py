@@ -18,6 +18,8 @@ from kedge.api.resource import Resource
 NAMESPACE: Final = ("", "Namespace")
 SERVICE: Final = ("", "Service")
 ENDPOINTS: Final = ("", "Endpoints")
+RUN_ON_THE_HUB: Final = (("", "PersistentVolumeClaim"),)
+"""What stays on a hub where workloads run: there, too, controllers make these for StatefulSets."""
 ENVELOPES: Final = ("ClusterResourceEnvelope", "ResourceEnvelope")
 
 _GROUPS_OF_THE_HUB: Final = frozenset(
@@ -57,16 +59,24 @@ class Kind(Struct, frozen=True):
 
 
 class Catalogue:
-    """Every kind a hub serves. `silent` are the groups of which that is not known now."""
+    """Every kind a hub serves.
 
-    def __init__(self, kinds: Iterable[Kind], silent: Iterable[str] = ()) -> None:
+    `silent` are the groups of which that is not known now; objects of kinds that are `left_out` are never selected.
+    """
+
+    def __init__(
+        self, kinds: Iterable[Kind], silent: Iterable[str] = (), left_out: Iterable[tuple[str, str]] = ()
+    ) -> None:
         self.silent = tuple(silent)
+        self.left_out = frozenset(left_out)
         self._kinds: dict[tuple[str, str], dict[str, Kind]] = {}
         for kind in kinds:
             self._kinds.setdefault(kind.key, {})[kind.resource.version] = kind
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Catalogue) and (self._kinds, self.silent) == (other._kinds, other.silent)
+        if not isinstance(other, Catalogue):
+            return False
+        return (self._kinds, self.silent, self.left_out) == (other._kinds, other.silent, other.left_out)
 
     __hash__ = None  # type: ignore[assignment]  # as of every value that is compared by its maps
 

@@ -40,6 +40,12 @@ class Pick(Struct, frozen=True):
         scope = self.selector.selection_scope
         return _key(self.selector) == NAMESPACE and scope == SelectionScope.namespace_with_resources
 
+    @property
+    def with_selected(self) -> bool:
+        """Whether a namespace is meant with those objects in it that the other selectors select."""
+        scope = self.selector.selection_scope
+        return _key(self.selector) == NAMESPACE and scope == SelectionScope.namespace_with_resource_selectors
+
     def matches(self, found: Candidate) -> bool:
         """Whether this object is meant."""
         if self.selector.name:

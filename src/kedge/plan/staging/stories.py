@@ -42,7 +42,7 @@ from kedge.plan.staging.saying import (
 )
 from kedge.plan.staging.waiting import first
 from kedge.plan.telling.state import State
-from kedge.plan.telling.story import find_message
+from kedge.plan.telling.whole import find_message
 
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 """Of what is said here and now: a story tells no times of conditions."""
@@ -75,6 +75,28 @@ class RunStory(Struct, frozen=True):
     state: State
     why: str
     stages: tuple[StageStory, ...]
+    doubt: str = ""
+    """Why what is told of a run that has not ended may be old: the hub is not heard from."""
+
+    @property
+    def path(self) -> str:
+        """What to call it by: its name, in a namespace after that."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def word(self) -> str:
+        """Its state, as it is said of runs."""
+        return "succeeded" if self.state is State.available else self.state.value
+
+    @property
+    def done(self) -> int:
+        """How many clusters it is done with."""
+        return sum(stage.done for stage in self.stages)
+
+    @property
+    def wanted(self) -> int:
+        """How many clusters it has."""
+        return sum(stage.clusters for stage in self.stages)
 
     @property
     def is_done(self) -> bool:
@@ -133,7 +155,7 @@ def _stage(status: RunStatus, stage: StageStatus) -> StageStory:
     said = find(stage, PROGRESSING)
     failed = tuple(one.cluster_name for one in stage.clusters if reason_of(one, SUCCEEDED) == UPDATING_FAILED)
     return StageStory(
-        name="(clearing)" if stage.stage_name == DELETE_STAGE else stage.stage_name,
+        name=stage_name(stage),
         state=_stage_state(stage),
         done=sum(map(is_settled, stage.clusters)),
         clusters=len(stage.clusters),
@@ -143,6 +165,11 @@ def _stage(status: RunStatus, stage: StageStatus) -> StageStory:
         until=None if is_over(stage) else _until(status, stage),
         approved=_approved(stage),
     )
+
+
+def stage_name(stage: StageStatus) -> str:
+    """What a stage is called; the last one, in which clusters are cleared, has no name of its own."""
+    return "(clearing)" if stage.stage_name == DELETE_STAGE else stage.stage_name
 
 
 def _approved(stage: StageStatus) -> tuple[str, ...]:

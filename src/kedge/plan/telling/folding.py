@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
-from kedge.plan.telling.story import Place, Story
+from kedge.plan.telling.story import Story
 
 
 class Folded(Struct, frozen=True):
@@ -21,7 +22,7 @@ class Folded(Struct, frozen=True):
 
 def fold(story: Story, lines: int | None) -> Folded:
     """First go the objects that are well, then the clusters that are, then whatever does not fit."""
-    room = None if lines is None else lines - 1 - len(story.unpicked)
+    room = None if lines is None else lines - 1 - len(story.unpicked) - len(story.passed_over)
     places = story.places
     if room is not None and _lines(places) > room:
         places = tuple(_without_what_is_well(place) for place in places)

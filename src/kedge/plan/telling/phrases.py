@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
+from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
-from kedge.plan.telling.story import Place, Story
+from kedge.plan.telling.story import Story
 from kedge.plan.telling.things import Thing
 from kedge.plan.telling.words import counted, listed, of_all
+
+_QUEUED = (State.waiting, State.next)
+"""Where what there is on a cluster is not what is rolled out."""
 
 
 def summary(story: Story) -> str:
@@ -37,6 +41,17 @@ def _held(story: Story) -> str:
     return (", rolled back" if story.pinned else "") + (", paused" if story.is_paused else "")
 
 
+def separate_doubt(story: Story) -> str:
+    """Why what is told may be old, where the story itself does not say so already."""
+    return "" if story.doubt == story.why else story.doubt
+
+
+def standing(story: Story) -> str:
+    """Where a placement stands in a few words, also whether it is held."""
+    held = _held(story)
+    return f"{story.state}{held.removesuffix(', paused') if story.state is State.paused else held}"
+
+
 def of_place(place: Place, *, many: bool = False) -> str:
     """A cluster's part in it; what its objects say is left to them."""
     told = [_has(place), _does(place, many=many)]
@@ -55,8 +70,9 @@ def _does(place: Place, *, many: bool) -> str:
         case State.moving:
             return "not available yet"
         case State.waiting:
-            doing = "wait" if many else "waits"
-            return doing if place.is_up or not place.index else f"not available, and {doing}"
+            return _standing(place) + ("wait" if many else "waits")
+        case State.next:
+            return _standing(place) + ("are next" if many else "is next")
         case State.unknown:
             return "not known whether available"
         case State.leaving:
@@ -65,10 +81,15 @@ def _does(place: Place, *, many: bool) -> str:
             return str(other)
 
 
+def _standing(place: Place) -> str:
+    """How it is with the revision that it still has."""
+    if place.is_up or not place.index:
+        return ""
+    return "not available, and " if place.is_down else "not known whether available, and "
+
+
 def _is_told_by_things(place: Place) -> bool:
-    return place.state is not State.waiting and any(
-        thing.why for thing in place.things if thing.state is not State.available
-    )
+    return place.state not in _QUEUED and any(thing.why for thing in place.things if thing.state is not State.available)
 
 
 def of_thing(thing: Thing) -> str:
@@ -83,7 +104,8 @@ def explained(story: Story) -> list[str]:
     lines = [f"{story.title}: {summary(story)}"]
     for _, same in groupby(sorted(story.places, key=_sameness), key=_sameness):
         lines += _sentences(list(same))
-    lines += [f"no cluster: {why}" for why in story.unpicked]
+    lines += [f"no cluster: {why}" for why in (*story.unpicked, *story.passed_over)]
+    lines += [doubt] if (doubt := separate_doubt(story)) else []
     return [*lines, *_advice(story)]
 
 
@@ -95,14 +117,22 @@ def explained_place(place: Place) -> list[str]:
 def _sentences(places: list[Place]) -> list[str]:
     first = places[0]
     who = listed((place.cluster for place in places), most=10)
-    bad = [thing for thing in first.things if thing.state is not State.available and first.state is not State.waiting]
+    bad = [thing for thing in first.things if thing.state is not State.available and first.state not in _QUEUED]
     return [f"{who}: {of_place(first, many=len(places) > 1)}", *map(_of_thing_there, bad)]
 
 
-def _sameness(place: Place) -> tuple[bool, str, str, bool, str, str]:
+def _sameness(place: Place) -> tuple[object, ...]:
     """The same for clusters of which the same is said; those that hold others up come first."""
-    told = "" if place.state is State.waiting else repr(place.things)
-    return (place.state in (State.available, State.waiting), place.state, place.index, place.is_up, place.why, told)
+    told = "" if place.state in _QUEUED else repr(place.things)
+    return (
+        place.state in (State.available, *_QUEUED),
+        place.state,
+        place.index,
+        place.is_up,
+        place.is_down,
+        place.why,
+        told,
+    )
 
 
 def _of_thing_there(thing: Thing) -> str:
@@ -115,9 +145,9 @@ def _advice(story: Story) -> Iterable[str]:
     states = {place.state for place in story.places}
     if story.is_paused:
         yield f"It is paused: `kedge resume {story.path}` lets it go on."
-    elif story.pinned:
-        yield f"It is rolled back to revision {story.pinned}: `kedge resume {story.path}` goes on to the newest."
-    elif story.state is State.waiting and states & {State.moving, State.failed}:
+    if story.pinned:
+        yield f"It is rolled back to revision {story.pinned}: `kedge unpin {story.path}` lets it go on to the newest."
+    if not _held(story) and story.state is State.waiting and states & {State.moving, State.failed}:
         stuck = sum(place.state in (State.moving, State.failed) for place in story.places)
         them = "it" if stuck == 1 else "them"
         yield (

@@ -14,6 +14,8 @@ class State(StrEnum):
     available = "available"
     moving = "moving"
     """On its way: given, and not available yet."""
+    next = "next"
+    """May move now, and has not yet."""
     waiting = "waiting"
     failed = "failed"
     unknown = "unknown"

@@ -1,17 +1,26 @@
-"""Things: the objects placed on a cluster, and what its agent says of each."""
+"""Things: the objects placed on a cluster, what its agent says of each, and what that makes of the binding.
+
+A binding's conditions are written from its Works, a moment later. Whoever reads both reads two moments; so what the
+Works say counts, as far as they are made of what the binding has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.condition import TRUE, find_condition
-from kedge.api.fleet import PARENT_BINDING
-from kedge.api.reasons import APPLIED, AVAILABLE, MANIFEST_NOT_TRACKABLE
+from kedge.api.condition import TRUE, find_condition, is_true
+from kedge.api.fleet import PARENT_BINDING, PARENT_SNAPSHOT_NAME
+from kedge.api.reasons import APPLIED, AVAILABLE, DIFF_REPORTED, MANIFEST_NOT_TRACKABLE, WORK_SYNCHRONIZED
+from kedge.api.twins import Binding
 from kedge.api.work import ManifestCondition, Work, WorkSpec
 from kedge.plan.telling.state import State
+from kedge.plan.working.folding import folded, spoken
+
+_BY_MEMBERS = (APPLIED, AVAILABLE)
 
 
 class Thing(Struct, frozen=True):
@@ -22,25 +31,62 @@ class Thing(Struct, frozen=True):
     why: str = ""
 
 
+class Held(Struct, frozen=True):
+    """A binding as its Works have it now, and the objects that are placed for it."""
+
+    binding: Binding
+    things: tuple[Thing, ...] = ()
+
+
 def without_manifests(work: Work) -> Work:
     """All of a Work that is told; manifests are large, and may be secret."""
     return replace(work, spec=WorkSpec())
 
 
-def things_by_binding(works: Iterable[Work]) -> dict[str, tuple[Thing, ...]]:
-    """What was placed, by the name of the binding it was placed for."""
-    found: dict[str, tuple[Thing, ...]] = {}
+def works_by_binding(works: Iterable[Work]) -> dict[str, list[Work]]:
+    """Works by the name of the binding they were made for."""
+    found: dict[str, list[Work]] = {}
     for work in sorted(works, key=lambda one: one.metadata.name):
-        binding = work.metadata.labels.get(PARENT_BINDING, "")
-        found[binding] = (*found.get(binding, ()), *map(_thing, work.status.manifest_conditions))
+        found.setdefault(work.metadata.labels.get(PARENT_BINDING, ""), []).append(work)
     return found
 
 
-def _thing(one: ManifestCondition) -> Thing:
+def held_now(binding: Binding, works: Sequence[Work], now: datetime) -> Held:
+    """What a cluster has: of Works that are not those of the binding as it is, nothing is told."""
+    if not _are_of(binding, works):
+        return Held(binding)
+    told = spoken(binding, folded(works, ""), now)
+    kept = tuple(one for one in binding.status.conditions if one.type not in _BY_MEMBERS)
+    news = tuple(one for one in told.conditions if one.type in _BY_MEMBERS)
+    status = replace(binding.status, conditions=(*kept, *news), failed_placements=told.failed_placements)
+    things = tuple(
+        _thing(one, answered=_is_answered(work)) for work in works for one in work.status.manifest_conditions
+    )
+    return Held(replace(binding, status=status), things)
+
+
+def _are_of(binding: Binding, works: Sequence[Work]) -> bool:
+    """Whether these are all Works of what the binding has, to be applied and not only compared."""
+    conditions, generation = binding.status.conditions, binding.metadata.generation
+    if not works or not is_true(conditions, WORK_SYNCHRONIZED, generation=generation):
+        return False
+    if any(find_condition(one.status.conditions, DIFF_REPORTED) for one in (binding, *works)):
+        return False
+    name = binding.spec.resource_snapshot_name
+    return all(one.metadata.annotations.get(PARENT_SNAPSHOT_NAME, name) == name for one in works)
+
+
+def _is_answered(work: Work) -> bool:
+    """Whether the member speaks of the Work as it is now."""
+    found = find_condition(work.status.conditions, APPLIED)
+    return found is not None and found.observed_generation == work.metadata.generation
+
+
+def _thing(one: ManifestCondition, *, answered: bool) -> Thing:
     applied, available = find_condition(one.conditions, APPLIED), find_condition(one.conditions, AVAILABLE)
     about = one.identifier
     what = f"{about.kind} {about.namespace}/{about.name}" if about.namespace else f"{about.kind} {about.name}"
-    if applied is None:
+    if applied is None or not answered:
         return Thing(what, State.moving)
     if applied.status != TRUE:
         return Thing(what, State.failed, applied.message)

@@ -6,7 +6,9 @@ A member costs a few requests for each Work that changes, and nothing while it w
 no heartbeats. What a Work says in the end is made by what the real agents use (`plan.applying.reporting`).
 
 Assumes that a Work which was not available when the picture was taken comes up in the time it takes, counted from when
-it began; one that is late by as much again stays as it is, until it is given something else.
+it began; one that is late by as much again stays as it is, until it is given something else. So does one whose
+resources are not those wanted any more: when a preview is asked for must not decide whether a cluster that is broken
+comes up just before it gets the next revision.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ from msgspec.structs import replace
 
 from kedge.api.cluster import MemberCluster
 from kedge.api.condition import TRUE, Condition, find_condition
-from kedge.api.fleet import WORK_CLEANUP, member_of
+from kedge.api.fleet import PARENT_NAMESPACE, PARENT_PLACEMENT, PARENT_SNAPSHOT_NAME, WORK_CLEANUP, member_of
 from kedge.api.reasons import APPLIED, AVAILABLE
+from kedge.api.twins import CLUSTER, NAMESPACED, TWINS
 from kedge.api.work import Work, Workload, WorkStatus
+from kedge.controllers.hub.indexes import PLACEMENT, SNAPSHOTS, named
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
+from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
@@ -47,11 +52,14 @@ from kedge.plan.previewing.coming import (
     rounds_of,
 )
 from kedge.plan.previewing.times import Times
+from kedge.plan.rolling.plan import is_rolling
+from kedge.plan.rolling.wanted import wanted
 
 MANAGER: Final = "kedge-applier"
 WORKERS: Final = 32
 _FAILS: Final = "is taken to fail here"
 _NEVER: Final = math.inf
+_SOONEST: Final = 2.5  # seconds: longer than a hub collects changes before it makes a revision of them
 _SOON: Final = 1e-6  # seconds: what is due in less than that is due, or a timer might never get there
 
 
@@ -66,6 +74,8 @@ class _Held(Struct, frozen=True):
     refused: bool = False
     frozen: bool = False
     """Whether it stays as it was found."""
+    found: bool = False
+    """Whether it was on its way when the picture was taken."""
 
 
 class Agents:
@@ -77,6 +87,10 @@ class Agents:
         self._takes = takes
         self._works = hub.cache(Work, transform=_in_short)
         self._members = hub.cache(MemberCluster)
+        self._placements = {twins: hub.cache(twins.placement) for twins in TWINS}
+        self._snapshots = {
+            twins: hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS) for twins in TWINS
+        }
         self._held: dict[Key, _Held] = {}
         sources: list[Source] = [hub.watch(self._works), hub.watch(self._members, when=lambda _: False)]
         self.controller = Controller("members, modelled", self.reconcile, sources, workers=WORKERS)
@@ -92,7 +106,21 @@ class Agents:
         if work.metadata.deletion_timestamp is not None:
             return await self._withdraw(work)
         held = self._held[key] = self._now_held(key, work, member.metadata.name)
-        return Outcome.done if held.frozen else await self._report(work, held)
+        if held.frozen or (held.found and self._is_replaced(work)):
+            return Outcome.done
+        return await self._report(work, held)
+
+    def _is_replaced(self, work: Work) -> bool:
+        """Whether a rollout wants other resources than this Work is made of."""
+        labels = work.metadata.labels
+        name, namespace = labels.get(PARENT_PLACEMENT, ""), labels.get(PARENT_NAMESPACE)
+        twins = NAMESPACED if namespace else CLUSTER
+        placement = self._placements[twins].get(name, namespace)
+        if placement is None or not is_rolling(placement):
+            return False
+        snapshots = self._snapshots[twins].by(PLACEMENT, named(namespace, name))
+        goal = wanted(placement.metadata, [one.metadata for one in snapshots]).name
+        return bool(goal) and work.metadata.annotations.get(PARENT_SNAPSHOT_NAME) != goal
 
     # What a member has
 
@@ -137,8 +165,8 @@ class Agents:
         gone = (self._clock.now() - said.last_transition_time).total_seconds() if said is not None else _NEVER
         if gone > 2 * takes or takes == _NEVER:
             return _Held(generation, digests, {}, frozen=True)
-        at = asyncio.get_running_loop().time() + max(0.0, takes - gone)
-        return _Held(generation, digests, {_identity(one): at for one in late})
+        at = asyncio.get_running_loop().time() + max(_SOONEST, takes - gone)
+        return _Held(generation, digests, {_identity(one): at for one in late}, found=True)
 
     # What it says
 

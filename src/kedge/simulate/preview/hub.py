@@ -1,8 +1,9 @@
 """Hub: an embedded server that holds what a picture shows, as it is there: uids, generations and statuses included.
 
 What the picture lacks is made: what every member has on a hub, and, of kinds of which the picture shows nothing, the
-objects that the newest revision of a placement holds. Members that were heard of when the picture was taken go on being
-heard of: instead of a heartbeat every few seconds there is one, from the end of all that is played.
+objects that the newest revision of a placement holds. Members that were heard of when the picture was taken, by the
+hub's own word, go on being heard of: instead of a heartbeat every few seconds there is one, from the end of all that is
+played.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.limits import Limiter
 from kedge.plan import membership
+from kedge.plan.heartbeats import is_listened_for
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.simulate.preview.picture import (
     FLEET_GROUPS,
@@ -59,10 +61,13 @@ class VirtualHub:
         everything = [*_without_definitions(picture), *missing(picture)]
         uids = {one["metadata"].get("uid") for one in everything}
         for obj in [*everything, *_around_members(picture), *_spaces(everything)]:
-            self._put(kinds, _heard(obj, picture, until), uids)
+            self._put(kinds, _heard(obj, until), uids)
 
     async def change(self, objects: Iterable[Untyped]) -> None:
-        """What a user would do with a file: each object as it says, new or in place of the one there is."""
+        """What a user would do with a file: each object as it says, new or in place of the one there is.
+
+        Fields that are not known are refused, as kubectl does.
+        """
         for obj in sorted(objects, key=_order):
             kind = self._kinds().get(_key(obj))
             if kind is None:
@@ -75,14 +80,14 @@ class VirtualHub:
         place = meta.get("namespace") if kind.resource.namespaced else None
         there = self.cluster.server.store.all(kind).get(key_of(place or "", meta["name"]))
         if there is None:
-            await self.client.create(form, obj, place)
+            await self.client.create(form, obj, place, strict=True)
             return
         before = there.decode()
         kept = before["metadata"]
         merged = {name: {**(kept.get(name) or {}), **(meta.get(name) or {})} for name in ("labels", "annotations")}
         status = {"status": before["status"]} if "status" in before else {}
         body = {**obj, **status, "metadata": {**kept, **merged}}
-        await self.client.replace(form, body)
+        await self.client.replace(form, body, strict=True)
 
     # What is there
 
@@ -146,13 +151,12 @@ def _without_definitions(picture: Picture) -> Iterator[Untyped]:
         yield {**obj, "apiVersion": f"{group}/{_STORED}"} if group in FLEET_GROUPS else obj
 
 
-def _heard(obj: Untyped, picture: Picture, until: datetime) -> Untyped:
+def _heard(obj: Untyped, until: datetime) -> Untyped:
     """A member that was heard of when the picture was taken is heard of until the end."""
     if (group_in(obj), obj["kind"]) != (MemberCluster.resource.group, MemberCluster.resource.kind):
         return obj
     member = msgspec.convert(obj, MemberCluster)
-    heard = membership.hearing(member, None, picture.taken)
-    if heard.last is None or heard.is_silent:
+    if not is_listened_for(member) or membership.silence(member):
         return obj
     agents = [{**one, "lastReceivedHeartbeat": _written(until)} for one in obj["status"]["agentStatus"]]
     return {**obj, "status": {**obj["status"], "agentStatus": agents}}

@@ -23,16 +23,19 @@ from kedge.api.crd import Crd
 from kedge.api.crds import crds
 from kedge.api.dialect import Dialect
 from kedge.api.staged import ApprovalRequest, ClusterApprovalRequest
+from kedge.api.twins import Run
 from kedge.api.work import Work
 from kedge.embedded.cluster import EmbeddedCluster, child
 from kedge.kube.codec import Untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.plan.previewing.course import Course, Move, Stay
-from kedge.plan.previewing.staged import stages_of
+from kedge.plan.previewing.staged import not_brought, stages_of, turns_in
 from kedge.plan.previewing.times import Times, measured
+from kedge.plan.revisions import newest_resources, resource_index
+from kedge.plan.staging.saying import has_ended
 from kedge.plan.telling.state import State
-from kedge.plan.telling.story import Story, tell
+from kedge.plan.telling.story import Story
 from kedge.roles import HubOptions, add_hub
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import Loop
@@ -128,7 +131,13 @@ def _options(assumed: Assumed) -> HubOptions:
     What is to be said in a moment costs another look at all clusters, so that is said at once.
     """
     after = _words_after(assumed)
-    return HubOptions(dialect=assumed.dialect, stands_after=assumed.within / 4, started_after=0.0, status_rest=after)
+    return HubOptions(
+        dialect=assumed.dialect,
+        stands_after=assumed.within / 4,
+        started_after=0.0,
+        status_rest=after,
+        listens=False,  # nobody sends heartbeats: who was heard when the picture was taken goes on being heard
+    )
 
 
 def _words_after(assumed: Assumed) -> float:
@@ -138,10 +147,10 @@ def _words_after(assumed: Assumed) -> float:
 async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Picture) -> Course:
     """What a placement came to."""
     placement = await hub.client.get(target.twins.placement, target.name, target.namespace)
-    story = tell(placement, seeing.bindings(target), (), seeing.snapshots(target))
-    moves, runs = seeing.moves(target), seeing.runs(target)
-    waits = seeing.waits(target)
-    is_done = seeing.is_there(target) and (story.is_done or (bool(story.places) and not story.unpicked))
+    story, moves, runs = seeing.story(target, placement), seeing.moves(target), seeing.runs(target)
+    played = _played_of(runs, picture, target)
+    missing = not_brought(placement, story.places, played, _news(seeing, picture, target))
+    is_done = seeing.is_there(target) and bool(story.places) and not story.unpicked and not missing
     return Course(
         kind=story.kind,
         namespace=target.namespace,
@@ -150,21 +159,42 @@ async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Pict
         is_done=is_done,
         ends=max((move.done or move.at for move in moves), default=0.0) if is_done else None,
         moves=moves,
-        stays=() if is_done else tuple(_stays(story, moves, waits)),
-        unpicked=story.unpicked,
+        stays=() if is_done else tuple(_stays(story, moves, turns_in(played))),
+        unpicked=(*story.unpicked, *story.passed_over),
         stages=stages_of(runs[-1].status, picture.taken) if runs else (),
-        why="" if is_done or waits else story.why,
+        why="" if is_done else missing or ("" if _is_queued(story) else story.why),
     )
 
 
-def _stays(story: Story, moves: Sequence[Move], waits: Mapping[str, str]) -> Iterator[Stay]:
+def _played_of(runs: Sequence[Run], picture: Picture, target: Target) -> list[Run]:
+    """The runs that were not over when the picture was taken."""
+    over = {one.metadata.uid for one in picture.typed(target.twins.run) if has_ended(one.status)}
+    return [run for run in runs if run.metadata.uid not in over]
+
+
+def _news(seeing: Seeing, picture: Picture, target: Target) -> str:
+    """The number of the newest revision, if it was not there when the picture was taken."""
+    newest = newest_resources(seeing.snapshots(target))
+    kind = target.twins.resource_snapshot.resource
+    is_known = newest is None or any(one["metadata"]["name"] == newest.name for one in picture.of(kind))
+    return "" if newest is None or is_known else str(resource_index(newest))
+
+
+def _is_queued(story: Story) -> bool:
+    """Whether clusters say what they wait for."""
+    return any(place.state is State.waiting for place in story.places)
+
+
+def _stays(story: Story, moves: Sequence[Move], turns: Mapping[str, str]) -> Iterator[Stay]:
     """Clusters that are not where they should be."""
     proven = {move.cluster: move.done is not None for move in moves}
     for place in story.places:
-        if place.cluster in waits:
-            yield Stay(place.cluster, waits[place.cluster])
+        if place.state is State.waiting:
+            yield Stay(place.cluster, place.why)
         elif not proven.get(place.cluster, place.state is State.available):
             yield Stay(place.cluster, place.why, moved=place.cluster in proven)
+        elif place.cluster in turns:
+            yield Stay(place.cluster, turns[place.cluster])
 
 
 def at_worst(assumed: Assumed) -> Assumed:

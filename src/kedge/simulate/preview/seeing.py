@@ -19,9 +19,7 @@ from msgspec.structs import replace
 
 from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
-from kedge.api.condition import UNKNOWN, find_condition
 from kedge.api.dialect import Dialect
-from kedge.api.rollout import RolloutStrategyType
 from kedge.api.twins import Binding, Placement, Twins
 from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
@@ -31,14 +29,13 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.store import Change
-from kedge.plan.membership import silence
 from kedge.plan.previewing.course import Move, What
 from kedge.plan.revisions import parent, resource_index
-from kedge.plan.rolling.budget import BadStrategy, Clusters, budget_of
-from kedge.plan.rolling.plan import Seen as Picture
-from kedge.plan.rolling.plan import plan
+from kedge.plan.rolling.observing import is_external, period_of
 from kedge.plan.rolling.readiness import Around, Readiness, judge
 from kedge.plan.rolling.wanted import wanted
+from kedge.plan.staging.saying import has_ended
+from kedge.plan.telling.story import Story, tell
 from kedge.simulate.preview.picture import Target
 
 REST: Final = 30.0
@@ -76,6 +73,9 @@ class Seeing:
         self._snapshots = {
             twins: followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS) for twins in kinds
         }
+        self._policies: dict[Twins, Cache[Any]] = {
+            twins: hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS) for twins in kinds
+        }
         self._members = hub.cache(MemberCluster)
         self._runs: dict[Twins, Cache[Any]] = {twins: followed(hub, twins.run) for twins in kinds}
         for twins in kinds:
@@ -107,33 +107,28 @@ class Seeing:
     def placement(self, target: Target) -> Placement | None:
         return self._placements[target.twins].get(target.name, target.namespace)
 
-    def waits(self, target: Target) -> dict[str, str]:
-        """What each cluster waits for now, if a rollout decides it; bindings may tell it late where a hub is played."""
-        placement = self.placement(target)
-        if placement is None or _is_external(placement):
-            return {}
-        bindings = self.bindings(target)
-        members = {one.spec.target_cluster: self._members.get(one.spec.target_cluster) for one in bindings}
-        picture = Picture(
-            placement=placement,
-            bindings=bindings,
-            wanted=wanted(placement.metadata, self.snapshots(target)),
-            unreachable={name: said for name, one in members.items() if (said := silence(one))},
-            gone={name for name, one in members.items() if one is None},
-            parting={name for name, one in members.items() if one and one.metadata.deletion_timestamp},
+    def story(self, target: Target, placement: Placement) -> Story:
+        """Where a placement stands now: not by its status, which may tell it late where a hub is played."""
+        members = {one.metadata.name: one for one in self._members.all()}
+        return tell(
+            placement,
+            self.bindings(target),
+            (),
+            self.snapshots(target),
+            policies=self._policies[target.twins].by(PLACEMENT, _whose(target)),
+            members=members,
+            runs=self.runs(target),
+            now=self._clock.now(),
             dialect=self._dialect,
         )
-        why = plan(picture, self._clock.now()).why
-        clusters = {one.metadata.name: one.spec.target_cluster for one in bindings}
-        return {clusters[name]: said for name, said in why.items()}
 
     def is_there(self, target: Target) -> bool:
         """Whether a placement is where it should be: nothing has to move any more."""
         placement = self.placement(target)
         if placement is None:
             return True
-        if _is_external(placement):
-            return all(_has_ended(run) for run in self.runs(target))
+        if is_external(placement):
+            return all(has_ended(run.status) for run in self.runs(target))
         goal, now = self._goal(target, placement), _now()
         stands = self._stands[target].values()
         return bool(goal) and all(one.holds == goal and one.at is not None and one.at <= now for one in stands)
@@ -226,18 +221,11 @@ class Seeing:
         """From when on, in time of the loop, this binding is proven as it is; None if nothing tells."""
         if binding.spec.state != BindingState.bound:
             return None
-        now = self._clock.now()
-        unit = judge(binding, Around(now, self._period(target)))
+        now, placement = self._clock.now(), self.placement(target)
+        unit = judge(binding, Around(now, period_of(placement, self._dialect) if placement is not None else _NONE))
         if unit.readiness is Readiness.available:
             return _now()
         return None if unit.proven_at is None else _now() + (unit.proven_at - now).total_seconds()
-
-    def _period(self, target: Target) -> timedelta:
-        placement = self.placement(target)
-        try:
-            return budget_of(placement.spec, Clusters(), self._dialect).period if placement is not None else _NONE
-        except BadStrategy:
-            return _NONE
 
     def _gone(self, target: Target, name: _Name, binding: Binding) -> None:
         self._stands[target].pop(name, None)
@@ -266,15 +254,5 @@ def _held(binding: Binding | None) -> str:
     return binding.spec.resource_snapshot_name if binding is not None and bound else ""
 
 
-def _is_external(placement: Placement) -> bool:
-    strategy = placement.spec.strategy
-    return strategy is not None and strategy.type is RolloutStrategyType.external
-
-
 def _runs_on(run: Any, target: Target) -> bool:
     return (run.spec.placement_name, run.metadata.namespace) == (target.name, target.namespace)
-
-
-def _has_ended(run: Any) -> bool:
-    found = find_condition(run.status.conditions, "Succeeded")
-    return found is not None and found.status != UNKNOWN

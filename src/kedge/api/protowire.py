@@ -60,6 +60,15 @@ def text(message: Message, field: int) -> str:
     return found.decode() if isinstance(found, bytes) else ""
 
 
+def packed(data: bytes) -> list[int]:
+    """Numbers that stand one after the other."""
+    found, at = [], 0
+    while at < len(data):
+        value, at = _number(data, at)
+        found.append(value)
+    return found
+
+
 def _field(field: int, value: Value) -> bytes:
     if isinstance(value, int):
         return _varint(field << 3) + _varint(value)

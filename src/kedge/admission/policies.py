@@ -1,0 +1,131 @@
+"""Policies: what an API server refuses on a hub that RBAC cannot refuse. `kedge install hub` prints them.
+
+A hub writes bindings, snapshots and Works; whoever can write them too has the fleet run what they like. A right in
+one namespace alone, which is what a member's agent and most users have, is not enough for that: it takes the right
+to do the same in every namespace. The hub has it, and so have cluster admins, the garbage collector and the namespace
+controller, so nothing here names anybody. An agent may change a Work for its own finalizer, and no more.
+
+They are ValidatingAdmissionPolicies, which the API server evaluates itself; an expression that fails refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from kedge.api.cluster import InternalMemberCluster
+from kedge.api.fleet import RESERVED_PREFIXES, WORK_CLEANUP
+from kedge.api.resource import Resource
+from kedge.api.twins import NAMESPACED
+from kedge.api.work import Work
+
+Manifest: TypeAlias = dict[str, Any]
+
+GROUP: Final = "admissionregistration.k8s.io"
+HUB_OBJECTS: Final = "kedge-hub-objects"
+WORK_CHANGES: Final = "kedge-work-changes"
+USER_OBJECTS: Final = "kedge-user-objects"
+
+_EVERYWHERE: Final = {
+    "name": "everywhere",
+    "expression": (
+        "authorizer.group(request.resource.group).resource(request.resource.resource)"
+        ".subresource(has(request.subResource) ? request.subResource : '')"
+        ".check({'CREATE': 'create', 'UPDATE': 'patch', 'DELETE': 'delete'}[request.operation]).allowed()"
+    ),
+}
+"""Whether the caller may do this in every namespace."""
+
+_BUT_FOR_ITS_FINALIZER: Final = " && ".join(
+    (
+        "object.?spec == oldObject.?spec",
+        *(f"object.metadata.?{part} == oldObject.metadata.?{part}" for part in ("labels", "annotations")),
+        "object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences",
+        " == ".join(
+            f"{which}.metadata.?finalizers.orValue([]).filter(one, one != '{WORK_CLEANUP}')"
+            for which in ("object", "oldObject")
+        ),
+    )
+)
+"""Whether a Work stays as it is, but for the finalizer its agent holds it by."""
+
+
+def policies() -> list[Manifest]:
+    """All of them, each with its binding."""
+    made = (_hub_objects(), _work_changes(), _user_objects())
+    return [manifest for policy in made for manifest in (policy, _binding(policy["metadata"]["name"]))]
+
+
+def _hub_objects() -> Manifest:
+    """Bindings, snapshots, InternalMemberClusters, and that there is a Work."""
+    with_status = (NAMESPACED.binding.resource, NAMESPACED.policy_snapshot.resource)
+    kinds = (*with_status, NAMESPACED.resource_snapshot.resource)
+    rules = [
+        _rule(kinds, "CREATE", "UPDATE", "DELETE"),
+        _rule(with_status, "UPDATE", subresource="status"),
+        _rule([InternalMemberCluster.resource], "CREATE", "UPDATE", "DELETE"),
+        _rule([Work.resource], "CREATE", "DELETE"),
+    ]
+    message = (
+        "the hub writes this, and nobody else: it takes the right to do so in every namespace, "
+        "and a right in this namespace is not enough"
+    )
+    return _policy(HUB_OBJECTS, rules, "variables.everywhere", message, [_EVERYWHERE])
+
+
+def _work_changes() -> Manifest:
+    """What a Work says."""
+    message = f"an agent changes no more of a Work than its finalizer {WORK_CLEANUP}, and its status"
+    allowed = f"variables.everywhere || ({_BUT_FOR_ITS_FINALIZER})"
+    return _policy(WORK_CHANGES, [_rule([Work.resource], "UPDATE")], allowed, message, [_EVERYWHERE])
+
+
+def _user_objects() -> Manifest:
+    """Placements and what else users write, where nobody acts on them."""
+    kinds = (NAMESPACED.placement, NAMESPACED.run, NAMESPACED.strategy, NAMESPACED.approval)
+    allowed = " && ".join(f"!request.namespace.startsWith('{prefix}')" for prefix in RESERVED_PREFIXES)
+    message = (
+        f"nothing is placed from namespaces that begin with {' or '.join(RESERVED_PREFIXES)}: "
+        "create it in a namespace of your own"
+    )
+    return _policy(USER_OBJECTS, [_rule([kind.resource for kind in kinds], "CREATE")], allowed, message)
+
+
+def _rule(kinds: Iterable[Resource], *operations: str, subresource: str = "") -> Manifest:
+    suffix = f"/{subresource}" if subresource else ""
+    return {
+        "apiGroups": sorted({kind.group for kind in kinds}),
+        "apiVersions": ["*"],
+        "operations": list(operations),
+        "resources": [f"{kind.plural}{suffix}" for kind in kinds],
+        "scope": "Namespaced",
+    }
+
+
+def _policy(
+    name: str,
+    rules: Sequence[Manifest],
+    allowed: str,
+    message: str,
+    variables: Sequence[Mapping[str, str]] = (),
+) -> Manifest:
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": list(rules)},
+            **({"variables": [dict(one) for one in variables]} if variables else {}),
+            "validations": [{"expression": allowed, "message": message, "reason": "Forbidden"}],
+        },
+    }
+
+
+def _binding(policy: str) -> Manifest:
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": policy},
+        "spec": {"policyName": policy, "validationActions": ["Deny"]},
+    }

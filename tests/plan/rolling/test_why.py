@@ -1,0 +1,127 @@
+"""What is said of clusters that do not move, and of what does not work on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kedge.api import reasons
+from kedge.api.condition import FALSE, TRUE, UNKNOWN
+from kedge.plan.rolling.readiness import Around, current, heads, judge
+from kedge.plan.rolling.why import failure_of, waits, waits_to_go
+from plan.rolling.making import (
+    APPLIED,
+    AVAILABLE,
+    BAD,
+    IN_PROGRESS,
+    NEW,
+    NOT_APPLIED,
+    NOT_AVAILABLE,
+    NOT_SENT,
+    NOTHING,
+    NOW,
+    binding,
+    pick_n,
+    placement,
+    planned,
+    unscheduled,
+)
+
+AROUND = Around(NOW, NOW - NOW, {}, frozenset(), frozenset())
+
+
+def saying(message: str, *, name: str = "web", namespace: str | None = "test-ns") -> Any:
+    """A binding whose only failed object says this."""
+    found = binding("a", NOT_AVAILABLE, has=NEW)
+    [failed] = found.status.failed_placements
+    failed = replace(failed, name=name, namespace=namespace, condition=replace(failed.condition, message=message))
+    return replace(found, status=replace(found.status, failed_placements=(failed,)))
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (binding("a", NOT_AVAILABLE), BAD),
+        (saying("it waits"), "Deployment test-ns/web: it waits"),
+        (saying("it waits", namespace=None), "Deployment web: it waits"),
+        (saying("web waits"), "web waits"),
+        (saying(""), f"Deployment test-ns/web: {reasons.MANIFEST_NOT_AVAILABLE}"),
+        (binding("a", NOT_APPLIED), reasons.WORK_NOT_APPLIED),
+        (binding("a", NOT_SENT), reasons.SYNC_FAILED),
+        (binding("a", IN_PROGRESS), "its status does not say why"),
+        (binding("a", AVAILABLE), "its status does not say why"),
+        (binding("a", NOT_APPLIED, spoken_at=2), "its status does not say why"),
+        (binding("a", NOTHING), "its status does not say why"),
+    ],
+)
+def test_what_does_not_work_is_the_first_object_that_failed_or_what_the_status_says(found: Any, told: str) -> None:
+    assert failure_of(found) == told
+
+
+@pytest.mark.parametrize("length", [399, 400, 401, 2000])
+def test_a_cause_is_cut_where_it_gets_too_long(length: int) -> None:
+    broken = saying("web" + "x" * (length - 3))
+    others = [binding(name) for name in "bc"]
+    found = planned(placement(pick_n(3), max_unavailable=1), broken, *others)
+    told = " ".join(found.why.values())
+    assert ("x" * min(length - 3, 396 if length > 400 else 397)) in told
+    assert ("…" in told) is (length > 400)
+
+
+def test_what_a_cluster_that_is_to_be_removed_waits_for_is_what_was_said_last() -> None:
+    going = unscheduled("a", NOTHING)
+    assert waits_to_go(going) == ""
+    for message, told in ((waits(going, "b has to come first"), "b has to come first"), ("something else", "")):
+        said = unscheduled("a", {reasons.ROLLOUT_STARTED: (FALSE, "Reason")})
+        [condition] = said.status.conditions
+        said = replace(said, status=replace(said.status, conditions=(replace(condition, message=message),)))
+        assert waits_to_go(said) == told
+
+
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        (NOTHING, False),
+        (NOT_SENT, True),
+        (APPLIED, True),
+        ({reasons.WORK_SYNCHRONIZED: (UNKNOWN, "Reason")}, False),
+        ({reasons.OVERRIDDEN: (TRUE, "Reason")}, False),
+    ],
+)
+def test_resources_are_on_their_way_once_the_status_says_so_or_that_they_could_not_be(said: Any, sent: bool) -> None:
+    assert judge(binding("a", said), AROUND).has_works is sent
+
+
+def test_only_what_is_said_of_the_binding_as_it_is_counts_and_not_the_rollouts_own_word() -> None:
+    own = {reasons.ROLLOUT_STARTED: (TRUE, "Reason")}
+    assert [one.type for one in current(binding("a", {**own, **APPLIED}))] == list(APPLIED)
+    assert current(binding("a", APPLIED, spoken_at=2)) == []
+
+
+def test_of_two_bindings_of_one_age_the_first_by_name_speaks_for_its_cluster() -> None:
+    pair = [judge(binding("a", suffix=suffix), AROUND) for suffix in ("1", "2")]
+    ageless = [
+        judge(replace(unit.binding, metadata=replace(unit.binding.metadata, creation_timestamp=None)), AROUND)
+        for unit in pair
+    ]
+    for units in (pair, pair[::-1], ageless, ageless[::-1]):
+        assert heads(units)["a"].name == "crp-a-1"
+    assert heads([pair[1], ageless[0]])["a"].name == "crp-a-1"
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ("a", "a has to be sent the resources first"),
+        ("ab", "a and b have to be sent the resources first"),
+        ("abc", "a, b and c have to be sent the resources first"),
+        ("abcd", "a, b, c and 1 more have to be sent the resources first"),
+        ("abcde", "a, b, c and 2 more have to be sent the resources first"),
+    ],
+)
+def test_clusters_that_are_waited_for_are_named(names: str, told: str) -> None:
+    new = [binding(name, NOTHING, has=NEW) for name in names]
+    found = planned(placement(pick_n(len(names)), max_surge=9), *new, unscheduled("z"))
+    assert found.why["crp-z-1"] == f"z waits to be removed: {told}"
