@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -212,6 +213,9 @@ class Fleet:
             process.clock.jump(-process.clock.off)
         for name in self.members:
             await self.change_member(name, {"metadata": {"labels": self.labels[name]}, "spec": {"taints": []}})
+        for name in self.gone:
+            with suppress(NotFound):  # unless the hub was restored to when it had not left
+                await self.hub.delete(MemberCluster, name)
 
     async def others_arrive(self) -> None:
         """What other placements place is where it should be, too."""

@@ -2,8 +2,8 @@
 
 A cluster that was done may break while its stage waits for time or for a person. What the hub had heard of it when it
 sent that the stage is over, or that the next begins, decides (`heard`): its binding's Available condition. How many may
-be down all the same is the stage's maxFailures. Clusters that failed or were skipped, or that have something else by
-now, are not asked, and neither are runs that take back what another one brought.
+be down all the same is the stage's maxFailures. Not asked are clusters that failed or were skipped, that have something
+else by now, or are not heard of where the strategy skips such; and runs that take back what another one brought.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from kedge.api.fleet import ROLLBACK_OF
 from kedge.api.numbers import resolve
 from kedge.api.reasons import SUCCEEDED
-from kedge.api.stage import Stage
+from kedge.api.stage import Missing, Stage
 from kedge.api.staged_status import StageStatus
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
@@ -53,7 +53,9 @@ class GatePromises:
         """Whether the hub knew that this stage's clusters were not available when it sent that it is over."""
         sent = self._runs.sent[number]
         known = self._promises.bindings.known_at(sent.first, sent.life)
+        skipped = self._promises.may_be_away(sent) if strategy_of(run).unreachable_clusters is Missing.skip else set()
         down = min((self._down(run, stage, one) for one in known), key=len, default=[])
+        down = [name for name in down if name not in skipped]
         allowed = _allowed(run, stage)
         since, deployments = self._done[run.metadata.uid, stage.stage_name], self._promises.deployments
         has_waited = any(deployments.was_down_since(one.cluster_name, since) for one in stage.clusters)

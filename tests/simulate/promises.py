@@ -120,6 +120,7 @@ class Promises:
         self.on_members: dict[str, dict[str, bytes]] = {}  # ConfigMaps by member
         self._gone: set[str] = set()  # AppliedWorks of the past, by uid
         self._stillborn: set[str] = set()  # objects that came when their AppliedWork was gone, by uid
+        self.accident = ""  # a member on which somebody else deletes things
         self.hostile = ""  # a member whose word is worth nothing
         self.last_write = 0.0  # of anything but heartbeats
         self._deletes: dict[int, float] = {}  # when each was first sent
@@ -192,7 +193,7 @@ class Promises:
         wrong = self._of_move(key, before, added=added) if number and (moved or leaves) else ""
         if number and (moved or leaves):
             self._moves.setdefault(key, []).append(Version(made, now, number))
-        return wrong or self._of_words(before, now, number) or self._of_claim(key, before, now)
+        return wrong or self._of_words(before, now, number) or (self._of_claim(key, before, now) if number else "")
 
     def _note_pointed(self, key: str, before: Binding, now: Binding) -> None:
         self._pointed[key] = self._simulation.loop.time()
@@ -276,6 +277,11 @@ class Promises:
         """Clusters that the hub surely knew not to reach, to be leaving, or to be no members any more."""
         found = [self._lost(known) for known in self.members.known_at(sent.first, sent.life)]
         return set.intersection(*found) if found else set()
+
+    def may_be_away(self, sent: Sent) -> set[str]:
+        """Clusters that the hub may have known not to reach."""
+        known = self.members.known_at(sent.first, sent.life)
+        return set[str]().union(*map(self._lost, known))
 
     def _lost(self, known: Known) -> set[str]:
         seen = self.members.seen_all(known)
@@ -387,7 +393,8 @@ class Promises:
 
     def _of_deleted(self, member: str, deleted: tuple[str, Change], carried: tuple[str, int] | None) -> str:
         """Nothing is deleted on a member that its Work asks for, in any form its agent may know."""
-        if (carried is not None and carried[0].startswith("user")) or member not in self.works:
+        by_user = carried is not None and carried[0].startswith("user")
+        if by_user or member not in self.works or member == self.accident:
             return ""
         kind, change = deleted
         what = (kind, change.version.name)

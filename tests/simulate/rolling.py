@@ -18,6 +18,7 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.kube.errors import Conflict, NotFound
 from kedge.simulate.faults import NONE
 from kedge.simulate.world import Simulation
+from simulate.accidents import Accidents
 from simulate.deployments import BAD
 from simulate.ending import Ending, end_state
 from simulate.explanations import Explanations
@@ -41,7 +42,7 @@ async def rolling(simulation: Simulation) -> None:
     await fleet.open()
     processes = () if days.is_network_fine else simulation.processes.values()
     trouble = [fleet.fleet.bad_days(process) for process in processes]
-    await asyncio.gather(fleet.users(), fleet.workloads(), fleet.lies(), *trouble)
+    await asyncio.gather(fleet.users(), fleet.workloads(), fleet.lies(), fleet.accidents.happen(), *trouble)
     await fleet.settle()
 
 
@@ -97,15 +98,18 @@ class FleetInTrouble:
         kind = "PickAll" if quiet else rng.choice(["PickN", "PickN", "PickAll", "PickFixed"])
         self.only_releases = quiet or self.has_fixes or rng.random() < 0.35
         heartbeat = 20 if not quiet and rng.random() < 0.3 else 60
-        setting = Setting.plain if quiet else drawn_setting(simulation.rng("setting"))
+        setting = (
+            Setting.plain if quiet else drawn_setting(simulation.rng("setting"), is_network_fine=days.is_network_fine)
+        )
         self.fleet = Fleet(simulation, members, heartbeat=heartbeat, shape=days.shape, setting=setting)
         self.trouble = WorkloadTrouble(simulation, simulation.rng("workload trouble"), days.kinds)
         self.picks = Picks(self.fleet, rng, kind)
         true_clocks = simulation.faults.clock_jumps == 0 and setting is not Setting.skewed_clocks
         self.promises = Promises(simulation, only_releases=self.only_releases, true_clocks=true_clocks)
-        is_heard_soon = days.is_network_fine and setting is not Setting.hostile_member
+        is_heard_soon = days.is_network_fine and setting not in (Setting.hostile_member, Setting.restored_hub)
         MembersPromises(simulation, self.promises, is_heard_soon=is_heard_soon)
         self.hostile = hostile_member(self.fleet, self.promises)
+        self.accidents = Accidents(simulation, self.fleet, self.promises)
         self.ending = Ending(simulation, self.promises, NAMESPACE, NAME)
         Explanations(simulation)
 

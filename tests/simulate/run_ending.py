@@ -10,7 +10,7 @@ from kedge.plan.staging.saying import has_ended, is_moving, says
 from kedge.plan.staging.stories import tell_run
 from kedge.simulate.world import Broken, Simulation
 from simulate.ending import SOON
-from simulate.promises import Promises
+from simulate.promises import Promises, is_available
 from simulate.run_facts import Request, Run
 from simulate.run_promises import RunPromises
 from simulate.runs import Runs
@@ -68,11 +68,21 @@ class RunEnding:
         name, why = run.metadata.name, tell_run(run).why
         moving = [one.cluster_name for stage in run.status.stages_status for one in stage.clusters if is_moving(one)]
         others = [one.metadata.name for one in live if one is not run]
-        if any(one in why for one in moving) or any(f"run {one} " in why for one in others):
+        if any(one in why for one in (*moving, *self._down(run))) or any(f"run {one} " in why for one in others):
             return ""
         if "is gone, and the run cannot give" in why:
             return ""
         return f"{name} stands still, moves {moving}, and says: {why!r}"
+
+    def _down(self, run: Run) -> list[str]:
+        """The clusters of a run that are done, and are said not to be available any more."""
+        done = {
+            one.cluster_name for stage in run.status.stages_status for one in stage.clusters if says(one, SUCCEEDED)
+        }
+        bindings = self._promises.bindings.all().values()
+        return [
+            one.spec.target_cluster for one in bindings if one.spec.target_cluster in done and not is_available(one)
+        ]
 
     async def succeed(self) -> None:
         """With a good release, one more run succeeds."""

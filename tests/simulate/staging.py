@@ -22,6 +22,7 @@ from kedge.api.snapshot import ClusterResourceSnapshot
 from kedge.kube.errors import Conflict, NotFound
 from kedge.simulate.faults import NONE
 from kedge.simulate.world import Simulation
+from simulate.accidents import Accidents
 from simulate.deployments import BAD
 from simulate.ending import Ending, end_state
 from simulate.explanations import Explanations
@@ -55,7 +56,7 @@ async def staging(simulation: Simulation) -> None:
         await staged.open()
         processes = () if days.is_network_fine else simulation.processes.values()
         trouble = [staged.fleet.bad_days(process, 2, 60.0) for process in processes]
-        await asyncio.gather(staged.users(), staged.workloads(), staged.lies(), *trouble)
+        await asyncio.gather(staged.users(), staged.workloads(), staged.lies(), staged.accidents.happen(), *trouble)
         await staged.settle()
 
 
@@ -74,7 +75,7 @@ class StagesInTrouble:
             self.rings = 2
             places = {f"cluster-{number}": {"ring": RINGS[number % 2]} for number in range(1, members + 1)}
         heartbeat = 20 if rng.random() < 0.2 else 60
-        setting = drawn_setting(simulation.rng("setting"))
+        setting = drawn_setting(simulation.rng("setting"), is_network_fine=days.is_network_fine)
         self.fleet = Fleet(simulation, members, heartbeat=heartbeat, labels=places, shape=days.shape, setting=setting)
         self.picks = Picks(self.fleet, rng, rng.choice(["PickN", "PickAll", "PickFixed"]))
         self.runs = Runs(self.fleet.hub, rng)
@@ -83,6 +84,7 @@ class StagesInTrouble:
         self.run_promises = RunPromises(simulation, promises, true_clocks=true_clocks)
         GatePromises(simulation, promises, self.run_promises)
         self.hostile = hostile_member(self.fleet, self.promises)
+        self.accidents = Accidents(simulation, self.fleet, self.promises)
         self.ending = Ending(simulation, promises, NAMESPACE, NAME)
         Explanations(simulation)
         patience = STUCK.total_seconds() + (5.0 if true_clocks else 2 * CLOCKS_WRONG)

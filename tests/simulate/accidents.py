@@ -1,0 +1,97 @@
+"""Accidents: an etcd that is restored to an older state, and a CustomResourceDefinition that somebody deletes.
+
+A restore is as etcd's own with `--bump-revision`: every object is as it was then, with the uid it had, and the server's
+resourceVersions go on. Watches break, so that everybody lists anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from random import Random
+
+from kedge.api.apiextensions import CustomResourceDefinition
+from kedge.api.work import AppliedWork
+from kedge.embedded.kind import Kind
+from kedge.embedded.server import Server
+from kedge.embedded.store import Version
+from kedge.simulate.world import Simulation
+from simulate.fleets import ON_MEMBER, Fleet
+from simulate.promises import Promises
+from simulate.settings import Setting
+
+_KEPT = ("customresourcedefinitions", "events", "leases")  # as they are
+
+
+class Backup:
+    """All objects of a server, as they are when it is made."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._then = {kind.resource: dict(_objects(server, kind)) for kind in _kinds(server)}
+
+    def restore(self) -> None:
+        """Have the server be as it was then."""
+        store = self._server.store
+        for kind in _kinds(self._server):
+            then, now = self._then.get(kind.resource, {}), dict(_objects(self._server, kind))
+            for key, version in now.items():
+                if key not in then:
+                    store.remove(kind, version)
+                elif then[key].number != version.number:
+                    store.replace(kind, version, then[key].decode(), then[key].owners)
+            for key in then.keys() - now.keys():
+                store.create(kind, key, then[key].decode(), then[key].owners)
+
+
+def _kinds(server: Server) -> Iterator[Kind]:
+    """Every kind that is kept, once: a kind may be served in several versions."""
+    found = {(kind.resource.group, kind.resource.plural): kind for kind in server.registry.kinds()}
+    return (kind for kind in found.values() if kind.resource.plural not in _KEPT)
+
+
+def _objects(server: Server, kind: Kind) -> Iterator[tuple[str, Version]]:
+    for version in server.store.all(kind).at(server.store.number).within(""):
+        yield version.key, version
+
+
+class Accidents:
+    """What happens to the servers of a fleet, if its setting says so."""
+
+    def __init__(self, simulation: Simulation, fleet: Fleet, promises: Promises) -> None:
+        self._simulation = simulation
+        self._setting = fleet.setting
+        self._rng: Random = simulation.rng("accidents")
+        self._member = self._rng.choice(fleet.members)
+        if self._setting in (Setting.restored_member, Setting.deleted_definition):
+            promises.accident = self._member
+
+    async def happen(self) -> None:
+        """Two of them, now and then."""
+        for _ in range(2):
+            await asyncio.sleep(self._rng.uniform(20.0, 90.0))
+            if self._setting is Setting.restored_member:
+                await self._restore(self._member)
+            elif self._setting is Setting.restored_hub:
+                await self._restore("hub")
+            elif self._setting is Setting.deleted_definition:
+                await self._delete_definition()
+
+    async def _restore(self, server: str) -> None:
+        backup = Backup(self._simulation.servers[server])
+        await asyncio.sleep(self._rng.uniform(1.0, 60.0))
+        self._simulation.trace.remark(server, "is restored")
+        for process in self._simulation.processes.values():
+            process.cut()
+        backup.restore()
+        await asyncio.sleep(1.0)
+        for process in self._simulation.processes.values():
+            process.mend()
+
+    async def _delete_definition(self) -> None:
+        """The kind by which an agent owns what it has placed is gone for a while, and all that it owns."""
+        client = self._simulation.client(self._member)
+        await client.delete(CustomResourceDefinition, str(AppliedWork.resource))
+        await asyncio.sleep(self._rng.uniform(1.0, 60.0))
+        for definition in ON_MEMBER:
+            await client.create(CustomResourceDefinition, definition)
