@@ -47,6 +47,7 @@ soak: $(VENV)/.dev  ## what is too long for every change: 5,000 seeds and exampl
 	KEDGE_PROPERTIES=soak $(BIN)/python -m pytest -m hypothesis --timeout 0 $(ARGS)
 	$(BIN)/python -m pytest -m slow $(ARGS)
 	PYTHONPATH=tests $(BIN)/python -m mutations
+	PYTHONPATH=tests $(BIN)/python -m mutations.generated
 	KEDGE_KILLS=$(or $(KEDGE_KILLS),50) $(BIN)/python -m pytest tests/fleet/test_kills.py
 
 flaky: $(VENV)/.dev  ## which tests on the real control plane fail sometimes: all of them, 20 times, in other orders

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from support.durations import Durations
 from support.recording import tables
@@ -21,6 +21,9 @@ IF_CHANGED = [Path(__file__).parent / folder for folder in ("controlplane", "emb
 
 settings.register_profile("kedge", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", settings.get_profile("kedge"), max_examples=5_000)
+settings.register_profile(  # the same examples every time, and no word about which is the shortest
+    "mutants", settings.get_profile("kedge"), derandomize=True, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile(os.environ.get("KEDGE_PROPERTIES", "kedge"))
 
 

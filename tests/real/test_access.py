@@ -21,7 +21,7 @@ from controlplane.plane import ControlPlane
 from controlplane.rest import Response
 from kedge.kube.clock import SystemClock
 from real.role_fleet import KEEPS_HOUSE, Fleet, kept_token, token_of
-from support.forgery import forged
+from support.forgery import ROLLED_OUT, forged
 from support.waiting import until_so
 
 MEMBER = "cluster-1"
@@ -89,6 +89,14 @@ def forgeries() -> Iterator[Attack]:
         resource = kind.resource
         whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
         yield f"create a {resource.kind}", "POST", f"{PLACEMENT}/namespaces/{OURS}/{resource.plural}", whole
+
+
+STARTED: Attack = (
+    "say that a rollout has started",
+    "PATCH",
+    f"{BINDING}/status",
+    {"status": {"conditions": [ROLLED_OUT]}},
+)
 
 
 def changes() -> Iterator[Attack]:
@@ -178,11 +186,35 @@ async def test_what_a_hostile_member_tries_is_refused_and_what_an_agent_does_is_
         await until_so(partial(_is_gone, server, "work", "--namespace", OURS, "--selector", PLACED), 60)
         await until_so(partial(_is_gone, server, "namespace", "team"), 60)
         await server.kubectl("delete", "resourcebinding", "shop-binding", "--namespace", OURS)
+
+        # With every right in its namespace and no policy left, what it forges is stored, and nobody acts on it.
+        await hub.join("cluster-2")
+        await server.kubectl("apply", "-f", "-", input=EVERYTHING_HERE)
+        await server.kubectl("delete", "validatingadmissionpolicybinding", "--all")
+        for attack in (*forgeries(), STARTED):
+            await until_so(partial(_succeeds, server, attack, token), 30)
+        await until_so(partial(_is_told_why, server), 60)
+        await server.kubectl("apply", "-f", "-", input=TEAM)
+        await until_so(partial(_placed, server, token), 60)
+        assert await _is_gone(server, "work", "--namespace", "fleet-member-cluster-2")
+        await server.kubectl("delete", "namespace", "team", "--wait=false")
+        await until_so(partial(_is_gone, server, "work", "--namespace", OURS, "--selector", PLACED), 60)
+
         await server.kubectl("delete", "membercluster", MEMBER, "--wait=false")
         await said_by_an_agent(server, token, "False", "InternalMemberClusterLeft")
         await until_so(partial(_is_gone, server, "membercluster", MEMBER), 90)
         await until_so(partial(_is_gone, server, "namespace", OURS), 60)
     assert [line for line in hub.refusals() if "is being terminated" not in line] == []
+
+
+async def _succeeds(server: Cluster, attack: Attack, token: str) -> bool:
+    return (await tried(server, attack, token)).status in (200, 201, 409)
+
+
+async def _is_told_why(server: Cluster) -> bool:
+    path = "jsonpath={.status.conditions[*].message}"
+    said = await server.kubectl("get", "resourceplacement", "shop", "--namespace", OURS, "--output", path)
+    return "which is reserved" in said
 
 
 PLACED = "kubernetes-fleet.io/parent-CRP=prices"

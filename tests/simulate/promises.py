@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kedge.api.apps import Deployment
 from kedge.api.binding import BindingState, ClusterResourceBinding
@@ -209,7 +210,7 @@ class Promises:
         self.asked("no cluster is picked twice", tight=True)
         own = [name for name in self.bindings.versions if name != key and self._has_made(name, cluster, sent)]
         for known in self.bindings.known_at(sent.first, sent.life):
-            seen = self.bindings.seen_all(known)
+            seen = self.bindings.seen_all(replace(known, single={}))  # who picks looks at all of them, in its cache
             others = [one.object for name, one in seen.items() if name != key and one.object]
             if not own and not any(one.spec.target_cluster == cluster and _is_picked(one) for one in others):
                 return ""

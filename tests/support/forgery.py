@@ -26,7 +26,7 @@ VICTIM: Final = "cluster-2"
 _AT: Final = "2030-01-01T00:00:00Z"
 _OWNED: Final = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owned", "namespace": "default"}}
 _HERE: Final = {"clusterName": VICTIM, "selected": True, "reason": "picked"}
-_STARTED: Final = {
+ROLLED_OUT: Final = {
     "type": "RolloutStarted",
     "status": "True",
     "reason": "RolloutStarted",
@@ -96,7 +96,7 @@ async def forge(client: Client, namespace: str) -> list[tuple[Any, str, str]]:
         name = body["metadata"]["name"]
         made = await client.create(untyped(kind.resource), body, namespace)
         if kind is NAMESPACED.binding:
-            said = MergePatch({"status": {"conditions": [_STARTED]}})
+            said = MergePatch({"status": {"conditions": [ROLLED_OUT]}})
             made = await client.patch(untyped(kind.resource), name, said, namespace, subresource="status")
         written.append((kind, name, made["metadata"]["resourceVersion"]))
     return written

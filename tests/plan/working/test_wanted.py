@@ -18,11 +18,30 @@ from kedge.api.fleet import (
     RESOURCE_INDEX,
 )
 from kedge.api.meta import ObjectMeta
-from kedge.api.rollout import ApplyStrategy, ApplyType, ReportBackDestination, ReportBackStrategy, ReportBackType
+from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
+from kedge.api.rollout import (
+    ApplyStrategy,
+    ApplyType,
+    DeleteStrategy,
+    PropagationPolicy,
+    ReportBackDestination,
+    ReportBackStrategy,
+    ReportBackType,
+    RolloutStrategy,
+    ServerSideApplyConfig,
+)
 from kedge.api.work import Work, Workload
 from kedge.plan.working.kept import kept
 from kedge.plan.working.parts import Resources, further_parts, part
-from kedge.plan.working.wanted import Changes, Wanted, compare, wanted_works
+from kedge.plan.working.wanted import (
+    Changes,
+    Wanted,
+    abandons,
+    compare,
+    goes_back_to_original,
+    report_back,
+    wanted_works,
+)
 from plan.working.objects import NOON, binding
 
 OBJECTS = ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},)
@@ -182,3 +201,70 @@ def test_a_master_names_its_parts(labels: dict[str, str], annotations: dict[str,
             further_parts(meta)
     else:
         assert further_parts(meta) == expected
+
+
+# What a placement asks for
+
+
+def placing(strategy: RolloutStrategy | None) -> ClusterResourcePlacement:
+    return ClusterResourcePlacement(spec=PlacementSpec(resource_selectors=(), strategy=strategy))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "stays"),
+    [
+        (None, False),
+        (RolloutStrategy(), False),
+        (RolloutStrategy(delete_strategy=DeleteStrategy(propagation_policy=PropagationPolicy.abandon)), True),
+        (RolloutStrategy(delete_strategy=DeleteStrategy(propagation_policy=PropagationPolicy.delete)), False),
+    ],
+)
+def test_what_was_placed_stays_only_if_the_placement_says_so(strategy: RolloutStrategy | None, stays: bool) -> None:
+    assert abandons(placing(strategy)) is stays
+
+
+MIRROR = ReportBackStrategy(type=ReportBackType.mirror, destination=ReportBackDestination.work_api)
+ORIGINAL = ReportBackStrategy(type=ReportBackType.mirror, destination=ReportBackDestination.original_resource)
+DISABLED = ReportBackStrategy(type=ReportBackType.disabled)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "how", "original"),
+    [
+        (None, None, False),
+        (RolloutStrategy(), None, False),
+        (RolloutStrategy(report_back_strategy=DISABLED), None, False),
+        (RolloutStrategy(report_back_strategy=MIRROR), MIRROR, False),
+        (RolloutStrategy(report_back_strategy=ORIGINAL), ORIGINAL, True),
+    ],
+)
+def test_statuses_come_back_as_the_placement_says(
+    strategy: RolloutStrategy | None, how: ReportBackStrategy | None, original: bool
+) -> None:
+    assert (report_back(placing(strategy)), goes_back_to_original(placing(strategy))) == (how, original)
+
+
+def test_a_work_that_lost_its_labels_gets_them_back() -> None:
+    (wanted,) = wants()
+    work = as_made(wanted)
+    bare = replace(work, metadata=replace(work.metadata, labels={PARENT_PLACEMENT: "crp"}))
+    ((_, body),) = changes(bare).patch
+    assert set(body["metadata"]["labels"]) == set(wanted.labels) - {PARENT_PLACEMENT}
+
+
+def test_what_is_inside_another_way_to_apply_is_replaced_too() -> None:
+    def how(**options: Any) -> ApplyStrategy:
+        return ApplyStrategy(
+            type=ApplyType.server_side_apply, server_side_apply_config=ServerSideApplyConfig(**options)
+        )
+
+    work = as_made(wants()[0])
+    work = replace(work, spec=replace(work.spec, apply_strategy=how(force=True)))
+    for new, patch in (
+        (how(), {"serverSideApplyConfig": {"force": None}, "type": "ServerSideApply"}),
+        (ApplyStrategy(type=ApplyType.server_side_apply), {"serverSideApplyConfig": None, "type": "ServerSideApply"}),
+    ):
+        found = binding(apply_strategy=new)
+        wanted = wanted_works(found, RESOURCES, abandons=False, report_back=None)
+        ((_, body),) = compare(found, wanted, (), {work.metadata.name: work}, frozenset()).patch
+        assert body == {"spec": {"applyStrategy": patch}}

@@ -1,0 +1,29 @@
+"""Small changes of the decisions are noticed: some in every run, others at every commit; all in soak."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from simulate.seeds import current_commit
+
+ROOT = Path(__file__).parents[2]
+SOME = 20
+UNLISTED = ("telling",)
+"""Rooms of which it is not listed yet which mutants no test notices (`python -m mutations.generated ROOM --note`)."""
+ROOMS = sorted(
+    f"kedge.plan.{place.stem}"
+    for place in (ROOT / "src" / "kedge" / "plan").iterdir()
+    if not place.name.startswith("_") and place.stem not in UNLISTED
+)
+
+
+def test_a_test_notices_each_of_some_changes_of_a_decision() -> None:
+    command = [sys.executable, "-m", "mutations.generated", *ROOMS, "--sample", str(SOME), "--seed", current_commit()]
+    paths = os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tools")))
+    ran = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
