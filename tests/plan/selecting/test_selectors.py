@@ -128,7 +128,7 @@ def test_a_name_has_to_fit_into_a_label(length: int, fits: bool) -> None:
 
 
 def test_beside_a_namespace_objects_in_it_are_selected_one_by_one() -> None:
-    hub = Hub("namespaces shop", "configmaps shop/a", "configmaps shop/b", "configmaps other/a", "services shop/s")
+    hub = Hub("namespaces shop", "configmaps other/a", "configmaps shop/a", "configmaps shop/b", "services shop/s")
     found = selected(hub, selector(NAMESPACES, "shop", **ONE_BY_ONE), selector(MAPS, "a"))
     assert names(found) == ["Namespace shop", "ConfigMap shop/a"]
 
