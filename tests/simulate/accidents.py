@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from random import Random
 
 from kedge.api.apiextensions import CustomResourceDefinition
-from kedge.api.work import AppliedWork
+from kedge.api.work import AppliedWork, Work
 from kedge.embedded.kind import Kind
 from kedge.embedded.server import Server
 from kedge.embedded.store import Version
@@ -61,6 +61,7 @@ class Accidents:
     def __init__(self, simulation: Simulation, fleet: Fleet, promises: Promises) -> None:
         self._simulation = simulation
         self._setting = fleet.setting
+        self._promises = promises
         self._rng: Random = simulation.rng("accidents")
         self._member = self._rng.choice(fleet.members)
         if self._setting in (Setting.restored_member, Setting.deleted_definition):
@@ -83,10 +84,18 @@ class Accidents:
         self._simulation.trace.remark(server, "is restored")
         for process in self._simulation.processes.values():
             process.cut()
+        before = self._works()
         backup.restore()
+        self._promises.forgotten |= before - self._works()
         await asyncio.sleep(1.0)
         for process in self._simulation.processes.values():
             process.mend()
+
+    def _works(self) -> set[str]:
+        """The members that there are Works for."""
+        server = self._simulation.servers["hub"]
+        kind = next(one for one in _kinds(server) if one.resource.plural == Work.resource.plural)
+        return {version.namespace.removeprefix("fleet-member-") for _, version in _objects(server, kind)}
 
     async def _delete_definition(self) -> None:
         """The kind by which an agent owns what it has placed is gone for a while, and all that it owns."""

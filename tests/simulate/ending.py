@@ -67,7 +67,8 @@ class Ending:
             return wrong
         if waiting := [one.spec.target_cluster for one in bindings.values() if not is_available(one)]:
             return f"{_listed(waiting)} of {_listed(bound)} are not available"
-        running = {name: image_of(one) for name, one in promises.deployments.now.items() if name not in gone}
+        left_alone = gone | (promises.forgotten - bound)
+        running = {name: image_of(one) for name, one in promises.deployments.now.items() if name not in left_alone}
         if running != dict.fromkeys(bound, image):
             return f"{_listed(bound)} should run {image}, and {running} do"
         if broken := [name for name in sorted(bound) if promises.deployments.available_image(name) != image]:

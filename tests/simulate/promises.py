@@ -122,6 +122,7 @@ class Promises:
         self._gone: set[str] = set()  # AppliedWorks of the past, by uid
         self._stillborn: set[str] = set()  # objects that came when their AppliedWork was gone, by uid
         self.accident = ""  # a member on which somebody else deletes things
+        self.forgotten: set[str] = set()  # members whose Works a restored hub does not know: what is there stays
         self.hostile = ""  # a member whose word is worth nothing
         self.last_write = 0.0  # of anything but heartbeats
         self._deletes: dict[int, float] = {}  # when each was first sent
@@ -210,10 +211,11 @@ class Promises:
         self.asked("no cluster is picked twice", tight=True)
         own = [name for name in self.bindings.versions if name != key and self._has_made(name, cluster, sent)]
         for known in self.bindings.known_at(sent.first, sent.life):
-            seen = self.bindings.seen_all(replace(known, single={}))  # who picks looks at all of them, in its cache
-            others = [one.object for name, one in seen.items() if name != key and one.object]
-            if not own and not any(one.spec.target_cluster == cluster and _is_picked(one) for one in others):
-                return ""
+            # Who picks looks at its cache, which may have been told less than single answers said.
+            for seen in (self.bindings.seen_all(known), self.bindings.seen_all(replace(known, single={}))):
+                others = [one.object for name, one in seen.items() if name != key and one.object]
+                if not own and not any(one.spec.target_cluster == cluster and _is_picked(one) for one in others):
+                    return ""
         return f"{cluster} is picked, and was before"
 
     def _has_made(self, name: str, cluster: str, sent: Sent) -> bool:
