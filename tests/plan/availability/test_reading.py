@@ -68,7 +68,7 @@ def test_of_a_long_rule_the_beginning_is_shown(length: int) -> None:
     assert found.message == f"ConfigMap shop/web meets its rule, kedge.dev/available-when: {shown}"
 
 
-@pytest.mark.parametrize(("length", "fits"), [(10_000, True), (10_001, False)])
+@pytest.mark.parametrize(("length", "fits"), [(5_000, True), (5_001, False)])
 def test_a_rule_may_be_so_long_and_no_longer(length: int, fits: bool) -> None:
     assert (rule_problem("true" + " " * (length - 4)) is None) is fits
 
