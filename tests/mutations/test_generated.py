@@ -7,13 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mutations.listed import UNLISTED
 from mutations.mutants import modules_in, path_of
 from simulate.seeds import current_commit
 
 ROOT = Path(__file__).parents[2]
 SOME = 20
-UNLISTED = ("kedge.plan.telling.", "kedge.plan.staging.health", "kedge.plan.staging.verbs", "kedge.plan.verbs")
-"""Modules of which it is not listed yet what no test notices (`python -m mutations.generated MODULE --note`)."""
 MODULES = [
     module
     for module in modules_in("kedge.plan")
