@@ -14,9 +14,6 @@ from pathlib import Path
 EQUIVALENT_FILE = Path(__file__).with_name("equivalent.txt")
 UNNOTICED_FILE = Path(__file__).with_name("unnoticed.txt")
 
-UNLISTED = ("kedge.plan.telling.",)
-"""Modules of which it is not listed yet what no test notices: `python -m mutations.generated MODULE --note`."""
-
 
 def with_reasons(text: str) -> dict[str, str]:
     """The reason of each mutant that is listed."""
