@@ -14,7 +14,7 @@ from mutations.listed import EQUIVALENT, UNNOTICED, with_reasons
 from mutations.mutants import Mutant, modules_in, mutants_of, source_of
 from mutations.swapping import swap_in
 
-ENOUGH = 0.9
+ENOUGH = 0.95
 """How many of the mutants of `plan`, the equivalent ones apart, tests must notice."""
 
 
