@@ -234,7 +234,9 @@ class StagedRuns:
 
     async def _act(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> list[float]:
         planned = step(await self._seen(key, run, runs), self._clock.now())
-        await all_of(partial(self._writes.accept, request) for request in planned.accept)
+        if planned.accept:
+            await all_of(partial(self._writes.accept, request) for request in planned.accept)
+            planned = step(await self._seen(key, run, runs), self._clock.now())  # that may have taken a while
         run = await self._say(run, planned.status, runs)
         await self._move(run, planned)
         return [planned.look_again] if planned.look_again is not None else []
