@@ -69,7 +69,7 @@ def contradiction(story: Story, available: Set[str]) -> str:
 
 def _denied(lines: Iterable[str], available: Set[str]) -> Iterable[str]:
     for line in lines:
-        for cluster in re.findall(r"(\S+) is not available", line):
+        for cluster in re.findall(r"(?<!\S)(\S{1,63}) is not available", line):
             if cluster in available:
                 yield f"{cluster} is available, and said not to be"
 
