@@ -39,10 +39,10 @@ from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
 from kedge.plan.membership import silence
 from kedge.plan.revisions import parent
+from kedge.plan.rolling.observing import observe
 from kedge.plan.rolling.plan import Plan, is_paused, is_rolling, plan
 from kedge.plan.rolling.plan import Seen as Picture
 from kedge.plan.rolling.standing import Conditions, is_unspoken, standing
-from kedge.plan.rolling.wanted import wanted
 
 MANAGER: Final = "kedge-rollout"
 STARTED_AFTER: Final = 0.1  # seconds until it is said that a rollout has started, where nobody waits for that word
@@ -106,16 +106,11 @@ class Rollout:
     def _observe(self, placement: Placement, bindings: tuple[Binding, ...]) -> Picture:
         meta = placement.metadata
         revisions = self._snapshots.by(PLACEMENT, named(meta.namespace, meta.name))
-        members = {one.spec.target_cluster: self._members.get(one.spec.target_cluster) for one in bindings}
-        return Picture(
-            placement=placement,
-            bindings=bindings,
-            wanted=wanted(meta, [found.metadata for found in revisions]),
-            unreachable={name: said for name, one in members.items() if (said := silence(one))},
-            gone={name for name, one in members.items() if one is None},
-            parting={name for name, one in members.items() if one and one.metadata.deletion_timestamp},
-            dialect=self._dialect,
-        )
+        members = {one.metadata.name: one for one in map(self._member_of, bindings) if one is not None}
+        return observe(placement, bindings, [found.metadata for found in revisions], members, self._dialect)
+
+    def _member_of(self, binding: Binding) -> MemberCluster | None:
+        return self._members.get(binding.spec.target_cluster)
 
     def _placed_on(self, seen: Seen[MemberCluster]) -> Iterable[Key]:
         """The placements that have a binding on a member."""
