@@ -2,6 +2,9 @@
 
 import asyncio
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import cast
 
 import pytest
 import uvloop
@@ -13,6 +16,7 @@ from kedge.kube.connect.connection import Connection, Impersonation
 from kedge.kube.connect.dial import Address, Way
 from kedge.kube.connect.failures import Unreached
 from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.connect.wire import Wire
 from kedge.kube.transport import ConnectionFailed, Request
 from kube.connect.tlsfixtures import Authority, Tunnel, api, raw, serving, transport_to
 from support.waiting import until
@@ -231,3 +235,73 @@ async def test_addresses_that_all_lead_nowhere_are_told() -> None:
         pass
     with pytest.raises(Unreached, match=r"cannot connect: Connect"):
         await dial.dial(Way(URL(server.replace("127.0.0.1", "localhost"))))
+
+
+# Nothing is left of a transport that was closed: what is would be found, and blamed on whoever runs then
+
+
+class Deaf:
+    """A server that answers once per connection, and then neither reads nor ends anything."""
+
+    def __init__(self) -> None:
+        self.connections: list[asyncio.StreamWriter] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        transport = cast("asyncio.ReadTransport", writer.transport)
+        transport.pause_reading()
+
+
+async def test_closing_waits_for_connections_that_were_being_ended_before_it() -> None:
+    deaf = Deaf()
+    server = await asyncio.start_server(deaf.serve, "127.0.0.1", 0, ssl=SERVER)
+    address, port = server.sockets[0].getsockname()
+    made: list[Wire] = []
+    transport = transport_of(f"https://{address}:{port}", keep_alive=0.05)
+    with noting_wires(made):
+        await transport.send(GET, timeout=5)
+    await until(made[0].transport.is_closing)  # idle for too long; the server does not answer to its end
+    await transport.close()
+    assert made[0].lost.done()
+    await ended(server, deaf)
+
+
+async def test_a_request_that_is_cancelled_as_it_connects_leaves_no_connection() -> None:
+    deaf = Deaf()
+    server = await asyncio.start_server(deaf.serve, "127.0.0.1", 0, ssl=SERVER)
+    address, port = server.sockets[0].getsockname()
+    made: list[Wire] = []
+    transport = transport_of(f"https://{address}:{port}")
+    asking = asyncio.create_task(transport.send(GET, timeout=5))
+    with noting_wires(made, then=asking.cancel):
+        await asyncio.wait([asking])
+    assert asking.cancelled()
+    await asyncio.wait([made[0].lost], timeout=1)
+    assert made[0].lost.done()
+    await transport.close()
+    await ended(server, deaf)
+
+
+@contextmanager
+def noting_wires(made: list[Wire], then: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Keep the connections that are made, and do something in the moment they are."""
+
+    class Noted(Wire):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            made.append(self)
+            then()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dial, "Wire", Noted)
+        yield
+
+
+async def ended(server: asyncio.Server, deaf: Deaf) -> None:
+    for writer in deaf.connections:
+        writer.transport.abort()
+    server.close()
+    await server.wait_closed()

@@ -66,11 +66,14 @@ def proxy_headers(proxy: URL) -> tuple[tuple[str, str], ...]:
 
 async def _wire(sock: socket.socket, context: ssl.SSLContext | None, name: str) -> Wire:
     secured: dict[str, Any] = {} if context is None else {"server_hostname": name, "ssl_shutdown_timeout": END_WITHIN}
-    loop = asyncio.get_running_loop()
+    wire = Wire()
     try:
-        _, wire = await loop.create_connection(Wire, sock=sock, ssl=context, **secured)
+        await asyncio.get_running_loop().create_connection(lambda: wire, sock=sock, ssl=context, **secured)
     except BaseException as error:
-        sock.close()
+        if wire.is_made:  # given up in the moment it was there: nobody else knows of it
+            wire.abort()
+        else:
+            sock.close()
         if isinstance(error, ssl.SSLError) or not isinstance(error, OSError):
             raise
         raise Unreached(f"cannot connect: {reason(error)}") from error

@@ -53,6 +53,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._idle: list[Wire] = []
         self._busy: set[Wire] = set()
+        self._open: set[Wire] = set()  # with those that are being ended
         self._dialling = 0
         self._wanting: deque[asyncio.Future[None]] = deque()
         self._sweeper: asyncio.TimerHandle | None = None
@@ -98,9 +99,8 @@ class Pool:
         self._idle = []
 
     async def close(self) -> None:
-        """End it, and whatever still uses it."""
+        """End it, and whatever still uses it. Returns when no socket is left, or none that could be ended."""
         self._closed = True
-        wires = [*self._idle, *self._busy]
         self.retire()
         for wire in tuple(self._busy):
             wire.abort()
@@ -108,10 +108,14 @@ class Pool:
             self._give_turn()
         if self._sweeper is not None:
             self._sweeper.cancel()
-        if wires:
-            _, slow = await asyncio.wait([wire.lost for wire in wires], timeout=ENDED_WITHIN)
-            for wire in wires if slow else ():
-                wire.abort()
+        await self._ended()
+        for wire in self._open:
+            wire.abort()
+        await self._ended()  # an aborted connection closes its socket on the loop's next turn, which has to come
+
+    async def _ended(self) -> None:
+        if self._open:
+            await asyncio.wait([wire.lost for wire in self._open], timeout=ENDED_WITHIN)
 
     async def _over(self, wire: Wire, asked: Asked, deadline: float, incoming: Incoming | None) -> Answer:
         self._busy.add(wire)
@@ -160,6 +164,8 @@ class Pool:
             if wire is not None:
                 wire.abort()
             raise ConnectionFailed("this transport is closed", sent=False)
+        self._open.add(wire)
+        wire.lost.add_done_callback(lambda _: self._open.discard(wire))
         return wire
 
     async def _turn(self) -> None:

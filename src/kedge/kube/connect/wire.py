@@ -69,6 +69,7 @@ class Wire(asyncio.BufferedProtocol):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._buffer = _buffers.view
+        self.is_made = False
         self.lost: asyncio.Future[None] = self._loop.create_future()
         self.idle_since = 0.0
         self.keeps = True
@@ -174,6 +175,7 @@ class Wire(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
+        self.is_made = True
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - part of the protocol
         return self._buffer
