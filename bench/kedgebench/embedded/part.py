@@ -54,7 +54,7 @@ class Part:
 
     async def _requests(self, servers: dict[str, Any]) -> None:
         sizes = self._sizes
-        given = {"rounds": sizes.rounds, "seconds": sizes.seconds, "objects": sizes.objects}
+        given: dict[str, Any] = {"rounds": sizes.rounds, "seconds": sizes.seconds, "objects": sizes.objects}
         self._progress.say("embedded: requests in process")
         for found in await ask("requests inside", **given):
             cost = self._measure(f"cost.{found['name']}", _title(found["name"], sizes), "µs", HTTPS)
@@ -69,7 +69,7 @@ class Part:
 
     async def _fan_out(self, servers: dict[str, Any]) -> None:
         sizes = self._sizes
-        given = {"rounds": sizes.rounds, "events": sizes.events, "most_writes": sizes.most_writes}
+        given: dict[str, Any] = {"rounds": sizes.rounds, "events": sizes.events, "most_writes": sizes.most_writes}
         self._progress.say("embedded: watchers in process")
         found = await ask("fan-out inside", watchers=sizes.watchers, **given)
         self._progress.say("embedded: watchers over HTTPS")

@@ -27,6 +27,7 @@ from kedge.kube.codec import untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.memory.loading import settle
 from kedge.kube.patches import MergePatch
+from kedge.roles import MemberOptions
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import run
 from kedgebench.fleet import release
@@ -115,9 +116,9 @@ class Watched:
 class _Weighed(Fleet):
     """A fleet whose roles' CPU times can be told apart."""
 
-    async def _run_agents(self) -> None:
+    async def _run_agents(self, options: MemberOptions) -> None:
         with belongs_to(AGENTS):
-            await super()._run_agents()
+            await super()._run_agents(options)
 
 
 async def _measured(members: int, shares: Shares | None = None) -> dict[str, Any]:
