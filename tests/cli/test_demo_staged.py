@@ -19,7 +19,7 @@ from rich.console import Console
 from kedge.api.staged import ApprovalCondition
 from kedge.cli import demo_staged, main
 from kedge.cli.demo_staged import CANARY, PRODUCTION, STAGING, StagedDemo, careful
-from kedge.cli.show import NotAsTold, Show
+from kedge.cli.demo_fleet import NotAsTold, Show
 from support.stage import LoopClock
 from support.virtual import run
 

@@ -23,8 +23,8 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
 from kedge.cli.quiet import quiet
 from kedge.cli.runs import approve, run_tree, take_back
-from kedge.cli.show import PATIENCE, SELECTOR, STANDSTILL, NotAsTold, Show
-from kedge.cli.showing import can_draw, console
+from kedge.cli.demo_fleet import PATIENCE, SELECTOR, STANDSTILL, NotAsTold, Show
+from kedge.cli.render import can_draw, console
 from kedge.kube.clock import Clock, SystemClock
 from kedge.plan.staging.stories import RunStory, StageStory, tell_run
 from kedge.plan.telling.state import State

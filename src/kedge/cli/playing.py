@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from kedge.cli.planned import span
+from kedge.cli.preview_text import span
 
 _EVERY: Final = 0.5  # seconds
 _CLEAR: Final = "\r\033[K"

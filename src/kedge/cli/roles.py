@@ -94,7 +94,7 @@ def process_options(command: F) -> F:
 @process_options
 def hub(**told: Any) -> None:
     """Run the hub: select, schedule, roll out, and say how it goes."""
-    from kedge.cli.role_process import run_hub
+    from kedge.cli.processes import run_hub
 
     run_hub(**told)
 
@@ -120,6 +120,6 @@ def hub(**told: Any) -> None:
 @process_options
 def member(**told: Any) -> None:
     """Run the agent of one member, or of several."""
-    from kedge.cli.role_process import run_members
+    from kedge.cli.processes import run_members
 
     run_members(**told)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from kedge.cli.asking import Hub
+    from kedge.cli.targets import Hub
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,7 +27,7 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def with_hub(*, kubeconfig: Path | None, context: str | None, **told: Any) -> Any:
-        from kedge.cli.asking import Hub
+        from kedge.cli.targets import Hub
 
         return command(hub=Hub(kubeconfig, context), **told)
 
@@ -62,7 +62,7 @@ def output(*forms: str) -> Callable[[F], F]:
 @asking
 def get(names: tuple[str, ...], namespace: str | None, form: str, hub: Hub) -> None:
     """List placements and staged update runs: what they roll out, and how far they have got."""
-    from kedge.cli.answering import run_get
+    from kedge.cli.output import run_get
 
     run_get(hub, names, namespace, form)
 
@@ -88,7 +88,7 @@ def status(
     Exits with 0 if what is on the hub now is available on every cluster (a run: has succeeded, and was not rolled
     back), 3 if not (yet), 1 if that cannot be found out.
     """
-    from kedge.cli.answering import run_status
+    from kedge.cli.output import run_status
 
     if not run_status(hub, placement, namespace, watch=watch, timeout=timeout, everything=everything, form=form):
         raise SystemExit(NOT_DONE)
@@ -101,7 +101,7 @@ def status(
 @asking
 def explain(placement: str, cluster: str | None, namespace: str | None, form: str, hub: Hub) -> None:
     """Say in words why a placement or a staged update run is where it is; with CLUSTER, there alone."""
-    from kedge.cli.answering import run_explain
+    from kedge.cli.output import run_explain
 
     run_explain(hub, placement, namespace, cluster, form)
 
@@ -112,7 +112,7 @@ def explain(placement: str, cluster: str | None, namespace: str | None, form: st
 @asking
 def history(placement: str, namespace: str | None, form: str, hub: Hub) -> None:
     """List the revisions of a placement's resources, and which clusters have which."""
-    from kedge.cli.answering import run_history
+    from kedge.cli.output import run_history
 
     run_history(hub, placement, namespace, form)
 
@@ -181,9 +181,9 @@ def plan(
     any cluster. Exits with 0 if every cluster gets there, 3 if not, 1 if it cannot be told.
     """
     from kedge.api.dialect import Dialect
-    from kedge.cli.plan import Asked
-    from kedge.cli.plan import plan as planned_by
-    from kedge.cli.planned import show
+    from kedge.cli.preview_command import Asked
+    from kedge.cli.preview_command import plan as planned_by
+    from kedge.cli.preview_text import show
 
     if no_approval and approve_after:
         raise click.UsageError("--no-approval says that nobody approves, and --approve-after when: leave one out")
@@ -214,7 +214,7 @@ def plan(
 @asking
 def pause(placement: str, namespace: str | None, hub: Hub) -> None:
     """Hold a rolling placement where it is."""
-    from kedge.cli.changing import run_pause
+    from kedge.cli.placement_verbs import run_pause
 
     run_pause(hub, placement, namespace)
 
@@ -224,7 +224,7 @@ def pause(placement: str, namespace: str | None, hub: Hub) -> None:
 @asking
 def resume(placement: str, namespace: str | None, hub: Hub) -> None:
     """Let a paused placement go on, or a stopped staged update run."""
-    from kedge.cli.changing import run_resume
+    from kedge.cli.placement_verbs import run_resume
 
     run_resume(hub, placement, namespace)
 
@@ -234,7 +234,7 @@ def resume(placement: str, namespace: str | None, hub: Hub) -> None:
 @asking
 def unpin(placement: str, namespace: str | None, hub: Hub) -> None:
     """Let a placement that was rolled back go on to the newest resources."""
-    from kedge.cli.changing import run_unpin
+    from kedge.cli.placement_verbs import run_unpin
 
     run_unpin(hub, placement, namespace)
 
@@ -250,7 +250,7 @@ def rollback(placement: str, namespace: str | None, index: int | None, hub: Hub)
 
     Of a staged update run: end it, and bring the clusters it has begun with back to what they had.
     """
-    from kedge.cli.changing import run_rollback
+    from kedge.cli.placement_verbs import run_rollback
 
     run_rollback(hub, placement, namespace, index)
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kedge.cli.showing import console, draw
+from kedge.cli.render import console, draw
 from kedge.plan.previewing.course import Course, Move, Stage, Stay, Wave, What
 from kedge.plan.previewing.times import Expected, Times
 from kedge.plan.telling.words import counted, listed, natural

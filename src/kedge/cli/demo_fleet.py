@@ -17,7 +17,7 @@ from rich.text import Text
 
 from kedge import __version__
 from kedge.api.core import Namespace
-from kedge.cli.showing import draw
+from kedge.cli.render import draw
 from kedge.cli.timeline import DEPLOYMENTS, Timeline
 from kedge.fleet import Fleet
 from kedge.kube.client import Client
