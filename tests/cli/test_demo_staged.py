@@ -18,8 +18,8 @@ from rich.console import Console
 
 from kedge.api.staged import ApprovalCondition
 from kedge.cli import demo_staged, main
-from kedge.cli.demo_staged import CANARY, PRODUCTION, STAGING, StagedDemo, careful
 from kedge.cli.demo_fleet import NotAsTold, Show
+from kedge.cli.demo_staged import CANARY, PRODUCTION, STAGING, StagedDemo, careful
 from support.stage import LoopClock
 from support.virtual import run
 

@@ -6,8 +6,8 @@ import io
 
 from rich.console import Console
 
-from kedge.cli.watch import Lines, Moving, screen
 from kedge.cli.render import console, draw, placements_table, tree
+from kedge.cli.watch import Lines, Moving, screen
 from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story

@@ -15,10 +15,10 @@ from typing import Any, Final
 from rich.console import Console
 
 from kedge.api.placement import ClusterResourcePlacement
-from kedge.cli.targets import Found, Which
-from kedge.cli.quiet import quiet
 from kedge.cli.demo_fleet import PATIENCE, SELECTOR, STANDSTILL, NotAsTold, Show
+from kedge.cli.quiet import quiet
 from kedge.cli.render import can_draw, console, tree
+from kedge.cli.targets import Found, Which
 from kedge.kube.clock import Clock, SystemClock
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story

@@ -21,10 +21,10 @@ from rich.console import Console
 from kedge.api.duration import parse_duration
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
-from kedge.cli.quiet import quiet
-from kedge.cli.runs import approve, run_tree, take_back
 from kedge.cli.demo_fleet import PATIENCE, SELECTOR, STANDSTILL, NotAsTold, Show
+from kedge.cli.quiet import quiet
 from kedge.cli.render import can_draw, console
+from kedge.cli.runs import approve, run_tree, take_back
 from kedge.kube.clock import Clock, SystemClock
 from kedge.plan.staging.stories import RunStory, StageStory, tell_run
 from kedge.plan.telling.state import State

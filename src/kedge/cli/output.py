@@ -14,12 +14,12 @@ import yaml
 from rich.console import Console
 
 from kedge.api.twins import TWINS, Run
-from kedge.cli.targets import NO_PLACEMENTS, Found, Hub, find
-from kedge.cli.watch import Moving, follow, screen
 from kedge.cli.hub_lease import hub_silent_since
+from kedge.cli.render import can_draw, console, draw, history_table, placements_table, runs_table, tree
 from kedge.cli.run_following import follow_run
 from kedge.cli.runs import find_run, is_run, run_story, show_run
-from kedge.cli.render import can_draw, console, draw, history_table, placements_table, runs_table, tree
+from kedge.cli.targets import NO_PLACEMENTS, Found, Hub, find
+from kedge.cli.watch import Moving, follow, screen
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, NotFound
 from kedge.plan.staging.explaining import clusters_of, explained_cluster, explained_run, tell_cluster

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from kedge.api.fleet import PAUSED, PINNED
-from kedge.cli.targets import MANAGER, Found, Hub, find
 from kedge.cli.runs import agreed, is_run, run_take_back, run_verb
+from kedge.cli.targets import MANAGER, Found, Hub, find
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
 from kedge.plan.revisions import newest_resources, resource_index

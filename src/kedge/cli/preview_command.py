@@ -21,10 +21,10 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
 from kedge.api.staged import ClusterStagedUpdateRun, StagedUpdateRun
 from kedge.api.twins import TWINS
-from kedge.cli.targets import NO_PLACEMENTS, Hub, Which
-from kedge.cli.preview_text import Planned
 from kedge.cli.playing import playing
+from kedge.cli.preview_text import Planned
 from kedge.cli.quiet import quiet
+from kedge.cli.targets import NO_PLACEMENTS, Hub, Which
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped
 from kedge.kube.errors import ApiError, NotFound

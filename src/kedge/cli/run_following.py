@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.live import Live
 
 from kedge.api.staged import ClusterStagedUpdateRun
-from kedge.cli.targets import Which
 from kedge.cli.hub_lease import Listening
-from kedge.cli.runs import doubted, find_run, run_story, run_tree
 from kedge.cli.render import can_draw, console
+from kedge.cli.runs import doubted, find_run, run_story, run_tree
+from kedge.cli.targets import Which
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.plan.staging.stories import RunStory, tell_run

@@ -20,9 +20,9 @@ from rich.tree import Tree
 from kedge.api.condition import TRUE, find_condition
 from kedge.api.reasons import APPROVAL_GIVEN, APPROVED
 from kedge.api.twins import Approval, Run
-from kedge.cli.targets import MANAGER, Hub, Which
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.render import can_draw, console, line_of
+from kedge.cli.targets import MANAGER, Hub, Which
 from kedge.controllers.hub.rolling_back import roll_back
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound

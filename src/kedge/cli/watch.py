@@ -21,8 +21,8 @@ from rich.text import Text
 from kedge.api.cluster import MemberCluster
 from kedge.api.twins import PolicySnapshot, Run
 from kedge.api.work import Work
-from kedge.cli.targets import Found
 from kedge.cli.render import can_draw, tree
+from kedge.cli.targets import Found
 from kedge.kube.cache import Cache
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import Unreachable
