@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from kedge.api.core import Namespace
 from kedge.api.placement import ClusterResourcePlacement, ResourcePlacement
 from kedge.cli import main
-from kedge.cli.timeline import DEPLOYMENTS
+from kedge.cli.demo_fleet import DEPLOYMENTS
 from kedge.kube.client import Client
 from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport

@@ -79,19 +79,24 @@ _FILE = click.option(
 @click.option("--detach", is_flag=True, help="Return when it is ready, and leave it running.")
 def up(members: int, port: int, file: Path | None, bare: bool, detach: bool) -> None:
     """Keep an embedded fleet up: a hub and members that kubectl can talk to; no Kubernetes needed."""
-    from kedge.cli import local_fleet as command
+    from kedge.cli import local_fleet
 
-    start = command.detach if detach else command.run
-    start(members, port, (file or command.default_file()).absolute(), bare=bare)
+    place = (file or local_fleet.default_file()).absolute()
+    if detach:
+        local_fleet.detach(members, port, place, bare=bare)
+        return
+    from kedge.cli import fleet_process
+
+    fleet_process.run(members, port, place, bare=bare)
 
 
 @main.command()
 @_FILE
 def down(file: Path | None) -> None:
     """End the fleet that `kedge up` keeps up."""
-    from kedge.cli import local_fleet as command
+    from kedge.cli import local_fleet
 
-    command.down((file or command.default_file()).absolute())
+    local_fleet.down((file or local_fleet.default_file()).absolute())
 
 
 for verb in (hub, member, install, join, *VERBS):

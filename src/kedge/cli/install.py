@@ -9,11 +9,19 @@ import click
 
 from kedge import __version__
 
+INSTALL_HUB = "`kedge install hub | kubectl apply -f -` makes a cluster a hub, `kedge crds` prints the kinds alone"
+"""What to type when a cluster does not serve the kinds of a hub."""
+
 _IMAGE = click.option("--image", default=f"kedge:{__version__}", show_default=True, help="The image to run.")
 _REPLICAS = click.option("--replicas", type=click.IntRange(1, 9), default=2, show_default=True,
                          help="How many processes; one of them acts.")  # fmt: skip
 _DIALECT = click.option("--dialect", type=click.Choice(["seed", "kubefleet"]), default="seed", show_default=True,
                         help="As for `kedge hub`: the CRDs differ, too.")  # fmt: skip
+
+
+def install_member(name: str) -> str:
+    """What to type when a cluster does not serve the kinds of a member."""
+    return f"`kedge install member {name} | kubectl apply -f -` installs them, `kedge crds` prints the kinds alone"
 
 
 def listed(pattern: str, such_as: str) -> Callable[[click.Context, click.Parameter, str | None], tuple[str, ...]]:

@@ -16,10 +16,9 @@ from rich.console import Console
 from kedge.api.twins import TWINS, Run
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.render import can_draw, console, draw, history_table, placements_table, runs_table, tree
-from kedge.cli.run_following import follow_run
 from kedge.cli.runs import find_run, is_run, run_story, show_run
 from kedge.cli.targets import NO_PLACEMENTS, Found, Hub, find
-from kedge.cli.watch import Moving, follow, screen
+from kedge.cli.watch import PlacementTree, screen, watch_placement, watch_run
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, NotFound
 from kedge.plan.staging.explaining import clusters_of, explained_cluster, explained_run, tell_cluster
@@ -105,7 +104,7 @@ def run_status(
 
     async def question(client: Client) -> Story | RunStory:
         if await is_run(client, name, namespace):
-            return await (follow_run(client, name, namespace, timeout) if watch else run_story(client, name, namespace))
+            return await (watch_run(client, name, namespace, timeout) if watch else run_story(client, name, namespace))
         found = await find(client, name, namespace)
         return await _followed(found, timeout, form) if watch else await found.checked(await found.story())
 
@@ -125,8 +124,8 @@ async def _followed(found: Found, timeout: float | None, form: str) -> Story:
     """Followed where people read it: beside the answer, if that is for a program."""
     out = console(sys.stdout if form == "tree" else sys.stderr)
     with screen(out) as shown:
-        story = await follow(found, shown, timeout)
-    if not story.is_done and not isinstance(shown, Moving):
+        story = await watch_placement(found, shown, timeout)
+    if not story.is_done and not isinstance(shown, PlacementTree):
         _say(explained(story), out)
     return story
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Final
 
 import click
 from msgspec import Struct
@@ -21,10 +24,8 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
 from kedge.api.staged import ClusterStagedUpdateRun, StagedUpdateRun
 from kedge.api.twins import TWINS
-from kedge.cli.playing import playing
-from kedge.cli.preview_text import Planned
-from kedge.cli.quiet import quiet
-from kedge.cli.targets import NO_PLACEMENTS, Hub, Which
+from kedge.cli.preview_text import Planned, span
+from kedge.cli.targets import NO_PLACEMENTS, Hub, Which, quiet_logs
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped
 from kedge.kube.errors import ApiError, NotFound
@@ -42,6 +43,9 @@ from kedge.simulate.preview.picture import (
 from kedge.simulate.preview.previewing import Assumed, Change, at_worst, measured_in, previewed
 from kedge.simulate.preview.selecting import catalogue_of, selecting
 from kedge.simulate.preview.taking import take
+
+_PROGRESS_EVERY: Final = 0.5  # seconds
+_CLEAR_LINE: Final = "\r\033[K"
 
 
 class Asked(Struct, frozen=True):
@@ -80,16 +84,36 @@ def _played(picture: Picture, change: Change, asked: Asked) -> Planned:
     times = replace(times, given=asked.ready, for_all=asked.ready_all, failing=frozenset(asked.fail))
     assumed = Assumed(times=times, within=asked.within, approved_after=asked.approve_after, dialect=asked.dialect)
     try:
-        with quiet():
-            with playing("what is expected", asked.within) as says:
-                expected = previewed(picture, change, assumed, says)
-            with playing("the worst case", asked.within) as says:
-                worst = previewed(picture, change, at_worst(assumed), says) if asked.worst else ()
+        with quiet_logs():
+            with progress_line("what is expected", asked.within) as report:
+                expected = previewed(picture, change, assumed, report)
+            with progress_line("the worst case", asked.within) as report:
+                worst = previewed(picture, change, at_worst(assumed), report) if asked.worst else ()
     except ApiError as error:
         raise click.ClickException(f"the hub would refuse it: {error.message or error.answer}") from error
     except BadPicture as error:
         raise click.ClickException(str(error)) from error
     return Planned(picture.taken, expected, worst, times, asked.within, bool(change.objects))
+
+
+@contextmanager
+def progress_line(what: str, within: float) -> Iterator[Callable[[float], None]]:
+    """On a terminal, a line that says how far a preview has come. Yields the function to report seconds to."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    printed = time.monotonic()
+
+    def report(played: float) -> None:
+        nonlocal printed
+        if time.monotonic() - printed >= _PROGRESS_EVERY:
+            printed = time.monotonic()
+            click.echo(f"{_CLEAR_LINE}simulating {what}: {span(played)} of at most {span(within)}", err=True, nl=False)
+
+    try:
+        yield report
+    finally:
+        click.echo(_CLEAR_LINE, err=True, nl=False)
 
 
 # Which placements are meant

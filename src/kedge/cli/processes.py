@@ -11,16 +11,17 @@ from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import click
 from msgspec import Struct
 
 from kedge import __version__
+from kedge.api.core import Namespace
 from kedge.api.dialect import Dialect
 from kedge.cli.hub_lease import LEASE
 from kedge.cli.hub_token import renewing, saved_in_file, saved_in_secret, token_place
-from kedge.cli.preflight import NO_HUB, make_namespace, no_member
+from kedge.cli.install import INSTALL_HUB, install_member
 from kedge.kube import logs
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
@@ -28,6 +29,7 @@ from kedge.kube.connect.config import ConfigError, Connection, load
 from kedge.kube.connect.config import kubeconfig as read_kubeconfig
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.crash import Crashed
+from kedge.kube.errors import AlreadyExists, KubeError
 from kedge.kube.fence import DeadMansSwitch, Fenced
 from kedge.kube.health import Address
 from kedge.kube.lease import Election
@@ -36,6 +38,7 @@ from kedge.kube.manager import Manager
 from kedge.kube.metrics import Metrics
 from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
 
+NAMESPACE_TIMEOUT: Final = 3.0  # seconds: a server that hangs must not keep the role from starting
 log = logging.getLogger("kedge")
 
 
@@ -156,7 +159,7 @@ async def _hub(connection: Connection, options: HubOptions, lease: tuple[str, in
         )
         transport = HttpsTransport(connection, before_send=election.guard if election else None)
         acting = Fenced(transport, election) if election else transport
-        hub = await manager.connect("hub", acting, limiter=told.limiter(), if_missing=NO_HUB)
+        hub = await manager.connect("hub", acting, limiter=told.limiter(), if_missing=INSTALL_HUB)
         add_hub(manager, hub, options)
         log.info("Kedge %s: a hub, in the dialect %s", __version__, options.dialect.value)
         await manager.run()
@@ -182,6 +185,19 @@ async def _election(
     )
 
 
+async def make_namespace(client: Client, name: str) -> None:
+    """Create the namespace of the lease, if it is missing and we may."""
+    try:
+        async with asyncio.timeout(NAMESPACE_TIMEOUT):
+            await client.without_retry().create(Namespace, {"metadata": {"name": name}})
+        log.info("created the namespace %s, for the lease", name)
+    except AlreadyExists:
+        return
+    except (KubeError, TimeoutError) as error:
+        # A service account of `kedge install` may not create it; it was then installed with the account.
+        log.debug("the namespace %s was not created: %s", name, error)
+
+
 async def _members(hub: Connection, members: dict[str, Connection], options: MemberOptions, told: Told) -> None:
     metrics = Metrics(process=True)
     async with Manager(component="kedge-member", metrics=metrics, health=told.address) as manager:
@@ -189,14 +205,14 @@ async def _members(hub: Connection, members: dict[str, Connection], options: Mem
         alone = len(members) == 1
         for name, connection in members.items():
             to_hub = await manager.connect(
-                f"hub for {name}", HttpsTransport(hub), limiter=told.limiter(), essential=alone, if_missing=NO_HUB
+                f"hub for {name}", HttpsTransport(hub), limiter=told.limiter(), essential=alone, if_missing=INSTALL_HUB
             )
             member = await manager.connect(
                 name,
                 HttpsTransport(connection),
                 limiter=told.limiter(),
                 essential=alone,
-                if_missing=no_member(name),
+                if_missing=install_member(name),
             )
             add_member(manager, name, to_hub, member, options)
         log.info("Kedge %s: the agent of %s", __version__, ", ".join(members))

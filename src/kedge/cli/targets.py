@@ -1,10 +1,11 @@
-"""Asking a hub: one client for one command, and errors as sentences instead of tracebacks."""
+"""Targets: the hub a command asks, and the placement it is about. Errors become sentences instead of tracebacks."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,7 +20,6 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Placement, PolicySnapshot, Run, Twins
 from kedge.api.work import Work
 from kedge.cli.hub_lease import hub_silent_since
-from kedge.cli.quiet import quiet
 from kedge.controllers.hub.resource_snapshots import ResourceSnapshots
 from kedge.controllers.hub.selecting import selected_now
 from kedge.kube.client import Client
@@ -56,10 +56,22 @@ class Hub(Struct, frozen=True):
                 return await question(client)
 
         try:
-            with quiet():
+            with quiet_logs():
                 return asyncio.run(asked())
         except (KubeError, ConfigError) as error:
             raise click.ClickException(in_words(error)) from error
+
+
+@contextmanager
+def quiet_logs(level: int = logging.CRITICAL) -> Iterator[None]:
+    """Log nothing below this level: the command reports failures itself."""
+    log = logging.getLogger("kedge")
+    before = log.level
+    log.setLevel(level)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 @asynccontextmanager

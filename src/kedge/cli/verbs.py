@@ -301,8 +301,7 @@ def completion(shell: str) -> None:
     """Print what makes a shell complete kedge's commands: source it."""
     from click.shell_completion import get_completion_class
 
-    from kedge.cli import main
-
+    main = click.get_current_context().find_root().command
     kind = get_completion_class(shell)
     assert kind is not None
     click.echo(kind(main, {}, "kedge", "_KEDGE_COMPLETE").source())

@@ -1,6 +1,6 @@
-"""Following a placement: its story again and again, as it changes, until what is on the hub now is available.
+"""Watch: `kedge status --watch`. Shows a placement until it is available, or a staged update run until it has ended.
 
-On a terminal that is a tree that moves; elsewhere a line for whatever changed.
+On a terminal this is a tree that is redrawn; elsewhere a line for each change.
 """
 
 from __future__ import annotations
@@ -19,63 +19,69 @@ from rich.live import Live
 from rich.text import Text
 
 from kedge.api.cluster import MemberCluster
+from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import PolicySnapshot, Run
 from kedge.api.work import Work
-from kedge.cli.render import can_draw, tree
-from kedge.cli.targets import Found
+from kedge.cli.hub_lease import LeaseWatcher
+from kedge.cli.render import can_draw, console, tree
+from kedge.cli.runs import doubted, find_run, run_story, run_tree
+from kedge.cli.targets import Found, Which
 from kedge.kube.cache import Cache
+from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import Unreachable
+from kedge.plan.staging.stories import RunStory, tell_run
 from kedge.plan.telling.phrases import of_place, separate_doubt, summary
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests
 
-BETWEEN_LOOKS: Final = 0.1
-"""Seconds: more often than that nobody can read."""
-SETTLES: Final = 1.5
-"""Seconds for which it has to stay available: clusters may be picked anew a moment after a member changed."""
-QUIET: Final = 3.0
-"""Seconds without a change after which it is looked at whether the hub is still at work."""
-
-AROUND: Final = 2.0
-"""Seconds between two looks at members and policies."""
+REDRAW_EVERY: Final = 0.1
+"""Seconds. Nobody can read faster than that."""
+STABLE_FOR: Final = 1.5
+"""Seconds for which a placement has to stay available: the scheduler may pick again a moment after a member changed."""
+CHECK_HUB_AFTER: Final = 3.0
+"""Seconds without a change after which we check whether the hub still works."""
+POLL_EVERY: Final = 2.0
+"""Seconds between two reads of members and policies."""
+TICK: Final = 1.0
+"""Seconds between two updates of the time that a run still has to wait."""
 
 
 class Screen(Protocol):
-    """What shows a story, and what is wrong with reading it."""
+    """Shows a story, and any problem with reading it."""
 
     def show(self, story: Story, problem: str | None) -> None: ...
 
 
-async def follow(found: Found, screen: Screen, timeout: float | None) -> Story:
-    """Show it until it is available, and stays so; or until time is up. The last story."""
+async def watch_placement(found: Found, screen: Screen, timeout: float | None) -> Story:
+    """Show a placement until it is available and stays so, or until time is up. Returns the last story."""
     story = await found.story()
     async with _caches(found) as caches:
         try:
             async with asyncio.timeout(timeout):
-                await caches.filled()
+                await caches.synced()
                 while True:
-                    await caches.look_around()
+                    await caches.poll()
                     story = caches.story()
                     screen.show(story, caches.problem)
-                    if (checked := await _unchanged(found, caches, screen)) is not None:
+                    if (checked := await _checked_while_unchanged(found, caches, screen)) is not None:
                         return checked
-                    await asyncio.sleep(BETWEEN_LOOKS)
+                    await asyncio.sleep(REDRAW_EVERY)
         except TimeoutError:
             if caches.problem:
                 raise click.ClickException(_no_answer(caches.problem)) from None
             return await found.checked(story)
 
 
-async def _unchanged(found: Found, caches: _Caches, screen: Screen) -> Story | None:
-    """As long as nothing changes, see whether what is said is about the hub as it is now; the story, if it is done."""
-    pause = SETTLES if caches.story().is_done else QUIET
+async def _checked_while_unchanged(found: Found, caches: _Caches, screen: Screen) -> Story | None:
+    """While nothing changes, check whether the story is still true of the hub. Returns the story if it is done."""
+    pause = STABLE_FOR if caches.story().is_done else CHECK_HUB_AFTER
     while not await caches.changed(pause):
         story = await found.checked(caches.story())
         if story.is_done or not story.is_readable:
             return story
         screen.show(story, caches.problem)
-        pause = QUIET
+        pause = CHECK_HUB_AFTER
     return None
 
 
@@ -84,7 +90,7 @@ def _no_answer(problem: str) -> str:
 
 
 class _Caches:
-    """All that a placement's story is told from."""
+    """Everything that a placement's story is made of."""
 
     def __init__(self, found: Found) -> None:
         client, which, labels = found.client, found.which, found.labels
@@ -93,7 +99,7 @@ class _Caches:
         self._policies: Sequence[PolicySnapshot] = ()
         self._members: Mapping[str, MemberCluster] | None = None
         self._runs: Sequence[Run] = ()
-        self._looked: float | None = None
+        self._polled_at: float | None = None
         self._placement = Cache(client, which.twins.placement, which.namespace, fields={"metadata.name": which.name})
         self._bindings = Cache(client, which.twins.binding, which.namespace, labels=labels)
         self._works = Cache(client, Work, labels=found.labels_of_works, transform=without_manifests)
@@ -109,22 +115,22 @@ class _Caches:
     def problem(self) -> str | None:
         return next((cache.problem for cache in self.all if cache.problem), None)
 
-    async def filled(self) -> None:
+    async def synced(self) -> None:
         for cache in self.all:
             await cache.synced()
 
-    async def look_around(self) -> None:
-        """Read what not everyone may watch, and what is written at every heartbeat: now and then."""
+    async def poll(self) -> None:
+        """Read now and then what not everyone may watch, and what changes at every heartbeat."""
         now = asyncio.get_running_loop().time()
-        if self._looked is not None and now - self._looked < AROUND:
+        if self._polled_at is not None and now - self._polled_at < POLL_EVERY:
             return
-        self._looked = now
+        self._polled_at = now
         with suppress(Unreachable):  # the caches say so
             self._policies, self._members = await self._found.policies(), await self._found.members()
             self._runs = await self._found.runs()
 
     async def changed(self, within: float) -> bool:
-        """Wait for something to change; False if nothing does, and there is no trouble either."""
+        """Wait for a change. False if nothing changes, and there is no problem either."""
         try:
             async with asyncio.timeout(within):
                 await self._change.wait()
@@ -163,8 +169,8 @@ async def _caches(found: Found) -> AsyncIterator[_Caches]:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-class Moving:
-    """A tree that moves, no higher than the terminal."""
+class PlacementTree:
+    """A tree that is redrawn, no higher than the terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -184,27 +190,102 @@ class Moving:
         self._live.update(shown, refresh=True)
 
 
-class Lines:
-    """A line for whatever changed."""
+class PlacementLines:
+    """A line for each change."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._said: dict[str, str] = {}
+        self._print = say
+        self._printed: dict[str, str] = {}
 
     def show(self, story: Story, problem: str | None) -> None:
         now = {"": f"{story.title}: {summary(story)}"}
-        bare = [replace(place, things=()) for place in story.places]  # then it says itself what they would
+        bare = [replace(place, things=()) for place in story.places]  # without them the place says why itself
         now |= {place.cluster: f"  {place.cluster}: {of_place(place)}" for place in bare}
         about = _no_answer(problem) if problem else separate_doubt(story)
         now |= {"the hub": about} if about else {}
         for key, line in now.items():
-            if self._said.get(key) != line:
-                self._say(line)
-        self._said = now
+            if self._printed.get(key) != line:
+                self._print(line)
+        self._printed = now
 
 
 def screen(console: Console) -> AbstractContextManager[Screen]:
-    """What suits where it is printed."""
+    """A tree for a terminal, lines for everything else."""
     if console.is_terminal and not console.is_dumb_terminal:
-        return Moving(console)
-    return nullcontext(Lines(lambda line: console.print(line, soft_wrap=True)))
+        return PlacementTree(console)
+    return nullcontext(PlacementLines(lambda line: console.print(line, soft_wrap=True)))
+
+
+# Runs
+
+
+async def watch_run(client: Client, name: str, namespace: str | None, timeout: float | None) -> RunStory:
+    """Show a run until it has ended, or until time is up. Returns the last story."""
+    story = await _watched(client, name, namespace, timeout)
+    return await run_story(client, name, namespace) if story.is_done else story  # it may have been rolled back since
+
+
+async def _watched(client: Client, name: str, namespace: str | None, timeout: float | None) -> RunStory:
+    which, _ = await find_run(client, name, namespace)
+    cache = Cache(client, which.twins.run, which.namespace, fields={"metadata.name": which.name})
+    following = asyncio.create_task(cache.run())
+    out = console()
+    try:
+        async with LeaseWatcher(client) as hub:
+            if not out.is_terminal:
+                return await _until_ended(cache, which, hub, RunLines(out).show, timeout)
+            with Live(console=out, auto_refresh=False) as live:
+                return await _until_ended(cache, which, hub, lambda story: _draw_run(live, out, story), timeout)
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+async def _until_ended(
+    cache: Cache[ClusterStagedUpdateRun],
+    which: Which,
+    hub: LeaseWatcher,
+    show: Callable[[RunStory], None],
+    timeout: float | None,
+) -> RunStory:
+    changed = asyncio.Event()
+    cache.on_change(lambda _: changed.set())
+    await cache.synced()
+    story = _run_story(cache, which, hub)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout):
+            while True:
+                story = _run_story(cache, which, hub)
+                show(story)
+                if story.has_ended:
+                    break
+                changed.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), TICK)
+    return story
+
+
+def _run_story(cache: Cache[ClusterStagedUpdateRun], which: Which, hub: LeaseWatcher) -> RunStory:
+    found = cache.get(which.name, which.namespace)
+    if found is None:
+        raise click.ClickException(f"run {which.path} has been deleted")
+    return doubted(tell_run(found), hub.since)
+
+
+def _draw_run(live: Live, out: Console, story: RunStory) -> None:
+    live.update(run_tree(story, datetime.now(UTC), drawn=can_draw(out)), refresh=True)
+
+
+class RunLines:
+    """A line for each change."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+        self._printed = ""
+
+    def show(self, story: RunStory) -> None:
+        stages = ", ".join(f"{stage.name} {stage.done}/{stage.clusters}" for stage in story.stages)
+        line = ": ".join(part for part in (f"run {story.name}", story.word, stages, story.why, story.doubt) if part)
+        if line != self._printed:
+            self._out.print(line, soft_wrap=True)
+        self._printed = line
