@@ -6,7 +6,6 @@ command runs, so that `kedge --help` is quick.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -26,7 +25,6 @@ from kedge.api.rbac import PolicyRule, Role, RoleBinding, RoleRef, Subject
 from kedge.cli.install import INSTALL_HUB
 from kedge.cli.roles import file_option
 from kedge.kube.errors import AlreadyExists, KubeError, NotFound
-from kedge.plan.membership import owner
 
 if TYPE_CHECKING:
     from kedge.kube.client import Client
@@ -131,6 +129,8 @@ def run_join(
     agent: Agent,
 ) -> None:
     """Create the member on the hub, and print what is left to do."""
+    import asyncio
+
     from kedge.cli import kubeconfig
     from kedge.kube.connect.config import ConfigError, load
     from kedge.kube.connect.credentials import CredentialsFailed
@@ -230,6 +230,8 @@ async def _have_member(client: Client, wanted: MemberCluster) -> tuple[MemberClu
 
 def agent_account(found: MemberCluster) -> list[tuple[type[ServiceAccount | Role | RoleBinding], Value]]:
     """A service account for a member's agent, which may request its own tokens. Deleted together with the member."""
+    from kedge.plan.membership import owner
+
     name = found.spec.identity.name
     meta = ObjectMeta(name=name, namespace=SYSTEM_NAMESPACE, owner_references=(owner(found),))
     renews = PolicyRule(

@@ -1,4 +1,4 @@
-"""Answering: what placements and runs there are, where one stands, and why."""
+"""Output: what `kedge get`, `status`, `explain` and `history` print about placements and runs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,22 @@ from typing import Any
 
 import click
 import msgspec
-import yaml
-from rich.console import Console
 
 from kedge.api.twins import TWINS, Run
 from kedge.cli.hub_lease import hub_silent_since
-from kedge.cli.render import can_draw, console, draw, history_table, placements_table, runs_table, tree
+from kedge.cli.render import (
+    can_draw,
+    console,
+    draw,
+    history_table,
+    placements_table,
+    print_data,
+    print_lines,
+    runs_table,
+    tree,
+)
 from kedge.cli.runs import find_run, is_run, run_story, show_run
+from kedge.cli.safe_text import bounded, bounded_place, printable
 from kedge.cli.targets import NO_PLACEMENTS, Found, Hub, find
 from kedge.cli.watch import PlacementTree, screen, watch_placement, watch_run
 from kedge.kube.client import Client
@@ -31,11 +40,11 @@ from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.words import listed, natural
 
 LINES = 200
-"""More than so many lines nobody reads: what is well is left out of longer trees, unless all is asked for."""
+"""Lines of a tree. Longer trees leave out what is available, unless `--all` is given."""
 
 
 def run_get(hub: Hub, names: Sequence[str], namespace: str | None, form: str) -> None:
-    """Every placement and run, or those named."""
+    """Print every placement and run, or those named."""
 
     async def question(client: Client) -> tuple[list[Story | RunStory], str]:
         doubt = silence(await hub_silent_since(client))
@@ -45,11 +54,11 @@ def run_get(hub: Hub, names: Sequence[str], namespace: str | None, form: str) ->
 
     found, doubt = hub.ask(question)
     if doubt:
-        click.echo(doubt, err=True)
+        click.echo(printable(doubt), err=True)
     placements = [one for one in found if isinstance(one, Story)]
     runs = [one for one in found if isinstance(one, RunStory)]
     if form != "table":
-        return _print([*map(_counted, placements), *map(_counted_run, runs)], form)
+        return print_data([*map(_story_data, placements), *map(_run_data, runs)], form)
     if placements:
         draw(placements_table(placements))
     if runs:
@@ -81,7 +90,7 @@ async def _all(client: Client, namespace: str | None) -> list[Story]:
 
 
 async def _all_runs(client: Client, namespace: str | None) -> list[RunStory]:
-    """Those one may see."""
+    """The runs that the user may read."""
     found: list[RunStory] = []
     for twins in TWINS:
         namespaced = twins.run.resource.namespaced
@@ -89,18 +98,18 @@ async def _all_runs(client: Client, namespace: str | None) -> list[RunStory]:
             continue
         with suppress(NotFound, Forbidden):
             runs = (await client.list(twins.run, namespace if namespaced else None)).items
-            found += [tell_run(run, taken_back_by(run, _beside(run, runs))) for run in runs]
+            found += [tell_run(run, taken_back_by(run, _in_same_namespace(run, runs))) for run in runs]
     return sorted(found, key=lambda story: (natural(story.namespace or ""), natural(story.name)))
 
 
-def _beside(run: Run, runs: Iterable[Run]) -> Iterable[Run]:
+def _in_same_namespace(run: Run, runs: Iterable[Run]) -> Iterable[Run]:
     return (one for one in runs if one.metadata.namespace == run.metadata.namespace)
 
 
 def run_status(
     hub: Hub, name: str, namespace: str | None, *, watch: bool, timeout: float | None, everything: bool, form: str
 ) -> bool:
-    """Show it, once or until it is available; says whether it is."""
+    """Print it once, or follow it until it is available. Returns whether it is."""
 
     async def question(client: Client) -> Story | RunStory:
         if await is_run(client, name, namespace):
@@ -112,38 +121,39 @@ def run_status(
     if isinstance(story, RunStory):
         _show_run(story, form, watch)
     elif form != "tree":
-        _print(_counted(story), form)
+        print_data(_story_data(story), form)
     elif not watch:
         _show_tree(story, everything)
     if isinstance(story, Story) and story.is_unknowable:
-        raise click.ClickException(story.doubt)
+        raise click.ClickException(printable(story.doubt))
     return story.is_done
 
 
 async def _followed(found: Found, timeout: float | None, form: str) -> Story:
-    """Followed where people read it: beside the answer, if that is for a program."""
+    """Follow it on standard output, or on standard error if the output is for a program."""
     out = console(sys.stdout if form == "tree" else sys.stderr)
     with screen(out) as shown:
         story = await watch_placement(found, shown, timeout)
     if not story.is_done and not isinstance(shown, PlacementTree):
-        _say(explained(story), out)
+        print_lines(explained(bounded(story)), out)
     return story
 
 
 def _show_run(story: RunStory, form: str, watch: bool) -> None:
     if form != "tree":
-        _print(_counted_run(story), form)
+        print_data(_run_data(story), form)
     elif not watch:
         show_run(story)
 
 
 def _show_tree(story: Story, everything: bool) -> None:
     out = console()
-    draw(tree(story, lines=None if everything else LINES, drawn=can_draw(out)), out)
+    shown = tree(story, drawn=can_draw(out)) if everything else tree(bounded(story), lines=LINES, drawn=can_draw(out))
+    draw(shown, out)
 
 
 def run_explain(hub: Hub, name: str, namespace: str | None, cluster: str | None, form: str) -> None:
-    """Say why."""
+    """Print why a placement or a run is where it is."""
     if hub.ask(lambda client: is_run(client, name, namespace)):
         return _explain_run(hub, name, namespace, cluster, form)
 
@@ -153,28 +163,28 @@ def run_explain(hub: Hub, name: str, namespace: str | None, cluster: str | None,
 
     story = hub.ask(question)
     if cluster is None:
-        return _say(explained(story)) if form == "text" else _print(_counted(story), form)
+        return print_lines(explained(bounded(story))) if form == "text" else print_data(_story_data(story), form)
     place = next((place for place in story.places if place.cluster == cluster), None)
     if place is None:
         clusters = listed((place.cluster for place in story.places), most=10) or "no cluster"
         raise click.ClickException(f"{story.path} is not on {cluster}: it is on {clusters}")
-    return _say(explained_place(place)) if form == "text" else _print(place, form)
+    return print_lines(explained_place(bounded_place(place))) if form == "text" else print_data(place, form)
 
 
 def _explain_run(hub: Hub, name: str, namespace: str | None, cluster: str | None, form: str) -> None:
     if cluster is None:
         story = hub.ask(lambda client: run_story(client, name, namespace))
-        return _say(explained_run(story)) if form == "text" else _print(_counted_run(story), form)
+        return print_lines(explained_run(story)) if form == "text" else print_data(_run_data(story), form)
     which, run = hub.ask(lambda client: find_run(client, name, namespace))
     told = tell_cluster(run, cluster)
     if told is None:
         clusters = listed(clusters_of(run), most=10) or "no cluster yet"
         raise click.ClickException(f"{cluster} is no part of {which.path}: it has {clusters}")
-    return _say([explained_cluster(told)]) if form == "text" else _print(told, form)
+    return print_lines([explained_cluster(told)]) if form == "text" else print_data(told, form)
 
 
 def run_history(hub: Hub, name: str, namespace: str | None, form: str) -> None:
-    """Every revision of its resources."""
+    """Print every revision of its resources."""
 
     async def question(client: Client) -> Any:
         found = await find(client, name, namespace)
@@ -184,28 +194,14 @@ def run_history(hub: Hub, name: str, namespace: str | None, form: str) -> None:
     if form == "table":
         draw(history_table(known, datetime.now(UTC)))
     else:
-        _print(known, form)
+        print_data(known, form)
 
 
-def _say(lines: Sequence[str], where: Console | None = None) -> None:
-    out = where or console()
-    for line in lines:
-        out.print(line, soft_wrap=True)
-
-
-def _counted(story: Story) -> dict[str, Any]:
-    """With the numbers a script would otherwise have to count."""
+def _story_data(story: Story) -> dict[str, Any]:
+    """The story as data, with the numbers that a script would otherwise have to count."""
     numbers = {"done": story.done, "updated": story.updated, "up": story.up, "wanted": story.wanted}
     return {**msgspec.to_builtins(story), **numbers}
 
 
-def _counted_run(story: RunStory) -> dict[str, Any]:
+def _run_data(story: RunStory) -> dict[str, Any]:
     return {**msgspec.to_builtins(story), "done": story.done, "wanted": story.wanted}
-
-
-def _print(value: Any, form: str) -> None:
-    plain = msgspec.to_builtins(value)
-    if form == "yaml":
-        click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
-    else:
-        click.echo(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode())

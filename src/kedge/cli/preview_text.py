@@ -1,4 +1,4 @@
-"""Planned: a preview as it is printed: waves, times, the worst case, and what would not move."""
+"""Preview text: how a preview is printed: waves, times, the worst case, and what would not move."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-import click
 import msgspec
-import yaml
 from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kedge.cli.render import console, draw
+from kedge.cli.render import console, draw, print_data, print_lines
 from kedge.plan.previewing.course import Course, Move, Stage, Stay, Wave, What
 from kedge.plan.previewing.times import Expected, Times
 from kedge.plan.telling.words import counted, listed, natural
@@ -24,7 +22,7 @@ _NAMED = 12
 
 
 class Planned(Struct, frozen=True):
-    """What was played through, and what it went by."""
+    """The result of a preview, and what it assumed."""
 
     taken: datetime
     expected: tuple[Course, ...]
@@ -39,17 +37,15 @@ class Planned(Struct, frozen=True):
         return all(course.is_done for course in self.expected)
 
 
-def show(planned: Planned, form: str) -> None:
+def print_preview(planned: Planned, form: str) -> None:
     """Print it."""
     if form == "text":
         _show(planned, console())
-    elif form == "yaml":
-        click.echo(yaml.safe_dump(_told(planned), sort_keys=False, allow_unicode=True), nl=False)
     else:
-        click.echo(msgspec.json.format(msgspec.json.encode(_told(planned)), indent=2).decode())
+        print_data(_as_data(planned), form)
 
 
-def _told(planned: Planned) -> dict[str, Any]:
+def _as_data(planned: Planned) -> dict[str, Any]:
     worst = {course.path: course for course in planned.worst}
     placements = [
         {
@@ -90,8 +86,7 @@ def _show_course(planned: Planned, course: Course, worst: Course | None, out: Co
         draw(_stages(course.stages), out, indent=2)
     if course.moves:
         draw(_waves(course), out, indent=2)
-    for line in (*_ending(planned, course, worst), *_left(course), *_went_by(planned, course)):
-        out.print(line, soft_wrap=True)
+    print_lines([*_ending(planned, course, worst), *_left(course), *_went_by(planned, course)], out)
 
 
 def _title(course: Course) -> str:

@@ -22,6 +22,7 @@ from kedge.api.reasons import APPROVAL_GIVEN, APPROVED
 from kedge.api.twins import Approval, Run
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.render import can_draw, console, line_of
+from kedge.cli.safe_text import printable
 from kedge.cli.targets import MANAGER, Hub, Which
 from kedge.controllers.hub.rolling_back import roll_back
 from kedge.kube.client import Client
@@ -215,7 +216,7 @@ def run_tree(story: RunStory, now: datetime, *, drawn: bool = True) -> Tree:
     for stage in story.stages:
         root.add(line_of(stage.state, stage.name, _stage(stage, now, drawn), drawn))
     if story.doubt:
-        root.add(Text(story.doubt, "red"))
+        root.add(Text(printable(story.doubt), "red"))
     return root
 
 

@@ -183,7 +183,7 @@ def plan(
     from kedge.api.dialect import Dialect
     from kedge.cli.preview_command import Asked
     from kedge.cli.preview_command import plan as planned_by
-    from kedge.cli.preview_text import show
+    from kedge.cli.preview_text import print_preview
 
     if no_approval and approve_after:
         raise click.UsageError("--no-approval says that nobody approves, and --approve-after when: leave one out")
@@ -204,7 +204,7 @@ def plan(
     found = planned_by(hub, asked)
     if found is None:
         return
-    show(found, form)
+    print_preview(found, form)
     if not found.is_done:
         raise SystemExit(NOT_DONE)
 

@@ -23,8 +23,9 @@ from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import PolicySnapshot, Run
 from kedge.api.work import Work
 from kedge.cli.hub_lease import LeaseWatcher
-from kedge.cli.render import can_draw, console, tree
+from kedge.cli.render import can_draw, console, print_lines, tree
 from kedge.cli.runs import doubted, find_run, run_story, run_tree
+from kedge.cli.safe_text import bounded, printable
 from kedge.cli.targets import Found, Which
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
@@ -184,9 +185,9 @@ class PlacementTree:
         self._live.__exit__(kind, error, at)
 
     def show(self, story: Story, problem: str | None) -> None:
-        shown = tree(story, lines=self._console.height - 2, drawn=can_draw(self._console))
+        shown = tree(bounded(story), lines=self._console.height - 2, drawn=can_draw(self._console))
         if problem:
-            shown.add(Text(_no_answer(problem), "red"))
+            shown.add(Text(printable(_no_answer(problem)), "red"))
         self._live.update(shown, refresh=True)
 
 
@@ -198,6 +199,7 @@ class PlacementLines:
         self._printed: dict[str, str] = {}
 
     def show(self, story: Story, problem: str | None) -> None:
+        story = bounded(story)
         now = {"": f"{story.title}: {summary(story)}"}
         bare = [replace(place, things=()) for place in story.places]  # without them the place says why itself
         now |= {place.cluster: f"  {place.cluster}: {of_place(place)}" for place in bare}
@@ -213,7 +215,7 @@ def screen(console: Console) -> AbstractContextManager[Screen]:
     """A tree for a terminal, lines for everything else."""
     if console.is_terminal and not console.is_dumb_terminal:
         return PlacementTree(console)
-    return nullcontext(PlacementLines(lambda line: console.print(line, soft_wrap=True)))
+    return nullcontext(PlacementLines(lambda line: print_lines([line], console)))
 
 
 # Runs
@@ -287,5 +289,5 @@ class RunLines:
         stages = ", ".join(f"{stage.name} {stage.done}/{stage.clusters}" for stage in story.stages)
         line = ": ".join(part for part in (f"run {story.name}", story.word, stages, story.why, story.doubt) if part)
         if line != self._printed:
-            self._out.print(line, soft_wrap=True)
+            print_lines([line], self._out)
         self._printed = line
