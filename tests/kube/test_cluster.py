@@ -15,8 +15,8 @@ from kedge.api.core import ConfigMap
 from kedge.api.resource import Resource
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped
+from kedge.kube.expectations import recording
 from kedge.kube.logs import JsonFormatter, about
-from kedge.kube.writes import recording
 from support.fleets import CRDS, client_of, fleet_cluster, managed
 from support.virtual import run
 from support.waiting import until

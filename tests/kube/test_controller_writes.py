@@ -15,13 +15,13 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped
 from kedge.kube.controller import Controller
 from kedge.kube.errors import KubeError
+from kedge.kube.expectations import recording
 from kedge.kube.metrics import Metrics
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal
 from kedge.kube.transport import Request, Response
-from kedge.kube.writes import recording
 from support.scripted import answer, refused
 from support.tiny import Tiny, map_path
 from support.virtual import run

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from kedge.kube.connect.connection import Connection
 from kedge.kube.connect.https import HttpsTransport
-from kedge.kube.fence import DeadMansSwitch, Fenced, NotLeading
+from kedge.kube.fencing import DeadMansSwitch, Fenced, NotLeading
 from kedge.kube.transport import Request
 from kube.connect.tlsfixtures import Authority, api, raw, serving
 from support.scripted import Scripted, ScriptedStream, answer
@@ -140,7 +140,7 @@ async def test_a_large_write_stops_in_the_middle() -> None:
 
 @contextmanager
 def program(*lines: str) -> Iterator[subprocess.Popen[bytes]]:
-    start = ["import time", "from kedge.kube.fence import DeadMansSwitch", "switch = DeadMansSwitch()"]
+    start = ["import time", "from kedge.kube.fencing import DeadMansSwitch", "switch = DeadMansSwitch()"]
     process = subprocess.Popen([sys.executable, "-c", "\n".join([*start, *lines])], stdout=subprocess.DEVNULL)
     try:
         yield process

@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from kedge.kube.health import Address, Check, Health
+from kedge.kube.histogram import Tally
 from kedge.kube.metrics import Metrics
 from kedge.kube.queue import Key, Queue
-from kedge.kube.tally import Tally
 
 
 @pytest.fixture

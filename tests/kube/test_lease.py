@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from kedge.kube.client import Client
-from kedge.kube.fence import Fenced, NotLeading
+from kedge.kube.fencing import Fenced, NotLeading
 from kedge.kube.lease import Election, LeadershipLost, ticks_of, uptime
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.transport import Request, Response

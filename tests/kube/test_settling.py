@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from kedge.kube.memory.loading import settle
+from kedge.kube.garbage_collection import settle
 
 
 def test_what_has_settled_is_not_walked_again() -> None:

@@ -23,7 +23,7 @@ from kedge.kube.clock import SystemClock
 from kedge.kube.connect.config import Connection, load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import KubeError
-from kedge.kube.fence import DeadMansSwitch, Fenced, NotLeading
+from kedge.kube.fencing import DeadMansSwitch, Fenced, NotLeading
 from kedge.kube.lease import Election, LeadershipLost
 from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch

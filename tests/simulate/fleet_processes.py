@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kedge.kube.client import Client
-from kedge.kube.fence import Fenced
+from kedge.kube.fencing import Fenced
 from kedge.kube.lease import Election
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager

@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 from kedge.controllers.hub.staged_writes import RunWrites
 from kedge.kube.client import Client
+from kedge.kube.expectations import Footprint
 from kedge.kube.patches import MergePatch
-from kedge.kube.writes import Footprint
 from kedge.plan.rolling.exposure import Exposure
 from kedge.plan.staging.stages import Gates
 from kedge.simulate.world import Simulation

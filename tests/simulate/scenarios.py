@@ -22,7 +22,7 @@ from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.client import Client
 from kedge.kube.crash import Crashed
 from kedge.kube.errors import AlreadyExists, NotFound
-from kedge.kube.fence import Fenced
+from kedge.kube.fencing import Fenced
 from kedge.kube.lease import Election
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch

@@ -24,14 +24,14 @@ from kedge.embedded.certificates import Serving
 from kedge.embedded.door import Door
 from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
-from kedge.kube.memory.loading import settle
+from kedge.kube.garbage_collection import settle
 from kedge.plan.telling.words import counted
 
 
 def run(members: int, port: int, file: Path, *, bare: bool = False) -> None:
     """Run a fleet until told to stop. A `bare` one has clusters alone: no hub controllers and no agents."""
     refuse_second(file)
-    for noisy in ("events", "sender"):  # the warnings of an API server are for its controllers, not for its user
+    for noisy in ("events", "rest"):  # the warnings of an API server are for its controllers, not for its user
         logging.getLogger(f"kedge.kube.{noisy}").setLevel(logging.ERROR)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

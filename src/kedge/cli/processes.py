@@ -30,7 +30,7 @@ from kedge.kube.connect.config import kubeconfig as read_kubeconfig
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.crash import Crashed
 from kedge.kube.errors import AlreadyExists, KubeError
-from kedge.kube.fence import DeadMansSwitch, Fenced
+from kedge.kube.fencing import DeadMansSwitch, Fenced
 from kedge.kube.health import Address
 from kedge.kube.lease import Election
 from kedge.kube.limits import Limiter

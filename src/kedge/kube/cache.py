@@ -21,11 +21,11 @@ from kedge.api.meta import ObjectMeta
 from kedge.kube.client import Client, Kind, Selector, WatchEvents
 from kedge.kube.codec import DELETED, Bookmark, Unreadable, codec
 from kedge.kube.errors import ApiError, BadRequest, Gone, Invalid, KubeError, NotFound
-from kedge.kube.ledger import Ledger, number
+from kedge.kube.garbage_collection import bulk_load
+from kedge.kube.interning import share
 from kedge.kube.limits import Backoff, Steps
-from kedge.kube.memory.loading import bulk_load
-from kedge.kube.memory.sharing import share
 from kedge.kube.store import Change, Index, Key, Store, key_of
+from kedge.kube.version_tracker import Ledger, number
 
 T = TypeVar("T")
 Handler = Callable[[Change[T]], None]

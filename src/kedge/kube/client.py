@@ -19,7 +19,6 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from kedge.api.meta import ObjectMeta
-from kedge.kube.bodies import Body, delete_options, encode, for_one, meta_in, name_in
 from kedge.kube.codec import NOT_READ, Bookmark, Codec, Event, Page, Unreadable, Untyped, codec
 from kedge.kube.errors import (
     Invalid,
@@ -34,7 +33,8 @@ from kedge.kube.errors import (
 )
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.patches import APPLY, MergePatch, Patch
-from kedge.kube.sender import Sender
+from kedge.kube.requests import Body, delete_options, encode, for_one, meta_in, name_in
+from kedge.kube.rest import Sender
 from kedge.kube.transport import JSON, Request, Response, Stream, Transport
 
 T = TypeVar("T")

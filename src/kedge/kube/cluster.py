@@ -20,12 +20,12 @@ from kedge.kube.client import Client, Kind, Selector, selector
 from kedge.kube.clock import Clock
 from kedge.kube.codec import codec
 from kedge.kube.events import Recorder
+from kedge.kube.expectations import ClusterWrites
 from kedge.kube.logs import only_about
 from kedge.kube.missing_kinds import MissingKinds
-from kedge.kube.reach import Probe, Reach, State
+from kedge.kube.reachability import Probe, Reach, State
 from kedge.kube.source import Mapper, Predicate, Watch, own_key
 from kedge.kube.store import Index
-from kedge.kube.writes import ClusterWrites
 
 T = TypeVar("T")
 

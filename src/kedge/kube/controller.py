@@ -23,13 +23,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 from kedge.kube.errors import Conflict, Forbidden, Unreachable, namespace_terminates
+from kedge.kube.expectations import Footprint, recording
 from kedge.kube.limits import Steps
 from kedge.kube.logs import about
 from kedge.kube.metrics import ERROR, REQUEUE, ControllerMetrics, Metrics
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import DEFAULT_WAIT, NORMAL, Key, Queue
 from kedge.kube.source import Source
-from kedge.kube.writes import Footprint, recording
 
 Reconcile: TypeAlias = Callable[[Key], Awaitable[Outcome]]
 

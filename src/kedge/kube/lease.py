@@ -28,7 +28,7 @@ from kedge.api.coordination import Lease
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, Conflict, NotFound
-from kedge.kube.fence import NotLeading, Switch
+from kedge.kube.fencing import NotLeading, Switch
 from kedge.kube.lease_record import LeaseRecord, holder_of
 from kedge.kube.limits import SAFE, Backoff, Steps
 from kedge.kube.transport import Request

@@ -35,7 +35,7 @@ from kedge.kube.crash import named, one_crash
 from kedge.kube.health import Address, Check, Health
 from kedge.kube.limits import Limiter
 from kedge.kube.metrics import Metrics
-from kedge.kube.reach import Probe, State
+from kedge.kube.reachability import Probe, State
 from kedge.kube.transport import Transport
 
 Work: TypeAlias = Callable[[], Awaitable[None]]

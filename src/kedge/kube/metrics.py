@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from kedge.kube.histogram import SECONDS, Tally
 from kedge.kube.queue import Queue
-from kedge.kube.tally import SECONDS, Tally
 
 SUCCESS, ERROR, REQUEUE, REQUEUE_AFTER = "success", "error", "requeue", "requeue_after"
 NO_ANSWER = "<error>"  # client-go's word in the place of a code

@@ -21,9 +21,9 @@ from collections import OrderedDict, deque
 
 from msgspec import Struct
 
-from kedge.kube.delays import Delays
+from kedge.kube.delayed_keys import Delays
+from kedge.kube.histogram import Tally
 from kedge.kube.limits import Steps
-from kedge.kube.tally import Tally
 
 NORMAL = 0
 LOW = -100  # what was there when we started: changes that happen now go first

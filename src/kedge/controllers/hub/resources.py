@@ -31,7 +31,7 @@ from kedge.kube.controller import Controller
 from kedge.kube.discovery import Discovery, discover
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.reach import State
+from kedge.kube.reachability import State
 from kedge.kube.source import Signal, Source
 from kedge.kube.store import Change
 from kedge.plan.selecting.candidates import Candidate

@@ -44,10 +44,10 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
+from kedge.kube.expectations import recording
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Signal, Source, Watch
-from kedge.kube.writes import recording
 from kedge.plan.applying.definitions import wait_for_definitions
 from kedge.plan.applying.manifests import Misread, understand
 from kedge.plan.applying.owning import Refusal, unsupported

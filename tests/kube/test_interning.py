@@ -13,8 +13,8 @@ from msgspec import Struct, field
 from kedge.api.apps import Deployment
 from kedge.api.core import Pod, TemplateSpec
 from kedge.kube.codec import codec
+from kedge.kube.interning import share
 from kedge.kube.memory import sharing
-from kedge.kube.memory.sharing import share
 
 WEB = b"""{"metadata": {"name": "web", "namespace": "shop", "uid": "%s", "resourceVersion": "%s",
   "labels": {"app.kubernetes.io/part-of-something-long": "web"}, "annotations": {"note": "the same in all of them"}},
