@@ -17,7 +17,7 @@ from kedge.cli.hub_token import TokenPlace, renewing, saved_in_file, saved_in_se
 from kedge.kube.codec import untyped
 from kedge.kube.connect.config import Connection, load
 from kedge.kube.connect.credentials import CredentialsFailed
-from kedge.kube.connect.renewing import NotSaved
+from kedge.kube.connect.service_tokens import NotSaved
 from support.fleets import client_of, fleet_cluster
 
 SECRETS = untyped(Secret.resource)

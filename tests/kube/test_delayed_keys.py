@@ -1,4 +1,4 @@
-"""Delays ring on every event loop there is, also for what is due at once."""
+"""Delayed keys are due on every event loop there is, also for what is due at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from kedge.kube.delayed_keys import Delays
+from kedge.kube.delayed_keys import DelayedKeys
 
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
 
@@ -25,10 +25,10 @@ def test_what_is_overdue_rings_and_so_does_what_comes_after(new_loop: Callable[[
             if len(rung) == 3:
                 all_rung.set_result(None)
 
-        delays = Delays(hear)
-        delays.put("overdue", loop.time() - 1)
-        delays.put("now", loop.time())
-        delays.put("soon", loop.time() + 0.01)
+        delayed = DelayedKeys(hear)
+        delayed.schedule("overdue", loop.time() - 1)
+        delayed.schedule("now", loop.time())
+        delayed.schedule("soon", loop.time() + 0.01)
         async with asyncio.timeout(20):
             await all_rung
         return rung

@@ -202,7 +202,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             for n in range(30):
                 recorder.normal(config_map(f"{n}"), "Moved", "moved")
             await recorder.written()
-            assert (len(recorder._written), len(recorder._allowances)) == (10, 10)
+            assert (len(recorder._written), len(recorder._buckets)) == (10, 10)
 
     run(main())
 

@@ -27,7 +27,7 @@ from kedge.embedded.workloads.scheduler import Scheduler
 from kedge.kube.codec import untyped
 from kedge.kube.crash import Crashed
 from kedge.kube.errors import NotFound
-from kedge.kube.events import Recorder, Telling
+from kedge.kube.events import EventKey, Recorder
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.simulate.process import Main, Process
@@ -61,7 +61,7 @@ class Shape(Struct, frozen=True):
 class Unheard(Recorder):
     """Tells nobody: nothing here reads the events of a member's own controllers, and they are a sixth of all writes."""
 
-    def _tell(self, telling: Telling) -> None:
+    def _add(self, key: EventKey) -> None:
         self.dropped += 1
 
 

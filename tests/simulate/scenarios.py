@@ -22,7 +22,7 @@ from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.client import Client
 from kedge.kube.crash import Crashed
 from kedge.kube.errors import AlreadyExists, NotFound
-from kedge.kube.fencing import Fenced
+from kedge.kube.fencing import FencedTransport
 from kedge.kube.lease import Election
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
@@ -149,7 +149,7 @@ async def electing(simulation: Simulation) -> None:
         elections[process.name] = election
         manager = Manager(component="stamper", clock=process.clock, rng=process.rng("manager"), leader=election)
         async with manager:
-            tutorial = Stamper(await manager.connect("hub", Fenced(process.link("hub"), election)))
+            tutorial = Stamper(await manager.connect("hub", FencedTransport(process.link("hub"), election)))
             manager.add_controller(tutorial.controller)
             await manager.run(signals=False)
 

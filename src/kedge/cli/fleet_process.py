@@ -24,7 +24,7 @@ from kedge.embedded.certificates import Serving
 from kedge.embedded.door import Door
 from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
-from kedge.kube.garbage_collection import settle
+from kedge.kube.garbage_collection import freeze_heap
 from kedge.plan.telling.words import counted
 
 
@@ -54,7 +54,7 @@ async def _run(members: int, port: int, file: Path, bare: bool) -> None:
         await fleet.run_workloads(_Progress(members, "up").says)
         if not bare:
             await fleet.run_roles(progress=_Progress(members, "joined").says)
-        settle()
+        freeze_heap()
         kubeconfig.write(file, servers, authority=serving.authority, token=token)
         pid_file(file).write_text(f"{os.getpid()}\n")
         _explain(file, servers, bare=bare)

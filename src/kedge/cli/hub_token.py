@@ -24,8 +24,7 @@ from kedge.kube.clock import SystemClock
 from kedge.kube.connect.config import Connection, kubeconfig
 from kedge.kube.connect.credentials import CredentialsFailed, Fixed, Identity
 from kedge.kube.connect.https import HttpsTransport
-from kedge.kube.connect.renewing import NotSaved, Renewal
-from kedge.kube.connect.service_tokens import service_token
+from kedge.kube.connect.service_tokens import NotSaved, Renewal, service_token
 from kedge.kube.errors import KubeError
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Transport

@@ -30,7 +30,7 @@ from kedge.kube.connect.config import kubeconfig as read_kubeconfig
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.crash import Crashed
 from kedge.kube.errors import AlreadyExists, KubeError
-from kedge.kube.fencing import DeadMansSwitch, Fenced
+from kedge.kube.fencing import AlarmWatchdog, FencedTransport
 from kedge.kube.health import Address
 from kedge.kube.lease import Election
 from kedge.kube.limits import Limiter
@@ -158,7 +158,7 @@ async def _hub(connection: Connection, options: HubOptions, lease: tuple[str, in
             Manager(component="kedge-hub", rng=rng, metrics=metrics, leader=election, health=told.address)
         )
         transport = HttpsTransport(connection, before_send=election.guard if election else None)
-        acting = Fenced(transport, election) if election else transport
+        acting = FencedTransport(transport, election) if election else transport
         hub = await manager.connect("hub", acting, limiter=told.limiter(), if_missing=INSTALL_HUB)
         add_hub(manager, hub, options)
         log.info("Kedge %s: a hub, in the dialect %s", __version__, options.dialect.value)
@@ -181,7 +181,7 @@ async def _election(
         duration=duration,
         renew_deadline=duration * 2 / 3,
         retry=duration * 2 / 15,
-        switch=DeadMansSwitch(),
+        watchdog=AlarmWatchdog(),
     )
 
 

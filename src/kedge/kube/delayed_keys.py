@@ -1,7 +1,7 @@
-"""Delays: keys that wait for a time, each once, on one timer.
+"""Delayed keys: keys that become due at a later time, each once, on one timer.
 
-Promises that a key rings at the earliest time it was put for, and then only. Time is the event loop's; keys due
-together ring in the order they were put.
+A key becomes due at the earliest time it was scheduled for, and only then. Time is the event loop's. Keys that are due
+together come in the order they were scheduled.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class Delays(Generic[K]):
-    """Calls `ring` with each key when its time has come. O(log n) to put, O(1) to take back."""
+class DelayedKeys(Generic[K]):
+    """Calls `on_due` with each key when it is due. O(log n) to schedule, O(1) to cancel."""
 
-    def __init__(self, ring: Callable[[K], None]) -> None:
-        self._ring = ring
+    def __init__(self, on_due: Callable[[K], None]) -> None:
+        self._on_due = on_due
         self._loop = asyncio.get_running_loop()
         self._entries: dict[K, tuple[float, int, K]] = {}
-        self._heap: list[tuple[float, int, K]] = []  # of _entries; also those overtaken since
+        self._heap: list[tuple[float, int, K]] = []  # of _entries; also those replaced since
         self._sequence = 0
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0  # of the timer; not every loop's handles tell (uvloop's do not, if they are due at once)
@@ -29,8 +29,8 @@ class Delays(Generic[K]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put(self, key: K, due: float) -> None:
-        """Have the key ring at `due`, or earlier if it was to."""
+    def schedule(self, key: K, due: float) -> None:
+        """Make the key due at this time, or earlier if it was scheduled earlier."""
         held = self._entries.get(key)
         if held is not None and held[0] <= due:
             return
@@ -40,8 +40,8 @@ class Delays(Generic[K]):
         self._sweep()
         self._arm()
 
-    def drop(self, key: K) -> None:
-        """The key need not ring any more."""
+    def cancel(self, key: K) -> None:
+        """The key is not due any more."""
         self._entries.pop(key, None)
 
     def clear(self) -> None:
@@ -52,7 +52,7 @@ class Delays(Generic[K]):
             self._timer = None
 
     def _sweep(self) -> None:
-        # Overtaken entries would otherwise stay until their time comes; rebuilding at half keeps the cost O(1) each.
+        # Replaced entries would otherwise stay until they are due. Rebuilding at half keeps the cost at O(1) each.
         if len(self._heap) > 64 and len(self._heap) > 2 * len(self._entries):
             self._heap = [entry for entry in self._heap if self._entries.get(entry[2]) is entry]
             heapq.heapify(self._heap)
@@ -76,5 +76,5 @@ class Delays(Generic[K]):
             key = entry[2]
             if self._entries.get(key) is entry:
                 del self._entries[key]
-                self._ring(key)
+                self._on_due(key)
         self._arm()

@@ -1,12 +1,12 @@
-"""Fence: keeps a process that does not lead from writing.
+"""Fencing: keeps a process that does not lead from writing.
 
-    acting = Client(Fenced(HttpsTransport(connection, before_send=election.guard), election))
+    acting = Client(FencedTransport(HttpsTransport(connection, before_send=election.guard), election))
 
-A process may be stopped between deciding to write and writing, for longer than its leadership lasts. So it is asked
-whether it leads as late as can be: here, before a request is handed on, and again in a transport that lets requests
-wait for a connection, when one is written to it (`before_send`). Between that look and the kernel a few dozen
-microseconds remain, which a `DeadMansSwitch` closes: a process that was stopped too long does not wake up to use them.
-What was sent before may still be under way: what must not happen twice carries a precondition as well.
+A process may be stopped between deciding to write and writing, for longer than its leadership lasts. So leadership is
+checked as late as possible: here, before a request is handed on, and again when it is written to a connection
+(`before_send`). A few dozen microseconds remain between that check and the kernel. An `AlarmWatchdog` closes this
+gap: a process that was stopped for too long does not wake up to use it. Requests sent earlier may still be in flight:
+a write that must not happen twice carries a precondition as well.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class NotLeading(Exception):
 
 
 class Guard(Protocol):
-    """Who says whether a request may be sent: an `Election`."""
+    """Decides whether a request may be sent: an `Election`."""
 
     def guard(self, request: Request) -> None:
         """Raise `NotLeading` if it may not."""
         ...
 
 
-class Fenced:
-    """A transport that sends only what its guard lets pass at that very moment. Reading goes on."""
+class FencedTransport:
+    """A transport that sends a write only while its guard allows it. Reads always pass."""
 
     def __init__(self, transport: Transport, election: Guard) -> None:
         self._transport = transport
@@ -50,33 +50,34 @@ class Fenced:
         await self._transport.close()
 
 
-class Switch(Protocol):
-    """Something that has to be put off again and again."""
+class Watchdog(Protocol):
+    """Ends a process that does not postpone it in time."""
 
-    def put_off(self, seconds: float) -> None:
-        """Strike in so many seconds, and no earlier."""
+    def postpone(self, seconds: float) -> None:
+        """End the process in this many seconds, and not earlier."""
         ...
 
     def disarm(self) -> None: ...
 
 
-class DeadMansSwitch:
-    """Ends this process, with code 14, unless it is put off in time. One per process: it takes SIGALRM.
+class AlarmWatchdog:
+    """Ends this process, with code 14, unless it is postponed in time. One per process: it uses SIGALRM.
 
-    The kernel counts, and also while the process is stopped or frozen: on waking up it ends before it runs another
-    instruction of its own. Suspension of the whole machine is not counted; for that there is the guard. A handler in C,
-    since one in Python would have to wait for its turn, and none at all would not end the first process of a container.
+    The kernel counts, also while the process is stopped or frozen: on waking up it ends before it runs another
+    instruction of its own. Suspension of the whole machine is not counted; the guard covers that. The handler is in C:
+    one in Python would have to wait for the interpreter, and the default one does not end the first process of a
+    container.
     """
 
     def __init__(self) -> None:
         if signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
-            raise RuntimeError("SIGALRM is in use already: without it there can be no dead man's switch")
+            raise RuntimeError("SIGALRM is in use already: the watchdog needs it")
         libc = ctypes.CDLL(None)
         libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
         libc.signal.restype = ctypes.c_void_p
         libc.signal(signal.SIGALRM, ctypes.cast(libc._exit, ctypes.c_void_p))
 
-    def put_off(self, seconds: float) -> None:
+    def postpone(self, seconds: float) -> None:
         # Zero would disarm it.
         signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
 

@@ -1,7 +1,7 @@
-"""Tally: how often something took how long, counted where it happens and read when someone asks.
+"""Histogram: how often something took how long. Counted where it happens, read when metrics are collected.
 
-Counting costs a fraction of a microsecond, knows no metrics library and takes no lock: one thread counts. Another
-may read at the same time, and may then miss what is being counted at that moment, never more.
+Counting costs a fraction of a microsecond, needs no metrics library and takes no lock: one thread counts. Another one
+may read at the same time; it may miss what is being counted at that moment, and nothing else.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from itertools import accumulate
 SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 
-class Tally:
-    """Durations sorted into buckets; a bucket counts what took at most its bound."""
+class DurationHistogram:
+    """Durations in buckets. A bucket counts the durations up to its bound."""
 
     __slots__ = ("_counts", "bounds", "total")
 

@@ -1,10 +1,10 @@
-"""Sharing: objects of one kind say mostly the same, so that what is equal in many is kept once.
+"""Interning: equal parts of many objects are kept in memory once.
 
-Strings that come again (names, labels, reasons) become one string each; parts without a date or a map in them (a
-strategy, a list of containers) become one value each. A cache of a thousand Deployments is half as large for it. What
-is shared is equal to what was there: nobody can tell, since nothing here ever changes.
+Objects of one kind are mostly alike. Strings that recur (names, labels, reasons) become one string each; parts without
+a date or a map in them (a strategy, a list of containers) become one value each. This halves a cache of a thousand
+Deployments. A shared value is equal to the one it replaces, and nothing here ever changes, so nobody can tell.
 
-Only frozen Structs are gone through, field by field, by their types; a dict is left as it is.
+Only frozen Structs are handled, field by field, by their types. A dict is left as it is.
 """
 
 from __future__ import annotations
@@ -20,96 +20,98 @@ from typing import Annotated, Any, NamedTuple, TypeGuard, Union, get_args, get_o
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-KNOWN = 2048
-"""How many parts of one type are remembered. Strings need no limit: the interpreter forgets those that nobody holds."""
+MOST_KNOWN = 2048
+"""How many parts of one type are remembered. Strings need no limit: the interpreter drops those that nobody holds."""
 
-_ITS_OWN = frozenset({"uid", "resource_version"})
+_UNIQUE = frozenset({"uid", "resource_version"})
 _SCALARS = (str, int, bool, NoneType)  # no floats: 1 and 1.0 are equal, and not the same
 
 Share = Callable[[Any, Any], Any]
-"""What to hold instead of a value; the second is what the object before held there."""
+"""Returns the value to hold instead of the first argument; the second is what the object held there before."""
 
 
-class Step(NamedTuple):
-    """What to do with one field; `telling`: whether two values that are equal there say the same."""
+class FieldRule(NamedTuple):
+    """How to share one field; `equal_means_same`: whether two equal values are interchangeable there."""
 
     name: str
     shared: Share
-    telling: bool
+    equal_means_same: bool
 
 
-class Plan(NamedTuple):
-    """What to do with the fields of one type: those that hold a string, and those that hold more."""
+class TypeRules(NamedTuple):
+    """How to share the fields of one type: those that hold a string, and those that hold more."""
 
-    words: tuple[str, ...]
-    parts: tuple[Step, ...]
+    strings: tuple[str, ...]
+    parts: tuple[FieldRule, ...]
 
 
 def share(found: object, before: object = None) -> None:
-    """Have an object hold what others hold already, where that is equal. For one that nobody has seen yet.
+    """Make an object share equal values with others. Only for an object that nobody else has seen yet.
 
-    `before` is the same object as it was: mostly little has changed, and it is enough to hold on to the rest.
+    `before` is the previous version of the object: mostly little has changed, so its values are reused first.
     """
     if not isinstance(found, Struct):
         return
-    words, parts = _plan(type(found))
+    strings, parts = _rules(type(found))
     if before is None:
-        for name in words:
+        for name in strings:
             value = getattr(found, name)
             if value:
                 force_setattr(found, name, sys.intern(value))
-    for name, shared, telling in parts:
+    for name, shared, equal_means_same in parts:
         value = getattr(found, name)
         if value:
             held = getattr(before, name) if before is not None else None
-            force_setattr(found, name, held if telling and held == value else shared(value, held))
+            force_setattr(found, name, held if equal_means_same and held == value else shared(value, held))
 
 
 @cache
-def _plan(kind: type[Struct]) -> Plan:
+def _rules(kind: type[Struct]) -> TypeRules:
     if not _frozen(kind):
-        return Plan((), ())
+        return TypeRules((), ())
     hints = get_type_hints(kind, include_extras=False)
-    words = tuple(name for name in kind.__struct_fields__ if _given(hints[name]) is str and name not in _ITS_OWN)
+    strings = tuple(name for name in kind.__struct_fields__ if _given(hints[name]) is str and name not in _UNIQUE)
     steps = ((name, _share_of(hints[name])) for name in kind.__struct_fields__)
-    parts = tuple(Step(name, shared, _telling(hints[name])) for name, shared in steps if shared is not None)
-    return Plan(words, parts)
+    parts = tuple(
+        FieldRule(name, shared, _equal_means_same(hints[name])) for name, shared in steps if shared is not None
+    )
+    return TypeRules(strings, parts)
 
 
 def _share_of(hint: Any) -> Share | None:
     """How values of this type are shared, if at all."""
     hint = _given(hint)
     if get_origin(hint) is Mapping and get_args(hint) == (str, str):
-        return _words
+        return _interned_map
     if _frozen(hint):
-        return _same(hint) if _telling(hint, timeless=True) else _within
+        return _known_values(hint) if _equal_means_same(hint, timeless=True) else _shared_inside
     if get_origin(hint) is tuple:
-        return _same(hint) if _telling(hint, timeless=True) else _each
+        return _known_values(hint) if _equal_means_same(hint, timeless=True) else _shared_each
     return None
 
 
-def _words(value: Mapping[str, str], _: object) -> dict[str, str]:
+def _interned_map(value: Mapping[str, str], _: object) -> dict[str, str]:
     return {sys.intern(key): sys.intern(word) for key, word in value.items()}
 
 
-def _within(value: object, before: object) -> object:
+def _shared_inside(value: object, before: object) -> object:
     share(value, before)
     return value
 
 
-def _each(value: tuple[object, ...], before: tuple[object, ...] | None) -> tuple[object, ...]:
+def _shared_each(value: tuple[object, ...], before: tuple[object, ...] | None) -> tuple[object, ...]:
     for part, held in zip_longest(value, (before or ())[: len(value)]):
         share(part, held)
     return value
 
 
 @cache
-def _same(hint: Any) -> Same:  # noqa: ARG001 - one for each type
-    return Same()
+def _known_values(hint: Any) -> KnownValues:  # noqa: ARG001 - one for each type
+    return KnownValues()
 
 
-class Same:
-    """The values of one type that are there already. Of one only: (1,) equals (True,)."""
+class KnownValues:
+    """The known values of one type. Of one type only, since (1,) equals (True,)."""
 
     def __init__(self) -> None:
         self.known: dict[Any, Any] = {}
@@ -118,7 +120,7 @@ class Same:
         known = self.known.get(value)
         if known is not None:
             return known
-        if len(self.known) >= KNOWN:
+        if len(self.known) >= MOST_KNOWN:
             self.known.clear()
         for part in value if isinstance(value, tuple) else (value,):
             share(part)
@@ -126,10 +128,10 @@ class Same:
         return value
 
 
-def _telling(hint: Any, *, timeless: bool = False, inside: frozenset[type] = frozenset()) -> bool:
-    """Whether two values of this type that are equal say the same; and, if wanted, may come again: no date, no map.
+def _equal_means_same(hint: Any, *, timeless: bool = False, inside: frozenset[type] = frozenset()) -> bool:
+    """Whether equal values of this type are interchangeable; with `timeless`, also likely to recur: no date, no map.
 
-    `inside` are the types that this one is part of, and of which the same is asked already.
+    `inside` are the types that contain this one, and are being checked already.
     """
     hint = _given(hint)
     if hint in _SCALARS or hint in inside:
@@ -145,11 +147,11 @@ def _telling(hint: Any, *, timeless: bool = False, inside: frozenset[type] = fro
             return False  # a map has no hash, and True equals 1
     else:
         return False
-    return all(_telling(part, timeless=timeless, inside=inside) for part in inner)
+    return all(_equal_means_same(part, timeless=timeless, inside=inside) for part in inner)
 
 
 def _given(hint: Any) -> Any:
-    """The type of a value that is there."""
+    """The type of a value that is not None."""
     if get_origin(hint) is Annotated:
         return _given(get_args(hint)[0])
     if get_origin(hint) in {Union, UnionType}:

@@ -1,7 +1,7 @@
-"""Reach: whether an API server can be reached, since when, and if not, why.
+"""Reachability: whether an API server can be reached, since when, and if not, why.
 
-Asks for `/version` from time to time, and at once when someone has a doubt (a watch that broke, say). Never ends by
-itself, whatever the server does. One failure out of the blue is not yet a failing cluster; a second one is.
+Requests `/version` from time to time, and at once after a hint of trouble (a watch that broke, for example). Never
+ends by itself, whatever the server does. A single failure does not make a failing cluster; a second one does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSION = Request("GET", "/version")
 
 
 class State(Struct, frozen=True):
-    """How things stand with one server."""
+    """Whether one server can be reached."""
 
     phase: Phase
     since: datetime
@@ -35,9 +35,9 @@ class State(Struct, frozen=True):
 
 
 class Probe(Struct, frozen=True):
-    """How often to ask, how long to wait for an answer, and how many failures in a row are one too many.
+    """How often to probe, how long to wait for an answer, and how many failures in a row count as failing.
 
-    One that fails is asked more often: much may wait for it.
+    A failing server is probed more often: much may wait for it.
     """
 
     every: float = 10.0
@@ -46,7 +46,7 @@ class Probe(Struct, frozen=True):
     failures: int = 2
 
 
-class Reach:
+class Reachability:
     """Keeps `state` true to what the server does."""
 
     def __init__(
@@ -59,47 +59,47 @@ class Reach:
         self._rng = rng
         self._probe = probe or Probe()
         self._failures = 0
-        self._doubted = False
-        self._rest: _Rest | None = None
+        self._check_soon = False
+        self._current_pause: _Pause | None = None
         self._handlers: list[Callable[[State], None]] = []
 
     def on_state(self, handler: Callable[[State], None]) -> None:
         """Tell this handler of every state from now on."""
         self._handlers.append(handler)
 
-    def doubt(self) -> None:
-        """Something happened that may mean another state: ask at once."""
-        self._doubted = True
-        if self._rest is not None:
-            self._rest.hurry()
+    def check_now(self) -> None:
+        """Something happened that may mean another state: probe at once."""
+        self._check_soon = True
+        if self._current_pause is not None:
+            self._current_pause.end_soon()
 
     async def run(self) -> None:
-        """Ask, again and again, until cancelled."""
+        """Probe again and again, until cancelled."""
         while True:
-            self._doubted = False
-            self._judge(await self._ask())
+            self._check_soon = False
+            self._update(await self._probe_once())
             await self._pause()
 
-    async def _ask(self) -> str:
-        """What is wrong, or nothing."""
+    async def _probe_once(self) -> str:
+        """What is wrong; empty if nothing is."""
         try:
             response = await self._transport.send(_VERSION, timeout=self._probe.timeout)
         except ConnectionFailed as error:
             return str(error)
         if response.status == 401:
-            return "401: the server does not know who we are: see to the credentials"
+            return "401: the server does not know who we are: check the credentials"
         return f"the server answers {response.status}" if response.status >= 500 else ""
 
-    def _judge(self, problem: str) -> None:
+    def _update(self, problem: str) -> None:
         self._failures = self._failures + 1 if problem else 0
         if not problem:
-            self._become("connected", "")
+            self._set_state("connected", "")
         elif self.state.phase != "connected" or self._failures >= self._probe.failures:
-            self._become("failing", problem)
+            self._set_state("failing", problem)
         else:
-            self._doubted = True  # one failure out of the blue: see whether it was one
+            self._check_soon = True  # a single failure: probe again soon
 
-    def _become(self, phase: Phase, reason: str) -> None:
+    def _set_state(self, phase: Phase, reason: str) -> None:
         before = self.state
         if (before.phase, before.reason) == (phase, reason):
             return
@@ -112,21 +112,21 @@ class Reach:
             handler(self.state)
 
     async def _pause(self) -> None:
-        """Rest until the next turn, or until there is a doubt; half a second at least, so that doubts cannot storm."""
+        """Wait for the next probe, or for `check_now`; at least half a second, so that hints cannot cause a storm."""
         shortest = 0.5 * self._rng.uniform(1.0, 1.5)
         every = self._probe.while_failing if self.state.phase == "failing" else self._probe.every
-        self._rest = rest = _Rest(shortest, every * self._rng.uniform(0.9, 1.1))
-        if self._doubted:
-            rest.hurry()
+        self._current_pause = pause = _Pause(shortest, every * self._rng.uniform(0.9, 1.1))
+        if self._check_soon:
+            pause.end_soon()
         try:
-            await rest.over
+            await pause.over
         finally:
-            self._rest = None
-            rest.timer.cancel()
+            self._current_pause = None
+            pause.timer.cancel()
 
 
-class _Rest:
-    """A pause of so many seconds, which may be cut short. One timer: there is a rest every few seconds, for ever."""
+class _Pause:
+    """A pause that may be cut short. One timer: there is a pause every few seconds, for ever."""
 
     def __init__(self, shortest: float, longest: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -136,8 +136,8 @@ class _Rest:
         self.timer = self._loop.call_at(self._due, self._end)
         self.over: asyncio.Future[None] = self._loop.create_future()
 
-    def hurry(self) -> None:
-        """Be over as soon as may be."""
+    def end_soon(self) -> None:
+        """End as soon as allowed."""
         if self._soonest < self._due:
             self.timer.cancel()
             self._due = self._soonest

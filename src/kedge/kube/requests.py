@@ -1,7 +1,7 @@
-"""Bodies: what is written to an API server, as bytes.
+"""Requests: the queries and bodies that the verbs of the API are made of.
 
-A body is a mapping, or a typed object; either says what it is only when it is encoded. Preconditions go where the
-server looks for them.
+A body is a mapping or a typed object. Its kind and apiVersion are added when it is encoded. Preconditions go where
+the server looks for them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ from kedge.api.meta import Value
 from kedge.api.resource import Resource
 
 Body: TypeAlias = Mapping[str, Any] | Value
+Selector: TypeAlias = str | Mapping[str, str] | None
+Query: TypeAlias = tuple[tuple[str, str], ...]
+
+
+# Bodies
 
 
 def encode(resource: Resource, body: Body) -> bytes:
@@ -75,3 +80,49 @@ def preconditions(uid: str | None, resource_version: str | None) -> dict[str, st
     """Those that are given, under their names on the wire."""
     wanted = {"uid": uid, "resourceVersion": resource_version}
     return {key: value for key, value in wanted.items() if value}
+
+
+# Queries
+
+
+def selector(wanted: Selector) -> str | None:
+    """`{"app": "web"}` in the form of the API: `app=web`. A string stays as it is."""
+    if wanted is None or isinstance(wanted, str):
+        return wanted
+    return ",".join(f"{key}={value}" for key, value in wanted.items())
+
+
+def query(**options: str | None) -> Query:
+    """The options that are given."""
+    return tuple((key, value) for key, value in options.items() if value is not None)
+
+
+def write_query(manager: str | None, dry_run: bool, force: bool = False, strict: bool = False) -> Query:
+    return query(
+        fieldManager=manager,
+        dryRun="All" if dry_run else None,
+        force="true" if force else None,
+        fieldValidation="Strict" if strict else None,
+    )
+
+
+def namespace_for(resource: Resource, namespace: str | None) -> str | None:
+    """The namespace, which a namespaced kind must have."""
+    if resource.namespaced and not namespace:
+        raise ValueError(f"{resource.kind} is namespaced: say in which namespace")
+    return namespace
+
+
+def watch_query(
+    labels: Selector, fields: Selector, resource_version: str | None, initial_events: bool, seconds: float
+) -> Query:
+    return query(
+        watch="true",
+        allowWatchBookmarks="true",
+        labelSelector=selector(labels),
+        fieldSelector=selector(fields),
+        resourceVersion=resource_version,
+        timeoutSeconds=str(round(seconds)),
+        sendInitialEvents="true" if initial_events else None,
+        resourceVersionMatch="NotOlderThan" if initial_events else None,
+    )

@@ -1,7 +1,7 @@
-"""Sender: gets one request to an API server and an answer back, in its turn.
+"""REST client: sends requests to one API server, with rate limit and retries.
 
-Every request waits for its turn (`limits`), and is sent again only where that cannot do a thing twice. It ends in an
-answer of 2xx, or in a `KubeError`. A stream is opened once: whoever follows one knows best when to open it again.
+Every request keeps to the rate limit (`limits`), and is retried only where that cannot do a thing twice. It ends in a
+2xx answer, or in a `KubeError`. A stream is opened once: its reader decides when to open it again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kedge.kube.transport import ConnectionFailed, Request, Response, Stream, Tr
 log = logging.getLogger(__name__)
 
 
-class Sender:
+class RestClient:
     """Sends requests through a transport."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Sender:
         flow: str = "",
         on_answer: Callable[[str, int], None] | None = None,
     ) -> None:
-        """`flow` names who asks, for fair turns; `on_answer` is told method and code of every answer (0: none)."""
+        """`flow` names the caller, for fairness; `on_answer` is told method and code of every answer (0: none)."""
         self.transport = transport
         self._limiter = limiter or Limiter()
         self._retry = retry or Retry()
@@ -44,8 +44,8 @@ class Sender:
         self._on_answer = on_answer
         self._warned: set[str] = set()
 
-    def but(self, *, flow: str | None = None, retry: Retry | None = None) -> Sender:
-        """The same sender with another name for its turns, or another patience."""
+    def with_options(self, *, flow: str | None = None, retry: Retry | None = None) -> RestClient:
+        """The same client with another flow, or other retries."""
         other = copy.copy(self)
         other._flow = self._flow if flow is None else flow
         other._retry = retry or self._retry
@@ -55,8 +55,8 @@ class Sender:
         """The answer to a request."""
         attempt = 1
         while True:
-            if not self._limiter.at_once():
-                await self._limiter.turn(self._flow)
+            if not self._limiter.try_acquire():
+                await self._limiter.acquire(self._flow)
             try:
                 return await self._send_once(request)
             except KubeError as error:
@@ -68,8 +68,8 @@ class Sender:
 
     @asynccontextmanager
     async def stream(self, request: Request, silence: float) -> AsyncIterator[Stream]:
-        """An open stream. What breaks it while it is used is raised as `Unreachable` as well."""
-        await self._limiter.turn(self._flow)
+        """An open stream. If it breaks while it is used, that is raised as `Unreachable` too."""
+        await self._limiter.acquire(self._flow)
         try:
             async with self.transport.stream(request, timeout=self._timeout, silence=silence) as stream:
                 self._count(request, stream.status)

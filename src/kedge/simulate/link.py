@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from random import Random
 
-from kedge.kube.transport import ConnectionFailed, Request, Response, Stream, Transport, Whole
+from kedge.kube.transport import BufferedStream, ConnectionFailed, Request, Response, Stream, Transport
 from kedge.simulate import stale
 from kedge.simulate.faults import NONE, Faults, answer, writes
 from kedge.simulate.partitions import Partitions
@@ -224,7 +224,7 @@ class Link:
         timeout = await self._pass_partition(request, timeout)
         if (refusal := answer(fault, request)) is not None:
             await asyncio.sleep(0)
-            yield Whole(refusal)
+            yield BufferedStream(refusal)
             return
         request, first = await self._begin(request, timeout)
         async with self._inner.stream(request, timeout=timeout, silence=silence) as stream:

@@ -138,7 +138,7 @@ class Resources:
 
     async def reconcile(self, _: Key) -> Outcome:
         """Learn which kinds there are, and have every placement looked at again if that is news."""
-        if self._discovery is None or self._discovery.silent:
+        if self._discovery is None or self._discovery.unavailable:
             self._discovery = await discover(self._hub.client)
         known = self._known_kinds(self._discovery)
         if known != self._catalogue:
