@@ -31,9 +31,9 @@ from kedge.kube.transport import Request, Response
 from kedge.plan.previewing.course import Course
 from kedge.plan.previewing.times import Times
 from kedge.simulate.loop import run
-from kedge.simulate.preview.hub import VirtualHub
-from kedge.simulate.preview.picture import Picture, Target, read, written
-from kedge.simulate.preview.previewing import Assumed, Change, measured_in, previewed
+from kedge.simulate.preview.fleet_state import Picture, Target, read, written
+from kedge.simulate.preview.runner import Assumed, Change, measured_in, previewed
+from kedge.simulate.preview.virtual_hub import VirtualHub
 from simulate.preview.reality import Scenario, deployment, fleet_picture, placement
 
 pytestmark = pytest.mark.timeout(400)

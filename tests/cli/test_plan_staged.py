@@ -12,7 +12,7 @@ from cli.test_plan import kedge, saved, told
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.kube.codec import Untyped
 from kedge.simulate.loop import run
-from kedge.simulate.preview.picture import Picture, written
+from kedge.simulate.preview.fleet_state import Picture, written
 from simulate.preview.reality import NAME, Scenario, deployment, fleet_picture
 
 pytestmark = pytest.mark.timeout(400)

@@ -31,7 +31,7 @@ from kedge.kube.events import EventKey, Recorder
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.simulate.process import Main, Process
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from simulate.fleet_processes import LEASES, agent_of, contending_hub, hub
 from simulate.more_placements import MorePlacements
 from simulate.settings import SKEW, Setting

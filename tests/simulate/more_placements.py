@@ -9,7 +9,7 @@ from kedge.api.core import ConfigMap, Namespace
 from kedge.api.placement import ClusterResourcePlacement, ResourcePlacement
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
-from kedge.simulate.world import Broken, Simulation
+from kedge.simulate.simulation import Broken, Simulation
 
 NAMESPACE, CONTENT = "other-ns", "prices"
 

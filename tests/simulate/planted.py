@@ -15,7 +15,7 @@ from kedge.kube.expectations import WriteSet
 from kedge.kube.patches import MergePatch
 from kedge.plan.rolling.exposure import Exposure
 from kedge.plan.staging.stages import Gates
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from simulate.rolling import rolling
 from simulate.staging import staging
 

@@ -8,7 +8,7 @@ from kedge.api.reasons import SUCCEEDED
 from kedge.api.staged import RunState
 from kedge.plan.staging.saying import has_ended, is_moving, says
 from kedge.plan.staging.stories import tell_run
-from kedge.simulate.world import Broken, Simulation
+from kedge.simulate.simulation import Broken, Simulation
 from simulate.ending import SOON
 from simulate.promises import Promises, is_available
 from simulate.run_facts import Request, Run

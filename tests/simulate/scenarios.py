@@ -27,7 +27,7 @@ from kedge.kube.lease import Election
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.simulate.process import Process
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 
 SHOP = "shop"
 

@@ -9,9 +9,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.simulate.chance import Chance
 from kedge.simulate.clock import START, JumpingClock, Jumps, LoopClock
 from kedge.simulate.loop import run
+from kedge.simulate.seeded_random import Chance
 
 
 def test_a_clock_follows_the_loop() -> None:

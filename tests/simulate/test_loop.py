@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kedge.simulate.loop import Deadlock, Livelock, Loop, NotSimulated, run
-from kedge.simulate.tasks import Group
+from kedge.simulate.process_tasks import Group
 
 SEEDS = st.integers(0, 2**32)
 

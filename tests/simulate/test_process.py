@@ -17,7 +17,7 @@ from kedge.kube.limits import Limiter, Retry
 from kedge.simulate.faults import NONE, Faults
 from kedge.simulate.loop import Loop
 from kedge.simulate.process import Process
-from kedge.simulate.world import Broken, Simulation
+from kedge.simulate.simulation import Broken, Simulation
 
 
 def simulated(work: Callable[[Simulation], Coroutine[Any, Any, None]], *, seed: int = 1, faults: Faults = NONE) -> None:

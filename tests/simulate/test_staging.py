@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kedge.simulate.tally import Counts, table
+from kedge.simulate.fault_counts import Counts, table
 from simulate.expected import (
     AGENT_TO_MEMBER,
     FAULTS,

@@ -18,10 +18,10 @@ from kedge.kube.codec import Untyped
 from kedge.plan.previewing.times import Times
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import run
-from kedge.simulate.preview.hub import VirtualHub
-from kedge.simulate.preview.picture import Picture, Target
-from kedge.simulate.preview.previewing import Assumed, Change, playing, previewed
-from kedge.simulate.preview.taking import take
+from kedge.simulate.preview.fleet_reader import take
+from kedge.simulate.preview.fleet_state import Picture, Target
+from kedge.simulate.preview.runner import Assumed, Change, playing, previewed
+from kedge.simulate.preview.virtual_hub import VirtualHub
 from kedgebench.fleet import release, stages
 from kedgebench.fleet.release import WEB, Body
 

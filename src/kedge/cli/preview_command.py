@@ -30,7 +30,8 @@ from kedge.kube.client import Client
 from kedge.kube.codec import Untyped
 from kedge.kube.errors import ApiError, NotFound
 from kedge.plan.telling.words import listed, natural
-from kedge.simulate.preview.picture import (
+from kedge.simulate.preview.fleet_reader import take
+from kedge.simulate.preview.fleet_state import (
     BadPicture,
     Picture,
     Target,
@@ -40,9 +41,8 @@ from kedge.simulate.preview.picture import (
     read,
     written,
 )
-from kedge.simulate.preview.previewing import Assumed, Change, at_worst, measured_in, previewed
+from kedge.simulate.preview.runner import Assumed, Change, at_worst, measured_in, previewed
 from kedge.simulate.preview.selecting import catalogue_of, selecting
-from kedge.simulate.preview.taking import take
 
 _PROGRESS_EVERY: Final = 0.5  # seconds
 _CLEAR_LINE: Final = "\r\033[K"

@@ -10,9 +10,9 @@ from collections import Counter
 import click
 import msgspec
 
+from kedge.simulate.fault_counts import Counts, table
 from kedge.simulate.faults import NAMED, Faults, read
 from kedge.simulate.run import Failed, Report, load, run
-from kedge.simulate.tally import Counts, table
 from kedge.simulate.trace import Entry
 
 

@@ -26,7 +26,7 @@ from contextvars import Context, copy_context
 from random import Random
 from typing import Any, NoReturn, TypeVar
 
-from kedge.simulate.tasks import Group, Task, context_of, group_in, unfinished, where
+from kedge.simulate.process_tasks import Group, Task, context_of, group_in, unfinished, where
 
 T = TypeVar("T")
 

@@ -23,9 +23,9 @@ from random import Random
 from typing import Any, Protocol, TypeAlias
 
 from kedge.simulate.clock import JumpingClock
-from kedge.simulate.link import Link
 from kedge.simulate.loop import Loop
-from kedge.simulate.tasks import Group, context_of, unfinished
+from kedge.simulate.network import Link
+from kedge.simulate.process_tasks import Group, context_of, unfinished
 from kedge.simulate.trace import Trace
 
 Main: TypeAlias = Callable[["Process"], Coroutine[Any, Any, None]]

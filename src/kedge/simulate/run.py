@@ -20,12 +20,12 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from kedge.simulate.chance import Chance
 from kedge.simulate.faults import NONE, Faults, written
 from kedge.simulate.loop import Loop
-from kedge.simulate.tasks import unfinished, where
+from kedge.simulate.process_tasks import unfinished, where
+from kedge.simulate.seeded_random import Chance
+from kedge.simulate.simulation import Broken, Simulation
 from kedge.simulate.trace import Entry, Trace
-from kedge.simulate.world import Broken, Simulation
 
 Scenario: TypeAlias = Callable[[Simulation], Coroutine[Any, Any, None]]
 

@@ -38,11 +38,11 @@ from kedge.plan.previewing.course import Course, Move, Wave, waves
 from kedge.plan.previewing.times import Times
 from kedge.roles import HubOptions
 from kedge.simulate.loop import run
-from kedge.simulate.preview.approving import Approver
-from kedge.simulate.preview.picture import Picture, Target
-from kedge.simulate.preview.previewing import Assumed, Change, measured_in, previewed
-from kedge.simulate.preview.seeing import Seeing
-from kedge.simulate.preview.taking import take
+from kedge.simulate.preview.approver import Approver
+from kedge.simulate.preview.fleet_reader import take
+from kedge.simulate.preview.fleet_state import Picture, Target
+from kedge.simulate.preview.rollout_observer import Seeing
+from kedge.simulate.preview.runner import Assumed, Change, measured_in, previewed
 from support.stage import LoopClock
 
 NAME, SPACE, APP = "crp", "shop", "web"

@@ -14,7 +14,7 @@ from kedge.plan.selecting.candidates import candidate
 from kedge.plan.selecting.custom import custom_kinds
 from kedge.plan.selecting.kinds import Catalogue, Kind
 from kedge.plan.selecting.selectors import Meaning, meaning, tokens_of
-from kedge.simulate.preview.picture import group_in
+from kedge.simulate.preview.fleet_state import group_in
 
 
 def catalogue_of(definitions: Iterable[Untyped]) -> Catalogue:

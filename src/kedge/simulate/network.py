@@ -19,11 +19,11 @@ from contextlib import asynccontextmanager, suppress
 from random import Random
 
 from kedge.kube.transport import BufferedStream, ConnectionFailed, Request, Response, Stream, Transport
-from kedge.simulate import stale
+from kedge.simulate import stale_reads
 from kedge.simulate.faults import NONE, Faults, answer, writes
+from kedge.simulate.faulty_stream import FaultyStream
 from kedge.simulate.partitions import Partitions
-from kedge.simulate.streams import FaultyStream
-from kedge.simulate.tasks import context_of
+from kedge.simulate.process_tasks import context_of
 from kedge.simulate.trace import Trace
 
 
@@ -197,21 +197,21 @@ class Link:
 
     # Stale reads
 
-    def _stale(self, request: Request) -> stale.Old | None:
+    def _stale(self, request: Request) -> stale_reads.Old | None:
         if self._newest is None or self.faults.stale <= 0 or "resourceVersion" not in dict(request.query):
             return None
-        old = stale.chosen(request, self._newest(), self.faults.stale_versions, self._rng)
+        old = stale_reads.chosen(request, self._newest(), self.faults.stale_versions, self._rng)
         if old is None or self._rng.random() >= self.faults.stale:
             return None
         self._hit(self.name, "stale", request)
         return old
 
-    async def _at(self, old: stale.Old, request: Request, timeout: float) -> Response | None:
+    async def _at(self, old: stale_reads.Old, request: Request, timeout: float) -> Response | None:
         """The answer as of then; None if the server does not remember, or had no such object."""
         found = await self._inner.send(old.list, timeout=timeout)
         if found.status != 200:
             return None
-        return found if request.path == old.list.path else stale.as_one(found)
+        return found if request.path == old.list.path else stale_reads.as_one(found)
 
     # Watches
 
@@ -247,7 +247,7 @@ class Link:
             return request, []
         query = {**dict(request.query), "resourceVersion": str(old.version)}
         asked = Request("GET", request.path, tuple(query.items()), accept=request.accept)
-        return asked, stale.as_events(found)
+        return asked, stale_reads.as_events(found)
 
     def _faulty(
         self, number: int, request: Request, stream: Stream, first: list[bytes], silence: float

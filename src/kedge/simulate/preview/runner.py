@@ -40,10 +40,10 @@ from kedge.roles import HubOptions, add_hub
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import Loop
 from kedge.simulate.preview.agents import Agents
-from kedge.simulate.preview.approving import Approver
-from kedge.simulate.preview.hub import VirtualHub
-from kedge.simulate.preview.picture import Picture, Target
-from kedge.simulate.preview.seeing import REST, Progress, Seeing
+from kedge.simulate.preview.approver import Approver
+from kedge.simulate.preview.fleet_state import Picture, Target
+from kedge.simulate.preview.rollout_observer import REST, Progress, Seeing
+from kedge.simulate.preview.virtual_hub import VirtualHub
 
 DAY: Final = 24 * 3600.0
 SEED: Final = 1

@@ -30,7 +30,7 @@ from kedge.kube.limits import Limiter
 from kedge.plan import membership
 from kedge.plan.heartbeats import is_listened_for
 from kedge.plan.revisions import newest_resources, resource_index
-from kedge.simulate.preview.picture import (
+from kedge.simulate.preview.fleet_state import (
     FLEET_GROUPS,
     BadPicture,
     Picture,

@@ -30,14 +30,14 @@ from kedge.embedded.store import Change
 from kedge.kube.client import Client
 from kedge.kube.limits import Limiter
 from kedge.kube.transport import Request
-from kedge.simulate.chance import Chance
 from kedge.simulate.clock import START, JumpingClock, Jumps, LoopClock
+from kedge.simulate.fault_counts import what_of
 from kedge.simulate.faults import NONE, Faults
-from kedge.simulate.link import Link
 from kedge.simulate.loop import Loop
+from kedge.simulate.network import Link
 from kedge.simulate.process import Main, Process
-from kedge.simulate.tally import what_of
-from kedge.simulate.tasks import Task
+from kedge.simulate.process_tasks import Task
+from kedge.simulate.seeded_random import Chance
 from kedge.simulate.trace import Trace
 
 Always: TypeAlias = Callable[[str, Kind, Change], str]

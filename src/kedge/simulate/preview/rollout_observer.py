@@ -36,7 +36,7 @@ from kedge.plan.rolling.readiness import Around, Readiness, judge
 from kedge.plan.rolling.wanted import wanted
 from kedge.plan.staging.saying import has_ended
 from kedge.plan.telling.story import Story, tell
-from kedge.simulate.preview.picture import Target
+from kedge.simulate.preview.fleet_state import Target
 
 REST: Final = 30.0
 """Seconds in which nothing happens any more, once everything is where it should be."""

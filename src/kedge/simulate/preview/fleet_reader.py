@@ -29,7 +29,7 @@ from kedge.kube.errors import Forbidden, NotFound
 from kedge.plan.selecting.candidates import stays
 from kedge.plan.selecting.kinds import Catalogue
 from kedge.plan.selecting.selectors import Meaning, Pick
-from kedge.simulate.preview.picture import FLEET_GROUPS, Picture, Target, group_in, meta_of
+from kedge.simulate.preview.fleet_state import FLEET_GROUPS, Picture, Target, group_in, meta_of
 from kedge.simulate.preview.selecting import catalogue_of, meaning_of, selecting
 
 _STAGED: Final[dict[Twins, tuple[Any, ...]]] = {
