@@ -13,7 +13,6 @@ import msgspec
 
 from kedge.api.apps import Deployment
 from kedge.api.core import ConfigMap, Namespace
-from kedge.cli.tutorial import CHECKSUM, Stamper, checksum
 from kedge.embedded.kind import Kind
 from kedge.embedded.server import Server
 from kedge.embedded.store import Change
@@ -28,6 +27,7 @@ from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.simulate.process import Process
 from kedge.simulate.simulation import Simulation
+from support.tutorial import CHECKSUM, Stamper, checksum
 
 SHOP = "shop"
 

@@ -24,31 +24,30 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
 from kedge.api.staged import ClusterStagedUpdateRun, StagedUpdateRun
 from kedge.api.twins import TWINS
-from kedge.cli.preview_text import Planned, span
+from kedge.cli.preview_text import PreviewResult, span
 from kedge.cli.targets import NO_PLACEMENTS, Hub, Which, quiet_logs
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped
 from kedge.kube.errors import ApiError, NotFound
 from kedge.plan.telling.words import listed, natural
-from kedge.simulate.preview.fleet_reader import take
+from kedge.simulate.preview.fleet_reader import catalogue_of, placements_selecting, read_fleet
 from kedge.simulate.preview.fleet_state import (
-    BadPicture,
-    Picture,
+    BadFleetFile,
+    FleetState,
     Target,
-    documents_in,
-    group_in,
-    objects_in,
-    read,
-    written,
+    from_yaml,
+    group_of,
+    parse_documents,
+    parse_objects,
+    to_yaml,
 )
-from kedge.simulate.preview.runner import Assumed, Change, at_worst, measured_in, previewed
-from kedge.simulate.preview.selecting import catalogue_of, selecting
+from kedge.simulate.preview.runner import Assumptions, Change, measured_times, run_preview, worst_case
 
 _PROGRESS_EVERY: Final = 0.5  # seconds
 _CLEAR_LINE: Final = "\r\033[K"
 
 
-class Asked(Struct, frozen=True):
+class PreviewOptions(Struct, frozen=True):
     """What was typed."""
 
     file: str | None = None
@@ -65,35 +64,37 @@ class Asked(Struct, frozen=True):
     dialect: Dialect = Dialect.seed
 
 
-def plan(hub: Hub, asked: Asked) -> Planned | None:
+def plan(hub: Hub, options: PreviewOptions) -> PreviewResult | None:
     """Play it through; None if the fleet was only to be saved."""
-    changed = _objects(asked.file) if asked.file else ()
-    targets = _named(asked, changed)
-    picture = _from_file(asked.source) if asked.source else _from_hub(hub, targets, changed)
-    if asked.save is not None:
-        _save(picture, asked.save)
-        if not asked.file and not asked.placement:
+    changed = _objects(options.file) if options.file else ()
+    targets = _named(options, changed)
+    fleet = _from_file(options.source) if options.source else _from_hub(hub, targets, changed)
+    if options.save is not None:
+        _save(fleet, options.save)
+        if not options.file and not options.placement:
             return None
-    targets = _found(picture, targets, changed)
-    _check_members(picture, asked)
-    return _played(picture, Change(targets, changed), asked)
+    targets = _found(fleet, targets, changed)
+    _check_members(fleet, options)
+    return _played(fleet, Change(targets, changed), options)
 
 
-def _played(picture: Picture, change: Change, asked: Asked) -> Planned:
-    times = measured_in(picture)
-    times = replace(times, given=asked.ready, for_all=asked.ready_all, failing=frozenset(asked.fail))
-    assumed = Assumed(times=times, within=asked.within, approved_after=asked.approve_after, dialect=asked.dialect)
+def _played(fleet: FleetState, change: Change, options: PreviewOptions) -> PreviewResult:
+    times = measured_times(fleet)
+    times = replace(times, given=options.ready, for_all=options.ready_all, failing=frozenset(options.fail))
+    assumptions = Assumptions(
+        times=times, within=options.within, approved_after=options.approve_after, dialect=options.dialect
+    )
     try:
         with quiet_logs():
-            with progress_line("what is expected", asked.within) as report:
-                expected = previewed(picture, change, assumed, report)
-            with progress_line("the worst case", asked.within) as report:
-                worst = previewed(picture, change, at_worst(assumed), report) if asked.worst else ()
+            with progress_line("what is expected", options.within) as report:
+                expected = run_preview(fleet, change, assumptions, report)
+            with progress_line("the worst case", options.within) as report:
+                worst = run_preview(fleet, change, worst_case(assumptions), report) if options.worst else ()
     except ApiError as error:
         raise click.ClickException(f"the hub would refuse it: {error.message or error.answer}") from error
-    except BadPicture as error:
+    except BadFleetFile as error:
         raise click.ClickException(str(error)) from error
-    return Planned(picture.taken, expected, worst, times, asked.within, bool(change.objects))
+    return PreviewResult(fleet.taken, expected, worst, times, options.within, bool(change.objects))
 
 
 @contextmanager
@@ -119,12 +120,12 @@ def progress_line(what: str, within: float) -> Iterator[Callable[[float], None]]
 # Which placements are meant
 
 
-def _named(asked: Asked, changed: Sequence[Untyped]) -> tuple[Target, ...]:
+def _named(options: PreviewOptions, changed: Sequence[Untyped]) -> tuple[Target, ...]:
     """Those named, and those the file is about; empty if that depends on what is selected."""
-    if asked.placement:
-        which = Which.of(asked.placement, asked.namespace)
+    if options.placement:
+        which = Which.of(options.placement, options.namespace)
         return (Target(which.name, which.namespace),)
-    if not changed and asked.save is None:
+    if not changed and options.save is None:
         raise click.UsageError("name a placement, or a file with -f: `kedge plan web`, `kedge plan -f web.yaml`")
     found = [target for one in changed if (target := _target_in(one)) is not None]
     return tuple(dict.fromkeys(found))
@@ -132,7 +133,7 @@ def _named(asked: Asked, changed: Sequence[Untyped]) -> tuple[Target, ...]:
 
 def _target_in(obj: Untyped) -> Target | None:
     """The placement that an object of a file is, or that a run moves."""
-    meta, kind = obj["metadata"], (group_in(obj), obj["kind"])
+    meta, kind = obj["metadata"], (group_of(obj), obj["kind"])
     for twins in TWINS:
         if kind == (twins.placement.resource.group, twins.placement.resource.kind):
             return Target(meta["name"], meta.get("namespace") if twins.placement.resource.namespaced else None)
@@ -143,14 +144,14 @@ def _target_in(obj: Untyped) -> Target | None:
     return None
 
 
-def _found(picture: Picture, targets: tuple[Target, ...], changed: Sequence[Untyped]) -> tuple[Target, ...]:
+def _found(fleet: FleetState, targets: tuple[Target, ...], changed: Sequence[Untyped]) -> tuple[Target, ...]:
     """The placements to look at, all of which there are, or will be."""
     if not targets:
-        return _selecting(picture, changed)
+        return _selecting(fleet, changed)
     new = {target_in for one in changed if (target_in := _own(one)) is not None}
     for target in targets:
-        if target not in new and not picture.has(target):
-            raise click.ClickException(_missing(target, picture))
+        if target not in new and not fleet.has(target):
+            raise click.ClickException(_missing(target, fleet))
     return targets
 
 
@@ -159,30 +160,30 @@ def _own(obj: Untyped) -> Target | None:
     return None if is_run else _target_in(obj)
 
 
-def _selecting(picture: Picture, changed: Sequence[Untyped]) -> tuple[Target, ...]:
+def _selecting(fleet: FleetState, changed: Sequence[Untyped]) -> tuple[Target, ...]:
     if not changed:
-        return picture.targets
-    catalogue = catalogue_of(picture.of(CustomResourceDefinition.resource))
-    placements = [one for twins in TWINS for one in picture.of(twins.placement.resource)]
-    found = selecting(placements, changed, catalogue)
+        return fleet.targets
+    catalogue = catalogue_of(fleet.of(CustomResourceDefinition.resource))
+    placements = [one for twins in TWINS for one in fleet.of(twins.placement.resource)]
+    found = placements_selecting(placements, changed, catalogue)
     if not found:
         names = listed(f"{one['kind']} {one['metadata']['name']}" for one in changed)
         raise click.ClickException(f"no placement selects {names}: nothing would happen")
     return tuple(Target(one["metadata"]["name"], one["metadata"].get("namespace")) for one in found)
 
 
-def _missing(target: Target, picture: Picture) -> str:
-    known = [one.path for one in picture.targets]
+def _missing(target: Target, fleet: FleetState) -> str:
+    known = [one.path for one in fleet.targets]
     close = get_close_matches(target.path, known)
     hint = f": did you mean {listed(close)}?" if close else (f": there is {listed(known)}" if known else "")
     return f"there is no {target}{hint}"
 
 
-def _check_members(picture: Picture, asked: Asked) -> None:
-    members = sorted((one["metadata"]["name"] for one in picture.of(MemberCluster.resource)), key=natural)
+def _check_members(fleet: FleetState, options: PreviewOptions) -> None:
+    members = sorted((one["metadata"]["name"] for one in fleet.of(MemberCluster.resource)), key=natural)
     if not members:
         raise click.ClickException("the fleet has no members: nothing can be placed")
-    for option, names in (("--fail", asked.fail), ("--ready-after", asked.ready)):
+    for option, names in (("--fail", options.fail), ("--ready-after", options.ready)):
         for name in names:
             if name not in members:
                 close = get_close_matches(name, members) or members
@@ -192,29 +193,29 @@ def _check_members(picture: Picture, asked: Asked) -> None:
 # Reading
 
 
-def _from_hub(hub: Hub, targets: tuple[Target, ...], changed: Sequence[Untyped]) -> Picture:
+def _from_hub(hub: Hub, targets: tuple[Target, ...], changed: Sequence[Untyped]) -> FleetState:
     now = datetime.now(UTC)
 
-    async def question(client: Client) -> Picture:
+    async def question(client: Client) -> FleetState:
         try:
-            return await take(client, targets, changed, now)
+            return await read_fleet(client, targets, changed, now)
         except NotFound as error:
             raise click.ClickException(NO_PLACEMENTS) from error
 
     return hub.ask(question)
 
 
-def _from_file(name: str) -> Picture:
+def _from_file(name: str) -> FleetState:
     try:
-        return read(_text(name))
-    except BadPicture as error:
+        return from_yaml(_text(name))
+    except BadFleetFile as error:
         raise click.ClickException(f"{name} cannot be taken for a fleet: {error}") from error
 
 
 def _objects(name: str) -> tuple[Untyped, ...]:
     try:
-        found = tuple(objects_in(documents_in(_text(name))))
-    except BadPicture as error:
+        found = tuple(parse_objects(parse_documents(_text(name))))
+    except BadFleetFile as error:
         raise click.ClickException(f"{name} cannot be read: {error}") from error
     if not found:
         raise click.ClickException(f"{name} holds no objects")
@@ -229,9 +230,9 @@ def _text(name: str) -> str:
         raise click.ClickException(f"{name} cannot be read: {why}") from error
 
 
-def _save(picture: Picture, file: Path) -> None:
+def _save(fleet: FleetState, file: Path) -> None:
     """For the eyes of who asked alone: it may hold Secrets."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as out:
-        out.write(written(picture))
-    click.echo(f"saved {len(picture.objects)} objects to {file}, which may hold Secrets", err=True)
+        out.write(to_yaml(fleet))
+    click.echo(f"saved {len(fleet.objects)} objects to {file}, which may hold Secrets", err=True)

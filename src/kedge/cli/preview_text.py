@@ -21,7 +21,7 @@ from kedge.plan.telling.words import counted, listed, natural
 _NAMED = 12
 
 
-class Planned(Struct, frozen=True):
+class PreviewResult(Struct, frozen=True):
     """The result of a preview, and what it assumed."""
 
     taken: datetime
@@ -37,56 +37,56 @@ class Planned(Struct, frozen=True):
         return all(course.is_done for course in self.expected)
 
 
-def print_preview(planned: Planned, form: str) -> None:
+def print_preview(result: PreviewResult, form: str) -> None:
     """Print it."""
     if form == "text":
-        _show(planned, console())
+        _show(result, console())
     else:
-        print_data(_as_data(planned), form)
+        print_data(_as_data(result), form)
 
 
-def _as_data(planned: Planned) -> dict[str, Any]:
-    worst = {course.path: course for course in planned.worst}
+def _as_data(result: PreviewResult) -> dict[str, Any]:
+    worst = {course.path: course for course in result.worst}
     placements = [
         {
             **course.told(),
             "worst": worst[course.path].ends if course.path in worst else None,
-            "takes": _takes(planned, course),
+            "takes": _takes(result, course),
         }
-        for course in planned.expected
+        for course in result.expected
     ]
     return {
-        "takenAt": msgspec.to_builtins(planned.taken),
-        "within": planned.within,
-        "done": planned.is_done,
+        "takenAt": msgspec.to_builtins(result.taken),
+        "within": result.within,
+        "done": result.is_done,
         "placements": placements,
     }
 
 
-def _takes(planned: Planned, course: Course) -> dict[str, Any]:
+def _takes(result: PreviewResult, course: Course) -> dict[str, Any]:
     names = dict.fromkeys(move.cluster for move in course.moves)
-    return {name: msgspec.to_builtins(planned.times.of(name)) for name in names}
+    return {name: msgspec.to_builtins(result.times.of(name)) for name in names}
 
 
 # For people
 
 
-def _show(planned: Planned, out: Console) -> None:
-    worst = {course.path: course for course in planned.worst}
-    for number, course in enumerate(planned.expected):
+def _show(result: PreviewResult, out: Console) -> None:
+    worst = {course.path: course for course in result.worst}
+    for number, course in enumerate(result.expected):
         if number:
             out.print()
-        _show_course(planned, course, worst.get(course.path), out)
+        _show_course(result, course, worst.get(course.path), out)
     out.print(Text("\nThis is a preview: nothing was written to any cluster.", "dim"))
 
 
-def _show_course(planned: Planned, course: Course, worst: Course | None, out: Console) -> None:
+def _show_course(result: PreviewResult, course: Course, worst: Course | None, out: Console) -> None:
     out.print(Text(_title(course), "bold"))
     if course.stages:
         draw(_stages(course.stages), out, indent=2)
     if course.moves:
         draw(_waves(course), out, indent=2)
-    print_lines([*_ending(planned, course, worst), *_left(course), *_went_by(planned, course)], out)
+    print_lines([*_ending(result, course, worst), *_left(course), *_went_by(result, course)], out)
 
 
 def _title(course: Course) -> str:
@@ -132,16 +132,16 @@ def _stages(stages: Sequence[Stage]) -> Table:
     return table
 
 
-def _ending(planned: Planned, course: Course, worst: Course | None) -> Iterator[str]:
+def _ending(result: PreviewResult, course: Course, worst: Course | None) -> Iterator[str]:
     if course.is_done and course.ends is not None:
         if course.moves:
-            at = planned.taken + timedelta(seconds=course.ends)
+            at = result.taken + timedelta(seconds=course.ends)
             yield f"ends after {span(course.ends)}, at {at:%Y-%m-%d %H:%M:%S} UTC{_at_worst(worst)}"
         else:
             yield "everything is where it should be"
         return
     moved = f"after {span(course.last_move)}" if course.moves else "from the beginning"
-    yield f"does not end within {span(planned.within)}: it stands still {moved}"
+    yield f"does not end within {span(result.within)}: it stands still {moved}"
     if course.why:
         yield f"  {course.why}"
 
@@ -171,10 +171,10 @@ def _why(stay: Stay) -> str:
     return stay.why.removeprefix(f"{stay.cluster} ").removeprefix("waits: ")
 
 
-def _went_by(planned: Planned, course: Course) -> Iterator[str]:
+def _went_by(result: PreviewResult, course: Course) -> Iterator[str]:
     """How long clusters were taken to need, and how that is known."""
     names = dict.fromkeys(move.cluster for move in course.moves if move.what is not What.removed)
-    known = {name: planned.times.of(name) for name in names}
+    known = {name: result.times.of(name) for name in names}
     found = sorted(known, key=lambda name: (_known(known[name]), known[name].seconds, natural(name)))
     if found:
         yield "clusters are taken to be available"

@@ -181,13 +181,13 @@ def plan(
     any cluster. Exits with 0 if every cluster gets there, 3 if not, 1 if it cannot be told.
     """
     from kedge.api.dialect import Dialect
-    from kedge.cli.preview_command import Asked
-    from kedge.cli.preview_command import plan as planned_by
+    from kedge.cli.preview_command import PreviewOptions
+    from kedge.cli.preview_command import plan as run_preview_command
     from kedge.cli.preview_text import print_preview
 
     if no_approval and approve_after:
         raise click.UsageError("--no-approval says that nobody approves, and --approve-after when: leave one out")
-    asked = Asked(
+    asked = PreviewOptions(
         file=file,
         placement=placement,
         namespace=namespace,
@@ -201,7 +201,7 @@ def plan(
         worst=not no_worst,
         dialect=Dialect(dialect),
     )
-    found = planned_by(hub, asked)
+    found = run_preview_command(hub, asked)
     if found is None:
         return
     print_preview(found, form)

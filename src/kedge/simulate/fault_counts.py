@@ -1,6 +1,6 @@
-"""Tally: what happened how often in many runs, and in particular which faults hit which writes of whom.
+"""Fault counts: how often things happened in many runs; above all, which faults hit which writes of which process.
 
-    print(table(counts))        # rows: who writes what; columns: faults
+    print(fault_table(counts))        # rows: who writes what; columns: faults
 
 A count has a name of several words. Those of faults are ("fault", link, fault, request): `("fault", "hub → hub",
 "lost_response", "PATCH works/status")`.
@@ -21,8 +21,8 @@ Counts: TypeAlias = Counter[tuple[str, ...]]
 _BEFORE_KIND = re.compile(r"/(?:api/[^/]+|apis/[^/]+/[^/]+)(?:/namespaces/[^/]+(?=/))?/")
 
 
-def what_of(request: Request) -> str:
-    """The method and the kind that a request is about, with the part of it, but no names."""
+def request_kind(request: Request) -> str:
+    """The method and kind of a request, with the subresource, but without names."""
     path = _BEFORE_KIND.sub("", request.path, count=1)
     if path == request.path:
         return f"{request.method} {path}"
@@ -32,7 +32,7 @@ def what_of(request: Request) -> str:
     return f"{'WATCH' if is_watch else request.method} {kind}{part}"
 
 
-def table(counts: Mapping[tuple[str, ...], int]) -> str:
+def fault_table(counts: Mapping[tuple[str, ...], int]) -> str:
     """Which faults hit which writes, as text: a row for each write of each role, a column for each fault."""
     hits = _writes(counts)
     faults = sorted({fault for _, fault in hits})
@@ -44,14 +44,14 @@ def table(counts: Mapping[tuple[str, ...], int]) -> str:
 
 
 def _writes(counts: Mapping[tuple[str, ...], int]) -> Counter[tuple[str, str]]:
-    """Of the faults those that hit writes, by role and write, and fault."""
+    """The faults that hit writes, by role and write, and by fault."""
     found: Counter[tuple[str, str]] = Counter()
     for name, number in counts.items():
         if name[0] == "fault" and name[3].partition(" ")[0] not in (*SAFE, "WATCH"):
-            found[f"{role_of(name[1])}: {name[3]}", name[2]] += number
+            found[f"{link_role(name[1])}: {name[3]}", name[2]] += number
     return found
 
 
-def role_of(link: str) -> str:
-    """Who that link is of, all that differ by a number alone being one: `cluster → hub`."""
+def link_role(link: str) -> str:
+    """The role of a link: its name without numbers, such as `cluster → hub`."""
     return re.sub(r"-\d+", "", link)

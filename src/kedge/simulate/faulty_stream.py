@@ -1,7 +1,7 @@
-"""Streams: a watch as it arrives over a link that has its troubles.
+"""Faulty stream: a watch as it arrives over a link with faults.
 
-Lines come in order and whole, or not at all. One that lags holds up all behind it. A stream that falls silent ends for
-its reader when nothing has come for as long as it is ready to wait.
+Lines come in order and complete, or not at all. A line that lags delays all lines behind it. A stream that falls silent
+ends for its reader after the silence that the reader allows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from kedge.simulate.faults import Faults, gone
 
 
 class FaultyStream:
-    """One watch. `held` says how many seconds nothing gets through from now on.
+    """One watch. `held` returns how many seconds nothing gets through from now on.
 
-    `hear` is told of every line, and `hit` of every fault.
+    `hear` is called with every line, and `hit` with every fault.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class FaultyStream:
         hear: Callable[[bytes | None], None],
         hit: Callable[[str], object],
     ) -> None:
-        """`first` comes before what the stream brings; `resumes`: it goes on from a version, which may be forgotten."""
+        """`first` comes before the stream's own lines; `resumes`: it resumes from a version, which may be forgotten."""
         self._loop = asyncio.get_running_loop()
         self._stream = stream
         self._first = first

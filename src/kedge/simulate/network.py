@@ -1,14 +1,15 @@
-"""Link: one process's way to one server, with everything that goes wrong on it.
+"""Network: the link of one process to one server, with its faults and partitions.
 
-    link = Link("web → hub", InProcessTransport(...), faults=ROUGH, rng=chance.of("web", "hub"))
+    link = Link("web → hub", InProcessTransport(...), faults=ROUGH, rng=seeded.random_for("web", "hub"))
 
-A transport around another. What goes wrong is drawn from `rng`, request by request. Promises what a transport does,
-and beyond that:
+A link is a transport around another. Its faults are drawn from `rng`, request by request. It promises what a transport
+does, and also:
 
-* an error answer of its own was not carried out, but for a 500, where nobody knows; a connection refused was not sent;
-* once cut nothing that is sent from then on reaches the server, whoever sends it, until it is mended; what was cut for
-  good stays cut. What was under way may still arrive, but its answer does not;
-* once `calm` nothing goes wrong any more. Requests that are late by then still arrive.
+* a request that the link itself answers with an error was not carried out; after a 500 nobody knows. A request with a
+  refused connection was not sent;
+* after `cut` no request reaches the server until `mend`; a link that was cut for good stays cut. Requests in flight may
+  still arrive, but their answers do not;
+* after `calm` there are no more faults. Requests that are late by then still arrive.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from kedge.kube.transport import BufferedStream, ConnectionFailed, Request, Resp
 from kedge.simulate import stale_reads
 from kedge.simulate.faults import NONE, Faults, answer, writes
 from kedge.simulate.faulty_stream import FaultyStream
-from kedge.simulate.partitions import Partitions
-from kedge.simulate.process_tasks import context_of
+from kedge.simulate.process_tasks import context_for
 from kedge.simulate.trace import Trace
 
 
@@ -187,7 +187,7 @@ class Link:
             with suppress(ConnectionFailed), self._trace.carrying(self.name, number):
                 await self._inner.send(request, timeout=timeout)
 
-        task = asyncio.get_running_loop().create_task(arrive(), name="a late request", context=context_of(None))
+        task = asyncio.get_running_loop().create_task(arrive(), name="a late request", context=context_for(None))
         self._under_way[task] = None
         task.add_done_callback(self._under_way.pop)
 
@@ -197,21 +197,21 @@ class Link:
 
     # Stale reads
 
-    def _stale(self, request: Request) -> stale_reads.Old | None:
+    def _stale(self, request: Request) -> stale_reads.OldVersion | None:
         if self._newest is None or self.faults.stale <= 0 or "resourceVersion" not in dict(request.query):
             return None
-        old = stale_reads.chosen(request, self._newest(), self.faults.stale_versions, self._rng)
+        old = stale_reads.choose_version(request, self._newest(), self.faults.stale_versions, self._rng)
         if old is None or self._rng.random() >= self.faults.stale:
             return None
         self._hit(self.name, "stale", request)
         return old
 
-    async def _at(self, old: stale_reads.Old, request: Request, timeout: float) -> Response | None:
+    async def _at(self, old: stale_reads.OldVersion, request: Request, timeout: float) -> Response | None:
         """The answer as of then; None if the server does not remember, or had no such object."""
         found = await self._inner.send(old.list, timeout=timeout)
         if found.status != 200:
             return None
-        return found if request.path == old.list.path else stale_reads.as_one(found)
+        return found if request.path == old.list.path else stale_reads.as_object(found)
 
     # Watches
 
@@ -269,6 +269,28 @@ class Link:
             hear=hear,
             hit=lambda fault: self._hit(self.name, fault, request),
         )
+
+
+class Partitions:
+    """The times in which nothing gets through a link. They depend on the seed alone."""
+
+    def __init__(self, faults: Faults, rng: Random, now: float) -> None:
+        self._rate = faults.partitions / 3600
+        self._seconds = faults.partition_seconds
+        self._rng = rng
+        self._start = self._end = now
+        if self._rate > 0:
+            self._draw()
+
+    def left(self, now: float) -> float:
+        """How many seconds the current partition still lasts; 0 if there is none."""
+        while self._rate > 0 and self._end <= now:
+            self._draw()
+        return self._end - now if self._start <= now else 0.0
+
+    def _draw(self) -> None:
+        self._start = self._end + self._rng.expovariate(self._rate)
+        self._end = self._start + self._rng.uniform(*self._seconds)
 
 
 def _of_watch(fault: str) -> str:

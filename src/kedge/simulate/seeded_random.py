@@ -1,9 +1,9 @@
-"""Chance: every random number of a simulation, from one seed, by the name of what it is for.
+"""Seeded random: every random number of a simulation comes from one seed, by the name of its use.
 
-    Chance(7).of("link", "hub", "delays")     # the same Random in every run with this seed
+    SeededRandom(7).random_for("link", "hub", "delays")     # the same Random in every run with this seed
 
-Each use has a source of its own, so that one more who draws, or one who draws more, changes nothing for the others.
-Names are hashed by a fixed function: Python's own differs from process to process.
+Each use has a source of its own: a new use, or one that draws more numbers, changes nothing for the others. Names are
+hashed by a fixed function, since Python's own differs from process to process.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from random import Random
 from msgspec import Struct
 
 
-class Chance(Struct, frozen=True):
-    """The seed of a simulation, and what grows from it."""
+class SeededRandom(Struct, frozen=True):
+    """The seed of a simulation, and the random sources made from it."""
 
     seed: int
 
-    def number(self, *names: str | int) -> int:
-        """A number of 64 bits for this use."""
+    def number_for(self, *names: str | int) -> int:
+        """A 64-bit number for this use."""
         path = "\0".join(map(str, (self.seed, *names)))
         return int.from_bytes(blake2b(path.encode(), digest_size=8).digest())
 
-    def of(self, *names: str | int) -> Random:
-        """A source of random numbers for this use, at its beginning."""
-        return Random(self.number(*names))
+    def random_for(self, *names: str | int) -> Random:
+        """A new source of random numbers for this use."""
+        return Random(self.number_for(*names))

@@ -9,8 +9,8 @@
         simulation.calm()
         await simulation.until("every stamp is true", stamped, within=600)
 
-What must always hold is asked after every write to any server, within that write; what must hold at the end, when the
-scenario is over. The first that does not hold ends the run.
+What must always hold is checked after every write to any server, within that write; what must hold at the end, when
+the scenario is over. The first violation ends the run.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from kedge.kube.client import Client
 from kedge.kube.limits import Limiter
 from kedge.kube.transport import Request
 from kedge.simulate.clock import START, JumpingClock, Jumps, LoopClock
-from kedge.simulate.fault_counts import what_of
+from kedge.simulate.fault_counts import request_kind
 from kedge.simulate.faults import NONE, Faults
 from kedge.simulate.loop import Loop
 from kedge.simulate.network import Link
 from kedge.simulate.process import Main, Process
 from kedge.simulate.process_tasks import Task
-from kedge.simulate.seeded_random import Chance
+from kedge.simulate.seeded_random import SeededRandom
 from kedge.simulate.trace import Trace
 
 Always: TypeAlias = Callable[[str, Kind, Change], str]
@@ -47,8 +47,8 @@ AtEnd: TypeAlias = Callable[[], str]
 """What is wrong, or nothing."""
 
 
-class Broken(Exception):
-    """Something that must hold does not."""
+class InvariantViolated(Exception):
+    """Something that must hold does not hold."""
 
 
 class Simulation:
@@ -63,11 +63,11 @@ class Simulation:
         self.faults = faults
         self.trace = trace or Trace(loop)
         self.clock = LoopClock(loop, start)
-        self.failure: Broken | None = None
+        self.failure: InvariantViolated | None = None
         self.writes = 0  # to all servers
         self.counts: Counter[tuple[str, ...]] = Counter()  # whatever is worth counting, by name
         self.processes: dict[str, Process] = {}
-        self._chance = Chance(seed)
+        self._seeded = SeededRandom(seed)
         self._servers: dict[str, Server] = {}
         self._clusters: list[EmbeddedCluster] = []
         self._users: dict[str, Link] = {}
@@ -78,7 +78,7 @@ class Simulation:
 
     def rng(self, *names: str | int) -> Random:
         """A source of random numbers for this use: always the same one from the same seed."""
-        return self._chance.of(*names)
+        return self._seeded.random_for(*names)
 
     # Servers and those who use them
 
@@ -87,7 +87,7 @@ class Simulation:
         return self.add_server(name, Server(clock=self.clock, rng=self.rng("server", name), **options))
 
     def cluster(self, name: str) -> EmbeddedCluster:
-        """A new server whose house is kept: garbage collected, namespaces emptied and furnished."""
+        """A new server with the controllers of a cluster: garbage collection, and the contents of namespaces."""
         made = EmbeddedCluster(name, clock=self.clock, rng=self.rng("cluster", name))
         self.add_server(name, made.server)
         self._clusters.append(made)
@@ -95,7 +95,7 @@ class Simulation:
         return made
 
     def add_server(self, name: str, server: Server) -> Server:
-        """Have this server take part."""
+        """Make this server part of the simulation."""
         if name in self._servers:
             raise ValueError(f"there is a server {name} already")
         self._servers[name] = server
@@ -111,7 +111,7 @@ class Simulation:
         return self.processes[name]
 
     def client(self, server: str, user: str = "user") -> Client:
-        """For someone who is not part of the system, and for whom nothing goes wrong."""
+        """A client for a user outside of the system, without faults."""
         name = f"{user} → {server}"
         if name not in self._users:
             self._users[name] = self._link(name, server, NONE, self.rng("user", user, server))
@@ -134,7 +134,7 @@ class Simulation:
         )
 
     def _hit(self, link: str, fault: str, request: Request) -> None:
-        self.counts["fault", link, fault, what_of(request)] += 1
+        self.counts["fault", link, fault, request_kind(request)] += 1
 
     def new_clock(self, *names: str | int) -> JumpingClock:
         jumps = Jumps(self.faults.clock_jumps, self.faults.clock_seconds)
@@ -155,25 +155,25 @@ class Simulation:
     # What must hold
 
     def always(self, sentence: str, check: Always) -> None:
-        """Ask this after every write to any server."""
+        """Check this after every write to any server."""
         self._always.append((sentence, check))
 
     def at_end(self, sentence: str, check: AtEnd) -> None:
-        """Ask this when the scenario is over."""
+        """Check this when the scenario is over."""
         self._at_end.append((sentence, check))
 
     async def until(
         self, sentence: str, condition: Callable[[], object], *, within: float = 3600.0, every: float = 0.5
     ) -> None:
-        """Wait until the condition holds; that it does not in time fails the run."""
+        """Wait until the condition holds. The run fails if it does not hold in time."""
         deadline = self.loop.time() + within
         while not condition():
             if self.loop.time() >= deadline:
-                raise Broken(f"within {within:g} s: {sentence}")
+                raise InvariantViolated(f"within {within:g} s: {sentence}")
             await asyncio.sleep(every)
 
     async def rest(self, *, quiet: float = 60.0, within: float = 3600.0) -> None:
-        """Wait until nobody has written anything for so long."""
+        """Wait until nobody has written anything for `quiet` seconds."""
         await self.until(
             f"nothing is written for {quiet:g} s",
             lambda: self.loop.time() - self._last_write >= quiet,
@@ -182,24 +182,24 @@ class Simulation:
         )
 
     def failed(self, sentence: str, error: BaseException | None = None) -> None:
-        """End the run: this does not hold."""
+        """End the run: this is violated."""
         if self.failure is None and not self._over:
-            self.failure = Broken(sentence)
+            self.failure = InvariantViolated(sentence)
             self.failure.__cause__ = error
             self.trace.stop()
             self.loop.stop()
 
     def check_end(self) -> None:
-        """Ask all that must hold at the end."""
+        """Check everything that must hold at the end."""
         for sentence, check in self._at_end:
             if wrong := check():
-                raise Broken(f"{sentence}: {wrong}")
+                raise InvariantViolated(f"{sentence}: {wrong}")
 
     def _changed(self, server: str, kind: Kind, change: Change) -> None:
         self.writes += 1
         self._last_write = self.loop.time()
         self._ask_all(server, kind, change)
-        # By its task, not its context: what a server does of its own accord runs in the context of whoever caused it.
+        # By its task, not its context: what a server does by itself runs in the context of whoever caused it.
         task = asyncio.current_task(self.loop)
         if isinstance(task, Task) and task.group is not None and task.group.name in self.processes:
             what = f"{change.type} {kind.resource.plural} {change.version.key}"
@@ -216,7 +216,7 @@ class Simulation:
             try:
                 wrong = check(server, kind, change)
             except Exception as error:  # noqa: BLE001
-                self.failed(f"{sentence}: asking that failed", error)
+                self.failed(f"{sentence}: the check failed", error)
                 return
             if wrong:
                 self.failed(f"{sentence}: {wrong}")
@@ -225,7 +225,7 @@ class Simulation:
     # The end
 
     def close(self) -> None:
-        """The run is over: note nothing more, and end every process."""
+        """The run is over: record nothing more, and end every process."""
         self._over = True
         self.trace.stop()
         for process in self.processes.values():

@@ -1,7 +1,7 @@
 """Stale reads: the answer of a replica that lags behind, where the API allows one.
 
-Allowed is what asks for `resourceVersion=0` (any version will do) or for one not older than a version. A read without a
-version is answered by the newest state, always, and so is a list at an exact one.
+A stale answer is allowed for `resourceVersion=0` (any version) and for a version with "not older than". A read without
+a version always gets the newest state, and a list at an exact version that version.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from kedge.embedded.options import is_watch
 from kedge.kube.transport import Request, Response
 
 
-class Old(Struct, frozen=True):
+class OldVersion(Struct, frozen=True):
     """An earlier version, and the list that shows how things were then."""
 
     version: int
     list: Request
 
 
-def chosen(request: Request, newest: int, most: int, rng: Random) -> Old | None:
-    """From which version to answer, at most so many writes old; None if only the newest will do."""
+def choose_version(request: Request, newest: int, most: int, rng: Random) -> OldVersion | None:
+    """The version to answer from, at most so many writes old; None if only the newest is allowed."""
     query = dict(request.query)
     least = _not_older_than(request, query)
     if least is None:
@@ -38,11 +38,11 @@ def chosen(request: Request, newest: int, most: int, rng: Random) -> Old | None:
     if place.name:
         path, selectors = path.rpartition("/")[0], {"fieldSelector": f"metadata.name={place.name}"}
     then = {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}
-    return Old(version, Request("GET", path, tuple((selectors | then).items())))
+    return OldVersion(version, Request("GET", path, tuple((selectors | then).items())))
 
 
 def _not_older_than(request: Request, query: Mapping[str, str]) -> int | None:
-    """The oldest version that will do; None if only the newest will, or only an exact one."""
+    """The oldest allowed version; None if only the newest is allowed, or an exact one."""
     version, place = query.get("resourceVersion", ""), paths.parse(request.path)
     if request.method != "GET" or place is None or place.subresource or not version.isdecimal():
         return None
@@ -57,7 +57,7 @@ def _not_older_than(request: Request, query: Mapping[str, str]) -> int | None:
     return None if exact or paged else int(version)
 
 
-def as_one(found: Response) -> Response | None:
+def as_object(found: Response) -> Response | None:
     """The only object in a list, as the answer to a get; None if there is none."""
     objects = items(found)
     return Response(200, objects[0], found.headers) if len(objects) == 1 else None

@@ -1,4 +1,4 @@
-"""Approving: somebody who approves whatever a staged run asks for, so long after it was asked."""
+"""Approver: approves whatever a staged run asks for, some time after it asked."""
 
 from __future__ import annotations
 

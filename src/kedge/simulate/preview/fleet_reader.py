@@ -1,6 +1,7 @@
-"""Taking: reads from a hub what a preview starts from. Only reads: lists and gets.
+"""Fleet reader: reads from a hub what a preview starts from, and finds the placements that select what changes.
 
-Of what is selected, kinds that may not be read are left out; the newest revision of the placement tells how they were.
+It only reads: lists and gets. Selected kinds that we may not read are left out; the newest revision of the placement
+shows how they were. A hub serves the kinds that an embedded server has, and custom kinds.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
+
+import msgspec
 
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.cluster import MemberCluster
@@ -23,14 +26,15 @@ from kedge.api.staged import (
 )
 from kedge.api.twins import CLUSTER, NAMESPACED, TWINS, Twins
 from kedge.api.work import Work
+from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import Forbidden, NotFound
-from kedge.plan.selecting.candidates import stays
-from kedge.plan.selecting.kinds import Catalogue
-from kedge.plan.selecting.selectors import Meaning, Pick
-from kedge.simulate.preview.fleet_state import FLEET_GROUPS, Picture, Target, group_in, meta_of
-from kedge.simulate.preview.selecting import catalogue_of, meaning_of, selecting
+from kedge.plan.selecting.candidates import candidate, stays
+from kedge.plan.selecting.custom import custom_kinds
+from kedge.plan.selecting.kinds import Catalogue, Kind
+from kedge.plan.selecting.selectors import Meaning, Pick, meaning, tokens_of
+from kedge.simulate.preview.fleet_state import FLEET_GROUPS, FleetState, Target, group_of, meta_of
 
 _STAGED: Final[dict[Twins, tuple[Any, ...]]] = {
     CLUSTER: (ClusterStagedUpdateStrategy, ClusterStagedUpdateRun, ClusterApprovalRequest),
@@ -39,17 +43,19 @@ _STAGED: Final[dict[Twins, tuple[Any, ...]]] = {
 _WORKS_AT_ONCE: Final = 100
 
 
-async def take(client: Client, targets: Sequence[Target], changed: Sequence[Untyped], now: datetime) -> Picture:
+async def read_fleet(
+    client: Client, targets: Sequence[Target], changed: Sequence[Untyped], now: datetime
+) -> FleetState:
     """What the hub holds of these placements; of none in particular, of those that select what changes."""
-    found = await _Reader(client).picture(targets, changed)
-    return Picture(now, tuple(found))
+    found = await _Reader(client).fleet(targets, changed)
+    return FleetState(now, tuple(found))
 
 
 class _Reader:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def picture(self, targets: Sequence[Target], changed: Sequence[Untyped]) -> list[Untyped]:
+    async def fleet(self, targets: Sequence[Target], changed: Sequence[Untyped]) -> list[Untyped]:
         definitions = await self._definitions()
         catalogue = catalogue_of(definitions)
         placements = await self._placements(targets, changed, catalogue)
@@ -58,7 +64,7 @@ class _Reader:
             found += await self._belonging(placement)
         meant = [meaning_of(one, catalogue) for one in [*placements, *_placements_in(changed)]]
         chosen = _once([one for meaning in meant for one in await self._selected(meaning, catalogue)])
-        groups = {group_in(one) for one in [*chosen, *changed]} - set(FLEET_GROUPS)
+        groups = {group_of(one) for one in [*chosen, *changed]} - set(FLEET_GROUPS)
         needed = [one for one in definitions if one["spec"]["group"] in groups]
         return [*needed, *found, *chosen]
 
@@ -76,7 +82,7 @@ class _Reader:
         if targets:
             return [one for target in targets if (one := await self._placement(target)) is not None]
         known = [one for twins in TWINS for one in await self.all(twins.placement.resource)]
-        return selecting(known, changed, catalogue)
+        return placements_selecting(known, changed, catalogue)
 
     async def _placement(self, target: Target) -> Untyped | None:
         resource = target.twins.placement.resource
@@ -157,8 +163,40 @@ def _named(resource: Resource, obj: Untyped) -> Untyped:
 
 def _placements_in(objects: Iterable[Untyped]) -> list[Untyped]:
     kinds = {(twins.placement.resource.group, twins.placement.resource.kind) for twins in TWINS}
-    return [one for one in objects if (group_in(one), one["kind"]) in kinds]
+    return [one for one in objects if (group_of(one), one["kind"]) in kinds]
 
 
 def _once(objects: Iterable[Untyped]) -> list[Untyped]:
     return list({one["metadata"]["uid"]: one for one in objects}.values())
+
+
+# What is selected
+
+
+def catalogue_of(definitions: Iterable[Untyped]) -> Catalogue:
+    """What is served: the kinds built in, and these."""
+    built_in = [Kind(one.resource, followed=not one.is_question) for one in BUILT_IN]
+    custom = [kind for one in definitions for kind in custom_kinds(msgspec.convert(one, CustomResourceDefinition))]
+    return Catalogue([*built_in, *custom])
+
+
+def meaning_of(placement: Untyped, catalogue: Catalogue) -> Meaning:
+    """What a placement's selectors mean; nothing, if it cannot be read."""
+    twins = NAMESPACED if placement["metadata"].get("namespace") else CLUSTER
+    try:
+        return meaning(msgspec.convert(placement, twins.placement), catalogue)
+    except msgspec.ValidationError:
+        return Meaning()
+
+
+def placements_selecting(
+    placements: Iterable[Untyped], changed: Iterable[Untyped], catalogue: Catalogue
+) -> list[Untyped]:
+    """Those of the placements that select, or may select, something that changes."""
+    tokens = {token for one in changed for token in _tokens(one, catalogue)}
+    return [one for one in placements if tokens & set(meaning_of(one, catalogue).tokens())]
+
+
+def _tokens(obj: Untyped, catalogue: Catalogue) -> Iterable[tuple[str, ...]]:
+    kind = catalogue.find(group_of(obj), str(obj["apiVersion"]).rpartition("/")[2], obj["kind"])
+    return () if kind is None else tokens_of(kind.resource, candidate(kind.resource, obj))

@@ -1,6 +1,6 @@
-"""Picture: what a hub holds of some placements at one moment: all that a preview starts from.
+"""Fleet state: the objects of a hub that a preview starts from, as of one moment.
 
-Written and read as a Kubernetes List, so that what `kubectl get -o yaml` prints will do as well. It may hold Secrets,
+Written and read as a Kubernetes List, so the output of `kubectl get -o yaml` can be read as well. It may hold Secrets,
 as placements do.
 """
 
@@ -22,13 +22,13 @@ from kedge.api.twins import CLUSTER, NAMESPACED, TWINS, Twins
 from kedge.kube.codec import Untyped
 
 TAKEN: Final = "kedge.dev/taken-at"
-"""Annotation of a saved picture: when it was taken."""
+"""Annotation of a saved file: when the fleet was read."""
 FLEET_GROUPS: Final = ("placement.kubernetes-fleet.io", "cluster.kubernetes-fleet.io")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
-class BadPicture(ValueError):
-    """A file that is no picture of a fleet; says why."""
+class BadFleetFile(ValueError):
+    """A file that holds no fleet; the message says why."""
 
 
 class Target(Struct, frozen=True):
@@ -49,7 +49,7 @@ class Target(Struct, frozen=True):
         return f"{self.twins.placement.resource.kind} {self.path}"
 
 
-class Picture(Struct, frozen=True):
+class FleetState(Struct, frozen=True):
     """The objects of a hub at one moment."""
 
     taken: datetime
@@ -58,11 +58,11 @@ class Picture(Struct, frozen=True):
     def of(self, resource: Resource) -> Iterator[Untyped]:
         """The objects of one kind, in whatever version."""
         for obj in self.objects:
-            if (group_in(obj), obj.get("kind")) == (resource.group, resource.kind):
+            if (group_of(obj), obj.get("kind")) == (resource.group, resource.kind):
                 yield obj
 
     def typed(self, kind: type[Any]) -> list[Any]:
-        """The same, read; what cannot be read is left out, as a controller leaves it."""
+        """The same, typed. Objects that cannot be read are left out, as in a controller's cache."""
         found = []
         for obj in self.of(kind.resource):
             try:
@@ -73,7 +73,7 @@ class Picture(Struct, frozen=True):
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """The placements in it."""
+        """The placements of the fleet."""
         kinds = (twins.placement.resource for twins in TWINS)
         return tuple(target_of(obj) for kind in kinds for obj in self.of(kind))
 
@@ -87,12 +87,12 @@ def target_of(placement: Untyped) -> Target:
 
 
 def belongs_to(target: Target, labels: Mapping[str, str], namespace: str | None = None) -> bool:
-    """Whether labels say so: of a Work, which is in a member's namespace, or of what is in the placement's own."""
+    """Whether these labels belong to the placement: of a Work in a member's namespace, or of an object in its own."""
     where = labels.get(PARENT_NAMESPACE) or namespace
     return labels.get(PARENT_PLACEMENT) == target.name and where == target.namespace
 
 
-def group_in(obj: Mapping[str, Any]) -> str:
+def group_of(obj: Mapping[str, Any]) -> str:
     return str(obj.get("apiVersion", "")).rpartition("/")[0]
 
 
@@ -103,55 +103,55 @@ def meta_of(obj: Untyped) -> ObjectMeta:
 # As text
 
 
-def written(picture: Picture) -> str:
-    """A picture as YAML."""
-    metadata = {"annotations": {TAKEN: picture.taken.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}}
-    body = {"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": list(picture.objects)}
+def to_yaml(fleet: FleetState) -> str:
+    """The fleet as YAML."""
+    metadata = {"annotations": {TAKEN: fleet.taken.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}}
+    body = {"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": list(fleet.objects)}
     return yaml.dump(body, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False, allow_unicode=True)
 
 
-def read(text: str) -> Picture:
-    """A picture from what was saved, or from what kubectl printed. Raises `BadPicture`."""
-    documents = documents_in(text)
-    objects = tuple(objects_in(documents))
+def from_yaml(text: str) -> FleetState:
+    """The fleet from a saved file, or from the output of kubectl. Raises `BadFleetFile`."""
+    documents = parse_documents(text)
+    objects = tuple(parse_objects(documents))
     if not objects:
-        raise BadPicture("it holds no objects")
-    return Picture(_taken(documents, text), objects)
+        raise BadFleetFile("it holds no objects")
+    return FleetState(_taken(documents, text), objects)
 
 
-def documents_in(text: str) -> list[Any]:
-    """The documents of a YAML or JSON text. Raises `BadPicture`."""
+def parse_documents(text: str) -> list[Any]:
+    """The documents of a YAML or JSON text. Raises `BadFleetFile`."""
     try:
         # As JSON has them: a date is text.
         return [one for one in yaml.load_all(text, Loader=_Loader) if one is not None]
     except yaml.YAMLError as error:
-        raise BadPicture(f"it is no YAML: {' '.join(str(error).split())}") from error
+        raise BadFleetFile(f"it is no YAML: {' '.join(str(error).split())}") from error
 
 
-def objects_in(documents: Iterable[Any]) -> Iterator[Untyped]:
-    """Every object, those of Lists included. Raises `BadPicture`."""
+def parse_objects(documents: Iterable[Any]) -> Iterator[Untyped]:
+    """Every object, those of Lists included. Raises `BadFleetFile`."""
     for document in documents:
         if not isinstance(document, dict):
-            raise BadPicture(f"it holds {type(document).__name__} where an object should be: {str(document)[:60]}")
+            raise BadFleetFile(f"it holds {type(document).__name__} where an object should be: {str(document)[:60]}")
         if str(document.get("kind", "")).endswith("List") and "items" in document:
-            yield from objects_in(document["items"] or ())
+            yield from parse_objects(document["items"] or ())
             continue
         name = document.get("metadata", {}).get("name") if isinstance(document.get("metadata"), dict) else None
         if not document.get("apiVersion") or not document.get("kind") or not isinstance(name, str):
             shown = str(document)[:60]
-            raise BadPicture(f"an object in it lacks apiVersion, kind or metadata.name: {shown}")
+            raise BadFleetFile(f"an object in it lacks apiVersion, kind or metadata.name: {shown}")
         yield document
 
 
 def _taken(documents: list[Any], text: str) -> datetime:
-    """When it was taken; of what does not say, the last moment it speaks of."""
+    """When the fleet was read. If nothing says so, the latest timestamp in it."""
     for document in documents:
         said = ((document.get("metadata") or {}).get("annotations") or {}).get(TAKEN) if document else None
         if isinstance(said, str):
             return msgspec.convert(said, datetime)
     moments = [msgspec.convert(found, datetime) for found in _MOMENT.findall(text)]
     if not moments:
-        raise BadPicture("nothing in it says when it was taken")
+        raise BadFleetFile("nothing in it says when it was taken")
     return max(moments)
 
 

@@ -1,10 +1,10 @@
-"""Seeing: what becomes of placements on a hub, as their bindings show it: who moves when, and when it is proven.
+"""Rollout observer: watches the bindings of placements on a hub: which cluster moves when, and when it is proven.
 
-    seen = Seeing(hub, targets, clock=clock, dialect=dialect)
-    await seen.over(within=3600.0)
-    seen.moves(target)
+    observer = RolloutObserver(hub, targets, clock=clock, dialect=dialect)
+    await observer.wait_until_settled(within=3600.0)
+    observer.moves(target)
 
-Sees any hub, played or real, the same way.
+Works the same way on a simulated hub and on a real one.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from kedge.plan.telling.story import Story, tell
 from kedge.simulate.preview.fleet_state import Target
 
 REST: Final = 30.0
-"""Seconds in which nothing happens any more, once everything is where it should be."""
+"""Seconds without a change after which a settled placement counts as settled for good."""
 _NONE: Final = timedelta(0)
 _Name: TypeAlias = tuple[str | None, str]
 Progress: TypeAlias = Callable[[float], None]
-"""Is told how many seconds have passed."""
+"""Called with the seconds that have passed."""
 
 
 class _Proof(Struct, frozen=True):
-    """How a binding stands: what it holds, and from when on it is proven with that."""
+    """What a binding holds, and from when on that is proven."""
 
     holds: str
     at: float | None
 
 
-class Seeing:
-    """Placements of one hub, from now on."""
+class RolloutObserver:
+    """Watches placements of one hub, from now on."""
 
     def __init__(self, hub: Cluster, targets: Iterable[Target], *, clock: Clock, dialect: Dialect) -> None:
         self._targets = tuple(targets)
@@ -108,7 +108,7 @@ class Seeing:
         return self._placements[target.twins].get(target.name, target.namespace)
 
     def story(self, target: Target, placement: Placement) -> Story:
-        """Where a placement stands now: not by its status, which may tell it late where a hub is played."""
+        """Where a placement stands now. Not from its status, which a simulated hub may write late."""
         members = {one.metadata.name: one for one in self._members.all()}
         return tell(
             placement,
@@ -122,8 +122,8 @@ class Seeing:
             dialect=self._dialect,
         )
 
-    def is_there(self, target: Target) -> bool:
-        """Whether a placement is where it should be: nothing has to move any more."""
+    def is_settled(self, target: Target) -> bool:
+        """Whether nothing of a placement has to move any more."""
         placement = self.placement(target)
         if placement is None:
             return True
@@ -138,21 +138,21 @@ class Seeing:
 
     # Waiting
 
-    async def over(self, within: float, rest: float = REST, progress: Progress = lambda _: None) -> None:
-        """Wait until every placement is where it should be and stays there a while; no longer than so many seconds."""
+    async def wait_until_settled(self, within: float, rest: float = REST, progress: Progress = lambda _: None) -> None:
+        """Wait until every placement is settled and stays so for `rest` seconds; at most `within` seconds."""
         deadline = self._began + within
         while _now() < deadline:
             progress(self.elapsed)
             self._stirred.clear()
-            is_there = all(map(self.is_there, self._targets))
+            is_settled = all(map(self.is_settled, self._targets))
             if (
-                await self._nothing_within(min(rest if is_there else self._next_proof(), deadline - _now()))
-                and is_there
+                await self._nothing_within(min(rest if is_settled else self._next_proof(), deadline - _now()))
+                and is_settled
             ):
                 return
 
     def _next_proof(self) -> float:
-        """In how many seconds waiting alone will have proven something."""
+        """Seconds until the next binding is proven by waiting alone."""
         now = _now()
         times = [one.at for stands in self._stands.values() for one in stands.values() if one.at is not None]
         return min((at - now for at in times if at > now), default=float("inf"))
@@ -213,12 +213,12 @@ class Seeing:
             number = self._open.pop(name)
             self._moves[target][number] = replace(self._moves[target][number], done=max(0.0, at - self._began))
         elif before is not None and before.at is None and before.holds == _held(binding):
-            # It was on its way before we looked.
+            # It was moving before we began to watch.
             move = Move(binding.spec.target_cluster, What.changed, 0.0, _held(binding))
             self._moves[target].append(replace(move, done=max(0.0, at - self._began)))
 
     def _proven(self, target: Target, binding: Binding) -> float | None:
-        """From when on, in time of the loop, this binding is proven as it is; None if nothing tells."""
+        """The loop's time from which this binding is proven; None if that is unknown."""
         if binding.spec.state != BindingState.bound:
             return None
         now, placement = self._clock.now(), self.placement(target)
@@ -236,7 +236,7 @@ class Seeing:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since we began to look."""
+        """Seconds since we began to watch."""
         return _now() - self._began
 
 

@@ -1,4 +1,4 @@
-"""Previewing: plays a change through on a hub of its own, by the real controllers, in virtual time.
+"""Runner: simulates a change on a hub of its own, with the real controllers, in virtual time.
 
     result = previewed(picture, Change(objects), Assumed(times=Times(measured=...)))
 
@@ -41,8 +41,8 @@ from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import Loop
 from kedge.simulate.preview.agents import Agents
 from kedge.simulate.preview.approver import Approver
-from kedge.simulate.preview.fleet_state import Picture, Target
-from kedge.simulate.preview.rollout_observer import REST, Progress, Seeing
+from kedge.simulate.preview.fleet_state import FleetState, Target
+from kedge.simulate.preview.rollout_observer import REST, Progress, RolloutObserver
 from kedge.simulate.preview.virtual_hub import VirtualHub
 
 DAY: Final = 24 * 3600.0
@@ -56,8 +56,8 @@ class Change(Struct, frozen=True):
     objects: tuple[Untyped, ...] = ()
 
 
-class Assumed(Struct, frozen=True):
-    """What a preview goes by."""
+class Assumptions(Struct, frozen=True):
+    """What a preview assumes."""
 
     times: Times = Times()
     within: float = DAY
@@ -68,89 +68,91 @@ class Assumed(Struct, frozen=True):
     seed: int = SEED
 
 
-def measured_in(picture: Picture) -> Times:
-    """How long clusters took before, as the picture tells."""
-    bindings = [one for target in picture.targets for one in picture.typed(target.twins.binding)]
-    return Times(measured=measured(bindings, picture.typed(Work)))
+def measured_times(fleet: FleetState) -> Times:
+    """How long clusters took before, as the fleet's objects show."""
+    bindings = [one for target in fleet.targets for one in fleet.typed(target.twins.binding)]
+    return Times(measured=measured(bindings, fleet.typed(Work)))
 
 
-def previewed(
-    picture: Picture, change: Change, assumed: Assumed, progress: Progress = lambda _: None
+def run_preview(
+    fleet: FleetState, change: Change, assumptions: Assumptions, progress: Progress = lambda _: None
 ) -> tuple[Course, ...]:
-    """What becomes of the placements that are looked at. `progress` is told now and then how far it has been played."""
-    definitions = crds(assumed.dialect)  # reads our sources, which must not happen while a loop runs
+    """What happens to the placements. `progress` is called now and then with the seconds simulated so far."""
+    definitions = crds(assumptions.dialect)  # reads our sources, which must not happen while a loop runs
     with asyncio.Runner(loop_factory=Loop) as runner, _without_collecting():
-        return runner.run(_played(picture, change, assumed, definitions, progress))
+        return runner.run(_played(fleet, change, assumptions, definitions, progress))
 
 
 async def _played(
-    picture: Picture, change: Change, assumed: Assumed, definitions: Sequence[Crd], progress: Progress
+    fleet: FleetState, change: Change, assumptions: Assumptions, definitions: Sequence[Crd], progress: Progress
 ) -> tuple[Course, ...]:
     loop = asyncio.get_running_loop()
     # Of its own kind: uids drawn by another embedded fleet from the same number would be those of other objects here.
-    clock, rng = LoopClock(loop, picture.taken), Random(f"preview {assumed.seed}")
+    clock, rng = LoopClock(loop, fleet.taken), Random(f"preview {assumptions.seed}")
     cluster = EmbeddedCluster("hub", clock=clock, rng=child(rng))
     hub = VirtualHub(cluster, child(rng))
     cluster.start()
     try:
-        await hub.furnish(picture, definitions, picture.taken + timedelta(seconds=2 * assumed.within))
+        await hub.load(fleet, definitions, fleet.taken + timedelta(seconds=2 * assumptions.within))
         await hub.change(change.objects)
-        async with playing(cluster, clock, rng, change.targets, assumed) as seeing:
-            await seeing.over(assumed.within, rest=REST + _words_after(assumed), progress=progress)
-            return tuple([await _course(hub, seeing, target, picture) for target in change.targets])
+        async with running_hub(cluster, clock, rng, change.targets, assumptions) as observer:
+            await observer.wait_until_settled(
+                assumptions.within, rest=REST + _words_after(assumptions), progress=progress
+            )
+            return tuple([await _course(hub, observer, target, fleet) for target in change.targets])
     finally:
         await hub.client.close()
         cluster.stop()
 
 
 @asynccontextmanager
-async def playing(
-    cluster: EmbeddedCluster, clock: LoopClock, rng: Random, targets: Sequence[Target], assumed: Assumed
-) -> AsyncIterator[Seeing]:
-    """The hub's role, modelled members, somebody who approves, and somebody who watches."""
+async def running_hub(
+    cluster: EmbeddedCluster, clock: LoopClock, rng: Random, targets: Sequence[Target], assumptions: Assumptions
+) -> AsyncIterator[RolloutObserver]:
+    """Runs the hub's role, modelled members and an approver; yields the observer."""
     async with Manager(component="kedge-hub", clock=clock, rng=child(rng), grace=1.0) as manager:
         hub = await manager.connect("hub", cluster.transport(), limiter=Limiter(rate=0))
-        add_hub(manager, hub, _options(assumed))
+        add_hub(manager, hub, _options(assumptions))
         members = await manager.connect("hub for all members", cluster.transport(), limiter=Limiter(rate=0))
-        manager.add_controller(Agents(members, clock=clock, takes=assumed.times).controller)
-        if assumed.approved_after is not None:
+        manager.add_controller(Agents(members, clock=clock, takes=assumptions.times).controller)
+        if assumptions.approved_after is not None:
             for kind in (ClusterApprovalRequest, ApprovalRequest):
-                approver = Approver(members, kind, clock=clock, after=assumed.approved_after)
+                approver = Approver(members, kind, clock=clock, after=assumptions.approved_after)
                 manager.add_controller(approver.controller)
-        seeing = Seeing(hub, targets, clock=clock, dialect=assumed.dialect)
+        observer = RolloutObserver(hub, targets, clock=clock, dialect=assumptions.dialect)
         running = asyncio.create_task(manager.run(signals=False), name="the hub's role")
         try:
-            yield seeing
+            yield observer
         finally:
             manager.stop()
             await running
 
 
-def _options(assumed: Assumed) -> HubOptions:
+def _options(assumptions: Assumptions) -> HubOptions:
     """Those of any hub; but most of what a large rollout writes is words, which nobody reads here before the end.
     What is to be said in a moment costs another look at all clusters, so that is said at once.
     """
-    after = _words_after(assumed)
+    after = _words_after(assumptions)
     return HubOptions(
-        dialect=assumed.dialect,
-        stands_after=assumed.within / 4,
+        dialect=assumptions.dialect,
+        stands_after=assumptions.within / 4,
         started_after=0.0,
         status_rest=after,
         listens=False,  # nobody sends heartbeats: who was heard when the picture was taken goes on being heard
     )
 
 
-def _words_after(assumed: Assumed) -> float:
-    return min(3600.0, assumed.within / 4)
+def _words_after(assumptions: Assumptions) -> float:
+    return min(3600.0, assumptions.within / 4)
 
 
-async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Picture) -> Course:
+async def _course(hub: VirtualHub, observer: RolloutObserver, target: Target, fleet: FleetState) -> Course:
     """What a placement came to."""
     placement = await hub.client.get(target.twins.placement, target.name, target.namespace)
-    story, moves, runs = seeing.story(target, placement), seeing.moves(target), seeing.runs(target)
-    played = _played_of(runs, picture, target)
-    missing = not_brought(placement, story.places, played, _news(seeing, picture, target))
-    is_done = seeing.is_there(target) and bool(story.places) and not story.unpicked and not missing
+    story, moves, runs = observer.story(target, placement), observer.moves(target), observer.runs(target)
+    played = _played_of(runs, fleet, target)
+    missing = not_brought(placement, story.places, played, _news(observer, fleet, target))
+    is_done = observer.is_settled(target) and bool(story.places) and not story.unpicked and not missing
     return Course(
         kind=story.kind,
         namespace=target.namespace,
@@ -161,22 +163,22 @@ async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Pict
         moves=moves,
         stays=() if is_done else tuple(_stays(story, moves, turns_in(played))),
         unpicked=(*story.unpicked, *story.passed_over),
-        stages=stages_of(runs[-1].status, picture.taken) if runs else (),
+        stages=stages_of(runs[-1].status, fleet.taken) if runs else (),
         why="" if is_done else missing or ("" if _is_queued(story) else story.why),
     )
 
 
-def _played_of(runs: Sequence[Run], picture: Picture, target: Target) -> list[Run]:
+def _played_of(runs: Sequence[Run], fleet: FleetState, target: Target) -> list[Run]:
     """The runs that were not over when the picture was taken."""
-    over = {one.metadata.uid for one in picture.typed(target.twins.run) if has_ended(one.status)}
+    over = {one.metadata.uid for one in fleet.typed(target.twins.run) if has_ended(one.status)}
     return [run for run in runs if run.metadata.uid not in over]
 
 
-def _news(seeing: Seeing, picture: Picture, target: Target) -> str:
+def _news(observer: RolloutObserver, fleet: FleetState, target: Target) -> str:
     """The number of the newest revision, if it was not there when the picture was taken."""
-    newest = newest_resources(seeing.snapshots(target))
+    newest = newest_resources(observer.snapshots(target))
     kind = target.twins.resource_snapshot.resource
-    is_known = newest is None or any(one["metadata"]["name"] == newest.name for one in picture.of(kind))
+    is_known = newest is None or any(one["metadata"]["name"] == newest.name for one in fleet.of(kind))
     return "" if newest is None or is_known else str(resource_index(newest))
 
 
@@ -197,9 +199,9 @@ def _stays(story: Story, moves: Sequence[Move], turns: Mapping[str, str]) -> Ite
             yield Stay(place.cluster, turns[place.cluster])
 
 
-def at_worst(assumed: Assumed) -> Assumed:
+def worst_case(assumptions: Assumptions) -> Assumptions:
     """The same, with every cluster taking as long as its workloads allow themselves."""
-    return replace(assumed, times=replace(assumed.times, longest=True))
+    return replace(assumptions, times=replace(assumptions.times, longest=True))
 
 
 @contextmanager

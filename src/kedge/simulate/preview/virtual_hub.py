@@ -1,9 +1,8 @@
-"""Hub: an embedded server that holds what a picture shows, as it is there: uids, generations and statuses included.
+"""Virtual hub: an embedded server with the objects of a fleet, including their uids, generations and statuses.
 
-What the picture lacks is made: what every member has on a hub, and, of kinds of which the picture shows nothing, the
-objects that the newest revision of a placement holds. Members that were heard of when the picture was taken, by the
-hub's own word, go on being heard of: instead of a heartbeat every few seconds there is one, from the end of all that is
-played.
+Missing objects are created: those that a hub has for every member and, of kinds of which the fleet has nothing, the
+objects in the newest revision of a placement. Members that were healthy when the fleet was read stay healthy: instead
+of a heartbeat every few seconds they have one from the end of the simulated time.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from kedge.plan.heartbeats import is_listened_for
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.simulate.preview.fleet_state import (
     FLEET_GROUPS,
-    BadPicture,
-    Picture,
+    BadFleetFile,
+    FleetState,
     Target,
     belongs_to,
-    group_in,
+    group_of,
     meta_of,
 )
 
@@ -45,22 +44,22 @@ _STORED: Final = "v1beta1"  # the version in which the fleet's kinds are kept
 
 
 class VirtualHub:
-    """A server to play on, and who may ask it."""
+    """The server to simulate on, and a client for it."""
 
     def __init__(self, cluster: EmbeddedCluster, rng: Random) -> None:
         self.cluster = cluster
         self.client = Client(cluster.transport(), limiter=Limiter(rate=0))
         self._rng = rng
 
-    async def furnish(self, picture: Picture, definitions: Iterable[Crd], until: datetime) -> None:
-        """Have it hold what the picture shows; members that are heard of are so until then."""
-        others = list(picture.of(CustomResourceDefinition.resource))
+    async def load(self, fleet: FleetState, definitions: Iterable[Crd], until: datetime) -> None:
+        """Load the fleet. Members that are healthy stay so until then."""
+        others = list(fleet.of(CustomResourceDefinition.resource))
         for definition in [*definitions, *map(_bare, others)]:
             await self.client.create(DEFINITIONS, definition)
         kinds = self._kinds()
-        everything = [*_without_definitions(picture), *missing(picture)]
+        everything = [*_without_definitions(fleet), *missing(fleet)]
         uids = {one["metadata"].get("uid") for one in everything}
-        for obj in [*everything, *_around_members(picture), *_spaces(everything)]:
+        for obj in [*everything, *_around_members(fleet), *_spaces(everything)]:
             self._put(kinds, _heard(obj, until), uids)
 
     async def change(self, objects: Iterable[Untyped]) -> None:
@@ -72,7 +71,7 @@ class VirtualHub:
             kind = self._kinds().get(_key(obj))
             if kind is None:
                 what = f"{obj['kind']} of {obj['apiVersion']}"
-                raise BadPicture(f"{obj['kind']} {obj['metadata']['name']}: the hub serves no {what}")
+                raise BadFleetFile(f"{obj['kind']} {obj['metadata']['name']}: the hub serves no {what}")
             await self._change(kind, obj)
 
     async def _change(self, kind: Kind, obj: Untyped) -> None:
@@ -110,28 +109,28 @@ class VirtualHub:
             return
 
 
-def _around_members(picture: Picture) -> Iterator[Untyped]:
+def _around_members(fleet: FleetState) -> Iterator[Untyped]:
     """What the hub keeps for each member, so that nothing of it has to be made while time runs."""
-    for member in picture.typed(MemberCluster):
+    for member in fleet.typed(MemberCluster):
         state = membership.LEAVE if member.metadata.deletion_timestamp else membership.JOIN
         for made in (membership.namespace, membership.role, membership.role_binding):
             yield _as_object(made(member))
         yield _as_object(membership.internal(member, state))
 
 
-def missing(picture: Picture) -> Iterator[Untyped]:
-    """What is selected and not in the picture, as of the newest revision."""
-    shown = {(group_in(one), one["kind"]) for one in picture.objects}
-    for target in picture.targets:
-        for manifest in _newest(picture, target):
-            if (group_in(manifest), manifest["kind"]) not in shown:
+def missing(fleet: FleetState) -> Iterator[Untyped]:
+    """Selected objects that the fleet lacks, from the newest revision."""
+    shown = {(group_of(one), one["kind"]) for one in fleet.objects}
+    for target in fleet.targets:
+        for manifest in _newest(fleet, target):
+            if (group_of(manifest), manifest["kind"]) not in shown:
                 yield manifest
 
 
-def _newest(picture: Picture, target: Target) -> Iterator[Untyped]:
+def _newest(fleet: FleetState, target: Target) -> Iterator[Untyped]:
     """The manifests of the newest revision."""
     kind = target.twins.resource_snapshot.resource
-    parts = [one for one in picture.of(kind) if _is_of(one, target)]
+    parts = [one for one in fleet.of(kind) if _is_of(one, target)]
     master = newest_resources(meta_of(one) for one in parts)
     for part in parts:
         if master is not None and resource_index(meta_of(part)) == resource_index(master):
@@ -142,18 +141,18 @@ def _is_of(obj: Untyped, target: Target) -> bool:
     return belongs_to(target, obj["metadata"].get("labels") or {}, obj["metadata"].get("namespace"))
 
 
-def _without_definitions(picture: Picture) -> Iterator[Untyped]:
+def _without_definitions(fleet: FleetState) -> Iterator[Untyped]:
     """All but definitions; the fleet's own kinds in the version in which they are kept."""
-    for obj in picture.objects:
-        group = group_in(obj)
+    for obj in fleet.objects:
+        group = group_of(obj)
         if (group, obj["kind"]) == ("apiextensions.k8s.io", "CustomResourceDefinition"):
             continue
         yield {**obj, "apiVersion": f"{group}/{_STORED}"} if group in FLEET_GROUPS else obj
 
 
 def _heard(obj: Untyped, until: datetime) -> Untyped:
-    """A member that was heard of when the picture was taken is heard of until the end."""
-    if (group_in(obj), obj["kind"]) != (MemberCluster.resource.group, MemberCluster.resource.kind):
+    """A member that was healthy when the fleet was read stays healthy until the end."""
+    if (group_of(obj), obj["kind"]) != (MemberCluster.resource.group, MemberCluster.resource.kind):
         return obj
     member = msgspec.convert(obj, MemberCluster)
     if not is_listened_for(member) or membership.silence(member):
@@ -201,4 +200,4 @@ def _order(obj: Untyped) -> int:
 
 
 def _key(obj: Untyped) -> tuple[str, str, str]:
-    return group_in(obj), str(obj["apiVersion"]).rpartition("/")[2], obj["kind"]
+    return group_of(obj), str(obj["apiVersion"]).rpartition("/")[2], obj["kind"]
