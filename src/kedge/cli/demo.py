@@ -17,7 +17,7 @@ from rich.console import Console
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.cli.demo_fleet import QUIET_PERIOD, SELECTOR, TIMEOUT, DemoFailed, DemoFleet
 from kedge.cli.render import can_draw, console, tree
-from kedge.cli.targets import Found, Which, quiet_logs
+from kedge.cli.targets import PlacementName, PlacementTarget, quiet_logs
 from kedge.kube.clock import Clock, SystemClock
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
@@ -148,7 +148,7 @@ class Demo:
 
     async def _story(self) -> Story:
         placement = await self._demo.hub.get(ClusterResourcePlacement, NAME)
-        return await Found(self._demo.hub, Which.of(NAME, None), placement).story()
+        return await PlacementTarget(self._demo.hub, PlacementName.of(NAME, None), placement).story()
 
     def _draw(self, story: Story) -> None:
         """As `kedge status` does; and if it waits, in the placement's own words why."""

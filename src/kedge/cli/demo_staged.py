@@ -23,7 +23,7 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
 from kedge.cli.demo_fleet import QUIET_PERIOD, SELECTOR, TIMEOUT, DemoFailed, DemoFleet
 from kedge.cli.render import can_draw, console
-from kedge.cli.runs import approve, run_tree, take_back
+from kedge.cli.runs import approve, roll_back_run, run_tree
 from kedge.cli.targets import quiet_logs
 from kedge.kube.clock import Clock, SystemClock
 from kedge.plan.staging.stories import RunStory, StageStory, tell_run
@@ -200,7 +200,7 @@ class StagedDemo:
     async def _take_back(self) -> None:
         self._demo.heading("The way back is a run too, which nobody has to approve.")
         self._seen.restart()
-        said = await take_back(self._demo.hub, "release-3")
+        said = await roll_back_run(self._demo.hub, "release-3")
         self._demo.command("kedge rollback release-3")
         self._demo.say(said)
         await self._expect_end("release-3-rollback", "app:2", len(EVERYONE))

@@ -71,7 +71,7 @@ def token_place(file: Path | None, context: str | None) -> TokenPlace | None:
     return TokenPlace(Path(entry.origin), entry.name)
 
 
-def renewing(connection: Connection, place: TokenPlace, save: Save, *, kept_in: str = "") -> Connection:
+def with_renewed_token(connection: Connection, place: TokenPlace, save: Save, *, kept_in: str = "") -> Connection:
     """The same connection, with a token that is renewed; people are told that it is `kept_in` there, or in the file."""
     token = service_token(place.token())
     if token is None:

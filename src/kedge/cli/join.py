@@ -113,7 +113,10 @@ def join(
     agent_kubeconfig: Path | None,
     token_duration: timedelta,
 ) -> None:
-    """Make NAME a member of the fleet, on the hub. Prints what to run on the member."""
+    """Make NAME a member of the fleet.
+
+    Does what can be done on the hub, and prints what to run on the member.
+    """
     if user is not None and agent_kubeconfig is not None:
         raise click.UsageError("--agent-kubeconfig is for a service account: the --user has credentials already")
     run_join(name, kubeconfig, context, user, heartbeat, labels, Agent(agent_kubeconfig, token_duration))

@@ -26,7 +26,7 @@ from kedge.cli.render import (
 )
 from kedge.cli.runs import find_run, is_run, run_story, show_run
 from kedge.cli.safe_text import bounded, bounded_place, printable
-from kedge.cli.targets import NO_PLACEMENTS, Found, Hub, find
+from kedge.cli.targets import NO_PLACEMENTS, Hub, PlacementTarget, find
 from kedge.cli.watch import PlacementTree, screen, watch_placement, watch_run
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, NotFound
@@ -129,7 +129,7 @@ def run_status(
     return story.is_done
 
 
-async def _followed(found: Found, timeout: float | None, form: str) -> Story:
+async def _followed(found: PlacementTarget, timeout: float | None, form: str) -> Story:
     """Follow it on standard output, or on standard error if the output is for a program."""
     out = console(sys.stdout if form == "tree" else sys.stderr)
     with screen(out) as shown:

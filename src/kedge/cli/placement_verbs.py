@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from kedge.api.fleet import PAUSED, PINNED
-from kedge.cli.runs import agreed, is_run, run_take_back, run_verb
-from kedge.cli.targets import MANAGER, Found, Hub, find
+from kedge.cli.runs import accepted, is_run, run_rollback_of_run, run_verb
+from kedge.cli.targets import MANAGER, Hub, PlacementTarget, find
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
 from kedge.plan.revisions import newest_resources, resource_index
@@ -58,7 +58,7 @@ def run_unpin(hub: Hub, name: str, namespace: str | None) -> None:
 def run_rollback(hub: Hub, name: str, namespace: str | None, index: int | None) -> None:
     """Go back to earlier resources, and stay there."""
     if index is None and hub.ask(lambda client: is_run(client, name, namespace)):
-        run_take_back(hub, name, namespace)
+        run_rollback_of_run(hub, name, namespace)
         return
 
     async def question(client: Client) -> str:
@@ -73,7 +73,7 @@ def run_rollback(hub: Hub, name: str, namespace: str | None, index: int | None) 
     click.echo(hub.ask(question))
 
 
-def _wanted(found: Found, kept: list[Revision], index: int | None) -> int:
+def _wanted(found: PlacementTarget, kept: list[Revision], index: int | None) -> int:
     """The revision asked for, or the one before the one that is rolled out now."""
     known = sorted(revision.index for revision in kept)
     if index is not None:
@@ -89,21 +89,21 @@ def _wanted(found: Found, kept: list[Revision], index: int | None) -> int:
     return max(earlier)
 
 
-async def _rolling(client: Client, name: str, namespace: str | None) -> Found:
+async def _rolling(client: Client, name: str, namespace: str | None) -> PlacementTarget:
     found = await find(client, name, namespace)
     if is_external(found.placement):
         raise click.ClickException(f"{found.path} has strategy External: staged update runs move it, and hold it")
     return found
 
 
-async def _done(found: Found, answer: Answer) -> str:
+async def _done(found: PlacementTarget, answer: Answer) -> str:
     """Write what an answer says, if it is not a refusal; gives what came of it."""
-    if agreed(answer).patch:
+    if accepted(answer).patch:
         await _patch(found, answer.patch)
     return answer.message
 
 
-async def _patch(found: Found, body: Mapping[str, Any]) -> None:
+async def _patch(found: PlacementTarget, body: Mapping[str, Any]) -> None:
     meta, patch = found.placement.metadata, MergePatch(dict(body))
     await found.client.patch(
         found.which.twins.placement, meta.name, patch, meta.namespace, uid=meta.uid, manager=MANAGER

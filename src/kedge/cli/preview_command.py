@@ -25,7 +25,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.staged import ClusterStagedUpdateRun, StagedUpdateRun
 from kedge.api.twins import TWINS
 from kedge.cli.preview_text import PreviewResult, span
-from kedge.cli.targets import NO_PLACEMENTS, Hub, Which, quiet_logs
+from kedge.cli.targets import NO_PLACEMENTS, Hub, PlacementName, quiet_logs
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped
 from kedge.kube.errors import ApiError, NotFound
@@ -123,7 +123,7 @@ def progress_line(what: str, within: float) -> Iterator[Callable[[float], None]]
 def _named(options: PreviewOptions, changed: Sequence[Untyped]) -> tuple[Target, ...]:
     """Those named, and those the file is about; empty if that depends on what is selected."""
     if options.placement:
-        which = Which.of(options.placement, options.namespace)
+        which = PlacementName.of(options.placement, options.namespace)
         return (Target(which.name, which.namespace),)
     if not changed and options.save is None:
         raise click.UsageError("name a placement, or a file with -f: `kedge plan web`, `kedge plan -f web.yaml`")

@@ -20,7 +20,7 @@ from kedge import __version__
 from kedge.api.core import Namespace
 from kedge.api.dialect import Dialect
 from kedge.cli.hub_lease import LEASE
-from kedge.cli.hub_token import renewing, saved_in_file, saved_in_secret, token_place
+from kedge.cli.hub_token import saved_in_file, saved_in_secret, token_place, with_renewed_token
 from kedge.cli.install import INSTALL_HUB, install_member
 from kedge.kube import logs
 from kedge.kube.client import Client
@@ -42,7 +42,7 @@ NAMESPACE_TIMEOUT: Final = 3.0  # seconds: a server that hangs must not keep the
 log = logging.getLogger("kedge")
 
 
-class Told(Struct, frozen=True):
+class ProcessOptions(Struct, frozen=True):
     """What every role is told."""
 
     health: tuple[str, int] | None
@@ -81,7 +81,7 @@ def run_hub(
         enable_workload=enable_workload,
     )
     lease = None if no_lease else (lease_namespace, lease_duration)
-    _run(_hub(connection, options, lease, Told(**told)), Told(**told))
+    _run(_hub(connection, options, lease, ProcessOptions(**told)), ProcessOptions(**told))
 
 
 def run_members(
@@ -104,8 +104,11 @@ def run_members(
     if (place := token_place(hub_kubeconfig, hub_context)) is not None:
         member = partial(HttpsTransport, next(iter(connections.values())))
         save = saved_in_secret(place, member, *hub_secret) if hub_secret else saved_in_file(place)
-        hub = renewing(hub, place, save, kept_in=f"Secret {'/'.join(hub_secret)}" if hub_secret else "")
-    _run(_members(hub, connections, MemberOptions(report_namespaces=report_namespaces), Told(**told)), Told(**told))
+        hub = with_renewed_token(hub, place, save, kept_in=f"Secret {'/'.join(hub_secret)}" if hub_secret else "")
+    _run(
+        _members(hub, connections, MemberOptions(report_namespaces=report_namespaces), ProcessOptions(**told)),
+        ProcessOptions(**told),
+    )
 
 
 def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
@@ -150,7 +153,9 @@ def _connection(file: Path | None, context: str | None) -> Connection:
         raise click.ClickException(str(error)) from error
 
 
-async def _hub(connection: Connection, options: HubOptions, lease: tuple[str, int] | None, told: Told) -> None:
+async def _hub(
+    connection: Connection, options: HubOptions, lease: tuple[str, int] | None, told: ProcessOptions
+) -> None:
     rng, metrics = random.Random(), Metrics(process=True)
     async with AsyncExitStack() as stack:
         election = await _election(stack, connection, *lease, rng) if lease else None
@@ -198,7 +203,9 @@ async def make_namespace(client: Client, name: str) -> None:
         log.debug("the namespace %s was not created: %s", name, error)
 
 
-async def _members(hub: Connection, members: dict[str, Connection], options: MemberOptions, told: Told) -> None:
+async def _members(
+    hub: Connection, members: dict[str, Connection], options: MemberOptions, told: ProcessOptions
+) -> None:
     metrics = Metrics(process=True)
     async with Manager(component="kedge-member", metrics=metrics, health=told.address) as manager:
         # One member that cannot be reached must not make the whole process unready.
@@ -219,7 +226,7 @@ async def _members(hub: Connection, members: dict[str, Connection], options: Mem
         await manager.run()
 
 
-def _run(work: Coroutine[Any, Any, None], told: Told) -> None:
+def _run(work: Coroutine[Any, Any, None], told: ProcessOptions) -> None:
     form = told.log_format or ("text" if sys.stderr.isatty() else "json")
     logs.configure(told.log_level, cast("logs.Format", form))
     try:

@@ -23,7 +23,7 @@ from kedge.api.twins import Approval, Run
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.render import can_draw, console, line_of
 from kedge.cli.safe_text import printable
-from kedge.cli.targets import MANAGER, Hub, Which
+from kedge.cli.targets import MANAGER, Hub, PlacementName
 from kedge.controllers.hub.rolling_back import roll_back
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
@@ -41,9 +41,9 @@ from kedge.plan.verbs import Answer
 BAR: Final = 20  # letters
 
 
-async def find_run(client: Client, name: str, namespace: str | None) -> tuple[Which, Run]:
+async def find_run(client: Client, name: str, namespace: str | None) -> tuple[PlacementName, Run]:
     """The run that is meant, or a sentence that says there is none."""
-    which = Which.of(name, namespace)
+    which = PlacementName.of(name, namespace)
     try:
         return which, await client.get(which.twins.run, which.name, which.namespace)
     except NotFound as error:
@@ -54,7 +54,7 @@ async def find_run(client: Client, name: str, namespace: str | None) -> tuple[Wh
 
 async def is_run(client: Client, name: str, namespace: str | None) -> bool:
     """Whether a name is that of a run, and of no placement."""
-    which = Which.of(name, namespace)
+    which = PlacementName.of(name, namespace)
     with suppress(NotFound):
         await client.get(which.twins.placement, which.name, which.namespace)
         return False
@@ -77,7 +77,7 @@ async def approve(
 ) -> str:
     """Say yes to the one thing a run asks, or to what it asks about a stage; gives what came of it."""
     which, run = await find_run(client, name, namespace)
-    agreed(answer_to(Verb.approve, run, await rollback_of_run(client, which, run)))
+    accepted(answer_to(Verb.approve, run, await rollback_of_run(client, which, run)))
     asked = await _asked(client, which, run)
     wanted = [one for one in asked if stage in (None, one.spec.target_stage)]
     if not wanted:
@@ -97,7 +97,7 @@ def _nothing_asked(path: str, run: Run, stage: str | None, asked: list[Approval]
     return f"{path} does not ask for approval{about}" + (f": {story.why}" if story.why else "")
 
 
-async def _asked(client: Client, which: Which, run: Run) -> list[Approval]:
+async def _asked(client: Client, which: PlacementName, run: Run) -> list[Approval]:
     """The requests of a run that are not approved."""
     last = run.status.deletion_stage_status
     stages = (*run.status.stages_status, *((last,) if last is not None else ()))
@@ -115,7 +115,7 @@ def _is_approved(request: Approval) -> bool:
     return said is not None and said.status == TRUE
 
 
-async def _approve(client: Client, which: Which, request: Approval, message: str, now: datetime) -> None:
+async def _approve(client: Client, which: PlacementName, request: Approval, message: str, now: datetime) -> None:
     meta = request.metadata
     said: dict[str, Any] = {
         "type": APPROVED,
@@ -146,7 +146,7 @@ def run_verb(hub: Hub, verb: Verb, name: str, namespace: str | None) -> None:
 
     async def question(client: Client) -> str:
         which, run = await find_run(client, name, namespace)
-        answer = agreed(answer_to(verb, run, await rollback_of_run(client, which, run)))
+        answer = accepted(answer_to(verb, run, await rollback_of_run(client, which, run)))
         if answer.patch:
             await _patch(client, which, run, answer.patch)
         return answer.message
@@ -154,35 +154,35 @@ def run_verb(hub: Hub, verb: Verb, name: str, namespace: str | None) -> None:
     click.echo(hub.ask(question))
 
 
-def run_take_back(hub: Hub, name: str, namespace: str | None) -> None:
+def run_rollback_of_run(hub: Hub, name: str, namespace: str | None) -> None:
     """Make the run that brings a run's clusters back to what they had."""
-    click.echo(hub.ask(lambda client: take_back(client, name, namespace)))
+    click.echo(hub.ask(lambda client: roll_back_run(client, name, namespace)))
 
 
-async def take_back(client: Client, name: str, namespace: str | None = None) -> str:
+async def roll_back_run(client: Client, name: str, namespace: str | None = None) -> str:
     """Make the run that brings a run's clusters back, unless it is there; gives what came of it."""
     which, run = await find_run(client, name, namespace)
     rollback = await rollback_of_run(client, which, run)
-    answer = agreed(answer_to(Verb.rollback, run, rollback))
+    answer = accepted(answer_to(Verb.rollback, run, rollback))
     if rollback is not None:
         return answer.message
     by, _ = await roll_back(client, which.twins, run, manager=MANAGER)
     return f"run {by} {answer.message}"
 
 
-async def rollback_of_run(client: Client, which: Which, run: Run) -> Run | None:
+async def rollback_of_run(client: Client, which: PlacementName, run: Run) -> Run | None:
     """The run that takes this one back, if there is one."""
     return taken_back_by(run, (await client.list(which.twins.run, which.namespace)).items)
 
 
-def agreed(answer: Answer) -> Answer:
+def accepted(answer: Answer) -> Answer:
     """The answer, or the sentence of one that refuses."""
     if answer.is_refused:
         raise click.ClickException(answer.message)
     return answer
 
 
-async def _patch(client: Client, which: Which, run: Run, body: Mapping[str, Any]) -> None:
+async def _patch(client: Client, which: PlacementName, run: Run, body: Mapping[str, Any]) -> None:
     meta = run.metadata
     patch = MergePatch(dict(body))
     await client.patch(which.twins.run, meta.name, patch, meta.namespace, uid=meta.uid, manager=MANAGER)
@@ -195,10 +195,10 @@ async def run_story(client: Client, name: str, namespace: str | None) -> RunStor
     """Where a run stands now."""
     which, run = await find_run(client, name, namespace)
     story = tell_run(run, await rollback_of_run(client, which, run))
-    return story if story.has_ended else doubted(story, await hub_silent_since(client))
+    return story if story.has_ended else with_doubt(story, await hub_silent_since(client))
 
 
-def doubted(story: RunStory, since: datetime | None) -> RunStory:
+def with_doubt(story: RunStory, since: datetime | None) -> RunStory:
     """The story as it is told by a hub that was not heard from since then; how a run ended is not told otherwise."""
     return story if story.has_ended else replace(story, doubt=silence(since))
 

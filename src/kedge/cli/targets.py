@@ -59,7 +59,7 @@ class Hub(Struct, frozen=True):
             with quiet_logs():
                 return asyncio.run(asked())
         except (KubeError, ConfigError) as error:
-            raise click.ClickException(in_words(error)) from error
+            raise click.ClickException(error_sentence(error)) from error
 
 
 @contextmanager
@@ -84,7 +84,7 @@ async def _client(hub: Hub) -> AsyncIterator[Client]:
         await client.close()
 
 
-def in_words(error: KubeError | ConfigError) -> str:
+def error_sentence(error: KubeError | ConfigError) -> str:
     """What went wrong, for who typed the command."""
     match error:
         case Unreachable():
@@ -99,7 +99,7 @@ def in_words(error: KubeError | ConfigError) -> str:
             return str(error)
 
 
-class Which(Struct, frozen=True):
+class PlacementName(Struct, frozen=True):
     """Which placement is meant: `web`, `shop/web`, or a name and a namespace."""
 
     twins: Twins
@@ -107,7 +107,7 @@ class Which(Struct, frozen=True):
     name: str
 
     @classmethod
-    def of(cls, name: str, namespace: str | None) -> Which:
+    def of(cls, name: str, namespace: str | None) -> PlacementName:
         place, slash, rest = name.partition("/")
         if not slash:
             return cls(NAMESPACED, namespace, name) if namespace else cls(CLUSTER, None, name)
@@ -126,10 +126,10 @@ class Which(Struct, frozen=True):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class Found:
+class PlacementTarget:
     """A placement, and how to read what belongs to it."""
 
-    def __init__(self, client: Client, which: Which, placement: Placement) -> None:
+    def __init__(self, client: Client, which: PlacementName, placement: Placement) -> None:
         self.client = client
         self.which = which
         self.placement = placement
@@ -231,16 +231,16 @@ class Found:
         return [one for one in page.items if one.spec.placement_name == self.which.name]
 
 
-async def find(client: Client, name: str, namespace: str | None = None) -> Found:
+async def find(client: Client, name: str, namespace: str | None = None) -> PlacementTarget:
     """The placement that is meant, or a sentence that says what there is instead."""
-    which = Which.of(name, namespace)
+    which = PlacementName.of(name, namespace)
     try:
-        return Found(client, which, await client.get(which.twins.placement, which.name, which.namespace))
+        return PlacementTarget(client, which, await client.get(which.twins.placement, which.name, which.namespace))
     except NotFound as error:
         raise click.ClickException(await _what_there_is(client, which)) from error
 
 
-async def _what_there_is(client: Client, which: Which) -> str:
+async def _what_there_is(client: Client, which: PlacementName) -> str:
     try:
         known = await _names(client, CLUSTER) + await _names(client, NAMESPACED)
     except NotFound:

@@ -24,9 +24,9 @@ from kedge.api.twins import PolicySnapshot, Run
 from kedge.api.work import Work
 from kedge.cli.hub_lease import LeaseWatcher
 from kedge.cli.render import can_draw, console, print_lines, tree
-from kedge.cli.runs import doubted, find_run, run_story, run_tree
+from kedge.cli.runs import find_run, run_story, run_tree, with_doubt
 from kedge.cli.safe_text import bounded, printable
-from kedge.cli.targets import Found, Which
+from kedge.cli.targets import PlacementName, PlacementTarget
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
@@ -54,7 +54,7 @@ class Screen(Protocol):
     def show(self, story: Story, problem: str | None) -> None: ...
 
 
-async def watch_placement(found: Found, screen: Screen, timeout: float | None) -> Story:
+async def watch_placement(found: PlacementTarget, screen: Screen, timeout: float | None) -> Story:
     """Show a placement until it is available and stays so, or until time is up. Returns the last story."""
     story = await found.story()
     async with _caches(found) as caches:
@@ -74,7 +74,7 @@ async def watch_placement(found: Found, screen: Screen, timeout: float | None) -
             return await found.checked(story)
 
 
-async def _checked_while_unchanged(found: Found, caches: _Caches, screen: Screen) -> Story | None:
+async def _checked_while_unchanged(found: PlacementTarget, caches: _Caches, screen: Screen) -> Story | None:
     """While nothing changes, check whether the story is still true of the hub. Returns the story if it is done."""
     pause = STABLE_FOR if caches.story().is_done else CHECK_HUB_AFTER
     while not await caches.changed(pause):
@@ -93,7 +93,7 @@ def _no_answer(problem: str) -> str:
 class _Caches:
     """Everything that a placement's story is made of."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: PlacementTarget) -> None:
         client, which, labels = found.client, found.which, found.labels
         self._found = found
         self._which = which
@@ -159,7 +159,7 @@ class _Caches:
 
 
 @asynccontextmanager
-async def _caches(found: Found) -> AsyncIterator[_Caches]:
+async def _caches(found: PlacementTarget) -> AsyncIterator[_Caches]:
     caches = _Caches(found)
     running = [asyncio.create_task(cache.run()) for cache in caches.all]
     try:
@@ -245,7 +245,7 @@ async def _watched(client: Client, name: str, namespace: str | None, timeout: fl
 
 async def _until_ended(
     cache: Cache[ClusterStagedUpdateRun],
-    which: Which,
+    which: PlacementName,
     hub: LeaseWatcher,
     show: Callable[[RunStory], None],
     timeout: float | None,
@@ -267,11 +267,11 @@ async def _until_ended(
     return story
 
 
-def _run_story(cache: Cache[ClusterStagedUpdateRun], which: Which, hub: LeaseWatcher) -> RunStory:
+def _run_story(cache: Cache[ClusterStagedUpdateRun], which: PlacementName, hub: LeaseWatcher) -> RunStory:
     found = cache.get(which.name, which.namespace)
     if found is None:
         raise click.ClickException(f"run {which.path} has been deleted")
-    return doubted(tell_run(found), hub.since)
+    return with_doubt(tell_run(found), hub.since)
 
 
 def _draw_run(live: Live, out: Console, story: RunStory) -> None:
