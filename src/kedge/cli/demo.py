@@ -144,7 +144,7 @@ class Demo:
             raise DemoFailed(f"{self._seen.most_unavailable} clusters were unavailable at once, and one may be")
         self._demo.say("Never were two of them unavailable at once.")
 
-    # Seeing and telling
+    # Reading and printing
 
     async def _story(self) -> Story:
         placement = await self._demo.hub.get(ClusterResourcePlacement, NAME)

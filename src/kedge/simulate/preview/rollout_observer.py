@@ -84,7 +84,7 @@ class RolloutObserver:
             for cache in (self._placements[twins], self._snapshots[twins], self._runs[twins]):
                 cache.on_change(self._stir)
 
-    # What was seen
+    # What was observed
 
     def moves(self, target: Target) -> tuple[Move, ...]:
         """Every move so far, in the order they began."""
@@ -168,7 +168,7 @@ class RolloutObserver:
     def _stir(self, _: Change[Any]) -> None:
         self._stirred.set()
 
-    # Seeing
+    # Watching
 
     def _saw(self, change: Change[Any]) -> None:
         meta = change.object.metadata

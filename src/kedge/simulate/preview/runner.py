@@ -1,8 +1,8 @@
 """Runner: simulates a change on a hub of its own, with the real controllers, in virtual time.
 
-    result = previewed(picture, Change(objects), Assumed(times=Times(measured=...)))
+    courses = run_preview(fleet, Change(targets, objects), Assumptions(times=measured_times(fleet)))
 
-Runs an event loop of its own, so it is called from outside of any. The same picture, change and assumptions give the
+Runs an event loop of its own, so it is called from outside of any. The same fleet, change and assumptions give the
 same result. Nothing reaches beyond this process: there is no socket on the loop it runs on.
 """
 
@@ -80,10 +80,10 @@ def run_preview(
     """What happens to the placements. `progress` is called now and then with the seconds simulated so far."""
     definitions = crds(assumptions.dialect)  # reads our sources, which must not happen while a loop runs
     with asyncio.Runner(loop_factory=Loop) as runner, _without_collecting():
-        return runner.run(_played(fleet, change, assumptions, definitions, progress))
+        return runner.run(_simulate(fleet, change, assumptions, definitions, progress))
 
 
-async def _played(
+async def _simulate(
     fleet: FleetState, change: Change, assumptions: Assumptions, definitions: Sequence[Crd], progress: Progress
 ) -> tuple[Course, ...]:
     loop = asyncio.get_running_loop()
@@ -138,7 +138,7 @@ def _options(assumptions: Assumptions) -> HubOptions:
         stands_after=assumptions.within / 4,
         started_after=0.0,
         status_rest=after,
-        listens=False,  # nobody sends heartbeats: who was heard when the picture was taken goes on being heard
+        listens=False,  # nobody sends heartbeats: who was heard when the fleet was read goes on being heard
     )
 
 
@@ -150,7 +150,7 @@ async def _course(hub: VirtualHub, observer: RolloutObserver, target: Target, fl
     """What a placement came to."""
     placement = await hub.client.get(target.twins.placement, target.name, target.namespace)
     story, moves, runs = observer.story(target, placement), observer.moves(target), observer.runs(target)
-    played = _played_of(runs, fleet, target)
+    played = _open_runs(runs, fleet, target)
     missing = not_brought(placement, story.places, played, _news(observer, fleet, target))
     is_done = observer.is_settled(target) and bool(story.places) and not story.unpicked and not missing
     return Course(
@@ -168,14 +168,14 @@ async def _course(hub: VirtualHub, observer: RolloutObserver, target: Target, fl
     )
 
 
-def _played_of(runs: Sequence[Run], fleet: FleetState, target: Target) -> list[Run]:
-    """The runs that were not over when the picture was taken."""
+def _open_runs(runs: Sequence[Run], fleet: FleetState, target: Target) -> list[Run]:
+    """The runs that were not over when the fleet was read."""
     over = {one.metadata.uid for one in fleet.typed(target.twins.run) if has_ended(one.status)}
     return [run for run in runs if run.metadata.uid not in over]
 
 
 def _news(observer: RolloutObserver, fleet: FleetState, target: Target) -> str:
-    """The number of the newest revision, if it was not there when the picture was taken."""
+    """The number of the newest revision, if it was not there when the fleet was read."""
     newest = newest_resources(observer.snapshots(target))
     kind = target.twins.resource_snapshot.resource
     is_known = newest is None or any(one["metadata"]["name"] == newest.name for one in fleet.of(kind))

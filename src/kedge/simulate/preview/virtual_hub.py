@@ -100,7 +100,7 @@ class VirtualHub:
         meta = {name: value for name, value in obj["metadata"].items() if name not in ("managedFields", "selfLink")}
         meta["uid"] = meta.get("uid") or str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
         meta["generation"] = meta.get("generation") or 1
-        if "ownerReferences" in meta:  # an owner that the picture does not show would take what it owns with it
+        if "ownerReferences" in meta:  # garbage collection would delete objects whose owner the fleet does not have
             meta["ownerReferences"] = [one for one in meta["ownerReferences"] if one.get("uid") in known]
         key = key_of(meta.get("namespace") or "" if kind.resource.namespaced else "", meta["name"])
         try:
