@@ -281,7 +281,7 @@ def test_what_is_wrong_is_said_in_a_sentence(fleet: Path, release: Path, tmp_pat
         to_yaml(FleetState(picture.taken, tuple(one for one in picture.objects if one["kind"] != "MemberCluster")))
     )
     table = {
-        ("crp", "--from", bad): "bad.yaml cannot be taken for a fleet: it is no YAML: ",
+        ("crp", "--from", bad): "bad.yaml holds no fleet: it is no YAML: ",
         ("-f", tmp_path / "none.yaml", "--from", fleet): "none.yaml cannot be read: No such file or directory",
         ("-f", bad, "--from", fleet): "bad.yaml cannot be read: it is no YAML: ",
         ("crb", "--from", fleet): "there is no ClusterResourcePlacement crb: did you mean crp?",
@@ -394,4 +394,4 @@ async def test_a_cluster_that_is_no_hub_is_told_so(release: Path, tmp_path: Path
             name = definition["metadata"]["name"]
             cluster.server.handle(Request("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"))
         result = await asyncio.to_thread(kedge, "plan", "-f", release, KUBECONFIG=str(file))
-        assert "this cluster knows no placements" in result.stderr
+        assert "this cluster serves no placements" in result.stderr

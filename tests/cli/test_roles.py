@@ -172,7 +172,7 @@ async def test_an_address_that_is_taken_is_named(file: Path) -> None:
     taken.close()
     await taken.wait_closed()
     assert code == 1
-    assert "it cannot listen there" in said
+    assert "cannot listen there" in said
 
 
 def test_a_context_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -342,7 +342,7 @@ def test_a_cluster_that_is_no_hub_says_so(fleet: Path) -> None:
     for args in (("get",), ("status", "web"), ("history", "web")):
         refused = kedge(fleet, *args, "--context", "cluster-1")
         assert refused.exit_code == 1
-        assert refused.stderr.startswith("Error: this cluster knows no placements: is it the hub?")
+        assert refused.stderr.startswith("Error: this cluster serves no placements: is it the hub?")
 
 
 @pytest.mark.parametrize(

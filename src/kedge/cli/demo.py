@@ -1,7 +1,7 @@
 """`kedge demo`: a good release moves over three clusters, and a bad one stops at the first.
 
-A hub and four members run in this process, with the roles that run on real clusters. What is told of clusters was seen
-on the clusters; what is told of the placement is what its objects say; and what does not come true ends in an error.
+A hub and four members run in this process, with the roles that run on real clusters. What is printed about clusters was
+observed on the clusters. What is printed about the placement is what its objects say. Anything unexpected is an error.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ SPEC: Final[Mapping[str, Any]] = {  # example 1 of the page on safe rollouts, to
 
 
 def run(*, then_fix: bool) -> None:
-    """Show it, and fail if anything does not go as told."""
-    with quiet_logs(logging.ERROR):  # the trouble is part of the show, and told there
+    """Run the demo. Fails if anything unexpected happens."""
+    with quiet_logs(logging.ERROR):  # the demo shows the failures itself
         asyncio.run(Demo(console(), clock=SystemClock(), rng=random.Random(), then_fix=then_fix).play())
 
 
 class Demo:
-    """The story, chapter by chapter."""
+    """The demo, step by step."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Demo:
                 await self._release_badly()
                 await (self._fix() if self._then_fix else self._hint())
 
-    # The chapters
+    # Steps
 
     async def _join(self) -> None:
         members = self._demo.members
@@ -151,7 +151,7 @@ class Demo:
         return await PlacementTarget(self._demo.hub, PlacementName.of(NAME, None), placement).story()
 
     def _draw(self, story: Story) -> None:
-        """As `kedge status` does; and if it waits, in the placement's own words why."""
+        """Print what `kedge status` prints; and if the placement waits, why."""
         self._demo.command(f"kedge status {NAME}", tree(story, drawn=can_draw(self._demo.out)))
         if not story.is_done:
             self._demo.note("The placement says why:")

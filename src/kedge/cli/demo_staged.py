@@ -1,8 +1,8 @@
 """`kedge demo staged`: a release goes from staging over canaries to production; a bad one ends in staging.
 
-A hub and six members run in this process, with the roles that run on real clusters; in real time or, if asked, in
-virtual time, where an hour passes at once. What is told of clusters was seen on the clusters; what is told of runs is
-what they say; and what does not come true ends in an error.
+A hub and six members run in this process, with the roles that run on real clusters; in real time or in virtual time,
+where an hour takes no time. What is printed about clusters was observed on the clusters. What is printed about runs is
+what their objects say. Anything unexpected is an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import run as run_virtually
 
 Approving: TypeAlias = Callable[[DemoFleet], Awaitable[bool]]
-"""Asks somebody whether production may have it."""
+"""Asks the user whether production may get it."""
 
 STAGING, CANARY, PRODUCTION = ("cluster-1",), ("cluster-2", "cluster-3"), ("cluster-4", "cluster-5", "cluster-6")
 BEFORE_PRODUCTION: Final = (*STAGING, *CANARY)
@@ -52,7 +52,7 @@ _APPROVED: Final = '{"type":"Approved","status":"True","reason":"tested","messag
 
 
 def run(*, virtual: bool, wait: str | None, yes: bool) -> None:
-    """Show it, and fail if anything does not go as told."""
+    """Run the demo. Fails if anything unexpected happens."""
     wait = wait or (_VIRTUAL_WAIT if virtual else _REAL_WAIT)
     _check(wait)
     asks = _for_you if yes or not sys.stdin.isatty() else _at_once if virtual else _at_leisure
@@ -62,7 +62,7 @@ def run(*, virtual: bool, wait: str | None, yes: bool) -> None:
         clock = LoopClock(loop, datetime.now(UTC)) if virtual else SystemClock()
         await StagedDemo(console(), clock=clock, rng=random.Random(), wait=wait, approving=asks).play()
 
-    with quiet_logs(logging.ERROR):  # the trouble is part of the show, and told there
+    with quiet_logs(logging.ERROR):  # the demo shows the failures itself
         (run_virtually if virtual else asyncio.run)(telling())
 
 
@@ -89,7 +89,7 @@ def _stage(name: str, *after: Mapping[str, str]) -> dict[str, Any]:
 
 
 class StagedDemo:
-    """The story, chapter by chapter."""
+    """The demo, step by step."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class StagedDemo:
                 await self._release_badly()
                 await self._take_back()
 
-    # The chapters
+    # Steps
 
     async def _join(self) -> None:
         self._demo.heading("Six clusters join the fleet: one for staging, two canaries, three in production.")
@@ -242,10 +242,10 @@ class StagedDemo:
             raise DemoFailed(f"{self._seen.most_unavailable} clusters were unavailable at once, and one may be")
         self._demo.say("Never were two clusters unavailable at once.")
 
-    # Doing and seeing
+    # Acting and reading
 
     async def _start(self, run: str, strategy: str, stages: Any = None) -> None:
-        """Make a run, and its strategy if its stages are given."""
+        """Create a run, and its strategy if its stages are given."""
         hub = self._demo.hub
         if stages is not None:
             body = {"metadata": {"name": strategy}, "spec": {"stages": list(stages)}}
@@ -260,7 +260,7 @@ class StagedDemo:
         stages = (await self._story(run)).stages
         return next((one for one in stages if one.name == stage), StageStory(stage, State.waiting, 0, 1))
 
-    # Telling
+    # Printing
 
     def _draw(self, story: RunStory) -> None:
         out = self._demo.out
@@ -284,7 +284,7 @@ async def _at_once(show: DemoFleet) -> bool:
 
 
 async def _at_leisure(show: DemoFleet) -> bool:
-    """Ask while the fleet goes on: a thread that waits for a line could not be told to end."""
+    """Ask while the fleet goes on. Not in a thread: one that waits for input cannot be stopped."""
     loop, answered = asyncio.get_running_loop(), asyncio.Event()
     show.out.print(_QUESTION, end="")
     loop.add_reader(sys.stdin.fileno(), answered.set)

@@ -1,4 +1,4 @@
-"""Changing a rollout: hold it, let it go on, take it back. Each is a patch of annotations on the placement."""
+"""Placement verbs: pause, resume, roll back, unpin. Each patches annotations of the placement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kedge.plan.verbs import Answer
 
 
 def run_pause(hub: Hub, name: str, namespace: str | None) -> None:
-    """Hold it where it is."""
+    """Pause the rollout."""
 
     async def question(client: Client) -> str:
         found = await _rolling(client, name, namespace)
@@ -32,7 +32,7 @@ def run_pause(hub: Hub, name: str, namespace: str | None) -> None:
 
 
 def run_resume(hub: Hub, name: str, namespace: str | None) -> None:
-    """Let it go on."""
+    """Resume the rollout, or a stopped run."""
     if hub.ask(lambda client: is_run(client, name, namespace)):
         run_verb(hub, Verb.resume, name, namespace)
         return
@@ -45,7 +45,7 @@ def run_resume(hub: Hub, name: str, namespace: str | None) -> None:
 
 
 def run_unpin(hub: Hub, name: str, namespace: str | None) -> None:
-    """Let it go on from an earlier revision to the newest."""
+    """Let it move to the newest revision again."""
 
     async def question(client: Client) -> str:
         found = await _rolling(client, name, namespace)
@@ -56,7 +56,7 @@ def run_unpin(hub: Hub, name: str, namespace: str | None) -> None:
 
 
 def run_rollback(hub: Hub, name: str, namespace: str | None, index: int | None) -> None:
-    """Go back to earlier resources, and stay there."""
+    """Roll back to an earlier revision, and stay there."""
     if index is None and hub.ask(lambda client: is_run(client, name, namespace)):
         run_rollback_of_run(hub, name, namespace)
         return
@@ -74,7 +74,7 @@ def run_rollback(hub: Hub, name: str, namespace: str | None, index: int | None) 
 
 
 def _wanted(found: PlacementTarget, kept: list[Revision], index: int | None) -> int:
-    """The revision asked for, or the one before the one that is rolled out now."""
+    """The requested revision, or the one before the current one."""
     known = sorted(revision.index for revision in kept)
     if index is not None:
         if index in known:
@@ -97,7 +97,7 @@ async def _rolling(client: Client, name: str, namespace: str | None) -> Placemen
 
 
 async def _done(found: PlacementTarget, answer: Answer) -> str:
-    """Write what an answer says, if it is not a refusal; gives what came of it."""
+    """Write the patch of an answer, unless it refuses. Returns its message."""
     if accepted(answer).patch:
         await _patch(found, answer.patch)
     return answer.message

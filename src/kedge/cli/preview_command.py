@@ -1,6 +1,6 @@
 """`kedge plan`: what a change would do, before anything is touched.
 
-Reads the hub, or a file, and plays the change through in this process. Nothing is written to any cluster.
+Reads the hub, or a file, and simulates the change in this process. Nothing is written to any cluster.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _CLEAR_LINE: Final = "\r\033[K"
 
 
 class PreviewOptions(Struct, frozen=True):
-    """What was typed."""
+    """The options of the command."""
 
     file: str | None = None
     placement: str | None = None
@@ -65,7 +65,7 @@ class PreviewOptions(Struct, frozen=True):
 
 
 def plan(hub: Hub, options: PreviewOptions) -> PreviewResult | None:
-    """Play it through; None if the fleet was only to be saved."""
+    """Simulate the change. None if the fleet was only to be saved."""
     changed = _objects(options.file) if options.file else ()
     targets = _named(options, changed)
     fleet = _from_file(options.source) if options.source else _from_hub(hub, targets, changed)
@@ -121,7 +121,7 @@ def progress_line(what: str, within: float) -> Iterator[Callable[[float], None]]
 
 
 def _named(options: PreviewOptions, changed: Sequence[Untyped]) -> tuple[Target, ...]:
-    """Those named, and those the file is about; empty if that depends on what is selected."""
+    """The placements that are named, or that the file is about; empty if that depends on what is selected."""
     if options.placement:
         which = PlacementName.of(options.placement, options.namespace)
         return (Target(which.name, which.namespace),)
@@ -132,7 +132,7 @@ def _named(options: PreviewOptions, changed: Sequence[Untyped]) -> tuple[Target,
 
 
 def _target_in(obj: Untyped) -> Target | None:
-    """The placement that an object of a file is, or that a run moves."""
+    """The placement that an object is, or that it moves if it is a run."""
     meta, kind = obj["metadata"], (group_of(obj), obj["kind"])
     for twins in TWINS:
         if kind == (twins.placement.resource.group, twins.placement.resource.kind):
@@ -145,7 +145,7 @@ def _target_in(obj: Untyped) -> Target | None:
 
 
 def _found(fleet: FleetState, targets: tuple[Target, ...], changed: Sequence[Untyped]) -> tuple[Target, ...]:
-    """The placements to look at, all of which there are, or will be."""
+    """The placements to preview. All of them exist, or are in the file."""
     if not targets:
         return _selecting(fleet, changed)
     new = {target_in for one in changed if (target_in := _own(one)) is not None}
@@ -209,7 +209,7 @@ def _from_file(name: str) -> FleetState:
     try:
         return from_yaml(_text(name))
     except BadFleetFile as error:
-        raise click.ClickException(f"{name} cannot be taken for a fleet: {error}") from error
+        raise click.ClickException(f"{name} holds no fleet: {error}") from error
 
 
 def _objects(name: str) -> tuple[Untyped, ...]:
@@ -226,12 +226,12 @@ def _text(name: str) -> str:
     try:
         return sys.stdin.read() if name == "-" else Path(name).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise click.ClickException(f"{name} cannot be read: {why}") from error
 
 
 def _save(fleet: FleetState, file: Path) -> None:
-    """For the eyes of who asked alone: it may hold Secrets."""
+    """Write the fleet to a file that only the user can read: it may hold Secrets."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as out:
         out.write(to_yaml(fleet))

@@ -33,7 +33,7 @@ class PreviewResult(Struct, frozen=True):
 
     @property
     def is_done(self) -> bool:
-        """Whether every placement gets where it should."""
+        """Whether every placement gets the change."""
         return all(course.is_done for course in self.expected)
 
 
@@ -108,7 +108,7 @@ def _waves(course: Course) -> Table:
 
 
 def _clusters(wave: Wave, moves: Sequence[Move]) -> str:
-    """The clusters of a wave; of removed and added ones it is said that they are."""
+    """The clusters of a wave; removed and added ones are marked."""
     what = {(move.cluster, move.at >= wave.begins): move.what for move in moves}
     named = [_with(name, what.get((name, True), What.changed)) for name in wave.clusters]
     return listed(named, most=_NAMED)
@@ -155,7 +155,7 @@ def _at_worst(worst: Course | None) -> str:
 
 
 def _left(course: Course) -> Iterator[str]:
-    """The clusters that are not where they should be, those of which the same is said together."""
+    """The clusters that did not get the change, grouped by the reason."""
     if course.stays or course.unpicked:
         yield "not where they should be, in the end:"
     stays = sorted(course.stays, key=lambda stay: (not stay.moved, _why(stay), natural(stay.cluster)))
@@ -167,12 +167,12 @@ def _left(course: Course) -> Iterator[str]:
 
 
 def _why(stay: Stay) -> str:
-    """Without saying again which cluster it is, so that the same is said the same way."""
+    """The reason without the name of the cluster, so that equal reasons can be grouped."""
     return stay.why.removeprefix(f"{stay.cluster} ").removeprefix("waits: ")
 
 
 def _went_by(result: PreviewResult, course: Course) -> Iterator[str]:
-    """How long clusters were taken to need, and how that is known."""
+    """How long clusters were assumed to take, and how that is known."""
     names = dict.fromkeys(move.cluster for move in course.moves if move.what is not What.removed)
     known = {name: result.times.of(name) for name in names}
     found = sorted(known, key=lambda name: (_known(known[name]), known[name].seconds, natural(name)))

@@ -1,4 +1,4 @@
-"""The processes behind `kedge hub` and `kedge member`: connections, the lease, health, and an end in good order."""
+"""The processes of `kedge hub` and `kedge member`: connections, the lease, health, and an orderly end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ log = logging.getLogger("kedge")
 
 
 class ProcessOptions(Struct, frozen=True):
-    """What every role is told."""
+    """The options that every role has."""
 
     health: tuple[str, int] | None
     qps: float
@@ -112,7 +112,7 @@ def run_members(
 
 
 def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
-    """Each member is one cluster, and each cluster one member."""
+    """Refuse a member or a context that is given twice, and several members without contexts."""
     if len(members) > 1 and any(context is None for _, context in members):
         raise click.UsageError("of several members each needs its context: write --member NAME=CONTEXT")
     for what, given in (("member", [name for name, _ in members]), ("context", [context for _, context in members])):
@@ -122,7 +122,7 @@ def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
 
 
 def _member_connection(name: str, file: Path | None, context: str | None, hub: Connection) -> Connection:
-    """The member's cluster. Where no context is named, there must be no doubt which one is meant."""
+    """The connection to a member. Without a context, only one cluster may be possible."""
     if context is None:
         _refuse_choice(name, file)
     found = _connection(file, context)
@@ -173,7 +173,7 @@ async def _hub(
 async def _election(
     stack: AsyncExitStack, connection: Connection, namespace: str, duration: int, rng: random.Random
 ) -> Election:
-    """Over a connection of its own: renewing the lease never waits for anything else."""
+    """Leader election over a connection of its own: renewals never wait for anything else."""
     client = Client(HttpsTransport(connection))
     stack.push_async_callback(client.close)
     await make_namespace(client, namespace)
@@ -208,7 +208,7 @@ async def _members(
 ) -> None:
     metrics = Metrics(process=True)
     async with Manager(component="kedge-member", metrics=metrics, health=told.address) as manager:
-        # One member that cannot be reached must not make the whole process unready.
+        # One unreachable member must not make the whole process unready.
         alone = len(members) == 1
         for name, connection in members.items():
             to_hub = await manager.connect(
@@ -236,7 +236,7 @@ def _run(work: Coroutine[Any, Any, None], told: ProcessOptions) -> None:
         log.critical("%s", error, exc_info=error)
         raise SystemExit(1) from None
     except OSError as error:
-        raise click.ClickException(f"it cannot listen there: {error}") from error
+        raise click.ClickException(f"cannot listen there: {error}") from error
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

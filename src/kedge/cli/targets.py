@@ -38,18 +38,18 @@ from kedge.plan.telling.words import listed
 
 T = TypeVar("T")
 MANAGER = "kedge-cli"
-NO_PLACEMENTS = "this cluster knows no placements: is it the hub? `kedge install hub` prints what a hub needs"
-_WORKS_AT_ONCE = 50  # they hold all manifests, of which nothing is needed
+NO_PLACEMENTS = "this cluster serves no placements: is it the hub? `kedge install hub` prints what a hub needs"
+_WORKS_AT_ONCE = 50  # a page of them: they hold all manifests, which are not needed
 
 
 class Hub(Struct, frozen=True):
-    """Which hub is meant: a kubeconfig and a context, or whatever is current."""
+    """The hub to ask: a kubeconfig and a context, or the current ones."""
 
     kubeconfig: Path | None = None
     context: str | None = None
 
     def ask(self, question: Callable[[Client], Coroutine[None, None, T]]) -> T:
-        """What it answers to a question."""
+        """Run a question with a client for the hub. Errors end the command with a sentence."""
 
         async def asked() -> T:
             async with _client(self) as client:
@@ -85,14 +85,14 @@ async def _client(hub: Hub) -> AsyncIterator[Client]:
 
 
 def error_sentence(error: KubeError | ConfigError) -> str:
-    """What went wrong, for who typed the command."""
+    """What went wrong, for the user of the command."""
     match error:
         case Unreachable():
             return f"the hub cannot be reached: {error.answer.removeprefix('no answer: ')}"
         case Unauthorized():
             return "the hub does not know who you are (401 Unauthorized): check the user of this context"
         case Forbidden():
-            return f"the hub does not let you: {error.message}"
+            return f"the hub does not allow it: {error.message}"
         case ApiError():
             return f"the hub refused: {error.message or error.answer}"
         case _:
@@ -100,7 +100,7 @@ def error_sentence(error: KubeError | ConfigError) -> str:
 
 
 class PlacementName(Struct, frozen=True):
-    """Which placement is meant: `web`, `shop/web`, or a name and a namespace."""
+    """The name of a placement: `web`, `shop/web`, or a name and a namespace."""
 
     twins: Twins
     namespace: str | None
@@ -127,7 +127,7 @@ class PlacementName(Struct, frozen=True):
 
 
 class PlacementTarget:
-    """A placement, and how to read what belongs to it."""
+    """A placement, and the objects that belong to it."""
 
     def __init__(self, client: Client, which: PlacementName, placement: Placement) -> None:
         self.client = client
@@ -136,22 +136,22 @@ class PlacementTarget:
 
     @property
     def path(self) -> str:
-        """What users call it by."""
+        """Its name for users."""
         return self.which.path
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of what belongs to it, in its own namespace."""
+        """The labels of the objects that belong to it, in its own namespace."""
         return {PARENT_PLACEMENT: self.which.name}
 
     @property
     def labels_of_works(self) -> str:
-        """Of its Works, which are in the namespaces of members."""
+        """The label selector of its Works, which are in the namespaces of members."""
         place = f"{PARENT_NAMESPACE}={self.which.namespace}" if self.which.namespace else f"!{PARENT_NAMESPACE}"
         return f"{PARENT_PLACEMENT}={self.which.name},{place}"
 
     async def story(self) -> Story:
-        """All that the fleet's objects say of it."""
+        """The story that the fleet's objects tell about it."""
         return tell(
             self.placement,
             await self.bindings(),
@@ -164,7 +164,7 @@ class PlacementTarget:
         )
 
     async def checked(self, story: Story) -> Story:
-        """The story, held against the hub as it is now: what is told may be of earlier."""
+        """The story, checked against the hub as it is now: it may be outdated."""
         if story.is_done:
             story = await self._compared(story)
         return against_lease(story, await hub_silent_since(self.client))
@@ -182,7 +182,7 @@ class PlacementTarget:
         return against_selection(story, await self._selected(placement, held), held)
 
     async def _selected(self, placement: Placement, held: str) -> Selection:
-        """What is selected now; as a hub where workloads run selects it, if that is what is held."""
+        """What is selected now; or what a hub with workloads of its own selects, if that is what the revision holds."""
         found = await selected_now(self.client, placement)
         if not found.is_known or found.digest == held:
             return found
@@ -190,7 +190,7 @@ class PlacementTarget:
         return narrower if narrower.digest == held else found
 
     async def _held(self, index: str) -> str:
-        """The digest of what a revision holds; empty if there is none."""
+        """The digest of a revision; empty if there is none."""
         found = (one for one in await self.snapshots() if is_master(one) and str(resource_index(one)) == index)
         master = next(found, None)
         return await ResourceSnapshots(self.client, self.which.twins).held(master) if master is not None else ""
@@ -211,20 +211,20 @@ class PlacementTarget:
         return [one.metadata for one in page.items]
 
     async def policies(self) -> list[PolicySnapshot]:
-        """None, if one may not read them: then the placement's status says which clusters were not picked."""
+        """Empty if we may not read them: then the placement's status says which clusters were not picked."""
         with suppress(Forbidden):
             kind = self.which.twins.policy_snapshot
             return list((await self.client.list(kind, self.which.namespace, labels=self.labels)).items)
         return []
 
     async def members(self) -> dict[str, MemberCluster] | None:
-        """By name; None if one may not read them: then the placement's status says who cannot be reached."""
+        """By name; None if we may not read them: then the placement's status says which members are unreachable."""
         with suppress(Forbidden):
             return {one.metadata.name: one for one in (await self.client.list(MemberCluster)).items}
         return None
 
     async def runs(self) -> list[Run]:
-        """The staged update runs that move it, if that is what does."""
+        """The staged update runs of an External placement."""
         if not is_external(self.placement):
             return []
         page = await self.client.list(self.which.twins.run, self.which.namespace)
@@ -232,7 +232,7 @@ class PlacementTarget:
 
 
 async def find(client: Client, name: str, namespace: str | None = None) -> PlacementTarget:
-    """The placement that is meant, or a sentence that says what there is instead."""
+    """The placement of this name. If there is none, the error names those that exist."""
     which = PlacementName.of(name, namespace)
     try:
         return PlacementTarget(client, which, await client.get(which.twins.placement, which.name, which.namespace))
@@ -254,7 +254,7 @@ async def _what_there_is(client: Client, which: PlacementName) -> str:
 
 
 async def _names(client: Client, twins: Twins) -> list[str]:
-    """Those one may see."""
+    """The names of the placements that we may read."""
     with suppress(Forbidden):
         page = await client.list(metadata_of(twins.placement.resource))
         metas = [one.metadata for one in page.items]
