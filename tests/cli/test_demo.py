@@ -13,7 +13,7 @@ from rich.console import Console
 
 from kedge.cli import main
 from kedge.cli.demo import SPEC, Demo
-from kedge.cli.show import NotAsTold
+from kedge.cli.demo_fleet import DemoFailed
 from support.stage import LoopClock
 from support.virtual import run
 
@@ -24,7 +24,7 @@ def told(*, then_fix: bool = False, seed: int = 1, **other: Any) -> str:
 
     async def tell() -> None:
         console = Console(file=out, width=4096)
-        await Demo(console, clock=LoopClock(), rng=Random(seed), then_fix=then_fix, **other).tell()
+        await Demo(console, clock=LoopClock(), rng=Random(seed), then_fix=then_fix, **other).play()
 
     run(tell())
     return out.getvalue()
@@ -62,12 +62,12 @@ def test_it_goes_as_told_whatever_the_order_of_things(seed: int) -> None:
 
 def test_clusters_that_move_together_are_an_error() -> None:
     strategy = {"rollingUpdate": {"maxUnavailable": 3, "maxSurge": 1}}
-    with pytest.raises(NotAsTold, match=r"[23] clusters were unavailable at once, and one may be"):
+    with pytest.raises(DemoFailed, match=r"[23] clusters were unavailable at once, and one may be"):
         told(spec={**SPEC, "strategy": strategy})
 
 
 def test_a_rollout_that_never_arrives_is_an_error() -> None:
-    with pytest.raises(NotAsTold, match=r"app:1 is not available on three clusters: .*could not find"):
+    with pytest.raises(DemoFailed, match=r"app:1 is not available on three clusters: .*could not find"):
         told(members=2)
 
 

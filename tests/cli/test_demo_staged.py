@@ -18,19 +18,19 @@ from rich.console import Console
 
 from kedge.api.staged import ApprovalCondition
 from kedge.cli import demo_staged, main
+from kedge.cli.demo_fleet import DemoFailed, DemoFleet
 from kedge.cli.demo_staged import CANARY, PRODUCTION, STAGING, StagedDemo, careful
-from kedge.cli.show import NotAsTold, Show
 from support.stage import LoopClock
 from support.virtual import run
 
 pytestmark = pytest.mark.timeout(400)
 
 
-async def yes(_: Show) -> bool:
+async def yes(_: DemoFleet) -> bool:
     return True
 
 
-async def no(_: Show) -> bool:
+async def no(_: DemoFleet) -> bool:
     return False
 
 
@@ -40,7 +40,7 @@ def told(*, seed: int = 1, **other: Any) -> str:
 
     async def tell() -> None:
         how = {"wait": "1m", "approving": yes, **other}
-        await StagedDemo(Console(file=out, width=4096), clock=LoopClock(), rng=Random(seed), **how).tell()
+        await StagedDemo(Console(file=out, width=4096), clock=LoopClock(), rng=Random(seed), **how).play()
 
     run(tell())
     return out.getvalue()
@@ -88,7 +88,7 @@ NOT_AS_TOLD = {
 
 @pytest.mark.parametrize(("stages", "problem"), NOT_AS_TOLD.values(), ids=NOT_AS_TOLD)
 def test_stages_that_do_not_hold_are_an_error(stages: list[dict[str, Any]], problem: str) -> None:
-    with pytest.raises(NotAsTold, match=problem):
+    with pytest.raises(DemoFailed, match=problem):
         told(stages=stages)
 
 
@@ -127,7 +127,7 @@ async def test_somebody_at_a_terminal_is_asked(
         monkeypatch.setattr(sys, "stdin", terminal)
         keyboard.write(typed)
         keyboard.flush()
-        show = Show(Console(file=out), members=0, clock=LoopClock(), rng=Random(1))
+        show = DemoFleet(Console(file=out), members=0, clock=LoopClock(), rng=Random(1))
         assert await asks(show) is answer
         await show.hub.close()
     assert "Is app:2 to go into production? [Y/n]" in out.getvalue()

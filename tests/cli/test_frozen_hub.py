@@ -18,8 +18,8 @@ from cli.test_runs_mended import SELECTOR, Typing, typing_at_a_fleet
 from controllers.hub.test_resources import Refusing
 from kedge.api.core import ConfigMap
 from kedge.api.placement import ClusterResourcePlacement
-from kedge.cli.asking import Hub
-from kedge.cli.timeline import DEPLOYMENTS
+from kedge.cli.demo_fleet import DEPLOYMENTS
+from kedge.cli.targets import Hub
 from kedge.kube.client import Client
 from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch

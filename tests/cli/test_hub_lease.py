@@ -12,7 +12,7 @@ import pytest
 from kedge.api.coordination import Lease
 from kedge.api.core import Namespace
 from kedge.api.fleet import SYSTEM_NAMESPACE
-from kedge.cli.hub_lease import LEASE, Listening, hub_silent_since
+from kedge.cli.hub_lease import LEASE, LeaseWatcher, hub_silent_since
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
 from support.fleets import client_of, fleet_cluster
@@ -96,7 +96,7 @@ def test_a_lease_that_was_given_up_is_a_silent_hub_at_once() -> None:
 def test_who_listens_hears_that_a_hub_falls_silent_and_is_back() -> None:
     async def act(client: Client) -> None:
         await take(client, LONG_AGO)
-        async with Listening(client) as hub:
+        async with LeaseWatcher(client) as hub:
             assert hub.since is None
             await until(lambda: hub.since == LONG_AGO, 30)
             await renew(client, datetime.now(UTC))

@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from kedge.api.core import Secret
-from kedge.cli.hub_token import TokenPlace, renewing, saved_in_file, saved_in_secret, token_place
+from kedge.cli.hub_token import TokenPlace, saved_in_file, saved_in_secret, token_place, with_renewed_token
 from kedge.kube.codec import untyped
 from kedge.kube.connect.config import Connection, load
 from kedge.kube.connect.credentials import CredentialsFailed
-from kedge.kube.connect.renewing import NotSaved
+from kedge.kube.connect.service_tokens import NotSaved
 from support.fleets import client_of, fleet_cluster
 
 SECRETS = untyped(Secret.resource)
@@ -70,7 +70,7 @@ def test_an_agent_that_starts_with_a_token_that_ended_says_when_and_where_to_put
     path.write_text(yaml.safe_dump(config(agent={"token": a_token(began=datetime(2020, 1, 1, tzinfo=UTC))})))
     place = token_place(path, None)
     assert place is not None
-    hub = renewing(load([path]), place, saved_in_file(place), kept_in=secret)
+    hub = with_renewed_token(load([path]), place, saved_in_file(place), kept_in=secret)
     with pytest.raises(CredentialsFailed) as raised:
         asyncio.run(identity(hub))
     said = f"the token of agent ended at 2020-01-01T01:00:00Z: write a new one into {secret or path} (`kedge join "

@@ -93,7 +93,7 @@ def test_a_second_fleet_is_refused_and_the_first_stays(file: Path) -> None:
     before = file.read_text()
     again = up(file, "--members", "0")
     assert again.returncode == 1
-    assert "a fleet is up already (process " in again.stderr
+    assert "a fleet is running already (process " in again.stderr
     assert file.read_text() == before
 
 
@@ -101,7 +101,7 @@ def test_a_file_that_is_not_a_fleets_is_left_alone(file: Path) -> None:
     file.write_text("mine")
     refused = up(file)
     assert refused.returncode == 1
-    assert "exists and is not a fleet's: name another file with --kubeconfig" in refused.stderr
+    assert "exists, and no fleet wrote it: choose another file with --kubeconfig" in refused.stderr
     assert file.read_text() == "mine"
     file.unlink()
 
@@ -109,7 +109,7 @@ def test_a_file_that_is_not_a_fleets_is_left_alone(file: Path) -> None:
 def test_there_is_nothing_to_end_where_nothing_is_up(file: Path) -> None:
     done = kedge("down", "--kubeconfig", str(file))
     assert done.returncode == 1
-    assert "no fleet is up" in done.stderr
+    assert "no fleet is running" in done.stderr
 
 
 def test_a_port_that_is_taken_is_named(file: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_port_that_is_taken_is_named(file: Path) -> None:
         port = taken.getsockname()[1]
         done = up(file, "--members", "0", "--port", str(port))
     assert done.returncode == 1
-    assert f"port {port} for hub cannot be had" in done.stderr
+    assert f"port {port} for hub is not available" in done.stderr
     assert not file.exists()
 
 

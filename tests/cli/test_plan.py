@@ -31,9 +31,9 @@ from kedge.kube.transport import Request, Response
 from kedge.plan.previewing.course import Course
 from kedge.plan.previewing.times import Times
 from kedge.simulate.loop import run
-from kedge.simulate.preview.hub import VirtualHub
-from kedge.simulate.preview.picture import Picture, Target, read, written
-from kedge.simulate.preview.previewing import Assumed, Change, measured_in, previewed
+from kedge.simulate.preview.fleet_state import FleetState, Target, from_yaml, to_yaml
+from kedge.simulate.preview.runner import Assumptions, Change, measured_times, run_preview
+from kedge.simulate.preview.virtual_hub import VirtualHub
 from simulate.preview.reality import Scenario, deployment, fleet_picture, placement
 
 pytestmark = pytest.mark.timeout(400)
@@ -42,15 +42,15 @@ ONE_AT_A_TIME = Scenario(members=3, strategy={"rollingUpdate": {"maxUnavailable"
 
 
 @pytest.fixture(scope="module")
-def picture() -> Picture:
+def picture() -> FleetState:
     """Of a fleet at rest, whose clusters took 20 s."""
     return run(fleet_picture(ONE_AT_A_TIME))
 
 
 @pytest.fixture
-def fleet(picture: Picture, tmp_path: Path) -> Path:
+def fleet(picture: FleetState, tmp_path: Path) -> Path:
     file = tmp_path / "fleet.yaml"
-    file.write_text(written(picture))
+    file.write_text(to_yaml(picture))
     return file
 
 
@@ -115,10 +115,10 @@ def test_json_has_moves_waves_and_what_was_gone_by(fleet: Path, release: Path) -
     assert course["takes"]["cluster-2"] == {"seconds": 90.0, "source": "told", "first": False}
 
 
-def test_how_far_a_preview_has_been_played_is_told_while_it_is(picture: Picture) -> None:
+def test_how_far_a_preview_has_been_played_is_told_while_it_is(picture: FleetState) -> None:
     played: list[float] = []
     change = Change((Target("crp"),), (deployment("app:2"),))
-    (course,) = previewed(picture, change, Assumed(times=measured_in(picture)), played.append)
+    (course,) = run_preview(picture, change, Assumptions(times=measured_times(picture)), played.append)
     assert course.ends is not None
     assert played == sorted(played)
     assert played[0] < 1.0
@@ -173,7 +173,7 @@ def test_a_resource_placement_and_custom_kinds_are_previewed_as_well(fleet: Path
     assert [move["done"] - move["at"] for move in course["moves"]] == pytest.approx([60.0] * 3, abs=2.0)
 
 
-def test_what_kubectl_prints_will_do_for_a_fleet(picture: Picture, release: Path, tmp_path: Path) -> None:
+def test_what_kubectl_prints_will_do_for_a_fleet(picture: FleetState, release: Path, tmp_path: Path) -> None:
     """Without what is selected, and in the version that kubectl prefers."""
     ours = [one for one in picture.objects if "kubernetes-fleet.io" in one["apiVersion"]]
     listed = {"apiVersion": "v1", "kind": "List", "items": [_preferred(one) for one in ours]}
@@ -205,9 +205,9 @@ def test_a_run_on_a_placement_that_a_rollout_moves_fails_as_the_real_one_does(fl
 # One fleet, one preview
 
 
-def broken(picture: Picture, *clusters: str) -> Picture:
+def broken(picture: FleetState, *clusters: str) -> FleetState:
     """The same fleet, on which what was placed on these clusters has just stopped working."""
-    return Picture(picture.taken, tuple(_broken(one, clusters, picture.taken) for one in picture.objects))
+    return FleetState(picture.taken, tuple(_broken(one, clusters, picture.taken) for one in picture.objects))
 
 
 def _broken(obj: Untyped, clusters: tuple[str, ...], since: datetime) -> Untyped:
@@ -222,11 +222,11 @@ def _broken(obj: Untyped, clusters: tuple[str, ...], since: datetime) -> Untyped
     return {**obj, "status": {**status, "conditions": conditions}}
 
 
-def later(picture: Picture, seconds: float) -> Picture:
+def later(picture: FleetState, seconds: float) -> FleetState:
     """The same fleet a while later: its members go on being heard."""
     taken = picture.taken + timedelta(seconds=seconds)
     heard = {"lastReceivedHeartbeat": msgspec.to_builtins(taken.replace(microsecond=0))}
-    return Picture(taken, tuple(_heard(one, heard) for one in picture.objects))
+    return FleetState(taken, tuple(_heard(one, heard) for one in picture.objects))
 
 
 def _heard(obj: Untyped, heard: Mapping[str, str]) -> Untyped:
@@ -242,13 +242,13 @@ def outline(course: Course) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("clusters", [("cluster-1", "cluster-2", "cluster-3"), ("cluster-2",)])
 def test_with_broken_clusters_a_release_is_previewed_the_same_whenever_one_asks(
-    picture: Picture, clusters: tuple[str, ...]
+    picture: FleetState, clusters: tuple[str, ...]
 ) -> None:
     change = Change((Target("crp"),), (deployment("app:2"),))
     fleet = broken(picture, *clusters)
     seen = [later(fleet, seconds) for seconds in (1, 10, 29.9, 31, 45, 59.9, 61, 3600)]
-    assumed = Assumed(times=Times(for_all=30.0), within=1800.0)
-    outlines = [outline(previewed(one, change, assumed)[0]) for one in seen]
+    assumed = Assumptions(times=Times(for_all=30.0), within=1800.0)
+    outlines = [outline(run_preview(one, change, assumed)[0]) for one in seen]
     assert outlines == [outlines[0]] * len(outlines)
     assert outlines[0][0]
 
@@ -267,7 +267,7 @@ def test_a_field_that_is_not_known_is_refused_by_its_path_as_kubectl_does(fleet:
         assert f'unknown field "{path}"' in result.stderr
 
 
-def test_what_is_wrong_is_said_in_a_sentence(fleet: Path, release: Path, tmp_path: Path, picture: Picture) -> None:
+def test_what_is_wrong_is_said_in_a_sentence(fleet: Path, release: Path, tmp_path: Path, picture: FleetState) -> None:
     other = saved(
         tmp_path / "other.yaml", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "y"}}
     )
@@ -278,10 +278,10 @@ def test_what_is_wrong_is_said_in_a_sentence(fleet: Path, release: Path, tmp_pat
     refused = saved(tmp_path / "refused.yaml", broken)
     lonely = tmp_path / "lonely.yaml"
     lonely.write_text(
-        written(Picture(picture.taken, tuple(one for one in picture.objects if one["kind"] != "MemberCluster")))
+        to_yaml(FleetState(picture.taken, tuple(one for one in picture.objects if one["kind"] != "MemberCluster")))
     )
     table = {
-        ("crp", "--from", bad): "bad.yaml cannot be taken for a fleet: it is no YAML: ",
+        ("crp", "--from", bad): "bad.yaml holds no fleet: it is no YAML: ",
         ("-f", tmp_path / "none.yaml", "--from", fleet): "none.yaml cannot be read: No such file or directory",
         ("-f", bad, "--from", fleet): "bad.yaml cannot be read: it is no YAML: ",
         ("crb", "--from", fleet): "there is no ClusterResourcePlacement crb: did you mean crp?",
@@ -334,12 +334,12 @@ class Asked:
 
 
 @asynccontextmanager
-async def served(picture: Picture, file: Path) -> AsyncIterator[tuple[EmbeddedCluster, Asked]]:
+async def served(picture: FleetState, file: Path) -> AsyncIterator[tuple[EmbeddedCluster, Asked]]:
     """A hub that holds what the picture shows, behind HTTPS, as its kubeconfig says."""
     serving = await asyncio.to_thread(Serving, datetime.now(UTC))
     cluster = EmbeddedCluster("hub", clock=SystemClock(), rng=Random("served"))
     hub = VirtualHub(cluster, Random("made"))
-    await hub.furnish(picture, DEFINITIONS, datetime.now(UTC) + timedelta(days=1))
+    await hub.load(picture, DEFINITIONS, datetime.now(UTC) + timedelta(days=1))
     door = Door(cluster.server, tokens={"secret": Caller()}, tls=serving.context)
     await door.open()
     await asyncio.to_thread(kubeconfig.write, file, {"hub": door.url}, authority=serving.authority, token="secret")
@@ -351,7 +351,7 @@ async def served(picture: Picture, file: Path) -> AsyncIterator[tuple[EmbeddedCl
         cluster.stop()
 
 
-def test_a_preview_only_reads_and_changes_nothing(picture: Picture, release: Path, tmp_path: Path) -> None:
+def test_a_preview_only_reads_and_changes_nothing(picture: FleetState, release: Path, tmp_path: Path) -> None:
     file, copy = tmp_path / "kubeconfig", tmp_path / "copy.yaml"
 
     async def previewing() -> Result:
@@ -367,14 +367,14 @@ def test_a_preview_only_reads_and_changes_nothing(picture: Picture, release: Pat
     result = asyncio.run(previewing())
     assert "3 clusters would move to revision 1" in result.stdout
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    kinds = {one["kind"] for one in read(copy.read_text()).objects}
+    kinds = {one["kind"] for one in from_yaml(copy.read_text()).objects}
     assert {"MemberCluster", "Work", "ClusterResourceBinding", "Deployment", "Namespace"} <= kinds
     again = kedge("plan", "-f", release, "--from", copy)
     assert again.stdout.splitlines()[:5] == result.stdout.splitlines()[:5]
 
 
 async def test_who_may_not_read_is_told_what_and_kinds_of_users_are_taken_from_the_newest_revision(
-    picture: Picture, release: Path, tmp_path: Path
+    picture: FleetState, release: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "kubeconfig"
     async with served(picture, file) as (_, asked):
@@ -389,9 +389,9 @@ async def test_who_may_not_read_is_told_what_and_kinds_of_users_are_taken_from_t
 
 async def test_a_cluster_that_is_no_hub_is_told_so(release: Path, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
-    async with served(Picture(datetime.now(UTC), ()), file) as (cluster, _):
+    async with served(FleetState(datetime.now(UTC), ()), file) as (cluster, _):
         for definition in DEFINITIONS:
             name = definition["metadata"]["name"]
             cluster.server.handle(Request("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"))
         result = await asyncio.to_thread(kedge, "plan", "-f", release, KUBECONFIG=str(file))
-        assert "this cluster knows no placements" in result.stderr
+        assert "this cluster serves no placements" in result.stderr

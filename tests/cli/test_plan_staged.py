@@ -12,7 +12,7 @@ from cli.test_plan import kedge, saved, told
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.kube.codec import Untyped
 from kedge.simulate.loop import run
-from kedge.simulate.preview.picture import Picture, written
+from kedge.simulate.preview.fleet_state import FleetState, to_yaml
 from simulate.preview.reality import NAME, Scenario, deployment, fleet_picture
 
 pytestmark = pytest.mark.timeout(400)
@@ -21,15 +21,15 @@ GROUP = {"apiVersion": ClusterStagedUpdateRun.resource.api_version}
 
 
 @pytest.fixture(scope="module")
-def picture() -> Picture:
+def picture() -> FleetState:
     """Of a fleet on which nothing is placed yet."""
     return run(fleet_picture(Scenario(members=3, strategy={"type": "External"}, change=(), labels=LABELS)))
 
 
 @pytest.fixture
-def fleet(picture: Picture, tmp_path: Path) -> Path:
+def fleet(picture: FleetState, tmp_path: Path) -> Path:
     file = tmp_path / "fleet.yaml"
-    file.write_text(written(picture))
+    file.write_text(to_yaml(picture))
     return file
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from kedge.api.core import Namespace
-from kedge.cli.preflight import make_namespace
+from kedge.cli.processes import make_namespace
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.embedded.server import Server
 from kedge.kube.client import Client

@@ -21,8 +21,8 @@ from kedge.api.core import Namespace
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.staged import ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
 from kedge.cli import main
-from kedge.cli.asking import Hub
-from kedge.cli.timeline import DEPLOYMENTS
+from kedge.cli.demo_fleet import DEPLOYMENTS
+from kedge.cli.targets import Hub
 from kedge.fleet import Fleet
 from kedge.kube.client import Client
 from kedge.kube.limits import Limiter

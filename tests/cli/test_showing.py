@@ -6,8 +6,8 @@ import io
 
 from rich.console import Console
 
-from kedge.cli.following import Lines, Moving, screen
-from kedge.cli.showing import console, draw, placements_table, tree
+from kedge.cli.render import console, draw, placements_table, tree
+from kedge.cli.watch import PlacementLines, PlacementTree, screen
 from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
@@ -47,7 +47,7 @@ def test_off_a_terminal_nothing_is_wrapped_and_nothing_filled_up() -> None:
 def test_a_tree_that_moves_is_no_higher_than_the_terminal() -> None:
     out = io.StringIO()
     small = Console(file=out, force_terminal=True, width=80, height=15)
-    with Moving(small) as moving:
+    with PlacementTree(small) as moving:
         moving.show(story(1000), None)
     last = out.getvalue().rpartition("\x1b[1A")[2].splitlines()  # it is drawn over what was there
     assert len(last) <= 15
@@ -57,7 +57,7 @@ def test_a_tree_that_moves_is_no_higher_than_the_terminal() -> None:
 
 def test_off_a_terminal_only_what_changed_is_said_again() -> None:
     said: list[str] = []
-    lines = Lines(said.append)
+    lines = PlacementLines(said.append)
     lines.show(story(2), None)
     lines.show(story(2), None)
     assert said == [
@@ -72,6 +72,6 @@ def test_off_a_terminal_only_what_changed_is_said_again() -> None:
 def test_a_dumb_terminal_is_told_line_by_line() -> None:
     dumb = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})
     with screen(dumb) as shown:
-        assert isinstance(shown, Lines)
+        assert isinstance(shown, PlacementLines)
     with screen(Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "xterm"})) as shown:
-        assert isinstance(shown, Moving)
+        assert isinstance(shown, PlacementTree)

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from kedge.api.core import Namespace
 from kedge.api.placement import ClusterResourcePlacement, ResourcePlacement
 from kedge.cli import main
-from kedge.cli.timeline import DEPLOYMENTS
+from kedge.cli.demo_fleet import DEPLOYMENTS
 from kedge.kube.client import Client
 from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
@@ -342,7 +342,7 @@ def test_a_cluster_that_is_no_hub_says_so(fleet: Path) -> None:
     for args in (("get",), ("status", "web"), ("history", "web")):
         refused = kedge(fleet, *args, "--context", "cluster-1")
         assert refused.exit_code == 1
-        assert refused.stderr.startswith("Error: this cluster knows no placements: is it the hub?")
+        assert refused.stderr.startswith("Error: this cluster serves no placements: is it the hub?")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from contract.backend import Api
 from kedge.api.apps import Deployment
 from kedge.api.resource import Resource
 from kedge.kube.client import Client
-from kedge.kube.discovery import Discovery, Served, discover
+from kedge.kube.discovery import Discovery, ServedKind, discover
 from kedge.kube.limits import Limiter
 from kedge.kube.transport import JSON, Request, Response, Transport
 
@@ -25,7 +25,7 @@ class Plain:
         return await self._inner.send(replace(request, accept=JSON), timeout=timeout)
 
 
-def found(discovery: Discovery, resource: Resource) -> Served:
+def found(discovery: Discovery, resource: Resource) -> ServedKind:
     [only] = [kind for kind in discovery.kinds if kind.resource == resource]
     return only
 
@@ -38,7 +38,7 @@ async def test_built_in_kinds_are_found_with_what_can_be_done_with_them(api: Api
     namespaces = found(seen, Resource("", "v1", "Namespace", "namespaces", namespaced=False))
     assert namespaces.can("list", "watch")
     assert not any("/" in kind.resource.plural for kind in seen.kinds)
-    assert seen.silent == ()
+    assert seen.unavailable == ()
 
 
 async def test_the_newest_version_of_a_kind_is_preferred(api: Api) -> None:

@@ -26,7 +26,7 @@ from kedge.kube.errors import (
     Unauthorized,
     Unreachable,
 )
-from kedge.kube.limits import Retry, Steps
+from kedge.kube.limits import BackoffSteps, Retry
 from kedge.kube.patches import JsonPatch, MergePatch, Patch, StrategicPatch
 from kedge.kube.transport import Response
 from support.scripted import DOWN, RESET, Answer, Scripted, ScriptedStream, answer, bookmark, config_map, line, refused
@@ -36,7 +36,7 @@ FOUND = answer(200, config_map("web", 7, color="blue"))
 
 
 def client(transport: Scripted) -> Client:
-    return Client(transport, rng=random.Random(1), retry=Retry(wait=Steps(0.001, 0.01)))
+    return Client(transport, rng=random.Random(1), retry=Retry(wait=BackoffSteps(0.001, 0.01)))
 
 
 async def test_get_reads_a_typed_object() -> None:
@@ -310,7 +310,9 @@ async def test_answers_are_counted() -> None:
     counted: list[tuple[str, int]] = []
     transport = Scripted([DOWN, refused(503, "x"), FOUND])
     counting = Client(
-        transport, retry=Retry(wait=Steps(0.001, 0.01)), on_answer=lambda method, code: counted.append((method, code))
+        transport,
+        retry=Retry(wait=BackoffSteps(0.001, 0.01)),
+        on_answer=lambda method, code: counted.append((method, code)),
     )
     await counting.get(ConfigMap, "web", "shop")
     assert counted == [("GET", 0), ("GET", 503), ("GET", 200)]
@@ -326,7 +328,7 @@ async def test_each_warning_of_the_server_is_logged_once(caplog: pytest.LogCaptu
 
 async def test_a_cancelled_request_is_cancelled() -> None:
     transport = Scripted([DOWN])
-    slow = Client(transport, retry=Retry(wait=Steps(60.0, 60.0)))
+    slow = Client(transport, retry=Retry(wait=BackoffSteps(60.0, 60.0)))
     asking = asyncio.create_task(slow.get(ConfigMap, "web", "shop"))
     await asyncio.sleep(0)
     asking.cancel()

@@ -15,8 +15,8 @@ from kedge.api.core import ConfigMap
 from kedge.api.resource import Resource
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped
+from kedge.kube.expectations import record_writes
 from kedge.kube.logs import JsonFormatter, about
-from kedge.kube.writes import recording
 from support.fleets import CRDS, client_of, fleet_cluster, managed
 from support.virtual import run
 from support.waiting import until
@@ -54,7 +54,7 @@ def test_nobody_waits_for_a_dropped_cache_to_show_a_write() -> None:
         async with connected() as hub:
             maps = hub.cache(ConfigMap)
             await maps.synced()
-            with recording() as footprint:
+            with record_writes() as footprint:
                 await hub.client.create(ConfigMap, {"metadata": {"name": "a", "namespace": "default"}})
             assert not footprint.shown()
             hub.drop(maps)

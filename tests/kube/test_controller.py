@@ -18,7 +18,7 @@ from kedge.kube.clock import SystemClock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.errors import ApiError, Cause, Conflict, Forbidden, Status, StatusDetails
-from kedge.kube.limits import Steps
+from kedge.kube.limits import BackoffSteps
 from kedge.kube.logs import fields
 from kedge.kube.metrics import Metrics
 from kedge.kube.outcome import Outcome
@@ -137,7 +137,7 @@ def test_a_key_that_is_woken_is_reconciled() -> None:
 def test_a_failure_is_tried_again_later_each_time() -> None:
     async def main() -> None:
         reconcile = Recorded(*[ValueError("bad")] * 4, Outcome.done)
-        controller, signal = driven(reconcile, wait=Steps(1.0, 60.0))
+        controller, signal = driven(reconcile, wait=BackoffSteps(1.0, 60.0))
         async with running(controller) as metrics:
             signal.wake(A)
             await asyncio.sleep(100)
@@ -153,7 +153,7 @@ def test_after_a_success_the_next_failure_is_a_first_one_again() -> None:
     async def main() -> None:
         bad = ValueError("bad")
         reconcile = Recorded(*[bad] * 6, Outcome.done, bad, Outcome.done)
-        controller, signal = driven(reconcile, wait=Steps(1.0, 60.0))
+        controller, signal = driven(reconcile, wait=BackoffSteps(1.0, 60.0))
         async with running(controller):
             signal.wake(A)
             await until(lambda: len(reconcile.calls) == 7, within=100)

@@ -14,7 +14,7 @@ from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
-from kedge.kube.limits import Limiter, Steps
+from kedge.kube.limits import BackoffSteps, Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch
@@ -37,7 +37,7 @@ class Counter:
         self.maps = cluster.cache(ConfigMap)
         self.written: list[tuple[str, int]] = []
         source = cluster.watch(self.maps)
-        self.controller = Controller("counter", self.reconcile, [source], wait=Steps(0.005, 2.0))
+        self.controller = Controller("counter", self.reconcile, [source], wait=BackoffSteps(0.005, 2.0))
 
     async def reconcile(self, key: Key) -> Outcome:
         seen = self.maps.get(key.name, key.namespace)

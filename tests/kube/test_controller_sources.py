@@ -19,7 +19,7 @@ from kedge.kube.codec import untyped
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import LOW, NORMAL, Key
-from kedge.kube.source import Seen, Signal, Watch, generation_changed, owner_of
+from kedge.kube.source import Signal, Watch, WatchedObject, generation_changed, owner_of
 from kedge.kube.store import Change
 from support.tiny import Tiny, map_path
 from support.virtual import run
@@ -107,7 +107,7 @@ def test_untyped_objects_wake_keys_too() -> None:
 
 
 def test_an_object_that_moves_wakes_both_its_old_and_its_new_place() -> None:
-    def by_label(seen: Seen[ConfigMap]) -> list[Key]:
+    def by_label(seen: WatchedObject[ConfigMap]) -> list[Key]:
         return [Key("hub", None, seen.meta.labels["of"])]
 
     async def main() -> None:
@@ -127,7 +127,7 @@ def test_an_object_that_moves_wakes_both_its_old_and_its_new_place() -> None:
 
 
 def test_a_mapping_that_fails_on_one_object_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    def by_label(seen: Seen[ConfigMap]) -> list[Key]:
+    def by_label(seen: WatchedObject[ConfigMap]) -> list[Key]:
         return [Key("hub", None, seen.meta.labels["of"])]
 
     async def main() -> None:
@@ -149,9 +149,9 @@ def test_a_mapping_that_fails_on_one_object_stops_no_other(caplog: pytest.LogCap
     assert caplog.messages == ["a change of ConfigMap hub/shop/a wakes nobody"] * 2
 
 
-def owned(**reference: Any) -> Seen[Any]:
+def owned(**reference: Any) -> WatchedObject[Any]:
     owner = OwnerReference(**{"api_version": "apps/v1", "kind": "Deployment", "name": "web", "uid": "1", **reference})
-    return Seen(None, ObjectMeta(name="web-5d", namespace="shop", owner_references=(owner,)), "hub")
+    return WatchedObject(None, ObjectMeta(name="web-5d", namespace="shop", owner_references=(owner,)), "hub")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def owned(**reference: Any) -> Seen[Any]:
         pytest.param(owned(controller=True, api_version="example.com/v1"), [], id="another group"),
     ],
 )
-def test_an_object_wakes_the_owner_that_controls_it(seen: Seen[Any], woken: list[Key]) -> None:
+def test_an_object_wakes_the_owner_that_controls_it(seen: WatchedObject[Any], woken: list[Key]) -> None:
     assert list(owner_of(Deployment)(seen)) == woken
 
 

@@ -15,13 +15,13 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped
 from kedge.kube.controller import Controller
 from kedge.kube.errors import KubeError
+from kedge.kube.expectations import record_writes
 from kedge.kube.metrics import Metrics
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal
 from kedge.kube.transport import Request, Response
-from kedge.kube.writes import recording
 from support.scripted import answer, refused
 from support.tiny import Tiny, map_path
 from support.virtual import run
@@ -123,7 +123,7 @@ def test_what_was_written_for_keys_that_never_come_back_is_forgotten() -> None:
         for n in range(50):
             bench.signal.wake(Key("hub", "shop", f"{n}"))
             await asyncio.sleep(1)
-            assert len(controller._footprints) <= 6
+            assert len(controller._unseen_writes) <= 6
             controller._sweep_at = 5
         for task in tasks:
             task.cancel()
@@ -313,7 +313,7 @@ def test_while_the_server_cannot_be_asked_nothing_is_decided() -> None:
 def test_a_cluster_that_was_let_go_is_not_waited_for() -> None:
     async def main() -> None:
         bench = Bench(lag=60)
-        with recording() as footprint:
+        with record_writes() as footprint:
             await bench.count_up("0")
         assert not footprint.shown()
         await bench.cluster.close()
@@ -366,7 +366,7 @@ def test_created_applied_and_replaced_objects_are_waited_for_too() -> None:
             lambda: cluster.client.apply(ConfigMap, body, manager="test"),
             lambda: cluster.client.apply(whole, body, manager="test"),
         ):
-            with recording() as footprint:
+            with record_writes() as footprint:
                 await write()
             assert not footprint.shown()
             await footprint.settle(within=2)
@@ -382,7 +382,7 @@ def test_caches_of_other_namespaces_and_kinds_owe_nothing() -> None:
         cluster = Cluster("hub", Client(Tiny()), clock=SystemClock(), rng=random.Random(1))
         cluster.cache(ConfigMap, "elsewhere")
         cluster.cache(Secret)
-        with recording() as footprint:
+        with record_writes() as footprint:
             await cluster.client.apply(ConfigMap, {"metadata": {"name": "a", "namespace": "shop"}}, manager="test")
         assert footprint.shown()
 
@@ -395,7 +395,7 @@ def test_a_write_that_was_never_sent_is_not_in_doubt() -> None:
         cluster = Cluster("hub", Client(server), clock=SystemClock(), rng=random.Random(1))
         cluster.cache(ConfigMap)
         server.down = True
-        with recording() as footprint, pytest.raises(KubeError):
+        with record_writes() as footprint, pytest.raises(KubeError):
             await cluster.client.apply(ConfigMap, {"metadata": {"name": "a", "namespace": "shop"}}, manager="test")
         assert footprint.shown()
 

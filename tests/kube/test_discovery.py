@@ -52,7 +52,7 @@ def test_what_was_last_heard_of_a_group_still_counts() -> None:
     versions = [{"version": "v1", "freshness": "Stale", "resources": [WIDGETS]}]
     found = seen(api=whole(), apis=whole({"metadata": {"name": "far.example.com"}, "versions": versions}))
     assert [str(kind.resource) for kind in found.kinds] == ["widgets.far.example.com"]
-    assert found.silent == ()
+    assert found.unavailable == ()
 
 
 def test_a_group_that_does_not_answer_is_silent_where_each_is_asked() -> None:
@@ -62,4 +62,4 @@ def test_a_group_that_does_not_answer_is_silent_where_each_is_asked() -> None:
     part = {"name": "configmaps/status", "kind": "ConfigMap", "namespaced": True, "verbs": ["get"]}
     found = seen(api=core, apis=groups, api__v1={"resources": [maps, part]})
     assert [str(kind.resource) for kind in found.kinds] == ["configmaps"]
-    assert found.silent == ("far.example.com/v1",)
+    assert found.unavailable == ("far.example.com/v1",)

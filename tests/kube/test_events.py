@@ -181,7 +181,7 @@ def test_telling_does_not_wait_for_a_server_that_does_not_answer() -> None:
 
 
 def test_the_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "WAITING", 10)
+    monkeypatch.setattr(events, "MOST_PENDING", 10)
 
     async def main() -> None:
         server = Tiny()
@@ -195,20 +195,20 @@ def test_the_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "REMEMBERED", 10)
+    monkeypatch.setattr(events, "MOST_REMEMBERED", 10)
 
     async def main() -> None:
         async with recording(Tiny()) as recorder:
             for n in range(30):
                 recorder.normal(config_map(f"{n}"), "Moved", "moved")
             await recorder.written()
-            assert (len(recorder._written), len(recorder._allowances)) == (10, 10)
+            assert (len(recorder._written), len(recorder._buckets)) == (10, 10)
 
     run(main())
 
 
 def test_what_was_told_last_is_remembered_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "REMEMBERED", 2)
+    monkeypatch.setattr(events, "MOST_REMEMBERED", 2)
 
     async def main() -> None:
         server = Tiny()

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from kedge.kube.connect.connection import Connection
 from kedge.kube.connect.https import HttpsTransport
-from kedge.kube.fence import DeadMansSwitch, Fenced, NotLeading
+from kedge.kube.fencing import AlarmWatchdog, FencedTransport, NotLeading
 from kedge.kube.transport import Request
 from kube.connect.tlsfixtures import Authority, api, raw, serving
 from support.scripted import Scripted, ScriptedStream, answer
@@ -43,23 +43,23 @@ class Leadership:
         self.looks = 0
 
 
-def fenced(server: str, leadership: Leadership) -> Fenced:
+def fenced(server: str, leadership: Leadership) -> FencedTransport:
     connection = Connection(server=server, ca=AUTHORITY.pem)
-    return Fenced(HttpsTransport(connection, connections=1, before_send=leadership.guard), leadership)
+    return FencedTransport(HttpsTransport(connection, connections=1, before_send=leadership.guard), leadership)
 
 
 @pytest.mark.parametrize("write", [*WRITES, BODILESS], ids=str)
 async def test_without_leadership_there_is_no_writing(write: Request) -> None:
     transport = Scripted([answer(200)])
     with pytest.raises(NotLeading):
-        await Fenced(transport, Leadership(0)).send(write, timeout=1)
+        await FencedTransport(transport, Leadership(0)).send(write, timeout=1)
     with pytest.raises(NotLeading):
-        Fenced(transport, Leadership(0)).stream(write, timeout=1, silence=1)
+        FencedTransport(transport, Leadership(0)).stream(write, timeout=1, silence=1)
     assert transport.asked == transport.streamed == []
 
 
 async def test_reading_needs_no_leadership() -> None:
-    reading = Fenced(Scripted([answer(200)], [ScriptedStream(200, [b"a line"])]), Leadership(0))
+    reading = FencedTransport(Scripted([answer(200)], [ScriptedStream(200, [b"a line"])]), Leadership(0))
     assert (await reading.send(READ, timeout=1)).status == 200
     async with reading.stream(READ, timeout=1, silence=1) as stream:
         assert [line async for line in stream.lines()] == [b"a line"]
@@ -140,7 +140,7 @@ async def test_a_large_write_stops_in_the_middle() -> None:
 
 @contextmanager
 def program(*lines: str) -> Iterator[subprocess.Popen[bytes]]:
-    start = ["import time", "from kedge.kube.fence import DeadMansSwitch", "switch = DeadMansSwitch()"]
+    start = ["import time", "from kedge.kube.fencing import AlarmWatchdog", "watchdog = AlarmWatchdog()"]
     process = subprocess.Popen([sys.executable, "-c", "\n".join([*start, *lines])], stdout=subprocess.DEVNULL)
     try:
         yield process
@@ -151,18 +151,18 @@ def program(*lines: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.mark.parametrize("busy", ["while True: pass", "time.sleep(60)"])
 def test_a_process_that_does_not_put_the_switch_off_ends(busy: str) -> None:
-    with program("switch.put_off(0.05)", busy) as process:
+    with program("watchdog.postpone(0.05)", busy) as process:
         assert process.wait(30) == signal.SIGALRM
 
 
 def test_a_switch_that_is_late_strikes_at_once() -> None:
-    with program("switch.put_off(-5)", "time.sleep(60)") as process:
+    with program("watchdog.postpone(-5)", "time.sleep(60)") as process:
         assert process.wait(30) == signal.SIGALRM
 
 
-@pytest.mark.parametrize("reprieve", ["switch.disarm()", "switch.put_off(60)"])
+@pytest.mark.parametrize("reprieve", ["watchdog.disarm()", "watchdog.postpone(60)"])
 def test_a_switch_that_is_put_off_or_disarmed_does_not_strike(reprieve: str) -> None:
-    with program("switch.put_off(0.5)", reprieve, "time.sleep(1)") as process:
+    with program("watchdog.postpone(0.5)", reprieve, "time.sleep(1)") as process:
         assert process.wait(30) == 0
 
 
@@ -170,7 +170,7 @@ def test_a_process_that_was_stopped_too_long_does_nothing_more(tmp_path: Path) -
     marks = tmp_path / "marks"
     marks.touch()
     mark = f"with open({str(marks)!r}, 'ab', 0) as file:\n  while file.write(b'.'): time.sleep(0.0001)"
-    with program("switch.put_off(3)", mark) as process:
+    with program("watchdog.postpone(3)", mark) as process:
         while not marks.stat().st_size:
             assert process.poll() is None
         process.send_signal(signal.SIGSTOP)
@@ -185,4 +185,4 @@ def test_a_process_that_was_stopped_too_long_does_nothing_more(tmp_path: Path) -
 def test_there_is_no_switch_where_the_signal_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
     with pytest.raises(RuntimeError, match="SIGALRM is in use already"):
-        DeadMansSwitch()
+        AlarmWatchdog()

@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from kedge.kube.health import Address, Check, Health
+from kedge.kube.histogram import DurationHistogram
 from kedge.kube.metrics import Metrics
 from kedge.kube.queue import Key, Queue
-from kedge.kube.tally import Tally
 
 
 @pytest.fixture
@@ -157,13 +157,13 @@ def test_what_is_shown_can_be_parsed_again() -> None:
 
 
 def test_a_tally_counts_what_took_at_most_each_bound() -> None:
-    tally = Tally((1.0, 2.0))
+    histogram = DurationHistogram((1.0, 2.0))
     for seconds in (0.5, 1.0, 1.5, 5.0):
-        tally.add(seconds)
-    assert tally.cumulative() == [("1.0", 2.0), ("2.0", 3.0), ("+Inf", 4.0)]
-    assert (tally.count, tally.total) == (4, 8.0)
+        histogram.add(seconds)
+    assert histogram.cumulative() == [("1.0", 2.0), ("2.0", 3.0), ("+Inf", 4.0)]
+    assert (histogram.count, histogram.total) == (4, 8.0)
 
 
 def test_bounds_that_do_not_grow_are_refused() -> None:
     with pytest.raises(ValueError, match="must grow"):
-        Tally((2.0, 1.0))
+        DurationHistogram((2.0, 1.0))

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from kedge.kube.client import Client
-from kedge.kube.fence import Fenced, NotLeading
+from kedge.kube.fencing import FencedTransport, NotLeading
 from kedge.kube.lease import Election, LeadershipLost, ticks_of, uptime
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.transport import Request, Response
@@ -131,7 +131,7 @@ class RecordingSwitch:
         self.strikes_at: list[float] = []
         self.disarmed_at: list[float] = []
 
-    def put_off(self, seconds: float) -> None:
+    def postpone(self, seconds: float) -> None:
         self.strikes_at.append(loop_time() + seconds)
 
     def disarm(self) -> None:
@@ -379,16 +379,16 @@ async def test_a_server_that_hangs_does_not_keep_a_contender_from_trying_again()
 
 @virtually
 async def test_a_lease_that_came_too_slowly_is_asked_for_again_before_work_begins() -> None:
-    server, switch = LeaseServer(), RecordingSwitch()
+    server, watchdog = LeaseServer(), RecordingSwitch()
 
     async def stand_still(request: Request) -> None:
         if request.method == "POST":
             virtual_loop().skip(30)
 
     server.trouble = stand_still
-    leading = await until_leading(contender(server, switch=switch), Work())
+    leading = await until_leading(contender(server, watchdog=watchdog), Work())
     assert [request.method for _, request in server.asked] == ["GET", "POST", "GET", "PATCH"]
-    assert switch.strikes_at == [30 + 12.5]
+    assert watchdog.strikes_at == [30 + 12.5]
     await stop(leading)
 
 
@@ -568,7 +568,7 @@ async def test_the_loss_is_told_only_when_the_work_is_over() -> None:
 async def test_after_a_standstill_nothing_is_written_before_any_timer_fires() -> None:
     server, work = LeaseServer(), Work()
     election = contender(server)
-    acting = Fenced(server, election)
+    acting = FencedTransport(server, election)
     leading = await until_leading(election, work)
     assert (await acting.send(WRITE, timeout=1)).status == 200
     asked = len(server.asked)
@@ -762,8 +762,8 @@ async def test_whoever_lost_may_try_again() -> None:
 
 @virtually
 async def test_the_switch_is_put_off_with_each_renewal_and_strikes_before_anyone_else_may_lead() -> None:
-    server, switch = LeaseServer(), RecordingSwitch()
-    leading = await until_leading(contender(server, switch=switch), Work(stopping=3))
+    server, watchdog = LeaseServer(), RecordingSwitch()
+    leading = await until_leading(contender(server, watchdog=watchdog), Work(stopping=3))
 
     async def slowly(request: Request) -> None:
         await asyncio.sleep(0.5)
@@ -773,18 +773,18 @@ async def test_the_switch_is_put_off_with_each_renewal_and_strikes_before_anyone
     server.trouble = a_hanging_server
     with pytest.raises(LeadershipLost):
         await leading
-    assert switch.strikes_at == [12.5, 2 + 12.5, 4 + 12.5]  # counted from when the renewal was asked for
-    assert switch.disarmed_at == [loop_time()]
+    assert watchdog.strikes_at == [12.5, 2 + 12.5, 4 + 12.5]  # counted from when the renewal was asked for
+    assert watchdog.disarmed_at == [loop_time()]
 
 
 @virtually
 async def test_the_switch_is_disarmed_when_waiting_ends() -> None:
-    server, switch = LeaseServer(), RecordingSwitch()
+    server, watchdog = LeaseServer(), RecordingSwitch()
     server.put(holderIdentity="b", leaseDurationSeconds=15, renewTime="1")
-    waiting = asyncio.create_task(contender(server, switch=switch).lead(Work()))
+    waiting = asyncio.create_task(contender(server, watchdog=watchdog).lead(Work()))
     await asyncio.sleep(5)
     await stop(waiting)
-    assert (switch.strikes_at, switch.disarmed_at) == ([], [5.0])
+    assert (watchdog.strikes_at, watchdog.disarmed_at) == ([], [5.0])
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from kedge.kube.limits import Steps
+from kedge.kube.limits import BackoffSteps
 from kedge.kube.queue import DEFAULT_WAIT, LOW, NORMAL, Key, Queue
 from support.virtual import run
 
@@ -17,7 +17,7 @@ def key(name: str, cluster: str = "hub") -> Key:
     return Key(cluster, "shop", name)
 
 
-def make(wait: Steps | None = None, per_cluster: int | None = None) -> Queue:
+def make(wait: BackoffSteps | None = None, per_cluster: int | None = None) -> Queue:
     return Queue(rng=random.Random(1), wait=wait or DEFAULT_WAIT, per_cluster=per_cluster)
 
 
@@ -205,7 +205,7 @@ def test_a_delayed_key_keeps_the_highest_priority_asked_for() -> None:
 
 def test_retries_wait_twice_as_long_each_time_up_to_the_longest() -> None:
     async def main() -> None:
-        queue = make(Steps(first=1, longest=60))
+        queue = make(BackoffSteps(first=1, longest=60))
         waits = []
         queue.add(key("a"))
         for _ in range(9):
@@ -225,7 +225,7 @@ def test_waits_never_overflow() -> None:
 
 
 async def test_a_success_makes_the_next_failure_the_first_again() -> None:
-    queue = make(Steps(1, 60))
+    queue = make(BackoffSteps(1, 60))
     for _ in range(5):
         queue.retry(key("a"))
     assert queue.failures(key("a")) == 5
@@ -236,7 +236,7 @@ async def test_a_success_makes_the_next_failure_the_first_again() -> None:
 
 def test_a_retry_keeps_the_priority_of_the_attempt() -> None:
     async def main() -> None:
-        queue = make(Steps(1, 60))
+        queue = make(BackoffSteps(1, 60))
         queue.add(key("a"), priority=LOW)
         await queue.get()
         queue.retry(key("a"))
@@ -316,7 +316,7 @@ def test_overtaken_delays_do_not_pile_up() -> None:
             queue.add(key("a"), after=600)
             queue.add(key("a"))
             await drain(queue)
-        assert len(queue._delays._heap) < 200
+        assert len(queue._delayed_keys._heap) < 200
 
     run(main())
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 
-from kedge.kube.memory.loading import settle
+from kedge.kube.garbage_collection import freeze_heap
 
 
 def test_what_has_settled_is_not_walked_again() -> None:
     kept = [[number] for number in range(1000)]
     frozen = gc.get_freeze_count()
     try:
-        settle()
+        freeze_heap()
         assert gc.get_freeze_count() >= frozen + len(kept)
         assert gc.isenabled()
     finally:

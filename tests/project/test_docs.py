@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kedge.api.crds import KINDS
-from kedge.cli import tutorial
 from kedge.plan.availability.kinds import KINDS as TRACKED
+from support import tutorial
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))

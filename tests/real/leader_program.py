@@ -23,7 +23,7 @@ from kedge.kube.clock import SystemClock
 from kedge.kube.connect.config import Connection, load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import KubeError
-from kedge.kube.fence import DeadMansSwitch, Fenced, NotLeading
+from kedge.kube.fencing import AlarmWatchdog, FencedTransport, NotLeading
 from kedge.kube.lease import Election, LeadershipLost
 from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch
@@ -70,10 +70,10 @@ async def main(connection: Connection, namespace: str, identity: str) -> int:
         identity,
         clock=SystemClock(),
         rng=random.Random(),
-        switch=DeadMansSwitch(),
+        watchdog=AlarmWatchdog(),
     )
     guarded = HttpsTransport(connection, connections=3, before_send=election.guard)
-    acting = Client(Fenced(guarded, election), limiter=Limiter(rate=0))
+    acting = Client(FencedTransport(guarded, election), limiter=Limiter(rate=0))
     leading = asyncio.create_task(election.lead(Writers(acting, namespace, identity)))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leading.cancel)
     try:

@@ -12,7 +12,6 @@ import pytest
 from controlplane.cluster import Cluster
 from controlplane.plane import ControlPlane
 from kedge.api.core import ConfigMap
-from kedge.cli.tutorial import CHECKSUM, Stamper
 from kedge.kube.client import Client
 from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
@@ -21,6 +20,7 @@ from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request, Response, Stream, Transport
+from support.tutorial import CHECKSUM, Stamper
 
 pytestmark = pytest.mark.core
 

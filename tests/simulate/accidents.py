@@ -15,7 +15,7 @@ from kedge.api.work import AppliedWork, Work
 from kedge.embedded.kind import Kind
 from kedge.embedded.server import Server
 from kedge.embedded.store import Version
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from simulate.fleets import ON_MEMBER, Fleet
 from simulate.promises import Promises
 from simulate.settings import Setting

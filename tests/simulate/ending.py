@@ -15,7 +15,7 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.scheduling import PlacementType
 from kedge.kube.client import Client
 from kedge.plan.telling.story import tell
-from kedge.simulate.world import Broken, Simulation
+from kedge.simulate.simulation import InvariantViolated, Simulation
 from simulate.deployments import image_of, is_bad
 from simulate.promises import Promises, is_available, is_judged, target_of
 
@@ -47,8 +47,8 @@ class Ending:
 
         try:
             await self._simulation.until("it arrives", lambda: not unlike(), within=SOON, every=1.0)
-        except Broken as error:
-            raise Broken(f"{error}: {unlike()}") from error
+        except InvariantViolated as error:
+            raise InvariantViolated(f"{error}: {unlike()}") from error
         await self._says_so()
         await self.rest(20.0)
         self._last = unlike
@@ -90,20 +90,20 @@ class Ending:
             if story.is_done:
                 return
             await asyncio.sleep(1.0)
-        raise Broken(f"it arrived, but does not say so: {story}")
+        raise InvariantViolated(f"it arrived, but does not say so: {story}")
 
     async def stuck_and_says_so(self) -> None:
         """A bad release stops at its budget, and the placement names a cluster that has it, and why."""
         await self._simulation.until("a bad release reaches somebody", self._broken, within=SOON, every=1.0)
         await self.rest(UNHEARD)
         if wrong := self._untrue_words():
-            raise Broken(wrong)
+            raise InvariantViolated(wrong)
         broken = self._broken()
         placement = await self._placement()
         words = [one.message for one in placement.status.conditions if one.status != TRUE]
         self._promises.asked("a rollout that stands still names whom it waits for", tight=True)
         if not any(name in " ".join(words) for name in broken):
-            raise Broken(f"{_listed(broken)} have the bad release, and the placement says {words}")
+            raise InvariantViolated(f"{_listed(broken)} have the bad release, and the placement says {words}")
 
     def _untrue_words(self) -> str:
         """How what bindings say, once all was heard, differs from what the members' Deployments say."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from kedge.simulate.tally import Counts, role_of
+from kedge.simulate.fault_counts import Counts, link_role
 from simulate.many import is_write
 from simulate.seeds import IN_A_TEST_RUN
 from simulate.weather import REQUESTS
@@ -99,12 +99,12 @@ def untested(counts: Counts, promises: Mapping[str, Expected], seeds: int) -> It
 
 def roles_hit(counts: Counts, fault: str) -> set[str]:
     """Whose writes a fault hit."""
-    return {role_of(name[1]) for name in _hits(counts, fault)}
+    return {link_role(name[1]) for name in _hits(counts, fault)}
 
 
 def hits_runs(counts: Counts, fault: str) -> bool:
     """Whether a fault hit a write of a staged run by the hub."""
-    written = (name[3].partition(" ")[2] for name in _hits(counts, fault) if role_of(name[1]) == HUB)
+    written = (name[3].partition(" ")[2] for name in _hits(counts, fault) if link_role(name[1]) == HUB)
     return any(what.startswith(RUNS) for what in written)
 
 

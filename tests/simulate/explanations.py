@@ -22,7 +22,7 @@ from kedge.embedded.store import Change
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import tell
 from kedge.plan.telling.things import without_manifests
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from support.explained import available_by_works, contradiction
 
 PROMISE = "an explanation contradicts neither itself nor the facts"

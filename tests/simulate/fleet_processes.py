@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kedge.kube.client import Client
-from kedge.kube.fence import Fenced
+from kedge.kube.fencing import FencedTransport
 from kedge.kube.lease import Election
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
@@ -34,7 +34,7 @@ async def contending_hub(process: Process) -> None:
         renew_deadline=_LEASE_SECONDS * 2 / 3,
         retry=_LEASE_SECONDS / 6,
     )
-    await _hub(process, Fenced(link, election), election)
+    await _hub(process, FencedTransport(link, election), election)
 
 
 async def _hub(process: Process, transport: Transport, election: Election | None) -> None:

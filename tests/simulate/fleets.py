@@ -27,11 +27,11 @@ from kedge.embedded.workloads.scheduler import Scheduler
 from kedge.kube.codec import untyped
 from kedge.kube.crash import Crashed
 from kedge.kube.errors import NotFound
-from kedge.kube.events import Recorder, Telling
+from kedge.kube.events import EventKey, Recorder
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.simulate.process import Main, Process
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from simulate.fleet_processes import LEASES, agent_of, contending_hub, hub
 from simulate.more_placements import MorePlacements
 from simulate.settings import SKEW, Setting
@@ -61,7 +61,7 @@ class Shape(Struct, frozen=True):
 class Unheard(Recorder):
     """Tells nobody: nothing here reads the events of a member's own controllers, and they are a sixth of all writes."""
 
-    def _tell(self, telling: Telling) -> None:
+    def _add(self, key: EventKey) -> None:
         self.dropped += 1
 
 

@@ -18,7 +18,7 @@ from kedge.api.staged_status import StageStatus
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
 from kedge.plan.staging.saying import is_over, is_settled, is_started, says
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from simulate.heard import Known
 from simulate.promises import Promises, is_available
 from simulate.run_facts import Run, has_resources_of, stage_of, strategy_of

@@ -27,7 +27,7 @@ from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
 from kedge.kube.errors import ApiError
 from kedge.kube.patches import MergePatch
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from simulate.fleets import Fleet
 from simulate.promises import HUBS, Promises
 from simulate.settings import Setting

@@ -22,7 +22,7 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.transport import Request, Response
 from kedge.simulate.process import Main, Process
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 
 MEMBERS = 20
 DAY = 24 * 3600.0

@@ -18,7 +18,7 @@ from kedge.api.apps import Deployment
 from kedge.api.binding import BindingState
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from simulate.deployments import DeploymentChange
 from simulate.heard import Known
 from simulate.promises import Binding, Promises, View, agents_of, is_available, is_judged

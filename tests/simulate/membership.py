@@ -28,7 +28,7 @@ from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
 from kedge.simulate.process import Process
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 
 NAME = "cluster-1"
 CRDS = untyped(CustomResourceDefinition.resource)

@@ -9,7 +9,7 @@ from kedge.api.core import ConfigMap, Namespace
 from kedge.api.placement import ClusterResourcePlacement, ResourcePlacement
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
-from kedge.simulate.world import Broken, Simulation
+from kedge.simulate.simulation import InvariantViolated, Simulation
 
 NAMESPACE, CONTENT = "other-ns", "prices"
 
@@ -40,7 +40,9 @@ class MorePlacements:
         deadline = self._simulation.loop.time() + within
         while missing := [name for name in members if not await self._has_arrived(name)]:
             if self._simulation.loop.time() >= deadline:
-                raise Broken(f"within {within:g} s what the other placements place is on {', '.join(missing)}")
+                raise InvariantViolated(
+                    f"within {within:g} s what the other placements place is on {', '.join(missing)}"
+                )
             await asyncio.sleep(5.0)
 
     async def _has_arrived(self, member: str) -> bool:

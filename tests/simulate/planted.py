@@ -11,11 +11,11 @@ from unittest.mock import patch
 
 from kedge.controllers.hub.staged_writes import RunWrites
 from kedge.kube.client import Client
+from kedge.kube.expectations import WriteSet
 from kedge.kube.patches import MergePatch
-from kedge.kube.writes import Footprint
 from kedge.plan.rolling.exposure import Exposure
 from kedge.plan.staging.stages import Gates
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from simulate.rolling import rolling
 from simulate.staging import staging
 
@@ -35,7 +35,7 @@ async def without_preconditions(simulation: Simulation) -> None:
 
 async def without_own_writes(simulation: Simulation) -> None:
     """Nobody waits until a cache shows what they have just written."""
-    with patch.object(Footprint, "shown", lambda _: True):
+    with patch.object(WriteSet, "shown", lambda _: True):
         await rolling(simulation)
 
 

@@ -39,8 +39,8 @@ from kedge.api.work import AppliedWork, Work
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
 from kedge.simulate.clock import START
+from kedge.simulate.simulation import Simulation
 from kedge.simulate.trace import Entry
-from kedge.simulate.world import Simulation
 from simulate.deployments import MemberDeployments, is_bad, is_there
 from simulate.heard import Heard, Known, Sent, Version
 

@@ -8,7 +8,7 @@ from kedge.api.reasons import SUCCEEDED
 from kedge.api.staged import RunState
 from kedge.plan.staging.saying import has_ended, is_moving, says
 from kedge.plan.staging.stories import tell_run
-from kedge.simulate.world import Broken, Simulation
+from kedge.simulate.simulation import InvariantViolated, Simulation
 from simulate.ending import SOON
 from simulate.promises import Promises, is_available
 from simulate.run_facts import Request, Run
@@ -39,7 +39,7 @@ class RunEnding:
         for run in live:
             self._promises.asked("a run that stands still says what it waits for", tight=True)
             if wrong := self._of_words(run, live):
-                raise Broken(wrong)
+                raise InvariantViolated(wrong)
         for run in live:
             if run.metadata.name.endswith("1"):
                 await self._runs.set_state(run.metadata.name, "Stop")
@@ -50,7 +50,7 @@ class RunEnding:
         loop, began = self._simulation.loop, self._simulation.loop.time()
         while loop.time() - max(began, self._promises.last_write) < (self._patience if self._live() else A_MOMENT):
             if loop.time() - began > SOON:
-                raise Broken(f"within {SOON:g} s nothing is written for {self._patience:g} s")
+                raise InvariantViolated(f"within {SOON:g} s nothing is written for {self._patience:g} s")
             await self._oblige()
             await asyncio.sleep(EVERY)
 
@@ -90,11 +90,11 @@ class RunEnding:
         began = self._simulation.loop.time()
         while not has_ended(self._now(name).status):
             if self._simulation.loop.time() - began > SOON:
-                raise Broken(f"{name} does not end: {tell_run(self._now(name)).why!r}")
+                raise InvariantViolated(f"{name} does not end: {tell_run(self._now(name)).why!r}")
             await self._oblige(resume=False)
             await asyncio.sleep(EVERY)
         if not says(self._now(name).status, SUCCEEDED):
-            raise Broken(f"{name} fails: {tell_run(self._now(name)).why!r}")
+            raise InvariantViolated(f"{name} fails: {tell_run(self._now(name)).why!r}")
         await self._simulation.until("every request has a run", lambda: not self._orphans(), within=60)
 
     def _orphans(self) -> list[str]:

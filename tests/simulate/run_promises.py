@@ -36,8 +36,8 @@ from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
 from kedge.plan.staging.naming import spoken
 from kedge.plan.staging.saying import find, has_ended, is_moving, is_over, is_settled, is_started, says, settled_at
+from kedge.simulate.simulation import Simulation
 from kedge.simulate.trace import Entry
-from kedge.simulate.world import Simulation
 from simulate.heard import Heard, Sent
 from simulate.promises import HUBS, ONE_LOOK, Binding, Promises, is_available, is_judged
 from simulate.run_facts import (

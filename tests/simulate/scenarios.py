@@ -13,7 +13,6 @@ import msgspec
 
 from kedge.api.apps import Deployment
 from kedge.api.core import ConfigMap, Namespace
-from kedge.cli.tutorial import CHECKSUM, Stamper, checksum
 from kedge.embedded.kind import Kind
 from kedge.embedded.server import Server
 from kedge.embedded.store import Change
@@ -22,12 +21,13 @@ from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.client import Client
 from kedge.kube.crash import Crashed
 from kedge.kube.errors import AlreadyExists, NotFound
-from kedge.kube.fence import Fenced
+from kedge.kube.fencing import FencedTransport
 from kedge.kube.lease import Election
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.simulate.process import Process
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
+from support.tutorial import CHECKSUM, Stamper, checksum
 
 SHOP = "shop"
 
@@ -149,7 +149,7 @@ async def electing(simulation: Simulation) -> None:
         elections[process.name] = election
         manager = Manager(component="stamper", clock=process.clock, rng=process.rng("manager"), leader=election)
         async with manager:
-            tutorial = Stamper(await manager.connect("hub", Fenced(process.link("hub"), election)))
+            tutorial = Stamper(await manager.connect("hub", FencedTransport(process.link("hub"), election)))
             manager.add_controller(tutorial.controller)
             await manager.run(signals=False)
 

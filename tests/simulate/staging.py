@@ -21,7 +21,7 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.snapshot import ClusterResourceSnapshot
 from kedge.kube.errors import Conflict, NotFound
 from kedge.simulate.faults import NONE
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from simulate.accidents import Accidents
 from simulate.deployments import BAD
 from simulate.ending import Ending, end_state

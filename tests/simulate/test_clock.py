@@ -9,9 +9,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.simulate.chance import Chance
 from kedge.simulate.clock import START, JumpingClock, Jumps, LoopClock
 from kedge.simulate.loop import run
+from kedge.simulate.seeded_random import SeededRandom
 
 
 def test_a_clock_follows_the_loop() -> None:
@@ -66,11 +66,11 @@ def test_a_calm_clock_stays_as_far_off_as_it_is() -> None:
 
 
 def test_the_same_name_gives_the_same_numbers_and_another_others() -> None:
-    assert Chance(1).of("a", 2).random() == Chance(1).of("a", 2).random()
+    assert SeededRandom(1).random_for("a", 2).random() == SeededRandom(1).random_for("a", 2).random()
     names: list[tuple[str | int, ...]] = [("a", "b"), ("a b",), ("ab",), ("b", "a"), (), ("a",)]
-    assert len({Chance(1).number(*name) for name in names}) == len(names)
-    assert Chance(1).number("a") != Chance(2).number("a")
+    assert len({SeededRandom(1).number_for(*name) for name in names}) == len(names)
+    assert SeededRandom(1).number_for("a") != SeededRandom(2).number_for("a")
 
 
 def test_numbers_are_the_same_in_every_process() -> None:
-    assert f"{Chance(7).number('loop'):016x}" == "e20549c7aee943f7"
+    assert f"{SeededRandom(7).number_for('loop'):016x}" == "e20549c7aee943f7"

@@ -19,8 +19,8 @@ from kedge.kube.transport import ConnectionFailed, Request, Response
 from kedge.simulate import faults as every_fault
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.faults import NONE, ROUGH, SOME, Faults
-from kedge.simulate.link import Link
 from kedge.simulate.loop import run
+from kedge.simulate.network import Link
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 SEEDS = st.integers(0, 2**32)

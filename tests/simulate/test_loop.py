@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kedge.simulate.loop import Deadlock, Livelock, Loop, NotSimulated, run
-from kedge.simulate.tasks import Group
+from kedge.simulate.process_tasks import ProcessGroup
 
 SEEDS = st.integers(0, 2**32)
 
@@ -280,7 +280,7 @@ def test_a_group_is_cancelled_in_the_same_order_in_every_run() -> None:
 @pytest.mark.parametrize("seed", [None, *range(10)])
 def test_a_stopped_group_does_not_run_until_it_goes_on(seed: int | None) -> None:
     async def stopped() -> tuple[list[float], list[float]]:
-        loop, group, ours, others = virtual(), Group("g"), list[float](), list[float]()
+        loop, group, ours, others = virtual(), ProcessGroup("g"), list[float](), list[float]()
 
         async def tick(into: list[float]) -> None:
             for _ in range(6):
@@ -291,7 +291,7 @@ def test_a_stopped_group_does_not_run_until_it_goes_on(seed: int | None) -> None
         await asyncio.sleep(1.5)
         loop.stop_group(group)
         await asyncio.sleep(10.0)
-        loop.let_go_on(group)
+        loop.resume_group(group)
         await asyncio.wait(tasks)
         return ours, others
 
@@ -302,7 +302,7 @@ def test_a_stopped_group_does_not_run_until_it_goes_on(seed: int | None) -> None
 
 def test_what_a_group_makes_belongs_to_it() -> None:
     async def made() -> list[str]:
-        loop, group = virtual(), Group("g")
+        loop, group = virtual(), ProcessGroup("g")
 
         async def inner() -> None: ...
 

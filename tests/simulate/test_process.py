@@ -17,7 +17,7 @@ from kedge.kube.limits import Limiter, Retry
 from kedge.simulate.faults import NONE, Faults
 from kedge.simulate.loop import Loop
 from kedge.simulate.process import Process
-from kedge.simulate.world import Broken, Simulation
+from kedge.simulate.simulation import InvariantViolated, Simulation
 
 
 def simulated(work: Callable[[Simulation], Coroutine[Any, Any, None]], *, seed: int = 1, faults: Faults = NONE) -> None:
@@ -243,6 +243,6 @@ def test_a_process_that_ends_fails_the_simulation(error: Exception | None) -> No
     with pytest.raises(RuntimeError, match="stopped before"):
         simulated(work)
     failure = simulations[0].failure
-    assert isinstance(failure, Broken)
+    assert isinstance(failure, InvariantViolated)
     assert str(failure) == "process p runs for ever"
     assert failure.__cause__ is error

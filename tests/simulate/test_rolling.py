@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
+from kedge.simulate.fault_counts import Counts, fault_table
 from kedge.simulate.faults import Faults
-from kedge.simulate.tally import Counts, table
 from simulate.expected import FAULTS, ROLLING, is_too_rare, roles_hit, roles_surely_hit, tight_tests, times_asked
 from simulate.many import CRASHES, SEEDS, CrashRuns, asked, counted, crash_runs, started
 from simulate.seeds import IN_A_TEST_RUN
@@ -39,7 +39,7 @@ def all_seeds() -> Counts:
 
 
 def test_no_promise_is_ever_broken(all_seeds: Counts, record_property: Callable[[str, object], None]) -> None:
-    faults = f"seeds {SEEDS[0]} to {SEEDS[-1]}: which faults hit which writes\n{table(all_seeds)}"
+    faults = f"seeds {SEEDS[0]} to {SEEDS[-1]}: which faults hit which writes\n{fault_table(all_seeds)}"
     record_property("told", f"{faults}\nhow often each promise was asked, and was tight\n{asked(all_seeds)}")
     assert sum(number for name, number in all_seeds.items() if name[0] == "fault") > 100 * len(SEEDS) * (SHARE >= 1)
 

@@ -17,8 +17,8 @@ from kedge.kube.patches import MergePatch
 from kedge.simulate.faults import NONE, ROUGH, SOME, Faults
 from kedge.simulate.process import Process
 from kedge.simulate.run import Failed, load, replay_command, run
+from kedge.simulate.simulation import Simulation
 from kedge.simulate.trace import Entry
-from kedge.simulate.world import Simulation
 from simulate.scenarios import SHOP, Shop, stamper
 
 TESTS = Path(__file__).parents[1]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kedge.simulate.tally import Counts, table
+from kedge.simulate.fault_counts import Counts, fault_table
 from simulate.expected import (
     AGENT_TO_MEMBER,
     FAULTS,
@@ -33,7 +33,7 @@ def all_seeds() -> Counts:
 
 
 def test_no_promise_is_ever_broken(all_seeds: Counts, record_property: Callable[[str, object], None]) -> None:
-    faults = f"seeds {SEEDS[0]} to {SEEDS[-1]}: which faults hit which writes\n{table(all_seeds)}"
+    faults = f"seeds {SEEDS[0]} to {SEEDS[-1]}: which faults hit which writes\n{fault_table(all_seeds)}"
     record_property("told", f"{faults}\nhow often each promise was asked, and was tight\n{asked(all_seeds)}")
     assert sum(number for name, number in all_seeds.items() if name[0] == "fault") > 50 * len(SEEDS) * (SHARE >= 1)
 

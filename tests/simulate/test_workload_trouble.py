@@ -17,7 +17,7 @@ from kedge.embedded.workloads.everything import Workloads
 from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.manager import Manager
 from kedge.simulate.run import run
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from simulate.deployments import MemberDeployments
 from simulate.fleets import NAMESPACE, NODES, PARTS, Shape, deployment
 from simulate.workload_trouble import KINDS, WorkloadTrouble, workload_days

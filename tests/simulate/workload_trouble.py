@@ -17,7 +17,7 @@ from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from simulate.fleets import NAMESPACE, NODES, Shape
 
 CRASH_LOOP, NEVER_READY = "kedge.dev/crash-loop", "kedge.dev/never-ready"

@@ -24,7 +24,7 @@ from kedge.fleet import Fleet
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request, Response
 from kedge.simulate.run import run
-from kedge.simulate.world import Simulation
+from kedge.simulate.simulation import Simulation
 from kedgebench.memory import resident
 
 NAME = "web"

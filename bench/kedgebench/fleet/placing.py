@@ -24,8 +24,8 @@ from kedge.fleet import Fleet
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.codec import untyped
+from kedge.kube.garbage_collection import freeze_heap
 from kedge.kube.limits import Limiter
-from kedge.kube.memory.loading import settle
 from kedge.kube.patches import MergePatch
 from kedge.roles import MemberOptions
 from kedge.simulate.clock import LoopClock
@@ -133,7 +133,7 @@ async def _measured(members: int, shares: Shares | None = None) -> dict[str, Any
         with belongs_to(HUB):
             await fleet.run_roles(heartbeat=HEARTBEAT)
         joined = asyncio.get_running_loop().time() - begun
-        settle()  # as `kedge up` does
+        freeze_heap()  # as `kedge up` does
         await asyncio.sleep(TAIL)
         watched = Watched(fleet)
         client = Client(fleet.hub.transport(), limiter=Limiter(rate=0))

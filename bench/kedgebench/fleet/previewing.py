@@ -18,10 +18,10 @@ from kedge.kube.codec import Untyped
 from kedge.plan.previewing.times import Times
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import run
-from kedge.simulate.preview.hub import VirtualHub
-from kedge.simulate.preview.picture import Picture, Target
-from kedge.simulate.preview.previewing import Assumed, Change, playing, previewed
-from kedge.simulate.preview.taking import take
+from kedge.simulate.preview.fleet_reader import read_fleet
+from kedge.simulate.preview.fleet_state import FleetState, Target
+from kedge.simulate.preview.runner import Assumptions, Change, run_preview, running_hub
+from kedge.simulate.preview.virtual_hub import VirtualHub
 from kedgebench.fleet import release, stages
 from kedgebench.fleet.release import WEB, Body
 
@@ -47,7 +47,7 @@ def _timed(members: int, placed: list[Body], change: list[Body]) -> dict[str, An
     picture = run(_placed(members, placed))
     objects = (release.deployment(2), *change)
     begun, cpu = time.perf_counter(), time.process_time()
-    (course,) = previewed(picture, Change((TARGET,), objects), Assumed(times=Times(for_all=READY_AFTER)))
+    (course,) = run_preview(picture, Change((TARGET,), objects), Assumptions(times=Times(for_all=READY_AFTER)))
     if not course.is_done:
         raise RuntimeError(f"the preview of {members} clusters does not end well")
     return {
@@ -58,7 +58,7 @@ def _timed(members: int, placed: list[Body], change: list[Body]) -> dict[str, An
     }
 
 
-async def _placed(members: int, objects: list[Body]) -> Picture:
+async def _placed(members: int, objects: list[Body]) -> FleetState:
     """A fleet with so many members, all of which have what these objects place."""
     begun = datetime.fromisoformat(BEGAN).astimezone(UTC)
     clock, rng = LoopClock(asyncio.get_running_loop(), begun), Random("large")
@@ -67,11 +67,11 @@ async def _placed(members: int, objects: list[Body]) -> Picture:
     cluster.start()
     names = [f"cluster-{number}" for number in range(1, members + 1)]
     there = [_joined(number, name, labels) for number, (name, labels) in enumerate(stages.labelled(names).items(), 1)]
-    await hub.furnish(Picture(begun, tuple(there)), DEFINITIONS, begun + timedelta(days=2))
+    await hub.load(FleetState(begun, tuple(there)), DEFINITIONS, begun + timedelta(days=2))
     await hub.change([release.namespace(), release.deployment(1), *objects])
-    async with playing(cluster, clock, rng, [TARGET], Assumed(times=Times(for_all=READY_AFTER))) as seeing:
-        await seeing.over(2 * 86400.0)
-        taken = await take(hub.client, [TARGET], [], clock.now())
+    async with running_hub(cluster, clock, rng, [TARGET], Assumptions(times=Times(for_all=READY_AFTER))) as seeing:
+        await seeing.wait_until_settled(2 * 86400.0)
+        taken = await read_fleet(hub.client, [TARGET], [], clock.now())
     await hub.client.close()
     cluster.stop()
     return taken

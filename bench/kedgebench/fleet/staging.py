@@ -22,8 +22,8 @@ from kedge.fleet import Fleet
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.codec import untyped
+from kedge.kube.garbage_collection import freeze_heap
 from kedge.kube.limits import Limiter
-from kedge.kube.memory.loading import settle
 from kedge.kube.patches import MergePatch
 from kedgebench.fleet import release, stages
 from kedgebench.fleet.real import HUB, RealFleet, real_fleet
@@ -87,7 +87,7 @@ async def _embedded(members: int, what: str) -> dict[str, Any]:
         await fleet.run_workloads()
         labels = stages.labelled([member.name for member in fleet.members])
         await fleet.run_roles(labels=labels, heartbeat=HEARTBEAT)
-        settle()  # as `kedge up` does
+        freeze_heap()  # as `kedge up` does
         ended, client = Ended(fleet), Client(fleet.hub.transport(), limiter=Limiter(rate=0))
         placed = [release.namespace(), _PLACED[what](1), release.external(WEB), stages.strategy()]
         for body in (*placed, stages.run("release-1")):

@@ -23,10 +23,10 @@ def main() -> None:
     type=click.Choice(["seed", "kubefleet"]),
     default="seed",
     show_default=True,
-    help="Whose defaults and columns: Kedge's own reading, or those of KubeFleet's agents today.",
+    help="Whose defaults and columns: those of Kedge, or those of KubeFleet's agents today.",
 )
 def crds(dialect: str) -> None:
-    """Print the CustomResourceDefinitions, for kubectl apply -f -."""
+    """Print the CustomResourceDefinitions, for `kubectl apply -f -`."""
     import sys
 
     from kedge.api.crds import print_crds
@@ -39,9 +39,9 @@ def crds(dialect: str) -> None:
 @click.option("--then-fix", is_flag=True, help="Also show how a fix gets the rollout going again.")
 @click.pass_context
 def demo(context: click.Context, then_fix: bool) -> None:
-    """Show a good release, and a bad one that stops at the first cluster; no Kubernetes needed.
+    """Show a rollout in this process; no Kubernetes needed.
 
-    Fails if anything does not go as told.
+    A good release moves over three clusters. A bad one stops at the first cluster. Fails if anything else happens.
     """
     if context.invoked_subcommand is None:
         from kedge.cli.demo import run
@@ -50,13 +50,16 @@ def demo(context: click.Context, then_fix: bool) -> None:
 
 
 @demo.command()
-@click.option("--virtual", is_flag=True, help="In virtual time: waits pass at once.")
+@click.option("--virtual", is_flag=True, help="Use virtual time: waits take no time.")
 @click.option("--wait", metavar="TIME", help="How long to wait after staging.  [default: 10s; with --virtual, 1h]")
-@click.option("--yes", is_flag=True, help="Approve without asking; so it is too where nobody can be asked.")
+@click.option(
+    "--yes", is_flag=True, help="Approve without asking. This is the default if standard input is no terminal."
+)
 def staged(virtual: bool, wait: str | None, yes: bool) -> None:
-    """Show a release in stages: staging, a wait, canaries, an approval, production; and a bad one that ends in staging.
+    """Show a rollout in stages, in this process.
 
-    Fails if anything does not go as told.
+    A good release goes through staging, a wait, canaries and an approval to production. A bad one ends in staging.
+    Fails if anything else happens.
     """
     from kedge.cli.demo_staged import run
 
@@ -67,31 +70,46 @@ _FILE = click.option(
     "--kubeconfig",
     "file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write, and to find the fleet by.  [default: ~/.kedge/kubeconfig]",
+    help="The kubeconfig of the fleet.  [default: ~/.kedge/kubeconfig]",
 )
 
 
 @main.command()
-@click.option("--members", type=click.IntRange(0, 1000), default=4, show_default=True, help="How many member clusters.")
-@click.option("--port", type=click.IntRange(0, 65000), default=0, help="The hub's port; members have the next ones.")
+@click.option(
+    "--members", type=click.IntRange(0, 1000), default=4, show_default=True, help="Number of member clusters."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65000),
+    default=0,
+    help="The port of the hub; the members get the next ones. 0: any free ports.",
+)
 @_FILE
-@click.option("--bare", is_flag=True, help="The clusters alone: no hub controllers, no members' agents.")
-@click.option("--detach", is_flag=True, help="Return when it is ready, and leave it running.")
+@click.option("--bare", is_flag=True, help="Run the clusters alone, without hub controllers and member agents.")
+@click.option("--detach", is_flag=True, help="Return when the fleet is ready, and leave it running.")
 def up(members: int, port: int, file: Path | None, bare: bool, detach: bool) -> None:
-    """Keep an embedded fleet up: a hub and members that kubectl can talk to; no Kubernetes needed."""
-    from kedge.cli import local_fleet as command
+    """Run a local fleet for kubectl; no Kubernetes needed.
 
-    start = command.detach if detach else command.run
-    start(members, port, (file or command.default_file()).absolute(), bare=bare)
+    Runs a hub and members in one process, and writes a kubeconfig with a context for each.
+    """
+    from kedge.cli import local_fleet
+
+    place = (file or local_fleet.default_file()).absolute()
+    if detach:
+        local_fleet.detach(members, port, place, bare=bare)
+        return
+    from kedge.cli import fleet_process
+
+    fleet_process.run(members, port, place, bare=bare)
 
 
 @main.command()
 @_FILE
 def down(file: Path | None) -> None:
-    """End the fleet that `kedge up` keeps up."""
-    from kedge.cli import local_fleet as command
+    """End the fleet of `kedge up`."""
+    from kedge.cli import local_fleet
 
-    command.down((file or command.default_file()).absolute())
+    local_fleet.down((file or local_fleet.default_file()).absolute())
 
 
 for verb in (hub, member, install, join, *VERBS):

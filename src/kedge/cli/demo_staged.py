@@ -1,8 +1,8 @@
 """`kedge demo staged`: a release goes from staging over canaries to production; a bad one ends in staging.
 
-A hub and six members run in this process, with the roles that run on real clusters; in real time or, if asked, in
-virtual time, where an hour passes at once. What is told of clusters was seen on the clusters; what is told of runs is
-what they say; and what does not come true ends in an error.
+A hub and six members run in this process, with the roles that run on real clusters; in real time or in virtual time,
+where an hour takes no time. What is printed about clusters was observed on the clusters. What is printed about runs is
+what their objects say. Anything unexpected is an error.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from rich.console import Console
 from kedge.api.duration import parse_duration
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
-from kedge.cli.quiet import quiet
-from kedge.cli.runs import approve, run_tree, take_back
-from kedge.cli.show import PATIENCE, SELECTOR, STANDSTILL, NotAsTold, Show
-from kedge.cli.showing import can_draw, console
+from kedge.cli.demo_fleet import QUIET_PERIOD, SELECTOR, TIMEOUT, DemoFailed, DemoFleet
+from kedge.cli.render import can_draw, console
+from kedge.cli.runs import approve, roll_back_run, run_tree
+from kedge.cli.targets import quiet_logs
 from kedge.kube.clock import Clock, SystemClock
 from kedge.plan.staging.stories import RunStory, StageStory, tell_run
 from kedge.plan.telling.state import State
@@ -32,8 +32,8 @@ from kedge.plan.telling.words import listed
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import run as run_virtually
 
-Approving: TypeAlias = Callable[[Show], Awaitable[bool]]
-"""Asks somebody whether production may have it."""
+Approving: TypeAlias = Callable[[DemoFleet], Awaitable[bool]]
+"""Asks the user whether production may get it."""
 
 STAGING, CANARY, PRODUCTION = ("cluster-1",), ("cluster-2", "cluster-3"), ("cluster-4", "cluster-5", "cluster-6")
 BEFORE_PRODUCTION: Final = (*STAGING, *CANARY)
@@ -52,7 +52,7 @@ _APPROVED: Final = '{"type":"Approved","status":"True","reason":"tested","messag
 
 
 def run(*, virtual: bool, wait: str | None, yes: bool) -> None:
-    """Show it, and fail if anything does not go as told."""
+    """Run the demo. Fails if anything unexpected happens."""
     wait = wait or (_VIRTUAL_WAIT if virtual else _REAL_WAIT)
     _check(wait)
     asks = _for_you if yes or not sys.stdin.isatty() else _at_once if virtual else _at_leisure
@@ -60,9 +60,9 @@ def run(*, virtual: bool, wait: str | None, yes: bool) -> None:
     async def telling() -> None:
         loop = asyncio.get_running_loop()
         clock = LoopClock(loop, datetime.now(UTC)) if virtual else SystemClock()
-        await StagedDemo(console(), clock=clock, rng=random.Random(), wait=wait, approving=asks).tell()
+        await StagedDemo(console(), clock=clock, rng=random.Random(), wait=wait, approving=asks).play()
 
-    with quiet(logging.ERROR):  # the trouble is part of the show, and told there
+    with quiet_logs(logging.ERROR):  # the demo shows the failures itself
         (run_virtually if virtual else asyncio.run)(telling())
 
 
@@ -89,7 +89,7 @@ def _stage(name: str, *after: Mapping[str, str]) -> dict[str, Any]:
 
 
 class StagedDemo:
-    """The story, chapter by chapter."""
+    """The demo, step by step."""
 
     def __init__(
         self,
@@ -104,13 +104,13 @@ class StagedDemo:
         self._wait = wait
         self._approving = approving
         self._stages = stages or careful(wait)
-        self._show = Show(out, members=len(EVERYONE), clock=clock, rng=rng)
-        self._seen = self._show.seen
+        self._demo = DemoFleet(out, members=len(EVERYONE), clock=clock, rng=rng)
+        self._seen = self._demo.seen
 
-    async def tell(self) -> None:
-        async with self._show.opened():
+    async def play(self) -> None:
+        async with self._demo.running():
             await self._join()
-            async with self._show.watching(ClusterResourcePlacement, ClusterStagedUpdateRun, ClusterApprovalRequest):
+            async with self._demo.watching(ClusterResourcePlacement, ClusterStagedUpdateRun, ClusterApprovalRequest):
                 await self._place()
                 await self._release()
                 await self._wait_it_out()
@@ -120,87 +120,89 @@ class StagedDemo:
                 await self._release_badly()
                 await self._take_back()
 
-    # The chapters
+    # Steps
 
     async def _join(self) -> None:
-        self._show.chapter("Six clusters join the fleet: one for staging, two canaries, three in production.")
-        await self._show.join(LABELS)
+        self._demo.heading("Six clusters join the fleet: one for staging, two canaries, three in production.")
+        await self._demo.join(LABELS)
 
     async def _place(self) -> None:
-        self._show.chapter("A Deployment is to run on all of them, with strategy External: a run has to move it.")
-        await self._show.make_app("app:1")
-        await self._show.hub.create(ClusterResourcePlacement, {"metadata": {"name": NAME}, "spec": SPEC})
-        await asyncio.sleep(STANDSTILL)
+        self._demo.heading("A Deployment is to run on all of them, with strategy External: a run has to move it.")
+        await self._demo.create_app("app:1")
+        await self._demo.hub.create(ClusterResourcePlacement, {"metadata": {"name": NAME}, "spec": SPEC})
+        await asyncio.sleep(QUIET_PERIOD)
         self._expect_only("app:1")
-        self._show.say(f"For {STANDSTILL:g} s nothing moved. Run release-1 takes app:1 everywhere, in a single stage:")
+        self._demo.say(
+            f"For {QUIET_PERIOD:g} s nothing moved. Run release-1 takes app:1 everywhere, in a single stage:"
+        )
         await self._start("release-1", "at-once", AT_ONCE)
         await self._expect_end("release-1", "app:1", len(EVERYONE))
 
     async def _release(self) -> None:
         gates = f"staging, a wait of {self._wait}, the canaries, an approval, production"
-        self._show.chapter(f"A good release, app:2, goes carefully: {gates}.")
-        await self._show.set_image("app:2")
+        self._demo.heading(f"A good release, app:2, goes carefully: {gates}.")
+        await self._demo.set_image("app:2")
         await self._start("release-2", "careful", self._stages)
-        if not await self._seen.until(self._waits, PATIENCE):
-            raise NotAsTold(f"release-2 does not wait after staging: {(await self._story('release-2')).why}")
+        if not await self._seen.until(self._waits, TIMEOUT):
+            raise DemoFailed(f"release-2 does not wait after staging: {(await self._story('release-2')).why}")
         self._expect_only("app:2", *STAGING)
         self._draw(await self._story("release-2"))
 
     async def _wait_it_out(self) -> None:
         wanted = parse_duration(self._wait)
-        self._show.chapter(f"{self._wait} later the canaries get it, one after the other; and then somebody is asked.")
-        if not await self._seen.until(self._asks, wanted.total_seconds() + PATIENCE):
-            raise NotAsTold(f"release-2 asks nobody: {(await self._story('release-2')).why}")
+        self._demo.heading(f"{self._wait} later the canaries get it, one after the other; and then somebody is asked.")
+        if not await self._seen.until(self._asks, wanted.total_seconds() + TIMEOUT):
+            raise DemoFailed(f"release-2 asks nobody: {(await self._story('release-2')).why}")
         self._expect_waited(wanted)
-        await asyncio.sleep(STANDSTILL)
+        await asyncio.sleep(QUIET_PERIOD)
         self._expect_only("app:2", *BEFORE_PRODUCTION)
         self._draw(await self._story("release-2"))
 
     async def _ask(self) -> bool:
-        self._show.chapter("Only a person can let it into production.")
-        self._show.aside("That is one line:")
-        self._show.typed(f"kedge approve release-2 canary -m '{MESSAGE}'")
-        self._show.aside("or, with nothing but kubectl:")
+        self._demo.heading("Only a person can let it into production.")
+        self._demo.note("That is one line:")
+        self._demo.command(f"kedge approve release-2 canary -m '{MESSAGE}'")
+        self._demo.note("or, with nothing but kubectl:")
         said = _APPROVED % (MESSAGE, "'$(date -u +%FT%TZ)'") + ',"observedGeneration":1}'
-        self._show.typed(
+        self._demo.command(
             "kubectl patch clusterapprovalrequests release-2-canary --subresource=status --type=merge -p "
             f"""'{{"status":{{"conditions":[{said}]}}}}'"""
         )
-        self._show.out.print()
-        if not await self._approving(self._show):
-            await asyncio.sleep(STANDSTILL)
+        self._demo.out.print()
+        if not await self._approving(self._demo):
+            await asyncio.sleep(QUIET_PERIOD)
             self._expect_only("app:2", *BEFORE_PRODUCTION)
-            self._show.say(f"Then it stays like that: {listed(PRODUCTION)} still run app:1.")
+            self._demo.say(f"Then it stays like that: {listed(PRODUCTION)} still run app:1.")
             return False
-        now = self._show.clock.now()
-        self._show.say(await approve(self._show.hub, "release-2", "canary", message=MESSAGE, now=now))
+        now = self._demo.clock.now()
+        self._demo.say(await approve(self._demo.hub, "release-2", "canary", message=MESSAGE, now=now))
         return True
 
     async def _finish(self) -> None:
         await self._expect_end("release-2", "app:2", len(EVERYONE))
         self._expect_one_at_a_time()
         if not (await self._stage_story("release-2", "canary")).approved:
-            raise NotAsTold("release-2 does not say who approved it")
+            raise DemoFailed("release-2 does not say who approved it")
         self._draw(await self._story("release-2"))
-        self._show.say("The run keeps who said yes, when and why.")
+        self._demo.say("The run keeps who said yes, when and why.")
 
     async def _release_badly(self) -> None:
-        self._show.chapter("A bad release, app:bad: its pods never become ready.")
-        await self._show.set_image("app:bad")
+        self._demo.heading("A bad release, app:bad: its pods never become ready.")
+        await self._demo.set_image("app:bad")
         await self._start("release-3", "careful")
-        self._show.say("A cluster that takes more than half a minute says what it waits for:")
-        if not await self._seen.until(self._is_held_up, PATIENCE):
-            raise NotAsTold(f"release-3 does not say why it stands still: {(await self._story('release-3')).why}")
+        self._demo.say("A cluster that takes more than half a minute says what it waits for:")
+        if not await self._seen.until(self._is_held_up, TIMEOUT):
+            raise DemoFailed(f"release-3 does not say why it stands still: {(await self._story('release-3')).why}")
         self._expect_only("app:bad", *STAGING)
         self._draw(await self._story("release-3"))
-        self._show.say(f"It has not left staging: {listed((*CANARY, *PRODUCTION))} never saw app:bad.")
+        self._demo.say(f"It has not left staging: {listed((*CANARY, *PRODUCTION))} never saw app:bad.")
 
     async def _take_back(self) -> None:
-        self._show.chapter("The way back is a run too, which nobody has to approve.")
-        self._seen.begin()
-        said = await take_back(self._show.hub, "release-3")
-        self._show.typed("kedge rollback release-3")
-        self._show.say(said)
+        self._demo.heading("The way back is a run too, which nobody has to approve.")
+        self._seen.restart()
+        said = await roll_back_run(self._demo.hub, "release-3")
+        self._demo.command("kedge rollback release-3")
+        self._demo.say(said)
         await self._expect_end("release-3-rollback", "app:2", len(EVERYONE))
         self._expect_only("app:bad", *STAGING)
         self._draw(await self._story("release-3-rollback"))
@@ -221,30 +223,30 @@ class StagedDemo:
         async def there() -> bool:
             return (await self._story(run)).is_done and self._seen.are_available(image, clusters)
 
-        if not await self._seen.until(there, PATIENCE):
-            raise NotAsTold(f"{image} is not available on {clusters} clusters: {(await self._story(run)).why}")
+        if not await self._seen.until(there, TIMEOUT):
+            raise DemoFailed(f"{image} is not available on {clusters} clusters: {(await self._story(run)).why}")
 
     def _expect_only(self, image: str, *clusters: str) -> None:
         given = self._seen.with_image(image)
         if given != list(clusters):
-            raise NotAsTold(f"{image} was to be on {listed(clusters) or 'no cluster'}, and was on {listed(given)}")
+            raise DemoFailed(f"{image} was to be on {listed(clusters) or 'no cluster'}, and was on {listed(given)}")
 
     def _expect_waited(self, wanted: timedelta) -> None:
         done = max(self._seen.available_at[name, "app:2"] for name in STAGING)
-        waited = min(self._seen.given_at[name, "app:2"] for name in CANARY) - done
+        waited = min(self._seen.updated_at[name, "app:2"] for name in CANARY) - done
         if waited < wanted.total_seconds():
-            raise NotAsTold(f"the canaries got app:2 {waited:.1f} s after staging had it, and {wanted} were to pass")
+            raise DemoFailed(f"the canaries got app:2 {waited:.1f} s after staging had it, and {wanted} were to pass")
 
     def _expect_one_at_a_time(self) -> None:
-        if self._seen.most_moving > 1:
-            raise NotAsTold(f"{self._seen.most_moving} clusters were unavailable at once, and one may be")
-        self._show.say("Never were two clusters unavailable at once.")
+        if self._seen.most_unavailable > 1:
+            raise DemoFailed(f"{self._seen.most_unavailable} clusters were unavailable at once, and one may be")
+        self._demo.say("Never were two clusters unavailable at once.")
 
-    # Doing and seeing
+    # Acting and reading
 
     async def _start(self, run: str, strategy: str, stages: Any = None) -> None:
-        """Make a run, and its strategy if its stages are given."""
-        hub = self._show.hub
+        """Create a run, and its strategy if its stages are given."""
+        hub = self._demo.hub
         if stages is not None:
             body = {"metadata": {"name": strategy}, "spec": {"stages": list(stages)}}
             await hub.create(ClusterStagedUpdateStrategy, body)
@@ -252,17 +254,17 @@ class StagedDemo:
         await hub.create(ClusterStagedUpdateRun, {"metadata": {"name": run}, "spec": spec})
 
     async def _story(self, run: str) -> RunStory:
-        return tell_run(await self._show.hub.get(ClusterStagedUpdateRun, run))
+        return tell_run(await self._demo.hub.get(ClusterStagedUpdateRun, run))
 
     async def _stage_story(self, run: str, stage: str) -> StageStory:
         stages = (await self._story(run)).stages
         return next((one for one in stages if one.name == stage), StageStory(stage, State.waiting, 0, 1))
 
-    # Telling
+    # Printing
 
     def _draw(self, story: RunStory) -> None:
-        out = self._show.out
-        self._show.typed(f"kedge status {story.name}", run_tree(story, self._show.clock.now(), drawn=can_draw(out)))
+        out = self._demo.out
+        self._demo.command(f"kedge status {story.name}", run_tree(story, self._demo.clock.now(), drawn=can_draw(out)))
 
 
 # Who is asked
@@ -270,19 +272,19 @@ class StagedDemo:
 _QUESTION: Final = "   Is app:2 to go into production? [Y/n] "
 
 
-async def _for_you(show: Show) -> bool:
+async def _for_you(show: DemoFleet) -> bool:
     show.say("Nobody is asked here, so it is approved for you.")
     return True
 
 
-async def _at_once(show: Show) -> bool:
+async def _at_once(show: DemoFleet) -> bool:
     """Ask while virtual time stands still."""
     show.out.print(_QUESTION, end="")
     return _is_yes(sys.stdin.readline())
 
 
-async def _at_leisure(show: Show) -> bool:
-    """Ask while the fleet goes on: a thread that waits for a line could not be told to end."""
+async def _at_leisure(show: DemoFleet) -> bool:
+    """Ask while the fleet goes on. Not in a thread: one that waits for input cannot be stopped."""
     loop, answered = asyncio.get_running_loop(), asyncio.Event()
     show.out.print(_QUESTION, end="")
     loop.add_reader(sys.stdin.fileno(), answered.set)

@@ -1,15 +1,15 @@
-"""The process behind `kedge up`: a fleet with a door for each cluster, until it is told to stop."""
+"""The process behind `kedge up`: a fleet with an HTTPS server for each cluster, until it is told to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from random import Random
@@ -18,25 +18,29 @@ import click
 
 from kedge import __version__
 from kedge.cli import kubeconfig
-from kedge.cli.local_fleet import READY
+from kedge.cli.local_fleet import READY, pid_file, refuse_second, remove_files
 from kedge.embedded.callers import Caller
 from kedge.embedded.certificates import Serving
 from kedge.embedded.door import Door
 from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
-from kedge.kube.memory.loading import settle
+from kedge.kube.garbage_collection import freeze_heap
 from kedge.plan.telling.words import counted
 
 
-def keep_up(members: int, port: int, file: Path, *, bare: bool, ready: Callable[[], object]) -> None:
-    """Keep a fleet up; `ready` is called once its kubeconfig is written. A `bare` one is clusters and nothing else."""
-    for chatty in ("events", "sender"):  # what an API server warns its controllers of is not for who runs the fleet
-        logging.getLogger(f"kedge.kube.{chatty}").setLevel(logging.ERROR)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_keep_up(members, port, file, bare, ready))
+def run(members: int, port: int, file: Path, *, bare: bool = False) -> None:
+    """Run a fleet until told to stop. A `bare` one has clusters alone: no hub controllers and no agents."""
+    refuse_second(file)
+    for noisy in ("events", "rest"):  # the warnings of an API server are for its controllers, not for its user
+        logging.getLogger(f"kedge.kube.{noisy}").setLevel(logging.ERROR)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_run(members, port, file, bare))
+    finally:
+        remove_files(file)
 
 
-async def _keep_up(members: int, port: int, file: Path, bare: bool, ready: Callable[[], object]) -> None:
+async def _run(members: int, port: int, file: Path, bare: bool) -> None:
     started = time.monotonic()
     click.echo(f"Kedge {__version__}: starting a hub and {counted(members, 'member')} …")
     told_to_stop = _stop_signal()
@@ -46,13 +50,13 @@ async def _keep_up(members: int, port: int, file: Path, bare: bool, ready: Calla
         fleet = await stack.enter_async_context(
             Fleet(members=members, clock=SystemClock(), rng=Random(), authority=serving.authority.decode())
         )
-        servers = await _open_doors(stack, fleet, serving, token, port)
+        servers = await _open_servers(stack, fleet, serving, token, port)
         await fleet.run_workloads(_Progress(members, "up").says)
         if not bare:
             await fleet.run_roles(progress=_Progress(members, "joined").says)
-        settle()
+        freeze_heap()
         kubeconfig.write(file, servers, authority=serving.authority, token=token)
-        ready()
+        pid_file(file).write_text(f"{os.getpid()}\n")
         _explain(file, servers, bare=bare)
         took = time.monotonic() - started
         click.echo(f"{READY}a hub and {counted(members, 'member')} in {took:.1f} s; Ctrl-C or `kedge down` ends it")
@@ -60,8 +64,8 @@ async def _keep_up(members: int, port: int, file: Path, bare: bool, ready: Calla
         click.echo("\nstopping …")
 
 
-async def _open_doors(stack: AsyncExitStack, fleet: Fleet, serving: Serving, token: str, port: int) -> dict[str, str]:
-    """A door for each cluster: the hub's at the port, the members' at those after it; or wherever there is room."""
+async def _open_servers(stack: AsyncExitStack, fleet: Fleet, serving: Serving, token: str, port: int) -> dict[str, str]:
+    """An HTTPS server for each cluster: the hub at the port, members at the next ones; or at any free ports."""
     servers = {}
     for number, cluster in enumerate(fleet.clusters):
         door = Door(cluster.server, tokens={token: Caller()}, tls=serving.context)
@@ -69,7 +73,7 @@ async def _open_doors(stack: AsyncExitStack, fleet: Fleet, serving: Serving, tok
         try:
             await door.open(wanted)
         except OSError as error:
-            why = f"port {wanted} for {cluster.name} cannot be had ({error.strerror}): choose another --port"
+            why = f"port {wanted} for {cluster.name} is not available ({error.strerror}): choose another --port"
             raise click.ClickException(why) from None
         stack.push_async_callback(door.close)
         servers[cluster.name] = door.url
@@ -77,7 +81,7 @@ async def _open_doors(stack: AsyncExitStack, fleet: Fleet, serving: Serving, tok
 
 
 class _Progress:
-    """On a terminal a line that moves; elsewhere nothing until it is done."""
+    """On a terminal a line that is updated; elsewhere nothing."""
 
     def __init__(self, members: int, what: str) -> None:
         self._members = members

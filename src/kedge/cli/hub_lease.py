@@ -1,4 +1,4 @@
-"""The Lease of the hub: whether its controllers are at work, as far as can be told from outside."""
+"""The Lease of the hub: it shows from outside whether the hub's controllers run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kedge.kube.errors import Forbidden, KubeError, NotFound
 from kedge.plan.telling.freshness import holds_for, silent_since
 
 LEASE: Final = "kedge-hub"
-BETWEEN_LOOKS: Final = 1.0  # seconds, at a Lease that looks old
-LISTENS_EVERY: Final = 5.0  # seconds
+RECHECK_EVERY: Final = 1.0  # seconds, while a Lease looks old
+POLL_EVERY: Final = 5.0  # seconds
 
 
 async def hub_silent_since(client: Client) -> datetime | None:
-    """Since when the hub was not heard from; None if it is heard, or has no Lease that one may see.
+    """When the hub last renewed its Lease, if that is too long ago. None if it renews it, or if we cannot read a Lease.
 
-    A Lease that looks old may be one of a machine whose clock differs: it is watched for as long as it holds.
+    A Lease may look old because the clocks of two machines differ. So we watch it for one lease duration.
     """
     lease = await _read(client)
     since = silent_since(lease, datetime.now(UTC))
@@ -29,24 +29,24 @@ async def hub_silent_since(client: Client) -> datetime | None:
         return since
     deadline = asyncio.get_running_loop().time() + holds_for(lease).total_seconds()
     while asyncio.get_running_loop().time() < deadline:
-        await asyncio.sleep(BETWEEN_LOOKS)
+        await asyncio.sleep(RECHECK_EVERY)
         found = await _read(client)
         if found is None or found.spec != lease.spec:
             return None
     return since
 
 
-class Listening:
-    """Listens to the hub for as long as the context is open."""
+class LeaseWatcher:
+    """Reads the hub's Lease again and again while the context is open."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._task: asyncio.Task[None] | None = None
         self.since: datetime | None = None
-        """Since when it was not heard from; None if it is."""
+        """As `hub_silent_since`."""
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._listen())
+        self._task = asyncio.create_task(self._poll())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -54,11 +54,11 @@ class Listening:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _listen(self) -> None:
+    async def _poll(self) -> None:
         while True:
-            with suppress(KubeError):  # that the server does not answer is said by who follows
+            with suppress(KubeError):  # whoever watches reports that the server does not answer
                 self.since = await hub_silent_since(self._client)
-            await asyncio.sleep(LISTENS_EVERY)
+            await asyncio.sleep(POLL_EVERY)
 
 
 async def _read(client: Client) -> Lease | None:

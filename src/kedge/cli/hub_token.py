@@ -1,8 +1,8 @@
-"""The token by which a member's agent speaks to the hub: renewed by the agent, and kept where it was found.
+"""Hub token: the token of a member's agent on the hub. The agent renews it, and saves it where it was found.
 
-It is found in a kubeconfig, in the user of the context. The renewed one is written there, in place of it; in a pod,
-where that file is a Secret's, into the Secret. Only a service account's token that says when it ends is renewed:
-certificates, programs that log in, and token files have others who renew them.
+It is in a kubeconfig, in the user of the context. The renewed one replaces it there; in a pod, where that file is
+mounted from a Secret, it is written to the Secret. Only a service account's token that expires is renewed:
+certificates, login programs and token files are renewed by others.
 """
 
 from __future__ import annotations
@@ -24,25 +24,24 @@ from kedge.kube.clock import SystemClock
 from kedge.kube.connect.config import Connection, kubeconfig
 from kedge.kube.connect.credentials import CredentialsFailed, Fixed, Identity
 from kedge.kube.connect.https import HttpsTransport
-from kedge.kube.connect.renewing import NotSaved, Renewal
-from kedge.kube.connect.service_tokens import service_token
+from kedge.kube.connect.service_tokens import NotSaved, Renewal, service_token
 from kedge.kube.errors import KubeError
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Transport
 
 KEY = "kubeconfig"
-"""Where in the Secret it is."""
+"""The key of the kubeconfig in the Secret."""
 Save: TypeAlias = Callable[[str], Awaitable[None]]
 
 
 class TokenPlace(Struct, frozen=True):
-    """A user of a kubeconfig file."""
+    """A user in a kubeconfig file, where the token is."""
 
     file: Path
     user: str
 
     def token(self) -> str:
-        """The token that is there. Blocks."""
+        """The token in the file. Blocks."""
         try:
             found = _user_in(self._document(), self.user).get("token", "")
         except (OSError, yaml.YAMLError, LookupError) as error:
@@ -50,7 +49,7 @@ class TokenPlace(Struct, frozen=True):
         return str(found)
 
     def with_token(self, token: str) -> str:
-        """The whole file, with another token in it. Blocks."""
+        """The content of the file with another token. Blocks."""
         try:
             document = self._document()
             _user_in(document, self.user)["token"] = token
@@ -64,7 +63,7 @@ class TokenPlace(Struct, frozen=True):
 
 
 def token_place(file: Path | None, context: str | None) -> TokenPlace | None:
-    """Where the token of a context is, if it is a service account's, in place, and ends."""
+    """Where the token of a context is, if it is a service account's token in the file itself that expires."""
     config = kubeconfig([file] if file is not None else None)
     entry = config.user_of(context)
     if entry is None or service_token(str(entry.body.get("token", ""))) is None:
@@ -72,8 +71,8 @@ def token_place(file: Path | None, context: str | None) -> TokenPlace | None:
     return TokenPlace(Path(entry.origin), entry.name)
 
 
-def renewing(connection: Connection, place: TokenPlace, save: Save, *, kept_in: str = "") -> Connection:
-    """The same connection, with a token that is renewed; people are told that it is `kept_in` there, or in the file."""
+def with_renewed_token(connection: Connection, place: TokenPlace, save: Save, *, kept_in: str = "") -> Connection:
+    """The same connection, with a token that is renewed. Messages say that it is `kept_in` there, or in the file."""
     token = service_token(place.token())
     if token is None:
         return connection
@@ -100,7 +99,7 @@ def renewing(connection: Connection, place: TokenPlace, save: Save, *, kept_in: 
 
 
 def saved_in_file(place: TokenPlace) -> Save:
-    """Writes it where it was found; the file is then its owner's to read, and nobody else's."""
+    """Writes it to the file, which then only its owner can read."""
 
     def write(token: str) -> None:
         try:
@@ -115,7 +114,7 @@ def saved_in_file(place: TokenPlace) -> Save:
 
 
 def saved_in_secret(place: TokenPlace, member: Callable[[], Transport], namespace: str, name: str) -> Save:
-    """Writes it into the Secret that the file is mounted from; `member` reaches the cluster that has it."""
+    """Writes it to the Secret that the file is mounted from; `member` connects to the cluster of the Secret."""
 
     async def save(token: str) -> None:
         text = await asyncio.to_thread(place.with_token, token)
@@ -132,7 +131,7 @@ def saved_in_secret(place: TokenPlace, member: Callable[[], Transport], namespac
 
 
 def _user_in(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """What a kubeconfig says of a user. Raises LookupError if that is nothing."""
+    """The entry of a user in a kubeconfig. Raises LookupError if there is none."""
     for found in document.get("users") or ():
         if isinstance(found, dict) and found.get("name") == name and isinstance(found.get("user"), dict):
             user: dict[str, Any] = found["user"]

@@ -1,4 +1,4 @@
-"""`kedge install`: prints what a role needs in its cluster, for kubectl apply -f -: no more, and no less."""
+"""`kedge install`: prints the manifests that a role needs in its cluster, and no more."""
 
 from __future__ import annotations
 
@@ -9,15 +9,23 @@ import click
 
 from kedge import __version__
 
+INSTALL_HUB = "`kedge install hub | kubectl apply -f -` makes a cluster a hub, `kedge crds` prints the kinds alone"
+"""What to type when a cluster does not serve the kinds of a hub."""
+
 _IMAGE = click.option("--image", default=f"kedge:{__version__}", show_default=True, help="The image to run.")
 _REPLICAS = click.option("--replicas", type=click.IntRange(1, 9), default=2, show_default=True,
-                         help="How many processes; one of them acts.")  # fmt: skip
+                         help="Number of processes. One of them leads.")  # fmt: skip
 _DIALECT = click.option("--dialect", type=click.Choice(["seed", "kubefleet"]), default="seed", show_default=True,
-                        help="As for `kedge hub`: the CRDs differ, too.")  # fmt: skip
+                        help="As for `kedge hub`. The CRDs differ as well.")  # fmt: skip
+
+
+def install_member(name: str) -> str:
+    """What to type when a cluster does not serve the kinds of a member."""
+    return f"`kedge install member {name} | kubectl apply -f -` installs them, `kedge crds` prints the kinds alone"
 
 
 def listed(pattern: str, such_as: str) -> Callable[[click.Context, click.Parameter, str | None], tuple[str, ...]]:
-    """Names with commas between them, each of this form."""
+    """Read names separated by commas, each of this form."""
 
     def read(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...]:
         found = tuple(dict.fromkeys(value.split(","))) if value is not None else ()
@@ -31,7 +39,7 @@ def listed(pattern: str, such_as: str) -> Callable[[click.Context, click.Paramet
 
 @click.group()
 def install() -> None:
-    """Print the manifests of a role, for kubectl apply -f -."""
+    """Print the manifests of a role, for `kubectl apply -f -`."""
 
 
 @install.command()
@@ -39,7 +47,10 @@ def install() -> None:
 @_IMAGE
 @_REPLICAS
 def hub(dialect: str, image: str, replicas: int) -> None:
-    """Print what makes a cluster a hub: CRDs, admission policies, RBAC, and a Deployment of `kedge hub`."""
+    """Print what makes a cluster a hub.
+
+    These are CRDs, admission policies, RBAC, and a Deployment that runs `kedge hub`.
+    """
     import sys
 
     from kedge.api.crds import print_yaml
@@ -53,17 +64,18 @@ def hub(dialect: str, image: str, replicas: int) -> None:
 @click.argument("name")
 @_IMAGE
 @click.option("--grant-any", is_flag=True,
-              help="Let it place Roles that allow more than it may do itself (escalate, bind).")  # fmt: skip
+              help="Let the agent place Roles with more rights than its own (escalate, bind).")  # fmt: skip
 @click.option("--kinds", callback=listed(r"[a-z][a-z0-9-]*(\.[a-z0-9][a-z0-9.-]*)?", "configmaps,deployments.apps"),
-              help="Let it place these kinds only: configmaps,deployments.apps  [default: any]")  # fmt: skip
+              help="The only kinds to place, such as configmaps,deployments.apps  [default: any]")  # fmt: skip
 @click.option("--namespaces", callback=listed(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", "shop,web"),
-              help="Let it place in these namespaces only: shop,web  [default: anywhere]")  # fmt: skip
+              help="The only namespaces to place in, such as shop,web  [default: any]")  # fmt: skip
 def member(name: str, image: str, grant_any: bool, kinds: tuple[str, ...], namespaces: tuple[str, ...]) -> None:
-    """Print what makes a cluster the member NAME: a CRD, RBAC, and a Deployment that runs `kedge member`.
+    """Print what makes a cluster the member NAME.
 
-    Its agent may place anything, unless --kinds or --namespaces say what it may.
+    These are a CRD, RBAC, and a Deployment that runs `kedge member`. The agent may place anything, unless --kinds or
+    --namespaces restrict it.
 
-    It finds the hub by a kubeconfig in the Secret kedge-hub: `kedge join NAME` says how to make one.
+    The agent finds the hub with a kubeconfig in the Secret kedge-hub: `kedge join NAME` prints how to create it.
     """
     import sys
 

@@ -12,15 +12,15 @@ import yaml
 
 
 def write(file: Path, servers: Mapping[str, str], *, authority: bytes | None, token: str) -> None:
-    """Write it whole or not at all. `servers` are URLs by the names of their contexts, the default one first.
+    """Write it completely or not at all. `servers` are URLs by the names of their contexts, the current one first.
 
-    Without an `authority` it is one that every machine trusts.
+    Without an `authority`, the CAs of the machine are trusted.
     """
     write_privately(file, yaml.safe_dump(_config(servers, authority, token), sort_keys=False))
 
 
 def write_privately(file: Path, text: str) -> None:
-    """Write a file whole or not at all; only its owner can read it."""
+    """Write a file completely or not at all. Only its owner can read it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

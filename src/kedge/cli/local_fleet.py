@@ -1,7 +1,7 @@
-"""`kedge up`: the embedded fleet, kept running, for kubectl and any other client; `kedge down` ends it.
+"""The local fleet of `kedge up`, from outside its process: its files, starting it detached, and `kedge down`.
 
-The kubeconfig it writes is the sign that it runs: beside it lies the process's number. Both go when it ends. Everything
-is in memory: what was made in a fleet goes with it.
+A fleet that runs has written its kubeconfig, and beside it a file with its process ID. It removes both when it ends.
+Everything is in memory: objects created in a fleet are lost when it ends.
 """
 
 from __future__ import annotations
@@ -21,24 +21,13 @@ _SECONDS_TO_END = 10.0
 
 
 def default_file() -> Path:
-    """Where the kubeconfig goes unless told otherwise."""
+    """The default place of the kubeconfig."""
     return Path.home() / ".kedge" / "kubeconfig"
 
 
-def run(members: int, port: int, file: Path, *, bare: bool = False) -> None:
-    """Keep a fleet up until told to stop."""
-    _refuse_second(file)
-    from kedge.cli.fleet_process import keep_up  # with the whole of Kedge behind it: `kedge down` needs none of that
-
-    try:
-        keep_up(members, port, file, bare=bare, ready=lambda: _note(file).write_text(f"{os.getpid()}\n"))
-    finally:
-        _remove(file)
-
-
 def detach(members: int, port: int, file: Path, *, bare: bool = False) -> None:
-    """Start a fleet that outlives this command; returns when it is ready."""
-    _refuse_second(file)
+    """Start a fleet that outlives this command. Returns when it is ready."""
+    refuse_second(file)
     file.parent.mkdir(parents=True, exist_ok=True)
     log = file.with_name(f"{file.name}.log")
     command = [sys.executable, "-m", "kedge", "up", "--members", str(members), "--port", str(port)]
@@ -51,15 +40,15 @@ def detach(members: int, port: int, file: Path, *, bare: bool = False) -> None:
             start_new_session=True,
             text=True,
         )
-    if not _told_ready(process):
+    if not _wait_until_ready(process):
         raise click.ClickException(f"the fleet did not come up: see {log}\n{log.read_text()[-2000:]}")
 
 
 def down(file: Path) -> None:
-    """End the fleet whose kubeconfig this is."""
+    """End the fleet that wrote this kubeconfig."""
     running = _running(file)
     if running is None:
-        raise click.ClickException(f"no fleet is up: there is none that wrote {file}")
+        raise click.ClickException(f"no fleet is running: none wrote {file}")
     os.kill(running, signal.SIGTERM)
     deadline = time.monotonic() + _SECONDS_TO_END
     while _is_alive(running):
@@ -69,7 +58,7 @@ def down(file: Path) -> None:
     click.echo("the fleet is down")
 
 
-def _told_ready(process: subprocess.Popen[str]) -> bool:
+def _wait_until_ready(process: subprocess.Popen[str]) -> bool:
     assert process.stdout is not None
     for line in process.stdout:
         click.echo(line, nl=False)
@@ -78,23 +67,24 @@ def _told_ready(process: subprocess.Popen[str]) -> bool:
     return False
 
 
-def _refuse_second(file: Path) -> None:
+def refuse_second(file: Path) -> None:
+    """Fail if a fleet runs already, or if the file is somebody else's."""
     if (running := _running(file)) is not None:
-        raise click.ClickException(f"a fleet is up already (process {running}): `kedge down` ends it")
-    if file.exists() and not _note(file).exists():
-        raise click.ClickException(f"{file} exists and is not a fleet's: name another file with --kubeconfig")
+        raise click.ClickException(f"a fleet is running already (process {running}): `kedge down` ends it")
+    if file.exists() and not pid_file(file).exists():
+        raise click.ClickException(f"{file} exists, and no fleet wrote it: choose another file with --kubeconfig")
 
 
 def _running(file: Path) -> int | None:
-    """The process that keeps the fleet of this kubeconfig up."""
+    """The ID of the process that runs the fleet of this kubeconfig."""
     with suppress(FileNotFoundError, ValueError):
-        number = int(_note(file).read_text())
+        number = int(pid_file(file).read_text())
         return number if _is_alive(number) else None
     return None
 
 
 def _is_alive(number: int) -> bool:
-    """Whether that process runs, and is one of ours: numbers are used again, and the dead keep theirs for a while."""
+    """Whether this process runs and is a Kedge process. IDs are reused, and zombies keep theirs for a while."""
     try:
         os.kill(number, 0)
     except ProcessLookupError:
@@ -108,10 +98,12 @@ def _is_alive(number: int) -> bool:
     return True
 
 
-def _note(file: Path) -> Path:
+def pid_file(file: Path) -> Path:
+    """The file with the process ID, beside a kubeconfig."""
     return file.with_name(f"{file.name}.pid")
 
 
-def _remove(file: Path) -> None:
+def remove_files(file: Path) -> None:
+    """Remove the kubeconfig and the process ID."""
     file.unlink(missing_ok=True)
-    _note(file).unlink(missing_ok=True)
+    pid_file(file).unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """Manifests: what a role needs in its cluster, as plain data.
 
-Pods run as nobody in particular, with nothing writable and no capabilities; rights are `kedge.rights`, bound to a
-service account of the role's own.
+Pods run as an unprivileged user, with a read-only file system and no capabilities. Their rights are those of
+`kedge.rights`, bound to the service account of the role.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def hub(dialect: Dialect, image: str, replicas: int) -> list[Manifest]:
 def member(
     name: str, image: str, *, grant_any: bool = False, kinds: Sequence[str] = (), namespaces: Sequence[str] = ()
 ) -> list[Manifest]:
-    """What makes a cluster the member of this name; with `kinds` or `namespaces`, one for no more than those."""
+    """What makes a cluster the member of this name. Its agent may place these `kinds` and `namespaces` only, if given."""
     command = [
         "member",
         f"--hub-kubeconfig={_HUB_FILE}/kubeconfig",
@@ -129,7 +129,7 @@ def _deployment(name: str, image: str, command: list[str], replicas: int, *, sec
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
-            # Two agents of one member at once would do no harm, but twice the work.
+            # Two agents of one member would do no harm, but twice the work.
             **({"strategy": {"type": "Recreate"}} if secret else {}),
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },

@@ -1,4 +1,4 @@
-"""`kedge hub` and `kedge member`: the roles, on real clusters. What they need is imported when they run."""
+"""`kedge hub` and `kedge member`: the roles, on real clusters. `processes` runs them, and is imported only then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def address(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, int] | None:
-    """`HOST:PORT`, or `:PORT` for every network."""
+    """Read an address: `HOST:PORT`, or `:PORT` for all interfaces."""
     if value is None:
         return None
     host, colon, port = value.rpartition(":")
@@ -24,7 +24,7 @@ def address(_: click.Context, __: click.Parameter, value: str | None) -> tuple[s
 def names_and_contexts(
     _: click.Context, __: click.Parameter, values: tuple[str, ...]
 ) -> tuple[tuple[str, str | None], ...]:
-    """`NAME`, or `NAME=CONTEXT`, each."""
+    """Read members, each written as `NAME` or `NAME=CONTEXT`."""
     return tuple(_name_and_context(value) for value in values)
 
 
@@ -36,7 +36,7 @@ def _name_and_context(value: str) -> tuple[str, str | None]:
 
 
 def namespaced_name(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, str] | None:
-    """`NAMESPACE/NAME`."""
+    """Read the name of a Secret: `NAMESPACE/NAME`."""
     if value is None:
         return None
     namespace, slash, name = value.partition("/")
@@ -46,7 +46,7 @@ def namespaced_name(_: click.Context, __: click.Parameter, value: str | None) ->
 
 
 def file_option(name: str, of: str) -> Callable[[F], F]:
-    """A kubeconfig."""
+    """An option for a kubeconfig."""
     return click.option(
         name,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -55,12 +55,14 @@ def file_option(name: str, of: str) -> Callable[[F], F]:
 
 
 def process_options(command: F) -> F:
-    """What every process that runs for long can be told."""
+    """The options of every long-running process."""
     for option in (
-        click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info"),
-        click.option("--log-format", type=click.Choice(["json", "text"]), help="  [default: text on a terminal]"),
+        click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info",
+                     show_default=True, help="The least severe messages to log."),
+        click.option("--log-format", type=click.Choice(["json", "text"]),
+                     help="The format of log lines.  [default: text on a terminal, else json]"),
         click.option("--qps", type=click.FloatRange(min=0), default=500, show_default=True,
-                     help="Requests a second to each API server; 0 is no limit."),
+                     help="Requests per second to each API server; 0: no limit."),
         click.option("--health", callback=address, metavar="HOST:PORT",
                      help="Where to serve /healthz, /readyz and /metrics."),
     ):  # fmt: skip
@@ -76,25 +78,25 @@ def process_options(command: F) -> F:
     type=click.Choice(["seed", "kubefleet"]),
     default="seed",
     show_default=True,
-    help="Where Kedge's own reading and KubeFleet's agents of today differ: whose holds.",
+    help="Whose behaviour to follow where Kedge and KubeFleet's agents of today differ.",
 )
 @click.option("--collect", type=click.FloatRange(min=0), default=0.1, show_default=True,
-              help="Seconds a change of selected resources waits for another, to be one revision.")  # fmt: skip
+              help="Seconds to wait for further changes of selected resources before a new revision.")  # fmt: skip
 @click.option("--interval", type=click.FloatRange(min=0), default=0.0, show_default=True,
-              help="Seconds between two revisions at least.")  # fmt: skip
+              help="The least number of seconds between two revisions.")  # fmt: skip
 @click.option("--enable-workload", is_flag=True,
-              help="Workloads run on the hub itself: PersistentVolumeClaims are not placed.")  # fmt: skip
+              help="Workloads run on the hub itself, so PersistentVolumeClaims are not placed.")  # fmt: skip
 @click.option("--force-delete-after", type=click.FloatRange(min=1), default=900.0, show_default=True,
-              help="Seconds a leaving member's agent has to answer.")  # fmt: skip
+              help="Seconds to wait for the agent of a leaving member.")  # fmt: skip
 @click.option("--lease-namespace", default="fleet-system", show_default=True,
-              help="Where the hub's processes agree on which one acts.")  # fmt: skip
+              help="The namespace of the Lease for leader election.")  # fmt: skip
 @click.option("--lease-duration", type=click.IntRange(min=3), default=15, show_default=True,
-              help="Seconds without a sign of life after which another process takes over.")  # fmt: skip
-@click.option("--no-lease", is_flag=True, help="Act at once: there is no other process.")
+              help="Seconds without a renewal after which another process takes over.")  # fmt: skip
+@click.option("--no-lease", is_flag=True, help="Act at once, without leader election: there is no other process.")
 @process_options
 def hub(**told: Any) -> None:
-    """Run the hub: select, schedule, roll out, and say how it goes."""
-    from kedge.cli.role_process import run_hub
+    """Run the hub: it selects, schedules, rolls out and reports."""
+    from kedge.cli.processes import run_hub
 
     run_hub(**told)
 
@@ -103,8 +105,8 @@ def hub(**told: Any) -> None:
 @file_option("--hub-kubeconfig", "the hub, as the member's agent")
 @click.option("--hub-context", help="The context of the hub.")
 @click.option("--hub-secret", metavar="NAMESPACE/NAME", callback=namespaced_name,
-              help="Where a renewed token goes, on the member: the Secret that --hub-kubeconfig is mounted from.  "
-                   "[default: into the file itself]")  # fmt: skip
+              help="Where to save a renewed token, on the member: the Secret that --hub-kubeconfig is mounted from.  "
+                   "[default: the file itself]")  # fmt: skip
 @file_option("--kubeconfig", "the members")
 @click.option(
     "--member",
@@ -113,13 +115,13 @@ def hub(**told: Any) -> None:
     callback=names_and_contexts,
     multiple=True,
     required=True,
-    help="A member by its name in the fleet, and its context if there are several; repeatable.",
+    help="The name of a member in the fleet, and its context if there are several; repeatable.",
 )
 @click.option("--report-namespaces", is_flag=True,
-              help="Tell the hub which namespaces the member has, for ResourcePlacements.")  # fmt: skip
+              help="Report the namespaces of the member to the hub, for ResourcePlacements.")  # fmt: skip
 @process_options
 def member(**told: Any) -> None:
-    """Run the agent of one member, or of several."""
-    from kedge.cli.role_process import run_members
+    """Run the agent of one or several members."""
+    from kedge.cli.processes import run_members
 
     run_members(**told)

@@ -1,6 +1,6 @@
-"""Runs: staged update runs from the command line: approve, stop, resume, retry, take back, show.
+"""Runs: staged update runs on the command line: approve, stop, resume, retry, roll back, show.
 
-Each that changes something is a patch of one object, or the making of one, so kubectl can do it too.
+Every change is a patch of one object, or creates one, so kubectl can do it too.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from rich.tree import Tree
 from kedge.api.condition import TRUE, find_condition
 from kedge.api.reasons import APPROVAL_GIVEN, APPROVED
 from kedge.api.twins import Approval, Run
-from kedge.cli.asking import MANAGER, Hub, Which
 from kedge.cli.hub_lease import hub_silent_since
-from kedge.cli.showing import can_draw, console, line_of
+from kedge.cli.render import can_draw, console, line_of
+from kedge.cli.safe_text import printable
+from kedge.cli.targets import MANAGER, Hub, PlacementName
 from kedge.controllers.hub.rolling_back import roll_back
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
@@ -40,9 +41,9 @@ from kedge.plan.verbs import Answer
 BAR: Final = 20  # letters
 
 
-async def find_run(client: Client, name: str, namespace: str | None) -> tuple[Which, Run]:
-    """The run that is meant, or a sentence that says there is none."""
-    which = Which.of(name, namespace)
+async def find_run(client: Client, name: str, namespace: str | None) -> tuple[PlacementName, Run]:
+    """The run of this name. If there is none, the error names those that exist."""
+    which = PlacementName.of(name, namespace)
     try:
         return which, await client.get(which.twins.run, which.name, which.namespace)
     except NotFound as error:
@@ -52,8 +53,8 @@ async def find_run(client: Client, name: str, namespace: str | None) -> tuple[Wh
 
 
 async def is_run(client: Client, name: str, namespace: str | None) -> bool:
-    """Whether a name is that of a run, and of no placement."""
-    which = Which.of(name, namespace)
+    """Whether the name is that of a run, and not of a placement."""
+    which = PlacementName.of(name, namespace)
     with suppress(NotFound):
         await client.get(which.twins.placement, which.name, which.namespace)
         return False
@@ -63,20 +64,20 @@ async def is_run(client: Client, name: str, namespace: str | None) -> bool:
     return False
 
 
-# Approving
+# Approve
 
 
 def run_approve(hub: Hub, name: str, stage: str | None, namespace: str | None, message: str) -> None:
-    """Say yes to what a run asks."""
+    """Approve a stage of a run."""
     click.echo(hub.ask(lambda client: approve(client, name, stage, namespace, message=message, now=datetime.now(UTC))))
 
 
 async def approve(
     client: Client, name: str, stage: str | None, namespace: str | None = None, *, message: str, now: datetime
 ) -> str:
-    """Say yes to the one thing a run asks, or to what it asks about a stage; gives what came of it."""
+    """Approve the only stage of a run that waits for approval, or this stage. Returns the message for the user."""
     which, run = await find_run(client, name, namespace)
-    agreed(answer_to(Verb.approve, run, await rollback_of_run(client, which, run)))
+    accepted(answer_to(Verb.approve, run, await rollback_of_run(client, which, run)))
     asked = await _asked(client, which, run)
     wanted = [one for one in asked if stage in (None, one.spec.target_stage)]
     if not wanted:
@@ -96,8 +97,8 @@ def _nothing_asked(path: str, run: Run, stage: str | None, asked: list[Approval]
     return f"{path} does not ask for approval{about}" + (f": {story.why}" if story.why else "")
 
 
-async def _asked(client: Client, which: Which, run: Run) -> list[Approval]:
-    """The requests of a run that are not approved."""
+async def _asked(client: Client, which: PlacementName, run: Run) -> list[Approval]:
+    """The approval requests of a run that are not approved yet."""
     last = run.status.deletion_stage_status
     stages = (*run.status.stages_status, *((last,) if last is not None else ()))
     tasks = [task for one in stages for task in (*one.before_stage_task_status, *one.after_stage_task_status)]
@@ -114,7 +115,7 @@ def _is_approved(request: Approval) -> bool:
     return said is not None and said.status == TRUE
 
 
-async def _approve(client: Client, which: Which, request: Approval, message: str, now: datetime) -> None:
+async def _approve(client: Client, which: PlacementName, request: Approval, message: str, now: datetime) -> None:
     meta = request.metadata
     said: dict[str, Any] = {
         "type": APPROVED,
@@ -133,19 +134,19 @@ async def _approve(client: Client, which: Which, request: Approval, message: str
 def _me() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
+    except (KeyError, OSError):  # the user of a container may have no name
         return f"user {os.getuid()}"
 
 
-# Stopping, going on, trying again, going back
+# Stop, resume, retry, roll back
 
 
 def run_verb(hub: Hub, verb: Verb, name: str, namespace: str | None) -> None:
-    """Stop a run, let it go on, or try once more what failed."""
+    """Stop, resume or retry a run."""
 
     async def question(client: Client) -> str:
         which, run = await find_run(client, name, namespace)
-        answer = agreed(answer_to(verb, run, await rollback_of_run(client, which, run)))
+        answer = accepted(answer_to(verb, run, await rollback_of_run(client, which, run)))
         if answer.patch:
             await _patch(client, which, run, answer.patch)
         return answer.message
@@ -153,52 +154,52 @@ def run_verb(hub: Hub, verb: Verb, name: str, namespace: str | None) -> None:
     click.echo(hub.ask(question))
 
 
-def run_take_back(hub: Hub, name: str, namespace: str | None) -> None:
-    """Make the run that brings a run's clusters back to what they had."""
-    click.echo(hub.ask(lambda client: take_back(client, name, namespace)))
+def run_rollback_of_run(hub: Hub, name: str, namespace: str | None) -> None:
+    """Roll a run back, and print what was done."""
+    click.echo(hub.ask(lambda client: roll_back_run(client, name, namespace)))
 
 
-async def take_back(client: Client, name: str, namespace: str | None = None) -> str:
-    """Make the run that brings a run's clusters back, unless it is there; gives what came of it."""
+async def roll_back_run(client: Client, name: str, namespace: str | None = None) -> str:
+    """Create the run that gives the clusters of a run back what they had, unless it exists. Returns the message."""
     which, run = await find_run(client, name, namespace)
     rollback = await rollback_of_run(client, which, run)
-    answer = agreed(answer_to(Verb.rollback, run, rollback))
+    answer = accepted(answer_to(Verb.rollback, run, rollback))
     if rollback is not None:
         return answer.message
     by, _ = await roll_back(client, which.twins, run, manager=MANAGER)
     return f"run {by} {answer.message}"
 
 
-async def rollback_of_run(client: Client, which: Which, run: Run) -> Run | None:
-    """The run that takes this one back, if there is one."""
+async def rollback_of_run(client: Client, which: PlacementName, run: Run) -> Run | None:
+    """The run that rolls this one back, if there is one."""
     return taken_back_by(run, (await client.list(which.twins.run, which.namespace)).items)
 
 
-def agreed(answer: Answer) -> Answer:
-    """The answer, or the sentence of one that refuses."""
+def accepted(answer: Answer) -> Answer:
+    """The answer. If it is a refusal, the command ends with its message."""
     if answer.is_refused:
         raise click.ClickException(answer.message)
     return answer
 
 
-async def _patch(client: Client, which: Which, run: Run, body: Mapping[str, Any]) -> None:
+async def _patch(client: Client, which: PlacementName, run: Run, body: Mapping[str, Any]) -> None:
     meta = run.metadata
     patch = MergePatch(dict(body))
     await client.patch(which.twins.run, meta.name, patch, meta.namespace, uid=meta.uid, manager=MANAGER)
 
 
-# Showing
+# Show
 
 
 async def run_story(client: Client, name: str, namespace: str | None) -> RunStory:
-    """Where a run stands now."""
+    """The story of a run as it is now."""
     which, run = await find_run(client, name, namespace)
     story = tell_run(run, await rollback_of_run(client, which, run))
-    return story if story.has_ended else doubted(story, await hub_silent_since(client))
+    return story if story.has_ended else with_doubt(story, await hub_silent_since(client))
 
 
-def doubted(story: RunStory, since: datetime | None) -> RunStory:
-    """The story as it is told by a hub that was not heard from since then; how a run ended is not told otherwise."""
+def with_doubt(story: RunStory, since: datetime | None) -> RunStory:
+    """The story of a hub that has been silent since then. The story of a run that has ended stays as it is."""
     return story if story.has_ended else replace(story, doubt=silence(since))
 
 
@@ -208,14 +209,14 @@ def show_run(story: RunStory) -> None:
 
 
 def run_tree(story: RunStory, now: datetime, *, drawn: bool = True) -> Tree:
-    """A run and its stages, a bar for each."""
+    """A run and its stages, each with a progress bar."""
     what = f"{story.placement}, revision {story.index or '?'}"
     why = "" if any(stage.why for stage in story.stages) else story.why
     root = Tree(line_of(story.state, f"run {story.path}", ": ".join(part for part in (what, why) if part), drawn))
     for stage in story.stages:
         root.add(line_of(stage.state, stage.name, _stage(stage, now, drawn), drawn))
     if story.doubt:
-        root.add(Text(story.doubt, "red"))
+        root.add(Text(printable(story.doubt), "red"))
     return root
 
 

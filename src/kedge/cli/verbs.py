@@ -1,7 +1,7 @@
-"""The daily verbs: look at placements, explain them, hold them, let them go on, take them back.
+"""The daily verbs: get, status, explain, history, plan; pause, resume, rollback, unpin; approve, stop, retry.
 
-Every one that changes something is a patch of one annotation, so kubectl can do it too. What each needs is imported
-when it runs, so that `--help` is quick.
+Every verb that changes something patches one object, so kubectl can do it too. What a verb needs is imported when it
+runs, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from kedge.cli.asking import Hub
+    from kedge.cli.targets import Hub
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 NOT_DONE = 3
-"""Exit code: the placement is there, and not (yet) available."""
+"""Exit code: the placement exists, and is not available (yet)."""
 
 
-def asking(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which hub is meant; the command is given that hub."""
+def hub_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that choose the hub. The command gets that hub."""
 
     @wraps(command)
     def with_hub(*, kubeconfig: Path | None, context: str | None, **told: Any) -> Any:
-        from kedge.cli.asking import Hub
+        from kedge.cli.targets import Hub
 
         return command(hub=Hub(kubeconfig, context), **told)
 
@@ -37,43 +37,44 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--kubeconfig",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="The file to read.  [default: $KUBECONFIG, then ~/.kube/config]",
+            help="The kubeconfig of the hub.  [default: $KUBECONFIG, then ~/.kube/config]",
         ),
     ):
         asked = option(asked)
     return asked
 
 
-def of_placement(command: F) -> F:
-    """Which placement is meant."""
+def placement_argument(command: F) -> F:
+    """The argument that names a placement."""
     command = click.option("-n", "--namespace", help="The namespace of a ResourcePlacement.")(command)
     return click.argument("placement")(command)
 
 
-def output(*forms: str) -> Callable[[F], F]:
-    """How it is printed."""
-    return click.option("-o", "--output", "form", type=click.Choice(forms), default=forms[0], show_default=True)
+def output_option(*forms: str) -> Callable[[F], F]:
+    """The option for the form of the output."""
+    return click.option("-o", "--output", "form", type=click.Choice(forms), default=forms[0], show_default=True,
+                        help="The form of the output.")  # fmt: skip
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PLACEMENT|RUN]...")
-@click.option("-n", "--namespace", help="Only the ResourcePlacements and StagedUpdateRuns of this namespace.")
-@output("table", "json", "yaml")
-@asking
+@click.option("-n", "--namespace", help="List only the ResourcePlacements and StagedUpdateRuns of this namespace.")
+@output_option("table", "json", "yaml")
+@hub_options
 def get(names: tuple[str, ...], namespace: str | None, form: str, hub: Hub) -> None:
-    """List placements and staged update runs: what they roll out, and how far they have got."""
-    from kedge.cli.answering import run_get
+    """List placements and staged update runs, and their progress."""
+    from kedge.cli.output import run_get
 
     run_get(hub, names, namespace, form)
 
 
 @click.command()
-@of_placement
-@click.option("-w", "--watch", is_flag=True, help="Follow it until it is available.")
-@click.option("--timeout", type=click.FloatRange(min=0), help="Seconds to follow it at most.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Leave nothing out, however long the tree.")
-@output("tree", "json", "yaml")
-@asking
+@placement_argument
+@click.option("-w", "--watch", is_flag=True, help="Follow it until it is available, or until the run has ended.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Follow it for at most this many seconds.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Show everything, however long the tree.")
+@output_option("tree", "json", "yaml")
+@hub_options
 def status(
     placement: str,
     namespace: str | None,
@@ -83,42 +84,47 @@ def status(
     form: str,
     hub: Hub,
 ) -> None:
-    """Show a placement, its clusters, and what was placed on them; or a staged update run and its stages.
+    """Show a placement or a staged update run as a tree.
 
-    Exits with 0 if what is on the hub now is available on every cluster (a run: has succeeded, and was not rolled
-    back), 3 if not (yet), 1 if that cannot be found out.
+    Shows the clusters of a placement and the objects on them, or the stages of a run.
+
+    Exits with 0 if what the hub has now is available on every cluster, or if the run has succeeded and was not rolled
+    back; with 3 if not (yet); with 1 if that is unknown.
     """
-    from kedge.cli.answering import run_status
+    from kedge.cli.output import run_status
 
     if not run_status(hub, placement, namespace, watch=watch, timeout=timeout, everything=everything, form=form):
         raise SystemExit(NOT_DONE)
 
 
 @click.command()
-@of_placement
+@placement_argument
 @click.argument("cluster", required=False)
-@output("text", "json", "yaml")
-@asking
+@output_option("text", "json", "yaml")
+@hub_options
 def explain(placement: str, cluster: str | None, namespace: str | None, form: str, hub: Hub) -> None:
-    """Say in words why a placement or a staged update run is where it is; with CLUSTER, there alone."""
-    from kedge.cli.answering import run_explain
+    """Explain why a placement or a staged update run is where it is.
+
+    With CLUSTER, explain that cluster alone.
+    """
+    from kedge.cli.output import run_explain
 
     run_explain(hub, placement, namespace, cluster, form)
 
 
 @click.command()
-@of_placement
-@output("table", "json", "yaml")
-@asking
+@placement_argument
+@output_option("table", "json", "yaml")
+@hub_options
 def history(placement: str, namespace: str | None, form: str, hub: Hub) -> None:
-    """List the revisions of a placement's resources, and which clusters have which."""
-    from kedge.cli.answering import run_history
+    """List the revisions of a placement and the clusters that have them."""
+    from kedge.cli.output import run_history
 
     run_history(hub, placement, namespace, form)
 
 
 def _seconds(_: click.Context, param: click.Parameter, value: str) -> float:
-    """A time as Go writes it, such as 90s or 1h30m."""
+    """Read a duration as Go writes it, such as 90s or 1h30m."""
     from kedge.api.duration import parse_duration
 
     try:
@@ -128,7 +134,7 @@ def _seconds(_: click.Context, param: click.Parameter, value: str) -> float:
 
 
 def _by_cluster(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
-    """Times by cluster, as in cluster-2=90s; under no name, that of all others."""
+    """Read durations by cluster, such as cluster-2=90s. One without a name is for all other clusters."""
     split = (value.rpartition("=") for value in values)
     return {cluster: _seconds(context, param, text) for cluster, _, text in split}
 
@@ -136,29 +142,53 @@ def _by_cluster(context: click.Context, param: click.Parameter, values: tuple[st
 @click.command()
 @click.argument("placement", required=False)
 @click.option("-n", "--namespace", help="The namespace of a ResourcePlacement.")
-@click.option("-f", "--file", help="What would be applied: placements, staged runs, resources; - is standard input.")
 @click.option(
-    "--from", "source", help="A file with the fleet, instead of the hub: of --save, or of kubectl get -o yaml."
+    "-f",
+    "--file",
+    help="The objects that you would apply: placements, staged update runs, resources. -: standard input.",
 )
-@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the fleet as it is to this file.")
-@click.option("--fail", multiple=True, metavar="CLUSTER", help="A cluster on which it never becomes available.")
+@click.option(
+    "--from",
+    "source",
+    help="Read the fleet from this file instead of the hub. --save and kubectl get -o yaml write one.",
+)
+@click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the fleet as it is now to this file."
+)
+@click.option(
+    "--fail",
+    multiple=True,
+    metavar="CLUSTER",
+    help="Assume that the change never becomes available on this cluster; repeatable.",
+)
 @click.option(
     "--ready-after",
     "ready",
     callback=_by_cluster,
     multiple=True,
     metavar="[CLUSTER=]TIME",
-    help="How long clusters take, or one does.  [default: as measured last time]",
+    help="Assume that clusters, or one of them, take this long; repeatable.  [default: as measured last time]",
 )
 @click.option(
-    "--approve-after", callback=_seconds, default="0s", metavar="TIME", help="How long approvals take.  [default: 0s]"
+    "--approve-after",
+    callback=_seconds,
+    default="0s",
+    metavar="TIME",
+    help="Assume that approvals take this long.  [default: 0s]",
 )
-@click.option("--no-approval", is_flag=True, help="Nobody approves anything.")
-@click.option("--within", callback=_seconds, default="24h", show_default=True, metavar="TIME", help="How far to look.")
-@click.option("--no-worst", is_flag=True, help="Leave out the worst case, which takes as long again.")
-@click.option("--dialect", type=click.Choice(["seed", "kubefleet"]), default="seed", help="That of the hub's role.")
-@output("text", "json", "yaml")
-@asking
+@click.option("--no-approval", is_flag=True, help="Assume that nobody approves anything.")
+@click.option(
+    "--within", callback=_seconds, default="24h", show_default=True, metavar="TIME", help="Simulate at most this long."
+)
+@click.option("--no-worst", is_flag=True, help="Do not simulate the worst case, which takes as long again.")
+@click.option(
+    "--dialect",
+    type=click.Choice(["seed", "kubefleet"]),
+    default="seed",
+    help="The dialect of the hub: see `kedge hub`.",
+)
+@output_option("text", "json", "yaml")
+@hub_options
 def plan(
     placement: str | None,
     namespace: str | None,
@@ -175,19 +205,20 @@ def plan(
     form: str,
     hub: Hub,
 ) -> None:
-    """Show what a change would do, wave by wave, before anything is touched.
+    """Preview a change, wave by wave; nothing is written to any cluster.
 
-    With -f, of what the file holds; without, what becomes of PLACEMENT if it goes on from now. Nothing is written to
-    any cluster. Exits with 0 if every cluster gets there, 3 if not, 1 if it cannot be told.
+    With -f, preview what the objects in the file would do. Without it, preview how PLACEMENT goes on from now.
+
+    Exits with 0 if every cluster gets the change, with 3 if not, with 1 if that is unknown.
     """
     from kedge.api.dialect import Dialect
-    from kedge.cli.plan import Asked
-    from kedge.cli.plan import plan as planned_by
-    from kedge.cli.planned import show
+    from kedge.cli.preview_command import PreviewOptions
+    from kedge.cli.preview_command import plan as run_preview_command
+    from kedge.cli.preview_text import print_preview
 
     if no_approval and approve_after:
         raise click.UsageError("--no-approval says that nobody approves, and --approve-after when: leave one out")
-    asked = Asked(
+    asked = PreviewOptions(
         file=file,
         placement=placement,
         namespace=namespace,
@@ -201,83 +232,90 @@ def plan(
         worst=not no_worst,
         dialect=Dialect(dialect),
     )
-    found = planned_by(hub, asked)
+    found = run_preview_command(hub, asked)
     if found is None:
         return
-    show(found, form)
+    print_preview(found, form)
     if not found.is_done:
         raise SystemExit(NOT_DONE)
 
 
 @click.command()
-@of_placement
-@asking
+@placement_argument
+@hub_options
 def pause(placement: str, namespace: str | None, hub: Hub) -> None:
-    """Hold a rolling placement where it is."""
-    from kedge.cli.changing import run_pause
+    """Pause the rollout of a placement."""
+    from kedge.cli.placement_verbs import run_pause
 
     run_pause(hub, placement, namespace)
 
 
 @click.command()
-@of_placement
-@asking
+@placement_argument
+@hub_options
 def resume(placement: str, namespace: str | None, hub: Hub) -> None:
-    """Let a paused placement go on, or a stopped staged update run."""
-    from kedge.cli.changing import run_resume
+    """Resume a paused placement or a stopped staged update run."""
+    from kedge.cli.placement_verbs import run_resume
 
     run_resume(hub, placement, namespace)
 
 
 @click.command()
-@of_placement
-@asking
+@placement_argument
+@hub_options
 def unpin(placement: str, namespace: str | None, hub: Hub) -> None:
-    """Let a placement that was rolled back go on to the newest resources."""
-    from kedge.cli.changing import run_unpin
+    """Let a rolled back placement move to the newest revision again."""
+    from kedge.cli.placement_verbs import run_unpin
 
     run_unpin(hub, placement, namespace)
 
 
 @click.command()
-@of_placement
+@placement_argument
 @click.option(
-    "--to", "index", type=click.IntRange(min=0), help="The revision to go back to.  [default: the one before]"
+    "--to", "index", type=click.IntRange(min=0), help="The revision to roll back to.  [default: the previous one]"
 )
-@asking
+@hub_options
 def rollback(placement: str, namespace: str | None, index: int | None, hub: Hub) -> None:
-    """Roll a placement back to earlier resources, under the same budget; `kedge unpin` goes to the newest again.
+    """Roll back a placement or a staged update run.
 
-    Of a staged update run: end it, and bring the clusters it has begun with back to what they had.
+    A placement goes back to an earlier revision, under the same budget; `kedge unpin` lets it move to the newest again.
+    A run is ended, and the clusters it has started to update get back what they had.
     """
-    from kedge.cli.changing import run_rollback
+    from kedge.cli.placement_verbs import run_rollback
 
     run_rollback(hub, placement, namespace, index)
 
 
-def of_run(command: F) -> F:
-    """Which run is meant."""
+def run_argument(command: F) -> F:
+    """The argument that names a run."""
     command = click.option("-n", "--namespace", help="The namespace of a StagedUpdateRun.")(command)
     return click.argument("run")(command)
 
 
 @click.command()
-@of_run
+@run_argument
 @click.argument("stage", required=False)
-@click.option("-m", "--message", default="", help="Why, for those who look at the run later.")
-@asking
+@click.option("-m", "--message", default="", help="The reason, for those who read the run later.")
+@hub_options
 def approve(run: str, stage: str | None, namespace: str | None, message: str, hub: Hub) -> None:
-    """Say yes to what a staged update run asks: the one stage it waits at, or STAGE."""
+    """Approve a stage of a staged update run.
+
+    Without STAGE, approve the one stage that waits for approval.
+    """
     from kedge.cli.runs import run_approve
 
     run_approve(hub, run, stage, namespace, message)
 
 
 @click.command()
-@of_run
-@asking
+@run_argument
+@hub_options
 def stop(run: str, namespace: str | None, hub: Hub) -> None:
-    """Stop a staged update run: what is on its way arrives, nothing else begins; `kedge resume` goes on."""
+    """Stop a staged update run; `kedge resume` continues it.
+
+    Clusters that are being updated finish. No other cluster starts.
+    """
     from kedge.cli.runs import run_verb
     from kedge.plan.staging.verbs import Verb
 
@@ -285,10 +323,10 @@ def stop(run: str, namespace: str | None, hub: Hub) -> None:
 
 
 @click.command()
-@of_run
-@asking
+@run_argument
+@hub_options
 def retry(run: str, namespace: str | None, hub: Hub) -> None:
-    """Try once more what failed of a staged update run."""
+    """Retry what failed in a staged update run."""
     from kedge.cli.runs import run_verb
     from kedge.plan.staging.verbs import Verb
 
@@ -298,11 +336,10 @@ def retry(run: str, namespace: str | None, hub: Hub) -> None:
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete kedge's commands: source it."""
+    """Print a completion script for a shell to source."""
     from click.shell_completion import get_completion_class
 
-    from kedge.cli import main
-
+    main = click.get_current_context().find_root().command
     kind = get_completion_class(shell)
     assert kind is not None
     click.echo(kind(main, {}, "kedge", "_KEDGE_COMPLETE").source())

@@ -24,7 +24,7 @@ from msgspec import Struct
 from kedge.embedded.callers import WITHIN, Caller
 from kedge.embedded.feed import BOOKMARK_EVERY, Feed, Minutes
 from kedge.embedded.server import Server
-from kedge.kube.transport import JSON, ConnectionFailed, Request, Response, Stream, Whole
+from kedge.kube.transport import JSON, BufferedStream, ConnectionFailed, Request, Response, Stream
 
 Between: TypeAlias = tuple[float, float]  # so many seconds and so many, evenly spread
 
@@ -74,7 +74,7 @@ class InProcessTransport:
         found = self.server.watch(request, self._caller)
         if isinstance(found, Response):
             await self._cross(trip)
-            yield Whole(found)
+            yield BufferedStream(found)
             return
         # Where bookmarks come in time there is no silence to listen for.
         heard_of = found.bookmarks and BOOKMARK_EVERY + self._delay[1] < silence

@@ -10,24 +10,28 @@ What its client writes the caches of that kind are told to expect, so that nobod
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 from kedge.api.resource import Resource
 from kedge.kube.cache import Cache
-from kedge.kube.client import Client, Kind, Selector, selector
+from kedge.kube.client import Client, Kind
 from kedge.kube.clock import Clock
 from kedge.kube.codec import codec
 from kedge.kube.events import Recorder
+from kedge.kube.expectations import ClusterExpectations
 from kedge.kube.logs import only_about
-from kedge.kube.missing_kinds import MissingKinds
-from kedge.kube.reach import Probe, Reach, State
+from kedge.kube.reachability import Probe, Reachability, State
+from kedge.kube.requests import Selector, selector
 from kedge.kube.source import Mapper, Predicate, Watch, own_key
 from kedge.kube.store import Index
-from kedge.kube.writes import ClusterWrites
 
 T = TypeVar("T")
+COLLECT_FOR: Final = 1.0  # seconds in which kinds that are missing are collected into one log line
+MOST_NAMED: Final = 3
+log = logging.getLogger(__name__)
 
 
 class Cluster:
@@ -51,27 +55,27 @@ class Cluster:
         """
         self.name = name
         self._missing = MissingKinds(name, if_missing, self._missing_kinds)
-        self._writes = ClusterWrites()
-        self.client = client.witnessed(self._writes)
+        self._expectations = ClusterExpectations()
+        self.client = client.observed_by(self._expectations)
         self.essential = essential
         self.events = Recorder(client, component, clock=clock, rng=_branch(rng))
         self._rng = rng
-        self._reach = Reach(name, client.transport, clock=clock, rng=_branch(rng), probe=probe)
+        self._reachability = Reachability(name, client.transport, clock=clock, rng=_branch(rng), probe=probe)
         self._caches: dict[object, Cache[Any]] = {}
         self._following: dict[Cache[Any], asyncio.Task[None]] = {}
         self._optional: set[Cache[Any]] = set()
         self._tasks: asyncio.TaskGroup | None = None
-        self._reach.on_state(self._reached)
+        self._reachability.on_state(self._on_reachable)
 
     # How it is
 
     @property
     def state(self) -> State:
-        return self._reach.state
+        return self._reachability.state
 
     def on_state(self, handler: Callable[[State], None]) -> None:
         """Tell this handler of every state from now on."""
-        self._reach.on_state(handler)
+        self._reachability.on_state(handler)
 
     def problems(self) -> list[str]:
         """What is wrong, a line each: with the connection, and with each cache that cannot follow."""
@@ -86,14 +90,14 @@ class Cluster:
     async def run(self) -> None:
         """Connect, and keep every cache true, until cancelled."""
         async with asyncio.TaskGroup() as self._tasks:
-            self._tasks.create_task(self._reach.run(), name=f"{self.name}: reach")
+            self._tasks.create_task(self._reachability.run(), name=f"{self.name}: reach")
             self._tasks.create_task(self.events.run(), name=f"{self.name}: events")
             for cache in self._caches.values():
                 self._follow(self._tasks, cache)
 
     async def close(self) -> None:
         """Let go of the server, and of what its caches still owe."""
-        self._writes.give_up()
+        self._expectations.stop_waiting()
         self._missing.close()
         await self.client.close()
 
@@ -135,9 +139,9 @@ class Cluster:
             self._caches[key] = cache
             if optional:
                 self._optional.add(cache)
-            self._writes.expect_in(cache, namespace)
-            cache.on_problem(lambda _: self._reach.doubt())
-            cache.on_problem(lambda _: self._missing.look())
+            self._expectations.add_cache(cache, namespace)
+            cache.on_problem(lambda _: self._reachability.check_now())
+            cache.on_problem(lambda _: self._missing.check_soon())
             if self._tasks is not None:
                 self._follow(self._tasks, cache)
         return cache
@@ -146,7 +150,7 @@ class Cluster:
         """No longer follow this: who asks for the same gets a new one. For a cache that nobody else uses."""
         self._caches = {key: kept for key, kept in self._caches.items() if kept is not cache}
         self._optional.discard(cache)
-        self._writes.forget(cache)
+        self._expectations.forget(cache)
         if task := self._following.pop(cache, None):
             task.cancel()
 
@@ -154,10 +158,10 @@ class Cluster:
         """A source for a controller: `to` says whom an object wakes, `when` which changes count."""
         return Watch(self.name, cache, to=to, when=when)
 
-    def _reached(self, state: State) -> None:
+    def _on_reachable(self, state: State) -> None:
         if state.phase == "connected":
             for cache in self._caches.values():
-                cache.hurry()
+                cache.retry_now()
 
     def _follow(self, tasks: asyncio.TaskGroup, cache: Cache[Any]) -> None:
         self._following[cache] = tasks.create_task(self._keep(cache), name=f"{self.name}: {cache.codec.resource}")
@@ -165,6 +169,47 @@ class Cluster:
     async def _keep(self, cache: Cache[Any]) -> None:
         with only_about(cluster=self.name):
             await cache.run()
+
+
+class MissingKinds:
+    """The kinds that one cluster does not serve. Logged once for all of them, with what to do about it.
+
+    A cluster that was never prepared lacks every kind a role needs. They are logged again only if more are missing, or
+    none any more.
+    """
+
+    def __init__(self, cluster: str, advice: str, find: Callable[[], Iterable[Resource]]) -> None:
+        """`find` returns the kinds that are missing now."""
+        self._cluster = cluster
+        self._advice = advice
+        self._find = find
+        self._logged: tuple[str, ...] = ()
+        self._due: asyncio.TimerHandle | None = None
+
+    def check_soon(self) -> None:
+        """Something changed: check in a moment what is missing, and log it."""
+        if self._due is None and (self._logged or any(True for _ in self._find())):
+            self._due = asyncio.get_running_loop().call_later(COLLECT_FOR, self._log)
+
+    def close(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+
+    def _log(self) -> None:
+        self._due = None
+        before, self._logged = self._logged, tuple(sorted({str(resource) for resource in self._find()}))
+        if set(self._logged) - set(before):
+            log.error("%s", missing_sentence(self._cluster, self._logged, self._advice))
+        elif before and not self._logged:
+            log.info("%s serves all kinds that are needed now", self._cluster)
+
+
+def missing_sentence(cluster: str, missing: tuple[str, ...], advice: str = "") -> str:
+    """Which kinds are missing, and what to do about it."""
+    kinds = "1 kind that is" if len(missing) == 1 else f"{len(missing)} kinds that are"
+    named = ", ".join(missing[:MOST_NAMED]) + (", …" if len(missing) > MOST_NAMED else "")
+    what_to_do = f": {advice}" if advice else ""
+    return f"{cluster} does not serve {kinds} needed ({named}), and waits until it does{what_to_do}"
 
 
 def _branch(rng: random.Random) -> random.Random:

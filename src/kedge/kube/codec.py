@@ -23,8 +23,8 @@ T = TypeVar("T")
 Untyped: TypeAlias = dict[str, Any]
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
-NOT_READ = (msgspec.DecodeError, UnicodeDecodeError)
-"""What reading bytes that are no such object raises."""
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError)
+"""Raised for bytes that are no such object."""
 
 _PATHS = 1024
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"

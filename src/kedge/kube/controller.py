@@ -23,13 +23,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 from kedge.kube.errors import Conflict, Forbidden, Unreachable, namespace_terminates
-from kedge.kube.limits import Steps
+from kedge.kube.expectations import WriteSet, record_writes
+from kedge.kube.limits import BackoffSteps
 from kedge.kube.logs import about
 from kedge.kube.metrics import ERROR, REQUEUE, ControllerMetrics, Metrics
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import DEFAULT_WAIT, NORMAL, Key, Queue
 from kedge.kube.source import Source
-from kedge.kube.writes import Footprint, recording
 
 Reconcile: TypeAlias = Callable[[Key], Awaitable[Outcome]]
 
@@ -50,7 +50,7 @@ class Controller:
         per_cluster: int | None = None,
         timeout: float = 120.0,
         catch_up: float = 2.0,
-        wait: Steps = DEFAULT_WAIT,
+        wait: BackoffSteps = DEFAULT_WAIT,
     ) -> None:
         """`per_cluster` of the workers at most are with one cluster (three quarters of them by default).
 
@@ -72,7 +72,7 @@ class Controller:
         self._unready: Counter[str] = Counter()  # of _opening, by cluster
         self._openers: asyncio.TaskGroup | None = None
         self._held: dict[str, dict[Key, int]] = {}  # keys of clusters that are not ready: priority
-        self._footprints: dict[Key, Footprint] = {}  # what the last reconcile wrote, if a cache may not show it
+        self._unseen_writes: dict[Key, WriteSet] = {}  # what the last reconcile wrote, if a cache may not show it
         self._sweep_at = 1000
         self._complaints: dict[Key, str] = {}
         self._stopped = False
@@ -92,10 +92,10 @@ class Controller:
             task.cancel()
         self._held.pop(cluster, None)
 
-    def start_over(self) -> None:
+    def retry_failed_now(self) -> None:
         """A cluster is there again: what failed for want of it need not wait for its next turn."""
         if self._queue is not None:
-            self._queue.start_over()
+            self._queue.retry_failed_now()
 
     def waits_for(self) -> list[str]:
         """The clusters whose sources are not ready."""
@@ -214,29 +214,29 @@ class Controller:
         return outcome.result
 
     async def _caught_up_reconcile(self, key: Key, metrics: ControllerMetrics) -> Outcome:
-        footprint = self._footprints.get(key)
-        if footprint is not None:
-            if not footprint.shown():
+        writes = self._unseen_writes.get(key)
+        if writes is not None:
+            if not writes.shown():
                 metrics.waited_for_cache()
-                await footprint.settle(self._catch_up_within)
-            self._footprints.pop(key, None)
-        with recording() as footprint:
+                await writes.settle(self._catch_up_within)
+            self._unseen_writes.pop(key, None)
+        with record_writes() as writes:
             try:
                 outcome = await self._reconcile(key)
             finally:
-                self._keep(key, footprint)
+                self._keep(key, writes)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"reconcile of {self.name} returned {outcome!r}: return Outcome.done, .again or .not_yet")
         return outcome
 
-    def _keep(self, key: Key, footprint: Footprint) -> None:
-        if footprint.shown():
+    def _keep(self, key: Key, writes: WriteSet) -> None:
+        if writes.shown():
             return
-        self._footprints[key] = footprint
+        self._unseen_writes[key] = writes
         # Of a key that never comes back nobody would clear it away.
-        if len(self._footprints) > self._sweep_at:
-            self._footprints = {key: kept for key, kept in self._footprints.items() if not kept.shown()}
-            self._sweep_at = 2 * len(self._footprints) + 1000
+        if len(self._unseen_writes) > self._sweep_at:
+            self._unseen_writes = {key: kept for key, kept in self._unseen_writes.items() if not kept.shown()}
+            self._sweep_at = 2 * len(self._unseen_writes) + 1000
 
     def _ended(self, key: Key, outcome: Outcome) -> None:
         self._complaints.pop(key, None)

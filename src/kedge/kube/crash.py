@@ -1,6 +1,6 @@
-"""Crash: a component ended that must not, and which one it was.
+"""Crash: a component ended that must not end, and which one it was.
 
-Errors out of task groups come as groups in groups; people need the one that came first, and whose it was.
+Task groups raise groups of groups of errors. People need the first error, and the component it came from.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from contextlib import contextmanager
 
 
 class Crashed(Exception):
-    """A component ended that must not; the cause is the error it ended with."""
+    """A component ended that must not end. The cause is the error it ended with."""
 
     def __init__(self, component: str, error: BaseException) -> None:
         super().__init__(f"{component} crashed: {type(error).__name__}: {error}")
         self.component = component
 
 
-async def named(component: str, work: Callable[[], Awaitable[None]]) -> None:
-    """Do the work; if it fails, say whose failure it is."""
+async def run_component(component: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Run a component. If it fails, raise `Crashed` with its name."""
     try:
         await work()
     except Crashed:
@@ -31,8 +31,8 @@ async def named(component: str, work: Callable[[], Awaitable[None]]) -> None:
 
 
 @contextmanager
-def one_crash() -> Iterator[None]:
-    """Raise the first crash in a group instead of the group; or what was raised inside, if that is all there is."""
+def unwrap_crash() -> Iterator[None]:
+    """Raise the first crash in a group instead of the group; or the error inside, if it is the only one."""
     try:
         yield
     except ExceptionGroup as group:

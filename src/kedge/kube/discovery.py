@@ -3,9 +3,9 @@
     served = await discover(client)
     [kind.resource for kind in served.kinds if kind.can("list", "watch")]
 
-Asks for all of it at once (`apidiscovery.k8s.io/v2`), or group by group where a server does not know that. Subresources
-are left out. A group that another server answers for, and that does not answer now, is named in `silent`: of its kinds
-nothing is known, which is not the same as that there are none.
+Asks for everything at once (`apidiscovery.k8s.io/v2`), or group by group where a server does not support that.
+Subresources are left out. A group of an aggregated API server that does not answer now is named in `unavailable`:
+its kinds are not known, which does not mean that there are none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,{JSON}
 _STALE = "Stale"
 
 
-class Served(Struct, frozen=True):
+class ServedKind(Struct, frozen=True):
     """One kind in one version; `preferred` if this is the version of its group to take unless told otherwise."""
 
     resource: Resource
@@ -37,10 +37,10 @@ class Served(Struct, frozen=True):
 
 
 class Discovery(Struct, frozen=True):
-    """What a server serves, and the groups of which that is not known."""
+    """What a server serves, and the groups that are unavailable."""
 
-    kinds: tuple[Served, ...] = ()
-    silent: tuple[str, ...] = ()
+    kinds: tuple[ServedKind, ...] = ()
+    unavailable: tuple[str, ...] = ()
 
 
 class _ResponseKind(Struct, frozen=True):
@@ -101,16 +101,16 @@ class _PlainEntries(Struct, frozen=True):
 
 
 async def discover(client: Client) -> Discovery:
-    """All that the server serves. Raises `KubeError` if it does not say."""
+    """Everything that the server serves. Raises `KubeError` if it does not answer."""
     core, groups = await asyncio.gather(_part(client, "/api"), _part(client, "/apis"))
-    return Discovery(core.kinds + groups.kinds, core.silent + groups.silent)
+    return Discovery(core.kinds + groups.kinds, core.unavailable + groups.unavailable)
 
 
 async def _part(client: Client, path: str) -> Discovery:
     body = await client.document(path, accept=AGGREGATED)
-    told = _read(body, _Everything)
-    if told.kind == "APIGroupDiscoveryList":
-        return aggregated(told.items)
+    answer = _read(body, _Everything)
+    if answer.kind == "APIGroupDiscoveryList":
+        return aggregated(answer.items)
     return await _piece_by_piece(client, _read(body, _Plain))
 
 
@@ -119,7 +119,7 @@ def aggregated(groups: tuple[_Group, ...]) -> Discovery:
     versions = [(group, number, version) for group in groups for number, version in enumerate(group.versions)]
     return Discovery(
         tuple(
-            Served(_resource(group, version, entry), frozenset(entry.verbs), number == 0)
+            ServedKind(_resource(group, version, entry), frozenset(entry.verbs), number == 0)
             for group, number, version in versions
             for entry in version.resources
             if entry.response_kind is not None
@@ -137,34 +137,34 @@ def _resource(group: _Group, version: _Version, entry: _Entry) -> Resource:
     return Resource(group.metadata.name, version.version, kind, entry.resource, entry.scope == "Namespaced")
 
 
-async def _piece_by_piece(client: Client, told: _Plain) -> Discovery:
-    """The way every server knows: a question for each version of each group."""
-    wanted = [("", version, version == told.versions[0]) for version in told.versions]
+async def _piece_by_piece(client: Client, answer: _Plain) -> Discovery:
+    """The way that every server supports: one request for each version of each group."""
+    wanted = [("", version, version == answer.versions[0]) for version in answer.versions]
     wanted += [
         (group.name, version.version, version == (group.preferred_version or group.versions[0]))
-        for group in told.groups
+        for group in answer.groups
         for version in group.versions
     ]
     found = await asyncio.gather(*(_version(client, *each) for each in wanted))
     return Discovery(
-        tuple(kind for part in found for kind in part.kinds), tuple(name for part in found for name in part.silent)
+        tuple(kind for part in found for kind in part.kinds), tuple(name for part in found for name in part.unavailable)
     )
 
 
 async def _version(client: Client, group: str, version: str, preferred: bool) -> Discovery:
     path = f"/apis/{group}/{version}" if group else f"/api/{version}"
     try:
-        told = _read(await client.document(path), _PlainEntries)
+        answer = _read(await client.document(path), _PlainEntries)
     except NotFound:
         return Discovery()
     except KubeError:
-        return Discovery(silent=(f"{group}/{version}",))
+        return Discovery(unavailable=(f"{group}/{version}",))
     return Discovery(
         tuple(
-            Served(
+            ServedKind(
                 Resource(group, version, entry.kind, entry.name, entry.namespaced), frozenset(entry.verbs), preferred
             )
-            for entry in told.resources or ()
+            for entry in answer.resources or ()
             if "/" not in entry.name
         )
     )

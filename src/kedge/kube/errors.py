@@ -141,7 +141,7 @@ def api_error(request: Request, status: Status, retry_after: float | None = None
     return kind(request, status, retry_after=retry_after)
 
 
-def overtaken(error: ApiError) -> Conflict:
+def as_conflict(error: ApiError) -> Conflict:
     """The conflict that an answer amounts to: somebody was faster, and looking again will show what is there."""
     return Conflict(error.request, Status(409, "Conflict", error.message))
 

@@ -1,10 +1,10 @@
-"""Events: what happened to an object, told where `kubectl describe` shows it.
+"""Events: what happened to an object, where `kubectl describe` shows it.
 
     recorder.normal(deployment, "RolloutStarted", "moving 2 of 10 clusters")
 
-Telling never waits and never fails: events go to a bounded line, and `run` writes them. What is told again of the same
-object in the same words becomes a count of the first; what comes while the line is full, or from an object that tells
-too much, is dropped and counted in `dropped`. Events are for people, so losing one is better than delaying the work.
+Recording never waits and never fails: events go to a bounded queue, and `run` writes them. An event that repeats
+another one raises its count. Events that come while the queue is full, or too often for one object, are dropped and
+counted in `dropped`. Events are for people: losing one is better than delaying the work.
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ from kedge.kube.patches import MergePatch
 
 NORMAL, WARNING = "Normal", "Warning"
 LONGEST = 1024  # bytes of a message; the API refuses more
-REMEMBERED = 4096  # events and objects kept in mind
-WAITING = 1000  # events in line
-BURST, REFILL = 25, 1 / 300  # what one object may tell at once, and per second over time: client-go's numbers
-VARIANTS, VARIED_WITHIN = 10, 600.0  # as many words for one thing within so many seconds are too many: client-go's
-COMBINED = "(combined from similar events): "
+MOST_REMEMBERED = 4096  # events and objects that are remembered
+MOST_PENDING = 1000  # events that wait to be written
+BURST, REFILL = 25, 1 / 300  # of one object, at once, and per second over time: client-go's numbers
+MOST_SIMILAR, SIMILAR_WITHIN = (
+    10,
+    600.0,
+)  # messages for one reason, and seconds: client-go's numbers
+COMBINED_PREFIX = "(combined from similar events): "
 log = logging.getLogger(__name__)
 
 
-class Telling(Struct, frozen=True):
-    """What is told, and by whom: the same again is a count, not another event."""
+class EventKey(Struct, frozen=True):
+    """What an event says, and who says it. The same again raises the count of the first."""
 
     component: str
     about: ObjectReference
@@ -46,8 +49,8 @@ class Telling(Struct, frozen=True):
     message: str
 
 
-class Pending(Struct, frozen=True):
-    """A telling in line: how often, and from when to when."""
+class PendingEvent(Struct, frozen=True):
+    """An event that waits to be written: how often it happened, and from when to when."""
 
     message: str
     count: int
@@ -55,7 +58,7 @@ class Pending(Struct, frozen=True):
     last: datetime
 
 
-class Written(Struct, frozen=True):
+class WrittenEvent(Struct, frozen=True):
     """An event on the server."""
 
     name: str
@@ -63,7 +66,7 @@ class Written(Struct, frozen=True):
 
 
 class Recorder:
-    """Tells of what one component does on one server."""
+    """Records the events of one component on one server."""
 
     def __init__(self, client: Client, component: str, *, clock: Clock, rng: random.Random, instance: str = "") -> None:
         """`component` is the name people see under "From"; `instance` the process, if there are several."""
@@ -73,20 +76,20 @@ class Recorder:
         self._instance = instance
         self._clock = clock
         self._rng = rng
-        self._pending: OrderedDict[Telling, Pending] = OrderedDict()
-        self._written: OrderedDict[Telling, Written] = OrderedDict()
-        self._allowances: OrderedDict[tuple[str, ObjectReference], Allowance] = OrderedDict()
+        self._pending: OrderedDict[EventKey, PendingEvent] = OrderedDict()
+        self._written: OrderedDict[EventKey, WrittenEvent] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, ObjectReference], TokenBucket] = OrderedDict()
         self._combines = False
-        self._variants: OrderedDict[Telling, Variants] = OrderedDict()
+        self._similar: OrderedDict[EventKey, SimilarMessages] = OrderedDict()
         self._arrived = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
 
     def signed(self, component: str, *, combine: bool = False) -> Recorder:
-        """The same recorder for another component of this process: one line, one `run`, another name under "From".
+        """The same recorder for another component of this process: one queue, one `run`, another name under "From".
 
-        With `combine`, where an object has the same to tell in ever other words, the tenth and all after it share one
-        event, which says the last of them: so do Kubernetes' own controllers.
+        With `combine`, the tenth and all further different messages of an object for the same reason share one event,
+        which shows the last of them. Kubernetes' own controllers do the same.
         """
         other = copy.copy(self)
         other._component = component
@@ -94,110 +97,110 @@ class Recorder:
         return other
 
     def normal(self, about: Object | ObjectReference, reason: str, message: str) -> None:
-        """Tell that something went as it should."""
-        self._tell(Telling(self._component, reference(about), NORMAL, reason, cut(message)))
+        """Record that something went as it should."""
+        self._add(EventKey(self._component, reference(about), NORMAL, reason, cut(message)))
 
     def warning(self, about: Object | ObjectReference, reason: str, message: str) -> None:
-        """Tell that something did not."""
-        self._tell(Telling(self._component, reference(about), WARNING, reason, cut(message)))
+        """Record that something did not."""
+        self._add(EventKey(self._component, reference(about), WARNING, reason, cut(message)))
 
     async def run(self) -> None:
-        """Write what is told, until cancelled."""
+        """Write what is recorded, until cancelled."""
         while True:
             while self._pending:
-                telling, pending = self._pending.popitem(last=False)
-                await self._write(telling, pending)
+                key, pending = self._pending.popitem(last=False)
+                await self._write(key, pending)
             self._idle.set()
             self._arrived.clear()
             await self._arrived.wait()
 
     async def written(self) -> None:
-        """Wait until everything told so far is written or given up."""
+        """Wait until everything recorded so far is written or dropped."""
         await self._idle.wait()
 
-    def _tell(self, telling: Telling) -> None:
-        if not self._allowed((telling.component, telling.about)):
+    def _add(self, key: EventKey) -> None:
+        if not self._within_limit((key.component, key.about)):
             self.dropped += 1
             return
         now = self._clock.now()
-        telling, message = self._combined(telling)
-        waiting = self._pending.get(telling)
+        key, message = self._combined(key)
+        waiting = self._pending.get(key)
         if waiting is not None:
-            self._pending[telling] = replace(waiting, message=message, count=waiting.count + 1, last=now)
-        elif len(self._pending) >= WAITING:
+            self._pending[key] = replace(waiting, message=message, count=waiting.count + 1, last=now)
+        elif len(self._pending) >= MOST_PENDING:
             self.dropped += 1
         else:
-            self._pending[telling] = Pending(message, 1, now, now)
+            self._pending[key] = PendingEvent(message, 1, now, now)
             self._idle.clear()
             self._arrived.set()
 
-    def _allowed(self, teller: tuple[str, ObjectReference]) -> bool:
-        allowance = self._allowances.pop(teller, None) or Allowance()
-        self._allowances[teller] = allowance
-        if len(self._allowances) > REMEMBERED:
-            self._allowances.popitem(last=False)
-        return allowance.spend(asyncio.get_running_loop().time())
+    def _within_limit(self, source: tuple[str, ObjectReference]) -> bool:
+        bucket = self._buckets.pop(source, None) or TokenBucket()
+        self._buckets[source] = bucket
+        if len(self._buckets) > MOST_REMEMBERED:
+            self._buckets.popitem(last=False)
+        return bucket.try_take(asyncio.get_running_loop().time())
 
-    def _combined(self, telling: Telling) -> tuple[Telling, str]:
-        """Under what it is counted, and what to say: of what comes in many variants the last, for all of them."""
+    def _combined(self, key: EventKey) -> tuple[EventKey, str]:
+        """The key to count it under, and the message to show: the last one, where messages are combined."""
         if not self._combines:
-            return telling, telling.message
-        shared = replace(telling, message=COMBINED)
-        variants = self._variants.pop(shared, None) or Variants()
-        self._variants[shared] = variants
-        if len(self._variants) > REMEMBERED:
-            self._variants.popitem(last=False)
-        if variants.are_few(telling.message, asyncio.get_running_loop().time()):
-            return telling, telling.message
-        return shared, cut(COMBINED + telling.message)
+            return key, key.message
+        shared = replace(key, message=COMBINED_PREFIX)
+        similar = self._similar.pop(shared, None) or SimilarMessages()
+        self._similar[shared] = similar
+        if len(self._similar) > MOST_REMEMBERED:
+            self._similar.popitem(last=False)
+        if similar.allows(key.message, asyncio.get_running_loop().time()):
+            return key, key.message
+        return shared, cut(COMBINED_PREFIX + key.message)
 
-    async def _write(self, telling: Telling, pending: Pending) -> None:
+    async def _write(self, key: EventKey, pending: PendingEvent) -> None:
         try:
-            written = await self._count_up(telling, pending) or await self._create(telling, pending)
+            written = await self._count_up(key, pending) or await self._create(key, pending)
         except Exception as error:  # noqa: BLE001  # whatever it is: no event is worth ending the process for
             self.dropped += 1
-            log.warning("an event was not written: %s", error, extra={"reason": telling.reason})
+            log.warning("an event was not written: %s", error, extra={"reason": key.reason})
             return
-        self._written[telling] = written
-        self._written.move_to_end(telling)
-        if len(self._written) > REMEMBERED:
+        self._written[key] = written
+        self._written.move_to_end(key)
+        if len(self._written) > MOST_REMEMBERED:
             self._written.popitem(last=False)
 
-    async def _count_up(self, telling: Telling, pending: Pending) -> Written | None:
-        """Count it in the event that tells the same; None if there is none, or the server has dropped it."""
-        before = self._written.get(telling)
+    async def _count_up(self, key: EventKey, pending: PendingEvent) -> WrittenEvent | None:
+        """Raise the count of the event that says the same; None if there is none, or the server has dropped it."""
+        before = self._written.get(key)
         if before is None:
             return None
         count = before.count + pending.count
-        new = {"message": pending.message} if telling.message == COMBINED else {}
+        new = {"message": pending.message} if key.message == COMBINED_PREFIX else {}
         patch = MergePatch({"count": count, "lastTimestamp": _seconds(pending.last), **new})
         try:
-            await self._client.patch(Event, before.name, patch, _namespace(telling.about))
+            await self._client.patch(Event, before.name, patch, _namespace(key.about))
         except NotFound:
             return None
-        return Written(before.name, count)
+        return WrittenEvent(before.name, count)
 
-    async def _create(self, telling: Telling, pending: Pending) -> Written:
-        name = f"{telling.about.name[:236]}.{self._rng.getrandbits(64):016x}"
+    async def _create(self, key: EventKey, pending: PendingEvent) -> WrittenEvent:
+        name = f"{key.about.name[:236]}.{self._rng.getrandbits(64):016x}"
         event = Event(
-            metadata=ObjectMeta(name=name, namespace=_namespace(telling.about)),
-            involved_object=telling.about,
-            type=telling.type,
-            reason=telling.reason,
+            metadata=ObjectMeta(name=name, namespace=_namespace(key.about)),
+            involved_object=key.about,
+            type=key.type,
+            reason=key.reason,
             message=pending.message,
             count=pending.count,
             first_timestamp=_seconds(pending.first),
             last_timestamp=_seconds(pending.last),
-            source=EventSource(component=telling.component, host=self._instance),
-            reporting_component=telling.component,
+            source=EventSource(component=key.component, host=self._instance),
+            reporting_component=key.component,
             reporting_instance=self._instance,
         )
         await self._client.create(Event, event)
-        return Written(name, pending.count)
+        return WrittenEvent(name, pending.count)
 
 
-class Variants:
-    """In how many words one object has told the same thing lately."""
+class SimilarMessages:
+    """The messages with which one object has reported the same thing lately."""
 
     __slots__ = ("_at", "_messages")
 
@@ -205,19 +208,19 @@ class Variants:
         self._messages: dict[str, None] = {}
         self._at = 0.0
 
-    def are_few(self, message: str, now: float) -> bool:
-        if now - self._at > VARIED_WITHIN:
+    def allows(self, message: str, now: float) -> bool:
+        if now - self._at > SIMILAR_WITHIN:
             self._messages.clear()
         self._at = now
         self._messages[message] = None
-        if len(self._messages) < VARIANTS:
+        if len(self._messages) < MOST_SIMILAR:
             return True
         del self._messages[message]
         return False
 
 
-class Allowance:
-    """How much one object may still tell: a token bucket."""
+class TokenBucket:
+    """How many events one object may still record."""
 
     __slots__ = ("_at", "_left")
 
@@ -225,7 +228,7 @@ class Allowance:
         self._left = float(BURST)
         self._at: float | None = None
 
-    def spend(self, now: float) -> bool:
+    def try_take(self, now: float) -> bool:
         since = 0.0 if self._at is None else now - self._at
         self._left = min(float(BURST), self._left + since * REFILL)
         self._at = now
@@ -236,7 +239,7 @@ class Allowance:
 
 
 def reference(about: Object | ObjectReference) -> ObjectReference:
-    """Which object is meant, whatever its version."""
+    """A reference to an object, whatever its version."""
     if isinstance(about, ObjectReference):
         return replace(about, resource_version="")
     meta = about.metadata
@@ -250,7 +253,7 @@ def reference(about: Object | ObjectReference) -> ObjectReference:
 
 
 def cut(message: str) -> str:
-    """At most as many bytes as the API takes, cut between characters, with a sign that it was."""
+    """At most as many bytes as the API accepts, cut between characters; a cut message ends in an ellipsis."""
     data = message.encode()
     return message if len(data) <= LONGEST else data[: LONGEST - 3].decode(errors="ignore") + "…"
 

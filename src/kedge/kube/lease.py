@@ -1,7 +1,7 @@
-"""Lease: which one of several processes acts.
+"""Lease: leader election. Which one of several processes acts.
 
     election = Election(Client(transport), "kedge-hub", "kedge-system", clock=clock, rng=rng)
-    acting = Client(Fenced(other_transport, election))    # refuses to write while not leading (fence.py)
+    acting = Client(FencedTransport(other_transport, election))    # refuses to write while not leading (fencing.py)
     await election.lead(lambda: run_controllers(acting))  # raises LeadershipLost: exit the process
 
 Promises that work runs only while the lease is held, and is over before the lease is given up. Each renewal has a
@@ -28,9 +28,9 @@ from kedge.api.coordination import Lease
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, Conflict, NotFound
-from kedge.kube.fence import NotLeading, Switch
+from kedge.kube.fencing import NotLeading, Watchdog
 from kedge.kube.lease_record import LeaseRecord, holder_of
-from kedge.kube.limits import SAFE, Backoff, Steps
+from kedge.kube.limits import SAFE, Backoff, BackoffSteps
 from kedge.kube.transport import Request
 
 T = TypeVar("T")
@@ -59,14 +59,14 @@ class Election:
         retry: float = 2.0,
         on_change: Callable[[bool], None] = lambda _: None,
         ticks: Callable[[], float] | None = None,
-        switch: Switch | None = None,
+        watchdog: Watchdog | None = None,
     ) -> None:
         """`client` must not be fenced, and best has a limiter of its own, so that renewals need not queue.
 
         Others may take over after `duration` seconds without a renewal; we stop after `renew_deadline`, and try every
         `retry`. The identity must be this process's alone; the default is its host's name and a random number.
         `on_change` is told when leadership begins and ends. `ticks` counts seconds; the default is `ticks_of` the loop.
-        `switch` strikes if a leader has not stopped halfway between `renew_deadline` and `duration`.
+        `watchdog` ends a leader that has not stopped halfway between `renew_deadline` and `duration`.
         """
         _check(duration, renew_deadline, retry)
         self.identity = identity or f"{socket.gethostname()}_{rng.getrandbits(64):016x}"
@@ -78,7 +78,7 @@ class Election:
         self._on_change = on_change
         self._given_ticks = ticks
         self._ticks = ticks or uptime
-        self._switch = switch
+        self._watchdog = watchdog
         self._until = NEVER
         self._ours: Lease | None = None  # as last written
 
@@ -106,8 +106,8 @@ class Election:
             await self._acquire()
             await self._act(work)
         finally:
-            if self._switch is not None:
-                self._switch.disarm()
+            if self._watchdog is not None:
+                self._watchdog.disarm()
 
     async def _act(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -123,7 +123,7 @@ class Election:
     # Getting it
 
     async def _acquire(self) -> None:
-        backoff = Backoff(self._rng, Steps(first=self._retry, longest=30.0))
+        backoff = Backoff(self._rng, BackoffSteps(first=self._retry, longest=30.0))
         while True:
             try:
                 async with asyncio.timeout(self._patience):
@@ -184,8 +184,8 @@ class Election:
     def _hold(self, lease: Lease, started: float) -> None:
         """The lease is ours, counting from when it was asked for."""
         self._ours, self._until = lease, started + self._renew_deadline
-        if self._switch is not None and self.is_leading():
-            self._switch.put_off(self._left + (self._duration - self._renew_deadline) / 2)
+        if self._watchdog is not None and self.is_leading():
+            self._watchdog.postpone(self._left + (self._duration - self._renew_deadline) / 2)
 
     async def _on_ours(self, write: Callable[[Lease], Awaitable[T]]) -> T:
         """Write to the lease as we left it; or, if it has been changed since but still is ours, as it is."""

@@ -1,8 +1,8 @@
-"""Limits: how often one client may ask, and whose turn it is; and how long to wait before asking again.
+"""Limits: the rate limit of a client, its retries, and exponential backoff.
 
 A `Limiter` is a token bucket that many flows share. While tokens are short, flows take turns, so that a busy
-controller cannot starve a quiet one; within a flow, first come is first served. `Retry` says after which answers a
-request may be sent again, and when: never a write that may have been carried out.
+controller cannot starve a quiet one; within a flow, first come is first served. `Retry` decides after which answers a
+request is retried, and when: never a write that may have been carried out.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Limiter:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def at_once(self) -> bool:
-        """Take a turn, if nobody has to wait for one."""
+    def try_acquire(self) -> bool:
+        """Take a token, if one is free and nobody waits."""
         if self.rate <= 0:
             return True
         self._fill(asyncio.get_running_loop().time())
@@ -39,18 +39,18 @@ class Limiter:
         self._tokens -= 1
         return True
 
-    async def turn(self, flow: str) -> None:
-        """Wait for this flow's turn."""
-        if self.at_once():
+    async def acquire(self, flow: str) -> None:
+        """Wait for a token for this flow."""
+        if self.try_acquire():
             return
         loop = asyncio.get_running_loop()
-        turn = loop.create_future()
-        self._waiting.setdefault(flow, deque()).append(turn)
+        granted = loop.create_future()
+        self._waiting.setdefault(flow, deque()).append(granted)
         self._wake_later(loop)
         try:
-            await turn
+            await granted
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if granted.done() and not granted.cancelled():
                 self._tokens += 1  # given, but not used
             raise
 
@@ -73,35 +73,35 @@ class Limiter:
         self._wake_later(loop)
 
     def _give_next(self) -> bool:
-        """Give the next flow its turn and send it to the back; False if nobody there waits any more."""
+        """Give the next flow a token and move it to the back. False if nobody there waits any more."""
         flow = next(iter(self._waiting))
         turns = self._waiting.pop(flow)
-        turn = turns.popleft()
+        granted = turns.popleft()
         if turns:
             self._waiting[flow] = turns
-        if turn.done():
+        if granted.done():
             return False
-        turn.set_result(None)
+        granted.set_result(None)
         return True
 
 
-class Steps(Struct, frozen=True):
-    """Waits that grow: `first`, then twice as long each time, up to `longest`."""
+class BackoffSteps(Struct, frozen=True):
+    """Waits of an exponential backoff: `first`, then twice as long each time, up to `longest`."""
 
     first: float
     longest: float
 
     def after(self, failures: int, rng: random.Random) -> float:
-        """Somewhere between half and the whole of the step: what failed together should not come back together."""
+        """A random part of the step, at least half: callers that failed together should not retry together."""
         step: float = min(self.longest, self.first * 2.0 ** min(failures, 64))
         return step * rng.uniform(0.5, 1.0)
 
 
 class Retry(Struct, frozen=True):
-    """When to send a request again: up to `attempts` times in all."""
+    """When to retry a request, with `attempts` in total."""
 
     attempts: int = 5
-    wait: Steps = Steps(first=0.1, longest=30.0)
+    wait: BackoffSteps = BackoffSteps(first=0.1, longest=30.0)
 
     def delay(self, error: KubeError, attempt: int, rng: random.Random) -> float | None:
         """Seconds to wait before the next attempt (the first is 1), or None to give up."""
@@ -126,9 +126,9 @@ def may_repeat(error: KubeError) -> bool:
 
 
 class Backoff:
-    """Growing pauses for something tried for ever; a success starts it anew."""
+    """Growing pauses for something that is tried for ever. A success resets it."""
 
-    def __init__(self, rng: random.Random, wait: Steps) -> None:
+    def __init__(self, rng: random.Random, wait: BackoffSteps) -> None:
         self._rng = rng
         self._wait = wait
         self._failures = 0

@@ -31,11 +31,11 @@ from kedge.kube.client import Client
 from kedge.kube.clock import Clock, SystemClock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
-from kedge.kube.crash import named, one_crash
+from kedge.kube.crash import run_component, unwrap_crash
 from kedge.kube.health import Address, Check, Health
 from kedge.kube.limits import Limiter
 from kedge.kube.metrics import Metrics
-from kedge.kube.reach import Probe, State
+from kedge.kube.reachability import Probe, State
 from kedge.kube.transport import Transport
 
 Work: TypeAlias = Callable[[], Awaitable[None]]
@@ -98,7 +98,7 @@ class Manager:
         for task in self._cluster_tasks.values():
             task.cancel()
         try:
-            with one_crash():
+            with unwrap_crash():
                 await self._tasks.__aexit__(kind, error, trace)
         finally:
             for cluster in self._clusters.values():
@@ -165,7 +165,7 @@ class Manager:
         elif name in self._lost:
             self._lost.remove(name)
             for controller in self._controllers:
-                controller.start_over()
+                controller.retry_failed_now()
 
     # Controllers
 
@@ -184,7 +184,7 @@ class Manager:
     async def run(self, *, signals: bool = True) -> None:
         """Work until told to stop. With `signals`, SIGTERM and SIGINT tell it to."""
         async with AsyncExitStack() as stack:
-            stack.enter_context(one_crash())
+            stack.enter_context(unwrap_crash())
             if signals:
                 stack.enter_context(self._heeding_signals())
             if self._health is not None:
@@ -225,7 +225,7 @@ class Manager:
         """Run the controllers until told to stop, then let them end what they have begun."""
         self.metrics.leading(self.component, True)
         try:
-            with one_crash():
+            with unwrap_crash():
                 async with asyncio.TaskGroup() as self._acting:
                     for controller in self._controllers:
                         self._act_with(self._acting, controller)
@@ -260,7 +260,7 @@ class Manager:
                     await cluster.events.written()
 
     def _start(self, tasks: asyncio.TaskGroup, name: str, work: Work) -> asyncio.Task[None]:
-        return tasks.create_task(named(name, work), name=name)
+        return tasks.create_task(run_component(name, work), name=name)
 
     def _branch(self) -> random.Random:
         return random.Random(self.rng.getrandbits(64))

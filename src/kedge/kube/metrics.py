@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from kedge.kube.histogram import SECONDS, DurationHistogram
 from kedge.kube.queue import Queue
-from kedge.kube.tally import SECONDS, Tally
 
 SUCCESS, ERROR, REQUEUE, REQUEUE_AFTER = "success", "error", "requeue", "requeue_after"
 NO_ANSWER = "<error>"  # client-go's word in the place of a code
@@ -147,9 +147,9 @@ class QueueCollector(Collector):
             family.add_metric([controller], value(queue))
         return family
 
-    def _durations(self, name: str, text: str, tally: Callable[[Queue], Tally]) -> Metric:
+    def _durations(self, name: str, text: str, histogram: Callable[[Queue], DurationHistogram]) -> Metric:
         family = HistogramMetricFamily(name, text, labels=["name"])
         for controller, queue in list(self.queues.items()):
-            seconds = tally(queue)
+            seconds = histogram(queue)
             family.add_metric([controller], buckets=seconds.cumulative(), sum_value=seconds.total)
         return family

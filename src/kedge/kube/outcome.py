@@ -1,4 +1,4 @@
-"""Outcome: what a reconcile has to say when it comes to its end."""
+"""Outcome: the result of a reconcile."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kedge.kube.metrics import REQUEUE, REQUEUE_AFTER, SUCCESS
 class Outcome(Struct, frozen=True):
     """`Outcome.done`, `Outcome.again(after=seconds)` or `Outcome.not_yet`.
 
-    * done: nothing more to do until something changes;
-    * again: look again then, even if nothing changes (an earlier change comes first, and is asked anew);
-    * not_yet: what must be seen cannot be seen yet; look again soon. Not an error.
+    * done: nothing to do until something changes;
+    * again: reconcile again after this time, even if nothing changes; an earlier change comes first;
+    * not_yet: something that is needed cannot be seen yet; reconcile again soon. Not an error.
     """
 
     result: str

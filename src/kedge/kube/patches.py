@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 from msgspec import Struct
 
-from kedge.kube.bodies import preconditions, with_preconditions
+from kedge.kube.requests import preconditions, with_preconditions
 
 APPLY = "application/apply-patch+yaml"  # JSON is YAML, and every server takes it under this name
 

@@ -21,9 +21,9 @@ from collections import OrderedDict, deque
 
 from msgspec import Struct
 
-from kedge.kube.delays import Delays
-from kedge.kube.limits import Steps
-from kedge.kube.tally import Tally
+from kedge.kube.delayed_keys import DelayedKeys
+from kedge.kube.histogram import DurationHistogram
+from kedge.kube.limits import BackoffSteps
 
 NORMAL = 0
 LOW = -100  # what was there when we started: changes that happen now go first
@@ -40,7 +40,7 @@ class Key(Struct, frozen=True, cache_hash=True, gc=False):
         return "/".join(part for part in (self.cluster, self.namespace, self.name) if part)
 
 
-DEFAULT_WAIT = Steps(first=0.005, longest=60.0)
+DEFAULT_WAIT = BackoffSteps(first=0.005, longest=60.0)
 
 Line = OrderedDict[Key, float]  # the ready keys of one cluster, and since when
 Turns = OrderedDict[str, Line]  # the lines of one priority, the cluster whose turn is next first; no line is empty
@@ -57,13 +57,13 @@ class Queue:
         self,
         *,
         rng: random.Random,
-        wait: Steps = DEFAULT_WAIT,
+        wait: BackoffSteps = DEFAULT_WAIT,
         per_cluster: int | None = None,
     ) -> None:
         self.adds = 0
         self.retries = 0
-        self.waited = Tally()
-        self.worked = Tally()
+        self.waited = DurationHistogram()
+        self.worked = DurationHistogram()
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
         self._rng = rng
@@ -73,7 +73,7 @@ class Queue:
         self._levels: dict[int, Turns] = {}
         self._turns: list[Turns] = []  # of _levels, highest priority first
         self._later: dict[Key, int] = {}  # priority
-        self._delays = Delays(self._ripe)
+        self._delayed_keys = DelayedKeys(self._ripe)
         self._working: dict[Key, tuple[float, int]] = {}  # since when, and the priority it came with
         self._again: dict[Key, int] = {}  # in work, and wanted again: priority
         self._busy: dict[str, int] = {}  # keys in work per cluster; only kept when there is a limit
@@ -111,10 +111,10 @@ class Queue:
             priority = max(priority, self._later[key])
             if not after > 0.0:
                 del self._later[key]
-                self._delays.drop(key)
+                self._delayed_keys.cancel(key)
         if after > 0.0 and key not in self._ready and key not in self._again:
             self._later[key] = priority
-            self._delays.put(key, self._now() + after)
+            self._delayed_keys.schedule(key, self._now() + after)
         elif key in self._working:
             self._again[key] = max(priority, self._again.get(key, priority))
         else:
@@ -134,7 +134,7 @@ class Queue:
         """The key succeeded: its next failure is its first again."""
         self._failures.pop(key, None)
 
-    def start_over(self) -> None:
+    def retry_failed_now(self) -> None:
         """What failed may work now: have all of it looked at, as if it had not failed yet."""
         for key in [key for key in self._failures if key in self._later]:
             self.forget(key)
@@ -161,7 +161,7 @@ class Queue:
     def close(self) -> None:
         """Hand out nothing more. What waits is dropped: whoever reads the cluster again finds it again."""
         self._closed = True
-        self._delays.clear()
+        self._delayed_keys.clear()
         for waiting in (self._ready, self._levels, self._turns, self._again, self._later):
             waiting.clear()
         while self._getters:

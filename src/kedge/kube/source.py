@@ -25,7 +25,7 @@ T = TypeVar("T")
 Typed = TypeVar("Typed", bound=Object)
 
 Wake: TypeAlias = Callable[[Key, int], None]
-"""Has a key looked at, with a priority."""
+"""Enqueues a key, with a priority."""
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +47,8 @@ class Source(Protocol):
         ...
 
 
-class Seen(Struct, Generic[T], frozen=True, gc=False):
-    """One object, and where it was seen."""
+class WatchedObject(Struct, Generic[T], frozen=True, gc=False):
+    """One object, and the cluster it was watched on."""
 
     object: T
     meta: ObjectMeta
@@ -59,20 +59,20 @@ class Seen(Struct, Generic[T], frozen=True, gc=False):
         return Key(self.cluster, self.meta.namespace, self.meta.name)
 
 
-Mapper: TypeAlias = Callable[[Seen[T]], Iterable[Key]]
+Mapper: TypeAlias = Callable[[WatchedObject[T]], Iterable[Key]]
 Predicate: TypeAlias = Callable[[Change[T]], bool]
 
 
-def own_key(seen: Seen[Any]) -> Iterable[Key]:
+def own_key(seen: WatchedObject[Any]) -> Iterable[Key]:
     """The object wakes itself."""
     return (seen.key,)
 
 
-def owner_of(kind: type[Object]) -> Callable[[Seen[Any]], Iterable[Key]]:
+def owner_of(kind: type[Object]) -> Callable[[WatchedObject[Any]], Iterable[Key]]:
     """The object wakes its controlling owner, if that is of this kind."""
     resource = kind.resource
 
-    def owner(seen: Seen[Any]) -> Iterable[Key]:
+    def owner(seen: WatchedObject[Any]) -> Iterable[Key]:
         namespace = seen.meta.namespace if resource.namespaced else None
         return [
             Key(seen.cluster, namespace, owner.name)
@@ -84,7 +84,7 @@ def owner_of(kind: type[Object]) -> Callable[[Seen[Any]], Iterable[Key]]:
 
 
 def generation_changed(change: Change[Typed]) -> bool:
-    """Whether it is new, gone, on its way out, or its spec changed: not for a change of status or labels alone."""
+    """Whether it is new, gone, terminating, or its spec changed: not a change of status or labels alone."""
     if change.old is None or change.new is None:
         return True
     old, new = change.old.metadata, change.new.metadata
@@ -92,7 +92,7 @@ def generation_changed(change: Change[Typed]) -> bool:
 
 
 class Watch(Generic[T]):
-    """Wakes keys as the objects of a cache change."""
+    """Enqueues keys as the objects of a cache change."""
 
     def __init__(
         self, cluster: str, cache: Cache[T], *, to: Mapper[T] = own_key, when: Predicate[T] | None = None
@@ -128,12 +128,12 @@ class Watch(Generic[T]):
         shown = (change.old, change.new)
         return dict.fromkeys(key for found in shown if found is not None for key in self._to(self._see(found)))
 
-    def _see(self, found: T) -> Seen[T]:
-        return Seen(found, self._cache.codec.meta(found), self.cluster)
+    def _see(self, found: T) -> WatchedObject[T]:
+        return WatchedObject(found, self._cache.codec.meta(found), self.cluster)
 
 
 class Signal:
-    """Wakes keys when told to: for what is no object, such as a cluster that came back."""
+    """Enqueues keys when told to: for what is not an object, such as a cluster that came back."""
 
     def __init__(self, cluster: str) -> None:
         self.cluster = cluster

@@ -19,10 +19,10 @@ Index: TypeAlias = Callable[[T], Iterable[str]]
 
 
 class Change(Struct, Generic[T], frozen=True, gc=False):
-    """What happened to one object: made (no old), changed, or gone (no new).
+    """What happened to one object: created (no old), changed, or deleted (no new).
 
-    `initial` marks what was there already when the cache first filled. Of an object that is gone, `old` is the last
-    that was known of it.
+    `initial` marks objects that existed when the cache was first filled. Of a deleted object, `old` is its last known
+    state.
     """
 
     old: T | None

@@ -67,8 +67,8 @@ class Stream(Protocol):
         ...
 
 
-class Whole:
-    """A stream that is an answer in one piece."""
+class BufferedStream:
+    """A stream whose answer came in one piece."""
 
     def __init__(self, response: Response) -> None:
         self._response = response

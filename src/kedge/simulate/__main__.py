@@ -10,9 +10,9 @@ from collections import Counter
 import click
 import msgspec
 
+from kedge.simulate.fault_counts import Counts, fault_table
 from kedge.simulate.faults import NAMED, Faults, read
 from kedge.simulate.run import Failed, Report, load, run
-from kedge.simulate.tally import Counts, table
 from kedge.simulate.trace import Entry
 
 
@@ -61,7 +61,7 @@ def main(
         if figures:
             click.echo(_figures(report, time.perf_counter() - began))
     if tells:
-        click.echo(table(counted))
+        click.echo(fault_table(counted))
     if counts:
         click.echo(msgspec.json.encode(sorted(counted.items())).decode())
     sys.exit(1 if failures else 0)

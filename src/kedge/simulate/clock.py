@@ -1,6 +1,6 @@
-"""Clocks that follow the loop's time: a true one, and one that jumps as machines' clocks do.
+"""Clocks that follow the loop's time: a correct one, and one that jumps as clocks of machines do.
 
-What a clock shows depends on the loop's time and the seed alone, not on how often it was asked.
+The time a clock shows depends on the loop's time and the seed alone, not on how often it was read.
 """
 
 from __future__ import annotations

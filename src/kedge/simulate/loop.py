@@ -1,6 +1,6 @@
-"""Loop: an event loop of its own time, on which the seed chooses who runs next.
+"""Loop: an event loop in virtual time, on which the seed decides which task runs next.
 
-Sleeps take no time: when nothing is ready, time jumps to the next timer. With a seed, of the tasks that are ready any
+Sleeps take no time: when nothing is ready, time jumps to the next timer. With a seed, any of the tasks that are ready
 may run first. What is permuted, and what is not:
 
 * callbacks (`call_soon`, and what futures call when they are done) run in the order they were registered, as asyncio
@@ -26,7 +26,7 @@ from contextvars import Context, copy_context
 from random import Random
 from typing import Any, NoReturn, TypeVar
 
-from kedge.simulate.tasks import Group, Task, context_of, group_in, unfinished, where
+from kedge.simulate.process_tasks import ProcessGroup, Task, context_for, describe, group_of_context, unfinished
 
 T = TypeVar("T")
 
@@ -259,17 +259,17 @@ class Loop(asyncio.BaseEventLoop):
         if self._closed:
             raise RuntimeError("Event loop is closed")
         self._tasks_made += 1
-        number, group = self._tasks_made, group_in(context)
+        number, group = self._tasks_made, group_of_context(context)
         made: Task[T] = Task(coro, number=number, group=group, loop=self, context=context, **options)
         made.set_name(f"task {number}" if name is None else name)
         return made
 
-    def start_in(self, group: Group | None, coro: Coroutine[Any, Any, T], name: str) -> Task[T]:
+    def start_in(self, group: ProcessGroup | None, coro: Coroutine[Any, Any, T], name: str) -> Task[T]:
         """A task of this group; those it makes are of the group too."""
-        return self.create_task(coro, name=name, context=context_of(group))
+        return self.create_task(coro, name=name, context=context_for(group))
 
-    def stop_group(self, group: Group) -> None:
-        """Run no task of this group until it goes on, as SIGSTOP does. Its timers go off all the same."""
+    def stop_group(self, group: ProcessGroup) -> None:
+        """Run no task of this group until it is resumed, as SIGSTOP does. Its timers still fire."""
         if not group.stopped:
             group.stopped = True
             self._stopped_groups += 1
@@ -277,7 +277,7 @@ class Loop(asyncio.BaseEventLoop):
             self._ready.extendleft(reversed(self._slow))
             self._slow = []
 
-    def let_go_on(self, group: Group) -> None:
+    def resume_group(self, group: ProcessGroup) -> None:
         """Run the group's tasks again, as SIGCONT does."""
         if group.stopped:
             group.stopped = False
@@ -288,7 +288,7 @@ class Loop(asyncio.BaseEventLoop):
     def _waiting(self) -> str:
         tasks = unfinished(self)
         more = f"\n  and {len(tasks) - SHOWN} more" if len(tasks) > SHOWN else ""
-        return "".join(f"\n  {where(task)}" for task in tasks[:SHOWN]) + more
+        return "".join(f"\n  {describe(task)}" for task in tasks[:SHOWN]) + more
 
     # The outside
 
@@ -326,5 +326,5 @@ async def _alone(work: Coroutine[Any, Any, T]) -> T:
     result = await work
     left = [task for task in unfinished(asyncio.get_running_loop()) if task is not asyncio.current_task()]
     if left:
-        raise RuntimeError("tasks left behind:" + "".join(f"\n  {where(task)}" for task in left))
+        raise RuntimeError("tasks left behind:" + "".join(f"\n  {describe(task)}" for task in left))
     return result

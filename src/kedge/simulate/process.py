@@ -6,13 +6,13 @@
             ...
             await manager.run(signals=False)
 
-Every task made by `main`, and by those, belongs to the process, and its links are its only way out. A crash cuts the
-links first and cancels the tasks second: no `finally` reaches the outside. A start begins from nothing: another `main`,
-other links, other random numbers. While it stands still (`suspend`) none of its tasks runs, and time goes on; a request
-it has under way stays under way until it goes on.
+Every task created by `main` belongs to the process, and its links are its only way out. A crash cuts the links first
+and cancels the tasks second: no `finally` reaches the outside. A start begins from nothing: another `main`, other
+links, other random numbers. While a process is suspended none of its tasks runs, and time goes on; its requests stay
+in flight until it resumes.
 
-`main` is expected to run for ever: when it ends or raises, the simulation fails, unless the error is one of `exits_on`,
-after which it is started again, as a kubelet would.
+`main` must run for ever: when it ends or raises, the simulation fails. If the error is one of `exits_on`, the process
+is started again instead, as a kubelet would.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from random import Random
 from typing import Any, Protocol, TypeAlias
 
 from kedge.simulate.clock import JumpingClock
-from kedge.simulate.link import Link
 from kedge.simulate.loop import Loop
-from kedge.simulate.tasks import Group, context_of, unfinished
+from kedge.simulate.network import Link
+from kedge.simulate.process_tasks import ProcessGroup, context_for, unfinished
 from kedge.simulate.trace import Trace
 
 Main: TypeAlias = Callable[["Process"], Coroutine[Any, Any, None]]
@@ -33,8 +33,8 @@ Main: TypeAlias = Callable[["Process"], Coroutine[Any, Any, None]]
 AGAIN_AFTER = 1.0  # seconds until a process that exited is started again
 
 
-class Surroundings(Protocol):
-    """What a process is given by the simulation it is part of."""
+class Environment(Protocol):
+    """What the simulation provides to a process."""
 
     loop: Loop
     trace: Trace
@@ -52,20 +52,20 @@ class Process:
     """One process, by name."""
 
     def __init__(
-        self, name: str, main: Main, around: Surroundings, *, exits_on: tuple[type[Exception], ...] = ()
+        self, name: str, main: Main, environment: Environment, *, exits_on: tuple[type[Exception], ...] = ()
     ) -> None:
         self.name = name
         self.starts = 0
-        self.writes = 0  # carried out, over all its lives
+        self.writes = 0  # carried out, over all starts
         self._main = main
-        self._around = around
+        self._environment = environment
         self._exits_on = exits_on
         self._crash_at: int | None = None
         self._then: Callable[[], None] = _nothing
-        self._group: Group | None = None
+        self._group: ProcessGroup | None = None
         self._links: dict[str, Link] = {}
         self._over = False
-        self.clock = around.new_clock(name)
+        self.clock = environment.new_clock(name)
 
     @property
     def alive(self) -> bool:
@@ -74,14 +74,14 @@ class Process:
     # For its main
 
     def rng(self, use: str) -> Random:
-        """A source of random numbers of this life."""
-        return self._around.rng("process", self.name, self.starts, use)
+        """A source of random numbers, new after each start."""
+        return self._environment.rng("process", self.name, self.starts, use)
 
     def link(self, server: str) -> Link:
-        """Its way to a server, in this life."""
+        """Its link to a server, new after each start."""
         if server not in self._links:
             rng = self.rng(f"link {server}")
-            self._links[server] = self._around.new_link(f"{self.name} → {server}", server, rng)
+            self._links[server] = self._environment.new_link(f"{self.name} → {server}", server, rng)
         return self._links[server]
 
     # From outside
@@ -94,9 +94,9 @@ class Process:
             raise RuntimeError(f"{self.name} runs already: crash it first")
         self.starts += 1
         self._links = {}
-        self._around.trace.remark(self.name, "starts")
-        group = self._group = Group(self.name)
-        task = self._around.loop.start_in(group, self._main(self), f"main of {self.name}")
+        self._environment.trace.remark(self.name, "starts")
+        group = self._group = ProcessGroup(self.name)
+        task = self._environment.loop.start_in(group, self._main(self), f"main of {self.name}")
         task.add_done_callback(lambda task: self._ended(group, task))
 
     def crash(self, why: str = "crashes") -> None:
@@ -104,11 +104,11 @@ class Process:
         group, self._group = self._group, None
         if group is None:
             return
-        self._around.trace.remark(self.name, why)
+        self._environment.trace.remark(self.name, why)
         for link in self._links.values():
             link.cut("the process is dead", for_good=True)
-        self._around.loop.let_go_on(group)
-        for task in unfinished(self._around.loop, group):
+        self._environment.loop.resume_group(group)
+        for task in unfinished(self._environment.loop, group):
             task.cancel()
 
     def end(self) -> None:
@@ -124,25 +124,25 @@ class Process:
     def suspend(self) -> None:
         """Stand still, as after SIGSTOP."""
         if self._group is not None:
-            self._around.trace.remark(self.name, "stands still")
-            self._around.loop.stop_group(self._group)
+            self._environment.trace.remark(self.name, "stands still")
+            self._environment.loop.stop_group(self._group)
 
     def resume(self) -> None:
         """Go on, as after SIGCONT."""
         if self._group is not None:
-            self._around.trace.remark(self.name, "goes on")
-            self._around.loop.let_go_on(self._group)
+            self._environment.trace.remark(self.name, "goes on")
+            self._environment.loop.resume_group(self._group)
 
     def crash_after_write(self, number: int, then: Callable[[], None] | None = None) -> None:
-        """Crash the moment so many writes of it, from now on, have changed something; no answer reaches it any more.
+        """Crash as soon as this many writes of it, from now on, have changed something; their answers do not arrive.
 
-        `then` is called after the crash; by default it starts again at once.
+        `then` is called after the crash; by default the process starts again at once.
         """
         self._crash_at = self.writes + number
         self._then = then or self.start
 
     def crash_no_more(self) -> None:
-        """Forget about crashing after a write."""
+        """Do not crash after a write any more."""
         self._crash_at = None
 
     def cut(self) -> None:
@@ -155,37 +155,34 @@ class Process:
             link.mend()
 
     def calm(self) -> None:
-        """Nothing goes wrong on its links and its clock from now on."""
+        """No more faults on its links and its clock."""
         self.clock.calm()
         for link in self._links.values():
             link.calm()
 
-    def wrote(self, who: Group, what: str) -> bool:
-        """A write of it was carried out just now; told within that write, so its answer has not set out yet.
-
-        Whether it crashed of that.
-        """
+    def wrote(self, who: ProcessGroup, what: str) -> bool:
+        """A write of it was just carried out, and is not answered yet. Returns whether the process crashed after it."""
         if who is not self._group:
-            return False  # a life that is over
+            return False  # of an earlier start
         self.writes += 1
         if self.writes != self._crash_at:
             return False
         self.crash(f"crashes after {what}")
-        # Not within its own task: what it starts would be taken for a part of that.
-        self._around.loop.call_soon(self._then, context=context_of(None))
+        # Not within its own task: a process started there would belong to that task.
+        self._environment.loop.call_soon(self._then, context=context_for(None))
         return True
 
     # Inside
 
-    def _ended(self, group: Group, task: asyncio.Task[None]) -> None:
+    def _ended(self, group: ProcessGroup, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if self._group is not group:
-            return  # crashed before: however it came down after that is nobody's business
+            return  # it crashed before: how its tasks ended does not matter
         self.crash("exits" if error is None else f"exits: {type(error).__name__}: {error}")
         if error is not None and isinstance(error, self._exits_on):
-            self._around.loop.call_later(AGAIN_AFTER, self._start_again)
+            self._environment.loop.call_later(AGAIN_AFTER, self._start_again)
         else:
-            self._around.failed(f"process {self.name} runs for ever", error)
+            self._environment.failed(f"process {self.name} runs for ever", error)
 
     def _start_again(self) -> None:
         if self._group is None:

@@ -1,9 +1,9 @@
-"""Run: a scenario from one seed, to its end or to the first thing that does not hold.
+"""Run: runs a scenario from one seed, to its end or to the first violation.
 
     report = run("my.module:scenario", seed=7, faults=ROUGH)     # raises Failed
 
-The same scenario, seed and faults give the same report in any process. To that end the garbage collector runs at set
-turns only: what it finds (a stream nobody closed) does things of its own.
+The same scenario, seed and faults give the same report in any process. For that reason the garbage collector runs at
+fixed turns only: finding an unclosed stream has effects of its own.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from kedge.simulate.chance import Chance
 from kedge.simulate.faults import NONE, Faults, written
 from kedge.simulate.loop import Loop
-from kedge.simulate.tasks import unfinished, where
+from kedge.simulate.process_tasks import describe, unfinished
+from kedge.simulate.seeded_random import SeededRandom
+from kedge.simulate.simulation import InvariantViolated, Simulation
 from kedge.simulate.trace import Entry, Trace
-from kedge.simulate.world import Broken, Simulation
 
 Scenario: TypeAlias = Callable[[Simulation], Coroutine[Any, Any, None]]
 
@@ -47,7 +47,7 @@ class Report(Struct, frozen=True):
 
 
 class Failed(Exception):
-    """A run in which something did not hold: what, when, what happened last, and how to replay it."""
+    """A run with a violation: what, when, what happened last, and how to replay it."""
 
     def __init__(self, sentence: str, *, seed: int, command: str, trace: Trace) -> None:
         shown = "\n".join(map(str, trace.last()[-SHOWN:]))
@@ -64,14 +64,14 @@ class Failed(Exception):
 def run(scenario: str, *, seed: int, faults: Faults = NONE, tell: Callable[[Entry], object] | None = None) -> Report:
     """Run the scenario of this name (`module:function`). `tell` is given each entry of the trace as it happens."""
     play = load(scenario)
-    loop = Loop(Chance(seed).number("loop"))
+    loop = Loop(SeededRandom(seed).number_for("loop"))
     trace = Trace(loop, tell=tell)
     try:
         with _collecting_at_set_turns(loop), _logging_to(trace):
             simulation = _play(play, seed, loop, faults, trace)
     except Exception as error:
         command = replay_command(scenario, seed, faults)
-        sentence = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}"
+        sentence = str(error) if isinstance(error, InvariantViolated) else f"{type(error).__name__}: {error}"
         raise Failed(sentence, seed=seed, command=command, trace=trace) from error
     return Report(
         digest=trace.digest,
@@ -155,7 +155,7 @@ async def _whole(scenario: Scenario, simulation: Simulation) -> None:
 
 
 async def _all_down(loop: Loop) -> None:
-    """What was cancelled comes down by itself; whatever does not is a defect."""
+    """Wait until all cancelled tasks have ended. A task that does not end is a defect."""
     for _ in range(1000):
         left = [task for task in unfinished(loop) if task is not asyncio.current_task()]
         if not left:
@@ -164,7 +164,7 @@ async def _all_down(loop: Loop) -> None:
             if task.group is None:
                 task.cancel()  # requests that are late
         await asyncio.sleep(0.1)
-    raise RuntimeError("tasks that will not end:" + "".join(f"\n  {where(task)}" for task in left))
+    raise RuntimeError("tasks that will not end:" + "".join(f"\n  {describe(task)}" for task in left))
 
 
 def _unhandled(simulation: Simulation, what: dict[str, Any]) -> None:
@@ -190,7 +190,7 @@ class _ToTrace(logging.Handler):
         self._trace = trace
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._trace.aside(f"log {record.name}", record.getMessage())
+        self._trace.note(f"log {record.name}", record.getMessage())
 
 
 @contextmanager

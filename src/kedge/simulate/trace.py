@@ -1,7 +1,7 @@
-"""Trace: everything that passed between processes and servers, as one digest, and the last of it to read.
+"""Trace: everything that passed between processes and servers, as one digest; the last entries can be read.
 
-Every request, answer and watch line goes into the digest whole, with its time and link: two runs with the same digest
-were the same run. Only the last entries are kept, so a trace takes the same room however long the run.
+Every request, answer and watch line goes into the digest, with its time and link: two runs with the same digest were
+the same run. Only the last entries are kept, so a trace does not grow with the run.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Trace:
 
     @property
     def now(self) -> float:
-        """The moment it has come to."""
+        """The time of the last entry: now, or when it was stopped."""
         return self._time() if self._stopped_at is None else self._stopped_at
 
     def stop(self) -> None:
-        """Take nothing more: what follows is only how a run comes down."""
+        """Record nothing more: what follows is only the end of the run."""
         if self._stopped_at is None:
             self._stopped_at = self._time()
 
@@ -116,11 +116,11 @@ class Trace:
         self._add(link, number, f"→ no answer{', perhaps done' if error.sent else ''}: {error}")
 
     def remark(self, who: str, what: str) -> None:
-        """Something else that happened, and is the same in every run of this seed."""
+        """Record something else that happened, and is the same in every run of this seed."""
         self._add(who, 0, what)
 
-    def aside(self, who: str, what: str) -> None:
-        """Something to read that is no part of the digest: what was logged may name things by their address."""
+    def note(self, who: str, what: str) -> None:
+        """Record something to read that is not part of the digest: log messages may contain addresses."""
         if self._stopped_at is None:
             self._keep(Entry(self._time(), who, 0, what))
 

@@ -15,7 +15,7 @@ from kedge.api.resource import Resource
 from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.kube.codec import untyped
 from kedge.kube.patches import MergePatch
-from kedge.kube.transport import Request, Response, Stream, Transport, Whole
+from kedge.kube.transport import BufferedStream, Request, Response, Stream, Transport
 from support.fleets import client_of, fleet_cluster, managed
 from support.snapping import MAPS, QUIET, SHOP, Bench, play, start
 from support.virtual import run
@@ -328,7 +328,7 @@ class Refusing:
 
     @asynccontextmanager
     async def _refusal(self) -> AsyncIterator[Stream]:
-        yield Whole(_no(self._plural))
+        yield BufferedStream(_no(self._plural))
 
     def stream(self, request: Request, *, timeout: float, silence: float) -> AbstractAsyncContextManager[Stream]:
         if self._refuses(request):

@@ -16,11 +16,12 @@ from kedge.kube.connect.credentials import (
     CredentialsFailed,
     Fixed,
     Identity,
+    Issued,
+    Refreshing,
     basic,
     bearer,
 )
 from kedge.kube.connect.identity_files import IdentityFiles
-from kedge.kube.connect.refreshing import Issued, Refreshing
 from support.virtual import run
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

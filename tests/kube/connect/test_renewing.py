@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from kedge.kube.connect.credentials import Credentials, CredentialsFailed, Identity
-from kedge.kube.connect.renewing import NotSaved, Renewal
-from kedge.kube.connect.service_tokens import service_token
+from kedge.kube.connect.service_tokens import NotSaved, Renewal, service_token
 from kedge.kube.transport import ConnectionFailed, Request, Response
 from support.scripted import Scripted
 from support.stage import START, LoopClock

@@ -99,11 +99,3 @@ def test_without_memory_files_a_key_is_in_a_private_file_and_only_while_it_is_re
     tls.context(AUTHORITY.pem, certificate=PAIR)
     assert modes == [0o600, 0o700]
     assert not list(tmp_path.iterdir())
-
-
-def test_buffers_can_be_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    import asyncio.sslproto
-
-    monkeypatch.setattr(asyncio.sslproto.SSLProtocol, "max_size", 256 * 1024)
-    tls.use_small_buffers()
-    assert asyncio.sslproto.SSLProtocol.max_size == 32 * 1024

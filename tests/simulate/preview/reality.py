@@ -38,11 +38,11 @@ from kedge.plan.previewing.course import Course, Move, Wave, waves
 from kedge.plan.previewing.times import Times
 from kedge.roles import HubOptions
 from kedge.simulate.loop import run
-from kedge.simulate.preview.approving import Approver
-from kedge.simulate.preview.picture import Picture, Target
-from kedge.simulate.preview.previewing import Assumed, Change, measured_in, previewed
-from kedge.simulate.preview.seeing import Seeing
-from kedge.simulate.preview.taking import take
+from kedge.simulate.preview.approver import Approver
+from kedge.simulate.preview.fleet_reader import read_fleet
+from kedge.simulate.preview.fleet_state import FleetState, Target
+from kedge.simulate.preview.rollout_observer import RolloutObserver
+from kedge.simulate.preview.runner import Assumptions, Change, measured_times, run_preview
 from support.stage import LoopClock
 
 NAME, SPACE, APP = "crp", "shop", "web"
@@ -110,14 +110,14 @@ class Told(Struct, frozen=True):
 def compared(scenario: Scenario) -> Told:
     """Preview it, and do it."""
     picture, real = run(_really(scenario))
-    times = _told(scenario) if scenario.told else measured_in(picture)
-    assumed = Assumed(
+    times = _told(scenario) if scenario.told else measured_times(picture)
+    assumed = Assumptions(
         times=Times(given=times.given, for_all=times.for_all, measured=times.measured, failing=scenario.failing),
         within=scenario.within,
         approved_after=scenario.approved_after,
     )
     change = () if scenario.began else scenario.change
-    (course,) = previewed(picture, Change((TARGET,), change), assumed)
+    (course,) = run_preview(picture, Change((TARGET,), change), assumed)
     return Told(course, real)
 
 
@@ -125,13 +125,13 @@ def _told(scenario: Scenario) -> Times:
     return Times(given=scenario.ready, for_all=scenario.otherwise)
 
 
-async def fleet_picture(scenario: Scenario) -> Picture:
+async def fleet_picture(scenario: Scenario) -> FleetState:
     """Of the fleet at rest, before anything is changed."""
     picture, _ = await _really(scenario, act=False)
     return picture
 
 
-async def _really(scenario: Scenario, *, act: bool = True) -> tuple[Picture, tuple[Move, ...]]:
+async def _really(scenario: Scenario, *, act: bool = True) -> tuple[FleetState, tuple[Move, ...]]:
     clock = LoopClock()
     async with Fleet(members=scenario.members, clock=clock, rng=Random(1), nodes=1) as fleet:
         await fleet.run_workloads()
@@ -145,7 +145,7 @@ async def _really(scenario: Scenario, *, act: bool = True) -> tuple[Picture, tup
                 await _at_rest(hub, clock)
             await _prepare(fleet, client, scenario)
             if not act:
-                return await take(client, [TARGET], (), clock.now()), ()
+                return await read_fleet(client, [TARGET], (), clock.now()), ()
             return await _change(hub, client, clock, scenario)
 
 
@@ -159,17 +159,17 @@ async def _closing(client: Client) -> AsyncIterator[None]:
 
 async def _change(
     hub: Cluster, client: Client, clock: LoopClock, scenario: Scenario
-) -> tuple[Picture, tuple[Move, ...]]:
+) -> tuple[FleetState, tuple[Move, ...]]:
     if scenario.began:
         await _apply(client, scenario)
         await asyncio.sleep(scenario.began)
-    picture = await take(client, [TARGET], scenario.change, clock.now())
-    seeing = Seeing(hub, [TARGET], clock=clock, dialect=Dialect.seed)
+    picture = await read_fleet(client, [TARGET], scenario.change, clock.now())
+    seeing = RolloutObserver(hub, [TARGET], clock=clock, dialect=Dialect.seed)
     await asyncio.sleep(0.5)  # that it has seen what there is, before anything happens
     began = seeing.elapsed
     if not scenario.began:
         await _apply(client, scenario)
-    await seeing.over(scenario.within)
+    await seeing.wait_until_settled(scenario.within)
     return picture, tuple(_since(move, began) for move in seeing.moves(TARGET))
 
 
@@ -285,6 +285,6 @@ class _Steering:
 
 
 async def _at_rest(hub: Cluster, clock: LoopClock) -> None:
-    seeing = Seeing(hub, [TARGET], clock=clock, dialect=Dialect.seed)
+    seeing = RolloutObserver(hub, [TARGET], clock=clock, dialect=Dialect.seed)
     await asyncio.sleep(1.0)
-    await seeing.over(math.inf)
+    await seeing.wait_until_settled(math.inf)

@@ -232,12 +232,12 @@ SCENARIOS = {
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_what_is_previewed_comes_true(name: str) -> None:
     told = compared(SCENARIOS[name])
-    previewed, real = told.preview.waves, told.real_waves
-    assert [wave.clusters for wave in previewed] == [wave.clusters for wave in real]
+    run_preview, real = told.preview.waves, told.real_waves
+    assert [wave.clusters for wave in run_preview] == [wave.clusters for wave in real]
     assert {(one.cluster, one.what, one.revision) for one in told.preview.moves} == {
         (one.cluster, one.what, one.revision) for one in told.real
     }
-    for mine, theirs in zip(previewed, real, strict=True):
+    for mine, theirs in zip(run_preview, real, strict=True):
         assert mine.begins == pytest.approx(theirs.begins, rel=0.1, abs=1.0)
         assert (mine.ends is None) == (theirs.ends is None)
         if mine.ends is not None:

@@ -7,7 +7,7 @@ import asyncio
 from kedge.api.staged import ClusterApprovalRequest
 from kedge.kube.limits import Limiter
 from kedge.simulate.loop import run
-from kedge.simulate.preview.approving import Approver
+from kedge.simulate.preview.approver import Approver
 from support.fleets import client_of, fleet_cluster, managed
 from support.stage import LoopClock
 

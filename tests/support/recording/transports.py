@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
-from kedge.kube.transport import Request, Response, Stream, Transport, Whole
+from kedge.kube.transport import BufferedStream, Request, Response, Stream, Transport
 from support.recording.exchange import Exchange, answered
 from support.recording.rows import Rows
 from support.recording.tape import Opened, Recording, Replay
@@ -38,7 +38,7 @@ class Listening:
             else:
                 refused = Response(stream.status, await stream.read(), stream.headers)
                 tape.open(self._answered(request, refused)).ended = True
-                yield Whole(refused)
+                yield BufferedStream(refused)
 
 
 class _Heard:
@@ -74,7 +74,7 @@ class Replaying:
         await asyncio.sleep(0)
         tape = self._rows.replay
         found = tape.stream(request)
-        yield Whole(found.response(request.body)) if found.code != 200 else _Replayed(found, tape)
+        yield BufferedStream(found.response(request.body)) if found.code != 200 else _Replayed(found, tape)
 
     async def close(self) -> None:
         pass

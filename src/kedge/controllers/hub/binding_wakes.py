@@ -9,7 +9,7 @@ from kedge.api.condition import find_condition
 from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.twins import Binding
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen
+from kedge.kube.source import WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.revisions import parent
 
@@ -19,7 +19,7 @@ def matters(change: Change[Any]) -> bool:
     return change.old is None or change.new is None or _gist(change.old) != _gist(change.new)
 
 
-def placement_of(seen: Seen[Any]) -> Iterable[Key]:
+def placement_of(seen: WatchedObject[Any]) -> Iterable[Key]:
     """Whose a binding or a snapshot is."""
     owner = parent(seen.meta)
     return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()

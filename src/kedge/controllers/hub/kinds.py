@@ -34,4 +34,6 @@ def served_kinds(
         for served in discovery.kinds
         if (served.resource.group, served.resource.plural) not in custom
     ]
-    return Catalogue([*built_in, *(kind for crd in crds for kind in custom_kinds(crd))], discovery.silent, left_out)
+    return Catalogue(
+        [*built_in, *(kind for crd in crds for kind in custom_kinds(crd))], discovery.unavailable, left_out
+    )

@@ -34,7 +34,7 @@ from kedge.kube.errors import AlreadyExists, ApiError, Invalid, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 from kedge.plan import membership
 
@@ -263,12 +263,12 @@ def _matters(change: Change[MemberCluster]) -> bool:
     return is_leaving or old.generation != new.generation or not membership.is_labelled(change.new)
 
 
-def _whose(seen: Seen[Any]) -> Iterable[Key]:
+def _whose(seen: WatchedObject[Any]) -> Iterable[Key]:
     member = member_of(seen.meta.namespace or "")
     return (Key(seen.cluster, None, member),) if member else ()
 
 
-def _whose_room(seen: Seen[Namespace]) -> Iterable[Key]:
+def _whose_room(seen: WatchedObject[Namespace]) -> Iterable[Key]:
     member = member_of(seen.meta.name)
     return (Key(seen.cluster, None, member),) if member else ()
 

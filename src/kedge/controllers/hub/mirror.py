@@ -33,7 +33,7 @@ from kedge.kube.errors import ApiError, Conflict, NotFound, ServerError, TooMany
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch, difference
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.reporting.picking import live
 from kedge.plan.reporting.report import revision
@@ -163,10 +163,12 @@ class Mirror:
     def _matters(self, change: Change[Work]) -> bool:
         return change.new is not None and self._asking(change.new) is not None
 
-    def _works_of(self, seen: Seen[ClusterResourcePlacement]) -> Iterable[Key]:
+    def _works_of(self, seen: WatchedObject[ClusterResourcePlacement]) -> Iterable[Key]:
         return self._of(seen.cluster, named(seen.meta.namespace, seen.meta.name))
 
-    def _works_beside(self, seen: Seen[ClusterResourceBinding] | Seen[PartialObject]) -> Iterable[Key]:
+    def _works_beside(
+        self, seen: WatchedObject[ClusterResourceBinding] | WatchedObject[PartialObject]
+    ) -> Iterable[Key]:
         placement = self._placements.get(parent(seen.meta), seen.meta.namespace)
         if placement is None or not goes_back_to_original(placement):
             return ()

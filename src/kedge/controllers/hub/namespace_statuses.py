@@ -18,9 +18,9 @@ from kedge.api.reasons import STATUS_SYNC_FAILED, STATUS_SYNC_SUCCEEDED, STATUS_
 from kedge.controllers.hub.status_patch import status_patch
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
-from kedge.kube.errors import AlreadyExists, ApiError, Conflict, ServerError, TooManyRequests, overtaken
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict, ServerError, TooManyRequests, as_conflict
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.plan.reporting.steps import Said
 
 MANAGER: Final = "kedge-status"
@@ -79,7 +79,7 @@ class NamespaceStatuses:
         try:
             await self._client.create(ClusterResourcePlacementStatus, body, manager=MANAGER)
         except AlreadyExists as error:
-            raise overtaken(error) from error
+            raise as_conflict(error) from error
 
     def _now(self) -> Any:
         return self._clock.now().replace(microsecond=0)
@@ -89,5 +89,5 @@ def _failed(message: str) -> Said:
     return Said(STATUS_SYNCED, FALSE, STATUS_SYNC_FAILED, message)
 
 
-def _original(seen: Seen[ClusterResourcePlacementStatus]) -> Iterable[Key]:
+def _original(seen: WatchedObject[ClusterResourcePlacementStatus]) -> Iterable[Key]:
     return (Key(seen.cluster, None, seen.meta.name),)

@@ -21,7 +21,7 @@ from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 
 
 class Orphans:
@@ -64,7 +64,7 @@ class Orphans:
             return False
         return True
 
-    def _asked_by(self, seen: Seen[ClusterStagedUpdateRun]) -> Iterable[Key]:
+    def _asked_by(self, seen: WatchedObject[ClusterStagedUpdateRun]) -> Iterable[Key]:
         for request in self._approvals.by(RUN, named(seen.meta.namespace, seen.meta.name)):
             yield Key(seen.cluster, request.metadata.namespace, request.metadata.name)
 

@@ -21,7 +21,7 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.plan.heartbeats import Hearing, hearing, with_silence
 
 MANAGER = "kedge-reachability"
@@ -74,6 +74,6 @@ class Reachability:
             self._events.normal(member, "MemberClusterReachable", "its heartbeats come again")
 
 
-def _whose(seen: Seen[InternalMemberCluster]) -> Iterable[Key]:
+def _whose(seen: WatchedObject[InternalMemberCluster]) -> Iterable[Key]:
     member = member_of(seen.meta.namespace or "")
     return (Key(seen.cluster, None, member),) if member else ()

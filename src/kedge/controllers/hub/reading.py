@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from kedge.api.resource import Resource
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
-from kedge.kube.crash import one_crash
+from kedge.kube.crash import unwrap_crash
 from kedge.kube.errors import NotFound
 from kedge.plan.selecting.candidates import candidate
 from kedge.plan.selecting.choosing import Chosen, Selection
@@ -36,7 +36,7 @@ async def manifests(client: Client, selection: Selection) -> tuple[Manifest, ...
     for chosen in selection.chosen:
         groups.setdefault((chosen.resource, chosen.namespace), []).append(chosen)
     turns = asyncio.Semaphore(AT_ONCE)
-    with one_crash():
+    with unwrap_crash():
         async with asyncio.TaskGroup() as tasks:
             reads = [tasks.create_task(_read(client, turns, group, wanted)) for group, wanted in groups.items()]
     found = {chosen: manifest for read in reads for chosen, manifest in read.result()}

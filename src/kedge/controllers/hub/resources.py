@@ -31,7 +31,7 @@ from kedge.kube.controller import Controller
 from kedge.kube.discovery import Discovery, discover
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.reach import State
+from kedge.kube.reachability import State
 from kedge.kube.source import Signal, Source
 from kedge.kube.store import Change
 from kedge.plan.selecting.candidates import Candidate
@@ -138,7 +138,7 @@ class Resources:
 
     async def reconcile(self, _: Key) -> Outcome:
         """Learn which kinds there are, and have every placement looked at again if that is news."""
-        if self._discovery is None or self._discovery.silent:
+        if self._discovery is None or self._discovery.unavailable:
             self._discovery = await discover(self._hub.client)
         known = self._known_kinds(self._discovery)
         if known != self._catalogue:

@@ -35,7 +35,7 @@ from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.membership import silence
 from kedge.plan.revisions import parent
@@ -112,7 +112,7 @@ class Rollout:
     def _member_of(self, binding: Binding) -> MemberCluster | None:
         return self._members.get(binding.spec.target_cluster)
 
-    def _placed_on(self, seen: Seen[MemberCluster]) -> Iterable[Key]:
+    def _placed_on(self, seen: WatchedObject[MemberCluster]) -> Iterable[Key]:
         """The placements that have a binding on a member."""
         for binding in self._bindings.by(CLUSTER, seen.meta.name):
             meta = binding.metadata

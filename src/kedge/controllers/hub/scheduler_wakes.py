@@ -20,7 +20,7 @@ from kedge.controllers.hub.indexes import CLUSTER, PLACEMENT, named
 from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen
+from kedge.kube.source import WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.membership import NAMESPACES_KNOWN
 from kedge.plan.placing.affinity import reads_properties
@@ -38,11 +38,11 @@ class Affected:
         self._snapshots: Cache[PolicySnapshot] = snapshots
         self._bindings: Cache[Binding] = bindings
 
-    def by_change(self, _: Seen[MemberCluster]) -> Iterable[Key]:
+    def by_change(self, _: WatchedObject[MemberCluster]) -> Iterable[Key]:
         """Those that may pick another cluster."""
         return [self._key(snapshot) for snapshot in self._snapshots.all() if self._may_pick(snapshot)]
 
-    def by_properties(self, _: Seen[MemberCluster]) -> Iterable[Key]:
+    def by_properties(self, _: WatchedObject[MemberCluster]) -> Iterable[Key]:
         """Those of them that ask for properties."""
         return [
             self._key(snapshot)
@@ -50,7 +50,7 @@ class Affected:
             if reads_properties(snapshot.spec.policy) and self._may_pick(snapshot)
         ]
 
-    def by_leaving(self, seen: Seen[MemberCluster]) -> Iterable[Key]:
+    def by_leaving(self, seen: WatchedObject[MemberCluster]) -> Iterable[Key]:
         """Those that may pick another cluster, and those that are on this one."""
         there = self._bindings.by(CLUSTER, seen.meta.name)
         return [*self.by_change(seen), *(self._key(binding) for binding in there)]
@@ -76,7 +76,7 @@ class Affected:
         return any(binding.spec.state == BindingState.scheduled for binding in mine)
 
 
-def parent_of(seen: Seen[Any]) -> Iterable[Key]:
+def parent_of(seen: WatchedObject[Any]) -> Iterable[Key]:
     """The placement a snapshot or binding belongs to."""
     owner = parent(seen.meta)
     return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()

@@ -18,7 +18,7 @@ from kedge.api.twins import Placement
 from kedge.controllers.hub.kinds import custom_names, served_kinds
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
-from kedge.kube.crash import one_crash
+from kedge.kube.crash import unwrap_crash
 from kedge.kube.discovery import discover
 from kedge.kube.errors import Forbidden, NotFound
 from kedge.plan.selecting.candidates import Candidate, candidate
@@ -83,7 +83,7 @@ async def _look(client: Client, meant: Meaning, catalogue: Catalogue) -> _Seen:
             except Forbidden as error:
                 seen.refused(resource, error.message or error.answer)
 
-    with one_crash():
+    with unwrap_crash():
         async with asyncio.TaskGroup() as tasks:
             for resource in meant.resources(catalogue):
                 for namespace, name in _where(resource, meant):

@@ -44,7 +44,7 @@ from kedge.kube.controller import Controller
 from kedge.kube.errors import ApiError, BadRequest, Invalid, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.revisions import parent, resource_index
 from kedge.plan.selecting.choosing import Selection
@@ -297,10 +297,10 @@ class Snapshots:
 
     # What is no longer needed
 
-    def _held_by(self, seen: Seen[ClusterResourceBinding]) -> Iterable[Key]:
+    def _held_by(self, seen: WatchedObject[ClusterResourceBinding]) -> Iterable[Key]:
         return self._with_surplus(Key(seen.cluster, seen.meta.namespace, parent(seen.meta)))
 
-    def _moved_by(self, seen: Seen[ClusterStagedUpdateRun]) -> Iterable[Key]:
+    def _moved_by(self, seen: WatchedObject[ClusterStagedUpdateRun]) -> Iterable[Key]:
         return self._with_surplus(Key(seen.cluster, seen.meta.namespace, seen.object.spec.placement_name))
 
     def _with_surplus(self, key: Key) -> Iterable[Key]:
@@ -393,7 +393,7 @@ def _ends(change: Change[ClusterStagedUpdateRun]) -> bool:
     return change.old is not None and ended and not has_ended(change.old.status)
 
 
-def _placement(seen: Seen[Typed]) -> Iterable[Key]:
+def _placement(seen: WatchedObject[Typed]) -> Iterable[Key]:
     owner = parent(seen.meta)
     return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()
 

@@ -11,7 +11,7 @@ from kedge.api.twins import Run
 from kedge.controllers.hub.indexes import CLUSTER, STRATEGY, named
 from kedge.kube.cache import Cache
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen
+from kedge.kube.source import WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.membership import silence
 from kedge.plan.revisions import parent
@@ -26,21 +26,21 @@ class RunWakes:
         self._runs = runs
         self._bindings = bindings
 
-    def by_run(self, seen: Seen[ClusterStagedUpdateRun]) -> Iterable[Key]:
+    def by_run(self, seen: WatchedObject[ClusterStagedUpdateRun]) -> Iterable[Key]:
         return (_key(seen.cluster, seen.object),)
 
-    def by_strategy(self, seen: Seen[ClusterStagedUpdateStrategy]) -> Iterable[Key]:
+    def by_strategy(self, seen: WatchedObject[ClusterStagedUpdateStrategy]) -> Iterable[Key]:
         found = self._runs.by(STRATEGY, named(seen.meta.namespace, seen.meta.name))
         return [_key(seen.cluster, run) for run in found if not has_ended(run.status)]
 
-    def by_approval(self, seen: Seen[ClusterApprovalRequest]) -> Iterable[Key]:
+    def by_approval(self, seen: WatchedObject[ClusterApprovalRequest]) -> Iterable[Key]:
         """Every run that may go by this request: one of its name may be about another run."""
         meta = seen.meta
         for run in self._runs.all():
             if run.metadata.namespace == meta.namespace and meta.name.startswith(f"{run.metadata.name}-"):
                 yield _key(seen.cluster, run)
 
-    def by_member(self, seen: Seen[MemberCluster]) -> Iterable[Key]:
+    def by_member(self, seen: WatchedObject[MemberCluster]) -> Iterable[Key]:
         for binding in self._bindings.by(CLUSTER, seen.meta.name):
             yield Key(seen.cluster, binding.metadata.namespace, parent(binding.metadata))
 

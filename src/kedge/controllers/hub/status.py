@@ -34,7 +34,7 @@ from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.membership import illness, silence
 from kedge.plan.reporting.fitting import fitting
@@ -223,17 +223,17 @@ class PlacementStatuses:
 
     # Waking
 
-    def _placed_on(self, seen: Seen[MemberCluster]) -> Iterable[Key]:
+    def _placed_on(self, seen: WatchedObject[MemberCluster]) -> Iterable[Key]:
         """The placements that have a binding on a member."""
         for binding in self._bindings.by(CLUSTER, seen.meta.name):
             yield Key(seen.cluster, binding.metadata.namespace, parent(binding.metadata))
 
 
-def _moved_by(seen: Seen[ClusterStagedUpdateRun]) -> Iterable[Key]:
+def _moved_by(seen: WatchedObject[ClusterStagedUpdateRun]) -> Iterable[Key]:
     return (Key(seen.cluster, seen.meta.namespace, seen.object.spec.placement_name),)
 
 
-def _placement_of(seen: Seen[Any]) -> Iterable[Key]:
+def _placement_of(seen: WatchedObject[Any]) -> Iterable[Key]:
     owner = parent(seen.meta)
     return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()
 

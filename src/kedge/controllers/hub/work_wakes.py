@@ -15,7 +15,7 @@ from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, by_bindi
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen
+from kedge.kube.source import WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.revisions import parent, resource_index
 from kedge.plan.working.wanted import abandons, report_back
@@ -29,7 +29,7 @@ class WorkWakes:
         self._twins = twins
         self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
 
-    def by_work(self, seen: Seen[Work]) -> Iterable[Key]:
+    def by_work(self, seen: WatchedObject[Work]) -> Iterable[Key]:
         """The binding a Work says it is of, and those that may wait for it to go."""
         namespace = seen.meta.labels.get(PARENT_NAMESPACE)
         if (namespace is not None) != self._twins.binding.resource.namespaced or is_of_the_system(namespace):
@@ -41,12 +41,12 @@ class WorkWakes:
             if parent(meta) == parent(seen.meta) and meta.namespace == namespace:
                 yield self._key(meta)
 
-    def by_placement(self, seen: Seen[ClusterResourcePlacement]) -> Iterable[Key]:
+    def by_placement(self, seen: WatchedObject[ClusterResourcePlacement]) -> Iterable[Key]:
         """All its bindings."""
         found = self._bindings.by(PLACEMENT, named(seen.meta.namespace, seen.meta.name))
         return [self._key(one.metadata) for one in found]
 
-    def by_snapshot(self, seen: Seen[PartialObject]) -> Iterable[Key]:
+    def by_snapshot(self, seen: WatchedObject[PartialObject]) -> Iterable[Key]:
         """The bindings that point at the revision it is part of: they may have missed it."""
         index, owner = resource_index(seen.meta), parent(seen.meta)
         if index is None:
@@ -55,7 +55,7 @@ class WorkWakes:
         found = self._bindings.by(PLACEMENT, named(seen.meta.namespace, owner))
         return [self._key(one.metadata) for one in found if one.spec.resource_snapshot_name == master]
 
-    def by_room(self, seen: Seen[Namespace]) -> Iterable[Key]:
+    def by_room(self, seen: WatchedObject[Namespace]) -> Iterable[Key]:
         """The bindings to the member whose namespace it is."""
         found = self._bindings.by(CLUSTER, member_of(seen.meta.name) or "")
         return [self._key(one.metadata) for one in found]

@@ -12,7 +12,7 @@ from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import Work
 from kedge.controllers.hub.untracked import untracked
 from kedge.kube.client import Client
-from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, TooManyRequests, overtaken
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, TooManyRequests, as_conflict
 from kedge.plan.working.kept import kept
 from kedge.plan.working.wanted import Changes, Wanted
 
@@ -66,7 +66,7 @@ class WorkWrites:
             return kept(await self._client.create(Work, wanted.body(), wanted.namespace, manager=MANAGER))
         except AlreadyExists as error:
             # Made a moment ago, by us or by somebody: the cache will show whose it is.
-            raise overtaken(error) from error
+            raise as_conflict(error) from error
         except NotFound as error:
             cluster = member_of(wanted.namespace)
             raise _Refusal(

@@ -44,10 +44,10 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
+from kedge.kube.expectations import record_writes
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Signal, Source, Watch
-from kedge.kube.writes import recording
+from kedge.kube.source import Signal, Source, Watch, WatchedObject
 from kedge.plan.applying.definitions import wait_for_definitions
 from kedge.plan.applying.manifests import Misread, understand
 from kedge.plan.applying.owning import Refusal, unsupported
@@ -119,7 +119,7 @@ class Applier:
         self.active = False
         await self._idle.wait()
         works = await self._hub.list(metadata_of(Work.resource), self._namespace)
-        with recording() as footprint:
+        with record_writes() as footprint:
             await together(partial(self._let_go, work.metadata) for work in works.items)
         await footprint.settle(_SHOWN_WITHIN)  # who joins again must not take what is gone for an owner
         self._memories.clear()
@@ -271,7 +271,7 @@ class Applier:
     def _wake(self, name: str) -> None:
         self._signal.wake(Key(self._name, self._namespace, name))
 
-    def _work_of(self, seen: Seen[AppliedWork]) -> Iterable[Key]:
+    def _work_of(self, seen: WatchedObject[AppliedWork]) -> Iterable[Key]:
         return (Key(self._name, self._namespace, seen.meta.name),)
 
     def _forget(self, name: str) -> None:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from kedge.kube.tally import SECONDS
+from kedge.kube.histogram import SECONDS
 from kedge.plan.applying.reporting import Result
 
 _WORK = ("apply_status", "availability_status", "diff_reporting_status")

@@ -37,7 +37,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.errors import KubeError
-from kedge.kube.limits import Steps
+from kedge.kube.limits import BackoffSteps
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import NORMAL, Key
@@ -107,7 +107,7 @@ class Joining:
             Counted(member.name, self._properties, self._key),
             self._signal,
         ]
-        wait = Steps(first=0.1, longest=10.0)  # when the hub is back, it should not be long until it hears of us
+        wait = BackoffSteps(first=0.1, longest=10.0)  # when the hub is back, it should not be long until it hears of us
         self.controller = Controller(f"joining of {name}", self.reconcile, sources, workers=1, wait=wait)
 
     async def reconcile(self, key: Key) -> Outcome:

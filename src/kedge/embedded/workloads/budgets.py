@@ -26,7 +26,7 @@ from kedge.embedded.workloads.sets import StatefulSet
 from kedge.embedded.workloads.view import View
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 
 COMPONENT = "controllermanager"
 ALLOWED = "DisruptionAllowed"
@@ -126,14 +126,14 @@ class Budgets:
             raise NoScale(f'found no controllers for pod "{pod.metadata.name}"')
         return found.metadata.uid, 1 if found.spec.replicas is None else found.spec.replicas
 
-    def _guarding(self, seen: Seen[Pod]) -> Iterable[Key]:
+    def _guarding(self, seen: WatchedObject[Pod]) -> Iterable[Key]:
         return [
             Key(seen.cluster, seen.meta.namespace, one.metadata.name)
             for one in self._budgets.by(NAMESPACE, seen.meta.namespace or "")
             if selects(one.spec.selector, seen.meta.labels)
         ]
 
-    def _all_around(self, seen: Seen[Any]) -> Iterable[Key]:
+    def _all_around(self, seen: WatchedObject[Any]) -> Iterable[Key]:
         """A budget may be a share of what this workload wants."""
         return [
             Key(seen.cluster, seen.meta.namespace, one.metadata.name)

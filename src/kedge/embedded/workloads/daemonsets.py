@@ -22,8 +22,7 @@ from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import ApiError
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen as SeenObject
-from kedge.kube.source import Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 
 COMPONENT = "daemonset-controller"
@@ -71,7 +70,7 @@ class DaemonSets:
         wait = pods.next_available(seen.pods.values(), found.spec.min_ready_seconds, self._view.exact_now())
         return Outcome.done if wait is None else Outcome.again(after=wait)
 
-    def _everyone(self, seen: SeenObject[Node]) -> Iterable[Key]:
+    def _everyone(self, seen: WatchedObject[Node]) -> Iterable[Key]:
         return [Key(seen.cluster, one.metadata.namespace, one.metadata.name) for one in self._sets.all()]
 
     async def _observe(self, found: DaemonSet) -> Seen | None:

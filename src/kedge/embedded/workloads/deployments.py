@@ -13,11 +13,11 @@ from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet
 from kedge.embedded.workloads.deployment_step import Observed, Step, step
 from kedge.embedded.workloads.kinds import Pod
 from kedge.embedded.workloads.view import MANAGER, View
-from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, overtaken
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, as_conflict
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 
 
@@ -81,7 +81,7 @@ class Deployments:
             await self._view.client.create(ReplicaSet, new, manager=MANAGER)
         except AlreadyExists as error:
             # Ours, and not in the cache yet; or a stranger's, which somebody has to take away.
-            raise overtaken(error) from error
+            raise as_conflict(error) from error
         except (Conflict, NotFound):
             raise
         except ApiError as error:
@@ -114,7 +114,7 @@ class Deployments:
         except NotFound:
             return
 
-    def _deployment_of(self, seen: Seen[Pod]) -> Iterable[Key]:
+    def _deployment_of(self, seen: WatchedObject[Pod]) -> Iterable[Key]:
         """The Deployment a pod belongs to, through its ReplicaSet."""
         parent = owned.controller_of(seen.meta)
         found = self._sets.get(parent.name, seen.meta.namespace) if parent and parent.kind == "ReplicaSet" else None

@@ -20,7 +20,7 @@ from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 
 
@@ -62,11 +62,11 @@ class EndpointKeeper:
         around = self._view.pods.by(NAMESPACE, service.metadata.namespace or "")
         return [pod for pod in around if _selects(service, pod.metadata.labels)]
 
-    def _in_front_of(self, seen: Seen[Pod]) -> Iterable[Key]:
+    def _in_front_of(self, seen: WatchedObject[Pod]) -> Iterable[Key]:
         around = self._services.by(NAMESPACE, seen.meta.namespace or "")
         return [_key(seen, one.metadata.name) for one in around if _selects(one, seen.meta.labels)]
 
-    def _everyone(self, seen: Seen[Node]) -> Iterable[Key]:
+    def _everyone(self, seen: WatchedObject[Node]) -> Iterable[Key]:
         return [Key(seen.cluster, one.metadata.namespace, one.metadata.name) for one in self._services.all()]
 
     # What is done
@@ -170,12 +170,12 @@ def _comparable(endpoint: Mapping[str, Any]) -> dict[str, Any]:
     return {**endpoint, "addresses": list(endpoint["addresses"])}
 
 
-def _named_by_label(seen: Seen[EndpointSlice]) -> Iterable[Key]:
+def _named_by_label(seen: WatchedObject[EndpointSlice]) -> Iterable[Key]:
     name = seen.meta.labels.get(SERVICE_NAME)
     return [_key(seen, name)] if name else ()
 
 
-def _key(seen: Seen[Any], name: str) -> Key:
+def _key(seen: WatchedObject[Any], name: str) -> Key:
     return Key(seen.cluster, seen.meta.namespace, name)
 
 

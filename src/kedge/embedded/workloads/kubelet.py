@@ -20,7 +20,7 @@ from kedge.embedded.workloads.view import ADDRESS, NODE, View
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 
 NAME = "kubelet"
@@ -100,7 +100,7 @@ class Kubelet:
             number += 1
         return address
 
-    def _pods_on(self, seen: Seen[Node]) -> Iterable[Key]:
+    def _pods_on(self, seen: WatchedObject[Node]) -> Iterable[Key]:
         """A new node wakes the pods that were bound to it before it was there."""
         found = self._view.pods.by(NODE, seen.meta.name)
         return [Key(seen.cluster, pod.metadata.namespace, pod.metadata.name) for pod in found]

@@ -17,7 +17,7 @@ from kedge.embedded.workloads.kinds import Node, Pod, PodCondition
 from kedge.embedded.workloads.view import NODE, UNBOUND, View
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change, key_of
 
 NAME = "default-scheduler"
@@ -106,7 +106,7 @@ class Scheduler:
             self._node_of[key] = pod.spec.node_name
             self._load[pod.spec.node_name] += 1
 
-    def _waiting(self, seen: Seen[Node]) -> Iterable[Key]:
+    def _waiting(self, seen: WatchedObject[Node]) -> Iterable[Key]:
         """A node that comes, goes or changes wakes every pod that has none."""
         unbound = self._view.pods.by(NODE, UNBOUND)
         return [Key(seen.cluster, pod.metadata.namespace, pod.metadata.name) for pod in unbound]

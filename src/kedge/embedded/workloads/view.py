@@ -24,7 +24,7 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.events import Recorder
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source, owner_of
+from kedge.kube.source import Source, WatchedObject, owner_of
 from kedge.kube.store import Index
 
 O = TypeVar("O", bound=Object)  # noqa: E741  # an object
@@ -97,7 +97,7 @@ class View:
         """Each object of the kind wakes its controller; one that nobody controls, all that might adopt it."""
         controller = owner_of(owner)
 
-        def wakes(seen: Seen[Any]) -> Iterable[Key]:
+        def wakes(seen: WatchedObject[Any]) -> Iterable[Key]:
             if owned.controller_of(seen.meta) is not None:
                 return controller(seen)
             rivals = self.of(owner).by(owned.NAMESPACE, seen.meta.namespace or "")

@@ -13,8 +13,7 @@ import msgspec
 from cryptography import x509
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kedge.kube.connect.credentials import ClientCertificate, Identity, Unprinted, bearer
-from kedge.kube.connect.refreshing import Issued
+from kedge.kube.connect.credentials import ClientCertificate, Identity, Issued, Unprinted, bearer
 
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")

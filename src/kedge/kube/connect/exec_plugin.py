@@ -19,9 +19,8 @@ from msgspec import Struct
 
 from kedge.kube.clock import Clock
 from kedge.kube.connect import exec_credential
-from kedge.kube.connect.credentials import Credentials, CredentialsFailed, Unprinted
+from kedge.kube.connect.credentials import Credentials, CredentialsFailed, Issued, Refreshing, Unprinted
 from kedge.kube.connect.exec_credential import ClusterInfo
-from kedge.kube.connect.refreshing import Issued, Refreshing
 
 RUN_AGAIN = 5.0
 """Seconds between two runs at least, whatever the server answers."""

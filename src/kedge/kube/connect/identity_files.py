@@ -19,10 +19,11 @@ from kedge.kube.connect.credentials import (
     CredentialsFailed,
     Fixed,
     Identity,
+    Issued,
+    Refreshing,
     Unprinted,
     bearer,
 )
-from kedge.kube.connect.refreshing import Issued, Refreshing
 
 READ_AGAIN = 60.0
 """Seconds. A projected token is replaced at 80 % of a life of at least ten minutes."""

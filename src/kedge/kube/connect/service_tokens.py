@@ -1,28 +1,46 @@
-"""Service tokens: what a service account's token says of itself, and how another is asked for.
+"""Service tokens: the tokens of service accounts: reading one, requesting the next one, and renewing it in time.
 
-    token = service_token(text)               # None if it is no service account's, or says no end
+    token = service_token(text)               # None if it is not of a service account, or does not expire
     token = await request_token(transport, "fleet-system", "agent", timedelta(hours=1))
+    renewal = Renewal(token, transport=as_token, read=read, save=save, clock=clock, remedy="write a new one there")
+    connection = replace(connection, credentials=renewal.credentials())
 
-What a token says is read, not verified: that is for the server it is shown to. Promises that no error shows a token.
+The claims of a token are read, not verified: the server does that. No error shows a token.
 """
 
 from __future__ import annotations
 
 import binascii
+import logging
 from base64 import urlsafe_b64decode
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from kedge.kube.connect.credentials import CredentialsFailed, Unprinted
+from kedge.kube.clock import Clock
+from kedge.kube.connect.credentials import (
+    Credentials,
+    CredentialsFailed,
+    Identity,
+    Issued,
+    Refreshing,
+    Unprinted,
+    bearer,
+)
 from kedge.kube.transport import ConnectionFailed, Request, Transport
 
 SHORTEST: Final = timedelta(minutes=10)
 """The shortest life an API server gives a token."""
 _SUBJECT: Final = "system:serviceaccount:"
 _SECONDS: Final = 30.0
+PAUSE: Final = 60.0
+"""Seconds between two attempts to renew a token."""
+
+log = logging.getLogger(__name__)
 
 
 class ServiceToken(Unprinted, Struct, frozen=True):
@@ -107,3 +125,76 @@ def _refusal(namespace: str, account: str, status: int) -> str:
 
 def _time(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+class NotSaved(Exception):
+    """A token could not be kept where it belongs; the message says why."""
+
+
+class Renewal:
+    """Renews the token of one account after half of its lifetime.
+
+    The new token is saved, so that a process that starts later finds it; one that cannot be saved is used all the same.
+    If somebody put a newer token where it is saved, that one is used. An expired token cannot be renewed: then `remedy`
+    says what to do, and the saved one is read again.
+    """
+
+    def __init__(
+        self,
+        token: ServiceToken,
+        *,
+        transport: Callable[[Identity], Transport],
+        read: Callable[[], Awaitable[str]],
+        save: Callable[[str], Awaitable[None]],
+        clock: Clock,
+        remedy: str,
+    ) -> None:
+        """`transport` reaches the server as somebody; `read` gives the token that is kept, `save` keeps another."""
+        self._token = token
+        self._transport = transport
+        self._read = read
+        self._save = save
+        self._clock = clock
+        self._remedy = remedy
+
+    def credentials(self) -> Credentials:
+        """For a connection."""
+        return Refreshing(self.obtain, clock=self._clock, pause=PAUSE)
+
+    async def obtain(self) -> Issued:
+        """The token to use now: the one at hand, the one that is kept, or the next."""
+        await self._take_what_is_kept()
+        now, token = self._clock.now(), self._token
+        if now >= token.expires:
+            at = f"{token.expires:%Y-%m-%dT%H:%M:%SZ}"
+            raise CredentialsFailed(f"the token of {token.account} ended at {at}: {self._remedy}")
+        if now >= token.renew_at:
+            self._token = token = await self._renewed(token)
+            await self._keep(token)
+        return Issued(_identity(token), token.expires, token.renew_at)
+
+    async def _take_what_is_kept(self) -> None:
+        with suppress(CredentialsFailed):
+            kept = service_token(await self._read())
+            if kept is not None and kept.expires > self._token.expires:
+                self._token = kept
+
+    async def _renewed(self, token: ServiceToken) -> ServiceToken:
+        transport = self._transport(_identity(token))
+        try:
+            return await request_token(transport, token.namespace, token.account, token.life)
+        finally:
+            await transport.close()
+
+    async def _keep(self, token: ServiceToken) -> None:
+        try:
+            await self._save(token.text)
+        except NotSaved as error:
+            until = f"{token.expires:%Y-%m-%dT%H:%M:%SZ}"
+            log.warning("the renewed token of %s is not saved: %s; it is good until %s", token.account, error, until)
+        else:
+            log.info("the token of %s is renewed, until %s", token.account, f"{token.expires:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def _identity(token: ServiceToken) -> Identity:
+    return Identity(authorization=bearer(token.text))

@@ -8,7 +8,6 @@ Building a context blocks: do it in a thread.
 
 from __future__ import annotations
 
-import asyncio.sslproto
 import os
 import re
 import ssl
@@ -44,14 +43,6 @@ def context(
     if certificate is not None:
         show(made, certificate)
     return made
-
-
-def use_small_buffers() -> None:
-    """For event loops other than uvloop: 32 KiB per TLS connection instead of 256 KiB (reference §4.2).
-
-    Changes a class of the standard library, for the whole process: for programs to call, not for libraries.
-    """
-    asyncio.sslproto.SSLProtocol.max_size = 32 * 1024
 
 
 @cache

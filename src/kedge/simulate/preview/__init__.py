@@ -1,8 +1,8 @@
-"""Preview: what would become of placements, played through by the real controllers in virtual time.
+"""Preview: what a change would do to placements, simulated with the real controllers in virtual time.
 
-    picture = await take(client, ["shop"])                       # reads the hub, and nothing else
-    preview = previewed(picture, Change(objects), times)         # on servers of its own, in this process
+    fleet = await read_fleet(client, targets, changed, now)            # only reads the hub
+    courses = run_preview(fleet, Change(targets, changed), Assumptions())    # on a server in this process
 
-The hub's controllers are those of the `hub` role. Members are modelled (`agents`): what they are given becomes
+The hub's controllers are those of the `hub` role. Members are modelled (`agents`): what is placed on them becomes
 available after the time that is expected of them.
 """

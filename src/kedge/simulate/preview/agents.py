@@ -5,7 +5,7 @@
 A member costs a few requests for each Work that changes, and nothing while it waits: no server of its own, no pods and
 no heartbeats. What a Work says in the end is made by what the real agents use (`plan.applying.reporting`).
 
-Assumes that a Work which was not available when the picture was taken comes up in the time it takes, counted from when
+Assumes that a Work which was not available when the fleet was read comes up in the time it takes, counted from when
 it began; one that is late by as much again stays as it is, until it is given something else. So does one whose
 resources are not those wanted any more: when a preview is asked for must not decide whether a cluster that is broken
 comes up just before it gets the next revision.
@@ -75,7 +75,7 @@ class _Held(Struct, frozen=True):
     frozen: bool = False
     """Whether it stays as it was found."""
     found: bool = False
-    """Whether it was on its way when the picture was taken."""
+    """Whether it was on its way when the fleet was read."""
 
 
 class Agents:

@@ -1,0 +1,249 @@
+"""The processes of `kedge hub` and `kedge member`: connections, the lease, health, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import sys
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, cast
+
+import click
+from msgspec import Struct
+
+from kedge import __version__
+from kedge.api.core import Namespace
+from kedge.api.dialect import Dialect
+from kedge.cli.hub_lease import LEASE
+from kedge.cli.hub_token import saved_in_file, saved_in_secret, token_place, with_renewed_token
+from kedge.cli.install import INSTALL_HUB, install_member
+from kedge.kube import logs
+from kedge.kube.client import Client
+from kedge.kube.clock import SystemClock
+from kedge.kube.connect.config import ConfigError, Connection, load
+from kedge.kube.connect.config import kubeconfig as read_kubeconfig
+from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.crash import Crashed
+from kedge.kube.errors import AlreadyExists, KubeError
+from kedge.kube.fencing import AlarmWatchdog, FencedTransport
+from kedge.kube.health import Address
+from kedge.kube.lease import Election
+from kedge.kube.limits import Limiter
+from kedge.kube.manager import Manager
+from kedge.kube.metrics import Metrics
+from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
+
+NAMESPACE_TIMEOUT: Final = 3.0  # seconds: a server that hangs must not keep the role from starting
+log = logging.getLogger("kedge")
+
+
+class ProcessOptions(Struct, frozen=True):
+    """The options that every role has."""
+
+    health: tuple[str, int] | None
+    qps: float
+    log_level: str
+    log_format: str | None
+
+    @property
+    def address(self) -> Address | None:
+        return Address(*self.health) if self.health else None
+
+    def limiter(self) -> Limiter:
+        return Limiter(self.qps, burst=max(1, round(2 * self.qps)))
+
+
+def run_hub(
+    kubeconfig: Path | None,
+    context: str | None,
+    dialect: str,
+    collect: float,
+    interval: float,
+    enable_workload: bool,
+    force_delete_after: float,
+    lease_namespace: str,
+    lease_duration: int,
+    no_lease: bool,
+    **told: Any,
+) -> None:
+    """Run a hub until told to stop."""
+    connection = _connection(kubeconfig, context)
+    options = HubOptions(
+        dialect=Dialect(dialect),
+        collect=collect,
+        interval=interval,
+        force_delete_after=force_delete_after,
+        enable_workload=enable_workload,
+    )
+    lease = None if no_lease else (lease_namespace, lease_duration)
+    _run(_hub(connection, options, lease, ProcessOptions(**told)), ProcessOptions(**told))
+
+
+def run_members(
+    hub_kubeconfig: Path | None,
+    hub_context: str | None,
+    kubeconfig: Path | None,
+    members: Sequence[tuple[str, str | None]],
+    hub_secret: tuple[str, str] | None,
+    report_namespaces: bool,
+    **told: Any,
+) -> None:
+    """Run the agents of these members until told to stop."""
+    _refuse_doubles(members)
+    if hub_kubeconfig is None and hub_context is None and kubeconfig is None:
+        raise click.UsageError(
+            "the hub and the member would be the same cluster: say --hub-kubeconfig or --hub-context"
+        )
+    hub = _connection(hub_kubeconfig, hub_context)
+    connections = {name: _member_connection(name, kubeconfig, context, hub) for name, context in members}
+    if (place := token_place(hub_kubeconfig, hub_context)) is not None:
+        member = partial(HttpsTransport, next(iter(connections.values())))
+        save = saved_in_secret(place, member, *hub_secret) if hub_secret else saved_in_file(place)
+        hub = with_renewed_token(hub, place, save, kept_in=f"Secret {'/'.join(hub_secret)}" if hub_secret else "")
+    _run(
+        _members(hub, connections, MemberOptions(report_namespaces=report_namespaces), ProcessOptions(**told)),
+        ProcessOptions(**told),
+    )
+
+
+def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
+    """Refuse a member or a context that is given twice, and several members without contexts."""
+    if len(members) > 1 and any(context is None for _, context in members):
+        raise click.UsageError("of several members each needs its context: write --member NAME=CONTEXT")
+    for what, given in (("member", [name for name, _ in members]), ("context", [context for _, context in members])):
+        for name, count in Counter(given).items():
+            if count > 1:
+                raise click.UsageError(f"{what} {name} is given {count} times: each member is one cluster")
+
+
+def _member_connection(name: str, file: Path | None, context: str | None, hub: Connection) -> Connection:
+    """The connection to a member. Without a context, only one cluster may be possible."""
+    if context is None:
+        _refuse_choice(name, file)
+    found = _connection(file, context)
+    if context is None and found.server == hub.server:
+        raise click.UsageError(
+            f"member {name} would be the hub itself ({found!r}): name its cluster with --kubeconfig, "
+            f"or write --member {name}=CONTEXT if that is meant"
+        )
+    return found
+
+
+def _refuse_choice(name: str, file: Path | None) -> None:
+    try:
+        found = read_kubeconfig([file] if file is not None else None)
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
+    if len(found.contexts) > 1:
+        raise click.UsageError(
+            f"{found.origin} has {len(found.contexts)} contexts, and the current one need not be member {name}: "
+            f"write --member {name}=CONTEXT, with one of {', '.join(found.contexts)}"
+        )
+
+
+def _connection(file: Path | None, context: str | None) -> Connection:
+    try:
+        return load([file] if file is not None else None, context)
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _hub(
+    connection: Connection, options: HubOptions, lease: tuple[str, int] | None, told: ProcessOptions
+) -> None:
+    rng, metrics = random.Random(), Metrics(process=True)
+    async with AsyncExitStack() as stack:
+        election = await _election(stack, connection, *lease, rng) if lease else None
+        manager = await stack.enter_async_context(
+            Manager(component="kedge-hub", rng=rng, metrics=metrics, leader=election, health=told.address)
+        )
+        transport = HttpsTransport(connection, before_send=election.guard if election else None)
+        acting = FencedTransport(transport, election) if election else transport
+        hub = await manager.connect("hub", acting, limiter=told.limiter(), if_missing=INSTALL_HUB)
+        add_hub(manager, hub, options)
+        log.info("Kedge %s: a hub, in the dialect %s", __version__, options.dialect.value)
+        await manager.run()
+
+
+async def _election(
+    stack: AsyncExitStack, connection: Connection, namespace: str, duration: int, rng: random.Random
+) -> Election:
+    """Leader election over a connection of its own: renewals never wait for anything else."""
+    client = Client(HttpsTransport(connection))
+    stack.push_async_callback(client.close)
+    await make_namespace(client, namespace)
+    return Election(
+        client,
+        LEASE,
+        namespace,
+        clock=SystemClock(),
+        rng=rng,
+        duration=duration,
+        renew_deadline=duration * 2 / 3,
+        retry=duration * 2 / 15,
+        watchdog=AlarmWatchdog(),
+    )
+
+
+async def make_namespace(client: Client, name: str) -> None:
+    """Create the namespace of the lease, if it is missing and we may."""
+    try:
+        async with asyncio.timeout(NAMESPACE_TIMEOUT):
+            await client.without_retry().create(Namespace, {"metadata": {"name": name}})
+        log.info("created the namespace %s, for the lease", name)
+    except AlreadyExists:
+        return
+    except (KubeError, TimeoutError) as error:
+        # A service account of `kedge install` may not create it; it was then installed with the account.
+        log.debug("the namespace %s was not created: %s", name, error)
+
+
+async def _members(
+    hub: Connection, members: dict[str, Connection], options: MemberOptions, told: ProcessOptions
+) -> None:
+    metrics = Metrics(process=True)
+    async with Manager(component="kedge-member", metrics=metrics, health=told.address) as manager:
+        # One unreachable member must not make the whole process unready.
+        alone = len(members) == 1
+        for name, connection in members.items():
+            to_hub = await manager.connect(
+                f"hub for {name}", HttpsTransport(hub), limiter=told.limiter(), essential=alone, if_missing=INSTALL_HUB
+            )
+            member = await manager.connect(
+                name,
+                HttpsTransport(connection),
+                limiter=told.limiter(),
+                essential=alone,
+                if_missing=install_member(name),
+            )
+            add_member(manager, name, to_hub, member, options)
+        log.info("Kedge %s: the agent of %s", __version__, ", ".join(members))
+        await manager.run()
+
+
+def _run(work: Coroutine[Any, Any, None], told: ProcessOptions) -> None:
+    form = told.log_format or ("text" if sys.stderr.isatty() else "json")
+    logs.configure(told.log_level, cast("logs.Format", form))
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(work)
+    except Crashed as error:
+        log.critical("%s", error, exc_info=error)
+        raise SystemExit(1) from None
+    except OSError as error:
+        raise click.ClickException(f"cannot listen there: {error}") from error
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    with suppress(ImportError):
+        import uvloop
+
+        return uvloop.Loop
+    return None
