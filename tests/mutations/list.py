@@ -589,7 +589,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "a dependent goes with the first of its owners",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         "if len(waiting) + len(gone) < len(references):",
         "if not waiting and not gone:",
         ("test_garbage.py",),
@@ -597,7 +597,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "in the foreground an owner waits for nobody",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         'one["uid"] == owner and one.get("blockOwnerDeletion") for one in references',
         'one["uid"] == owner and one.get("nothing") for one in references',
         ("test_garbage.py",),
@@ -605,7 +605,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "in the foreground dependents do not wait for theirs",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         "if FOREGROUND in finalizers or (waiting and self._dependents.get(known.uid)):",
         "if FOREGROUND in finalizers:",
         ("test_garbage.py",),
@@ -613,7 +613,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "an owner in another namespace counts",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         'return namespace in ("", dependent["metadata"].get("namespace", ""))',
         "return True",
         ("test_garbage.py",),
@@ -621,7 +621,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "an owner of a kind that is not served is gone",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         "if not all(self._is_gone(one, obj) for one in missing):",
         "if missing is None:",
         ("test_garbage.py",),
@@ -629,7 +629,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "an owner in a namespace is gone for what lives in none",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         'return not served.namespaced or "namespace" in dependent["metadata"]',
         "return True",
         ("test_garbage.py",),
@@ -637,7 +637,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "an owner of a kind that comes later is not looked for",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         "if kind.resource == DEFINITIONS:",
         "if kind is None:",
         ("test_garbage.py",),
@@ -645,7 +645,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "an owner that went with its kind is forgotten",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         "self._gone.add(known.uid)",
         "self._gone.clear()",
         ("test_garbage.py",),
@@ -653,7 +653,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "a definition that is gone is taken for there",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         "if self._server.store.all(kind).get(version.key) is not version:",
         "if version is None:",
         ("test_garbage.py",),
@@ -677,15 +677,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "orphans still name their owner, and go after it",
-        "keeping/collector.py",
-        "self._strike_owners(dependent, (known.uid,))",
-        "self._strike_owners(dependent, ())",
+        "background/garbage_collector.py",
+        "self._remove_owner_references(dependent, (known.uid,))",
+        "self._remove_owner_references(dependent, ())",
         ("test_garbage.py",),
     ),
     Mutation(
         "finalizers",
         "a claim goes while a pod uses it",
-        "keeping/volumes.py",
+        "background/volume_protection.py",
         "and not self._is_used(resource, metadata):",
         ":",
         ("test_garbage.py",),
@@ -693,7 +693,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "finalizers",
         "a claim waits for pods that are on no node",
-        "keeping/volumes.py",
+        "background/volume_protection.py",
         "for pod in pods if pod.node_name)",
         "for pod in pods)",
         ("test_garbage.py",),
@@ -701,7 +701,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "finalizers",
         "a claim does not notice that its pod goes",
-        "keeping/volumes.py",
+        "background/volume_protection.py",
         "elif kind.resource == PODS and change.type == DELETED:",
         "elif kind is None:",
         ("test_garbage.py",),
@@ -717,9 +717,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "namespaces",
         "a namespace goes while finalizers hold what is in it",
-        "keeping/emptying.py",
-        "if left.resources:",
-        "if left is None:",
+        "background/namespace_deletion.py",
+        "if remaining.resources:",
+        "if remaining is None:",
         ("test_garbage.py",),
     ),
     Mutation(

@@ -6,6 +6,6 @@
 
 The core is the server with its store, and does no I/O; it has two doors, in process (`inprocess`) and HTTPS (`door`).
 Around it are rooms: `schema` (what objects look like), `builtin` (the kinds of Kubernetes), `custom` (those of CRDs),
-`ownership` (server-side apply), `tables`, `protobuf`, `keeping` (garbage, namespaces, old events) and `workloads`
+`ownership` (server-side apply), `tables`, `protobuf`, `background` (garbage collection, namespaces, old events) and `workloads`
 (Deployments, nodes and the rest: ordinary controllers, which know nothing of this server).
 """

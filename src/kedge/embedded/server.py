@@ -7,7 +7,7 @@
 but the clock's, nothing random but from `rng`. So the same requests give the same answers, byte for byte.
 
 Serves every verb on the kinds in its registry, built-in ones and those that CRDs define, and tells what it serves. What
-happens to objects afterwards (garbage collection, the end of namespaces) is `keeping`'s; who may do what is not asked.
+happens to objects afterwards (garbage collection, the end of namespaces) is done by `background`; who may do what is not asked.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Emptying: a namespace that is deleted loses all that is in it, and goes when nothing is left.
+"""Namespace deletion: deletes all objects of a terminating namespace, then the namespace itself.
 
-What is held by finalizers is waited for; meanwhile the namespace says what, in its conditions.
+Objects with finalizers are waited for; meanwhile the conditions of the namespace say which.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 from msgspec import Struct
 
+from kedge.embedded.background.delayed_set import DelayedSet
 from kedge.embedded.callers import Caller
-from kedge.embedded.keeping.errands import Errands
 from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.server import Server
 from kedge.embedded.store import Change, Untyped
@@ -24,54 +24,54 @@ _CALLER = Caller("system:serviceaccount:kube-system:namespace-controller", agent
 _KIND = Kind(NAMESPACES)
 
 
-class _Left(Struct, frozen=True):
-    """What is still in a namespace: how many of each resource, and held by which finalizers."""
+class _Remaining(Struct, frozen=True):
+    """What is still in a namespace: how many of each resource, and their finalizers."""
 
     resources: Mapping[str, int]
     finalizers: Mapping[str, int]
 
 
-class Emptying:
-    """Empties the namespaces of one server, from `start` to `stop`."""
+class NamespaceDeletion:
+    """Deletes the content of terminating namespaces of one server, from `start` to `stop`."""
 
     def __init__(self, server: Server, delay: Callable[[], float]) -> None:
         self._server = server
-        self._ending: set[str] = set()  # only asked whether a name is in it
-        self._errands = Errands(self._empty, running=lambda: server.running, delay=delay)
+        self._terminating: set[str] = set()  # never iterated
+        self._pending = DelayedSet(self._delete_content, running=lambda: server.running, delay=delay)
         for version in server.store.all(_KIND).at(server.store.number).within(""):
-            self._notice(version.decode())
+            self._observe(version.decode())
         server.store.follow(self._follow)
 
     def start(self) -> None:
-        self._errands.start()
+        self._pending.start()
 
     def stop(self) -> None:
-        self._errands.stop()
+        self._pending.stop()
 
     def _follow(self, kind: Kind, change: Change) -> None:
         if kind.resource == NAMESPACES and change.type == DELETED:
-            self._ending.discard(change.version.name)  # another may come under its name, and go as well
+            self._terminating.discard(change.version.name)  # another of that name may be created and deleted
         elif kind.resource == NAMESPACES:
-            self._notice(change.version.decode())
-        elif change.type == DELETED and change.version.namespace in self._ending:
-            self._errands.add(change.version.namespace)
+            self._observe(change.version.decode())
+        elif change.type == DELETED and change.version.namespace in self._terminating:
+            self._pending.add(change.version.namespace)
 
-    def _notice(self, namespace: Untyped) -> None:
+    def _observe(self, namespace: Untyped) -> None:
         name = namespace["metadata"]["name"]
-        if namespace["metadata"].get("deletionTimestamp") and name not in self._ending:
-            self._ending.add(name)
-            self._errands.add(name)
+        if namespace["metadata"].get("deletionTimestamp") and name not in self._terminating:
+            self._terminating.add(name)
+            self._pending.add(name)
 
-    def _empty(self, name: str) -> None:
+    def _delete_content(self, name: str) -> None:
         found = self._server.store.all(_KIND).get(name)
         namespace = found.decode() if found is not None else None
         if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
             return
         for kind in self._kinds():
             self._send("DELETE", kind.resource.path(name), {"propagationPolicy": "Background"})
-        left = self._left(name)
-        if left.resources:
-            self._tell(namespace, left)
+        remaining = self._remaining(name)
+        if remaining.resources:
+            self._report(namespace, remaining)
         else:
             spared = [one for one in namespace["spec"]["finalizers"] if one != "kubernetes"]
             body = {**namespace, "spec": {"finalizers": spared}}
@@ -84,7 +84,7 @@ class Emptying:
                 seen.setdefault((kind.resource.group, kind.resource.plural), kind)
         return seen.values()
 
-    def _left(self, name: str) -> _Left:
+    def _remaining(self, name: str) -> _Remaining:
         resources: dict[str, int] = {}
         finalizers: Counter[str] = Counter()
         for kind in self._kinds():
@@ -93,13 +93,13 @@ class Emptying:
                 resources[f"{kind.resource.plural}.{kind.resource.group}"] = there
                 for version in snapshot.within(f"{name}/"):
                     finalizers.update(version.decode()["metadata"].get("finalizers", ()))
-        return _Left(resources, dict(sorted(finalizers.items())))
+        return _Remaining(resources, dict(sorted(finalizers.items())))
 
-    def _tell(self, namespace: Untyped, left: _Left) -> None:
+    def _report(self, namespace: Untyped, remaining: _Remaining) -> None:
         before = {one["type"]: one for one in namespace["status"].get("conditions", [])}
         now = self._server.stamps.now()
         conditions = [
-            {**one, "lastTransitionTime": _since(before.get(one["type"]), one, now)} for one in _conditions(left)
+            {**one, "lastTransitionTime": _since(before.get(one["type"]), one, now)} for one in _conditions(remaining)
         ]
         path = NAMESPACES.path(None, namespace["metadata"]["name"], "status")
         self._send("PATCH", path, {"status": {"conditions": conditions}}, MergePatch.content_type)
@@ -114,10 +114,10 @@ def _since(before: Untyped | None, condition: Mapping[str, str], now: str) -> st
     return str(before["lastTransitionTime"]) if before and same else now
 
 
-def _conditions(left: _Left) -> list[dict[str, str]]:
-    """What Kubernetes says of a namespace that waits for its content to go."""
-    resources = ", ".join(f"{name} has {count} resource instances" for name, count in left.resources.items())
-    finalizers = ", ".join(f"{name} in {count} resource instances" for name, count in left.finalizers.items())
+def _conditions(remaining: _Remaining) -> list[dict[str, str]]:
+    """The conditions of a namespace that waits for its content to be deleted."""
+    resources = ", ".join(f"{name} has {count} resource instances" for name, count in remaining.resources.items())
+    finalizers = ", ".join(f"{name} in {count} resource instances" for name, count in remaining.finalizers.items())
     held = f"Some content in the namespace has finalizers remaining: {finalizers}"
     rows = [
         ("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"),
@@ -135,7 +135,7 @@ def _conditions(left: _Left) -> list[dict[str, str]]:
         ),
         ("NamespaceContentRemaining", "True", "SomeResourcesRemain", f"Some resources are remaining: {resources}"),
         ("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", held)
-        if left.finalizers
+        if remaining.finalizers
         else (
             "NamespaceFinalizersRemaining",
             "False",

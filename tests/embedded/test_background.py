@@ -1,4 +1,4 @@
-"""Housekeeping, in virtual time."""
+"""Background controllers, in virtual time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from embedded.world import World, virtually
 from kedge.api.resource import Resource
-from kedge.embedded.keeping.errands import Errands
-from kedge.embedded.keeping.keeper import Keeper
+from kedge.embedded.background.delayed_set import DelayedSet
+from kedge.embedded.cluster import BackgroundControllers
 from kedge.kube.codec import untyped
 from kedge.kube.patches import MergePatch
 
@@ -52,8 +52,8 @@ def reference(api_version: str, kind: str, owner: dict[str, Any]) -> dict[str, A
 @virtually
 async def test_an_event_is_gone_an_hour_after_it_was_last_written() -> None:
     world = World()
-    keeper = Keeper(world.server, rng=Random(1))
-    keeper.start()
+    controllers = BackgroundControllers(world.server, rng=Random(1))
+    controllers.start()
     for name in ("once", "twice"):
         await world.client.create(EVENTS, event(name))
     await asyncio.sleep(1800)
@@ -64,23 +64,23 @@ async def test_an_event_is_gone_an_hour_after_it_was_last_written() -> None:
     assert await names(world) == ["twice"]
     await asyncio.sleep(1800)
     assert await names(world) == []
-    keeper.stop()
+    controllers.stop()
 
 
 @virtually
 async def test_an_errand_is_done_once_however_often_it_is_added() -> None:
     done: list[str] = []
-    errands = Errands[str](done.append, running=lambda: True, delay=lambda: 0.01)
-    errands.add("before the start")
+    pending = DelayedSet[str](done.append, running=lambda: True, delay=lambda: 0.01)
+    pending.add("before the start")
     await asyncio.sleep(1)
     assert done == []
-    errands.start()
+    pending.start()
     for key in ("a", "b", "a"):
-        errands.add(key)
+        pending.add(key)
     await asyncio.sleep(1)
     assert done == ["before the start", "a", "b"]
-    errands.stop()
-    errands.add("after the end")
+    pending.stop()
+    pending.add("after the end")
     await asyncio.sleep(1)
     assert len(done) == 3
 
@@ -93,9 +93,9 @@ async def test_an_errand_that_asks_for_it_comes_back() -> None:
         done.append(asyncio.get_running_loop().time())
         return 60.0 if len(done) < 3 else None
 
-    errands = Errands[str](do, running=lambda: True, delay=lambda: 0.0)
-    errands.start()
-    errands.add("a")
+    pending = DelayedSet[str](do, running=lambda: True, delay=lambda: 0.0)
+    pending.start()
+    pending.add("a")
     await asyncio.sleep(600)
     assert [round(after - before) for before, after in itertools.pairwise(done)] == [60, 60]
 
@@ -104,9 +104,9 @@ async def test_an_errand_that_asks_for_it_comes_back() -> None:
 async def test_errands_wait_while_nothing_runs() -> None:
     done: list[str] = []
     up = [False]
-    errands = Errands[str](done.append, running=lambda: up[0], delay=lambda: 0.0)
-    errands.start()
-    errands.add("a")
+    pending = DelayedSet[str](done.append, running=lambda: up[0], delay=lambda: 0.0)
+    pending.start()
+    pending.add("a")
     await asyncio.sleep(10)
     assert done == []
     up[0] = True
@@ -117,8 +117,8 @@ async def test_errands_wait_while_nothing_runs() -> None:
 @virtually
 async def test_a_namespace_that_comes_back_under_its_name_goes_again() -> None:
     world = World()
-    keeper = Keeper(world.server, rng=Random(1))
-    keeper.start()
+    controllers = BackgroundControllers(world.server, rng=Random(1))
+    controllers.start()
     for _ in range(2):
         await world.client.create(NAMESPACES, {"metadata": {"name": "shop"}})
         await asyncio.sleep(1)
@@ -129,14 +129,14 @@ async def test_a_namespace_that_comes_back_under_its_name_goes_again() -> None:
         await world.client.patch(MAPS, "held", MergePatch({"metadata": {"finalizers": None}}), "shop")
         await asyncio.sleep(1)
         assert "shop" not in [one["metadata"]["name"] for one in (await world.client.list(NAMESPACES)).items]
-    keeper.stop()
+    controllers.stop()
 
 
 @virtually
 async def test_that_an_owner_went_with_its_kind_is_known_as_long_as_somebody_names_it() -> None:
     world = World()
-    keeper = Keeper(world.server, rng=Random(1))
-    keeper.start()
+    controllers = BackgroundControllers(world.server, rng=Random(1))
+    controllers.start()
     await world.client.create(DEFINITIONS, widget_definition())
     owner = await world.client.create(WIDGETS, {"metadata": {"name": "owner"}}, "default")
     nobody = {"metadata": {"name": "nobody", "uid": "nobody"}}
@@ -148,16 +148,16 @@ async def test_that_an_owner_went_with_its_kind_is_known_as_long_as_somebody_nam
     await world.client.patch(MAPS, "child", MergePatch({"metadata": {"ownerReferences": owners[:1]}}), "default")
     await asyncio.sleep(1)
     assert "child" not in await map_names(world)
-    keeper.stop()
+    controllers.stop()
 
 
 @virtually
 async def test_an_object_may_name_an_owner_twice() -> None:
     world = World()
-    keeper = Keeper(world.server, rng=Random(1))
-    keeper.start()
+    controllers = BackgroundControllers(world.server, rng=Random(1))
+    controllers.start()
     own = reference("v1", "ConfigMap", await world.config_map("owner"))
     await world.config_map("child", ownerReferences=[own, own])
     await world.client.delete(MAPS, "child", "default")
     assert "child" not in await map_names(world)
-    keeper.stop()
+    controllers.stop()

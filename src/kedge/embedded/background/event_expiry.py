@@ -1,4 +1,4 @@
-"""Forgetting: events are gone an hour after they were last written, as in Kubernetes: nobody would ever delete them."""
+"""Event expiry: deletes events an hour after they were last written, as Kubernetes does."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from kedge.kube.codec import DELETED
 from kedge.kube.transport import Request
 
 EVENTS = Resource("", "v1", "Event", "events")
-AN_HOUR = 3600.0
+EVENT_TTL = 3600.0
 _CALLER = Caller("system:apiserver", agent="kube-apiserver")
 
 
-class Forgetting:
-    """Deletes old events, from `start` to `stop`. One timer, however many there are."""
+class EventExpiry:
+    """Deletes expired events, from `start` to `stop`. One timer for all of them."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -30,7 +30,7 @@ class Forgetting:
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._plan()
+        self._schedule()
 
     def stop(self) -> None:
         self._loop = None
@@ -41,18 +41,18 @@ class Forgetting:
     def _follow(self, kind: Kind, change: Change) -> None:
         if kind.resource == EVENTS and change.type != DELETED and self._loop is not None:
             self._written.append((self._loop.time(), change.version.key, change.version.number))
-            self._plan()
+            self._schedule()
 
-    def _plan(self) -> None:
+    def _schedule(self) -> None:
         if self._timer is None and self._written and self._loop is not None:
-            self._timer = self._loop.call_at(self._written[0][0] + AN_HOUR, self._forget)
+            self._timer = self._loop.call_at(self._written[0][0] + EVENT_TTL, self._delete_expired)
 
-    def _forget(self) -> None:
+    def _delete_expired(self) -> None:
         self._timer = None
         assert self._loop is not None, "a timer that was cancelled does not fire"
-        while self._written and self._written[0][0] + AN_HOUR <= self._loop.time():
+        while self._written and self._written[0][0] + EVENT_TTL <= self._loop.time():
             _, key, number = self._written.popleft()
             found = self._server.store.all(Kind(EVENTS)).get(key)
             if found is not None and found.number == number and self._server.running:
                 self._server.handle(Request("DELETE", EVENTS.path(found.namespace, found.name)), _CALLER)
-        self._plan()
+        self._schedule()
