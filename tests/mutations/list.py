@@ -459,7 +459,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD schema",
         "what is required may be missing",
-        "custom/validating.py",
+        "custom/schema_validation.py",
         "absent = [name for name in names if name not in value]",
         "absent: list[str] = []",
         ("test_crd_validation.py",),
@@ -467,8 +467,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD schema",
         "a set may have the same twice",
-        "custom/custom.py",
-        "found = list(lists.duplicates(self.schema, obj))",
+        "custom/version_schema.py",
+        "found = list(list_duplicates(self.schema, obj))",
         "found: list[Cause] = []",
         ("test_crd_validation.py",),
     ),
@@ -476,8 +476,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "CRD defaulting",
         "what is missing stays missing",
         "custom/defaults.py",
-        "for name, one in fill.items() if name not in value}",
-        "for name, one in fill.items() if name in ()}",
+        "for name, one in fill.items() if name not in value\n",
+        "for name, one in fill.items() if name in ()\n",
         ("test_crds.py",),
     ),
     Mutation(
@@ -491,7 +491,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD defaulting",
         "what was kept before there was a default is not completed",
-        "custom/kinds.py",
+        "custom/served_versions.py",
         "_as_version(self.stored_as.complete(kept), self.stored, self.own, self.custom)",
         "_as_version(kept, self.stored, self.own, self.custom)",
         ("test_crds.py",),
@@ -507,7 +507,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD CEL",
         "a rule that is broken holds",
-        "custom/rules.py",
+        "custom/cel_rules.py",
         "return None if holds is True else",
         "return None if holds is not None else",
         ("test_crd_cel.py",),
@@ -515,7 +515,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD CEL",
         "what broke a rule before there was one may not stay",
-        "custom/rules.py",
+        "custom/cel_rules.py",
         "(rule.uses_old or not kept())",
         "(rule.uses_old or kept is not None)",
         ("test_crd_cel.py",),
@@ -523,7 +523,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD columns",
         "a cell shows what is not of its type",
-        "custom/columns.py",
+        "custom/printer_columns.py",
         "return int(value) if type(value) in (int, float) else None",
         "return value",
         ("test_crd_columns.py",),
@@ -531,7 +531,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD columns",
         "columns lose their priority",
-        "custom/columns.py",
+        "custom/printer_columns.py",
         '"priority": column.get("priority", 0)',
         '"priority": 0',
         ("test_crd_columns.py",),
@@ -638,7 +638,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "garbage collection",
         "an owner of a kind that comes later is not looked for",
         "background/garbage_collector.py",
-        "if kind.resource == DEFINITIONS:",
+        "if kind.resource == CRDS:",
         "if kind is None:",
         ("test_garbage.py",),
     ),

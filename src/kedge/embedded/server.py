@@ -7,7 +7,8 @@
 but the clock's, nothing random but from `rng`. So the same requests give the same answers, byte for byte.
 
 Serves every verb on the kinds in its registry, built-in ones and those that CRDs define, and tells what it serves. What
-happens to objects afterwards (garbage collection, the end of namespaces) is done by `background`; who may do what is not asked.
+happens to objects afterwards (garbage collection, deletion of namespaces) is done by `background`. There is no
+authorization.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kedge.embedded import forms, listing, namespaces, options, paths, pod_verbs
 from kedge.embedded.asking import Order
 from kedge.embedded.builtin.start import from_the_start
 from kedge.embedded.callers import WITHIN, Caller
-from kedge.embedded.custom.serving import Definitions
+from kedge.embedded.custom.crd_controller import CrdController
 from kedge.embedded.discovery import Discovery
 from kedge.embedded.forms import View
 from kedge.embedded.kind import NAMESPACES, Kind
@@ -76,7 +77,7 @@ class Server:
         self.stamps = Stamps(clock, rng)
         self._writing = Writing(self.store, self.stamps)
         self._watches: dict[Watch, None] = {}
-        self.definitions = Definitions(self)
+        self.definitions = CrdController(self)
         kinds = self.registry.kinds()
         self._told = (self.registry.revision, (Discovery(kinds), Documents(kinds)))
         for name in namespaces.FROM_THE_START:

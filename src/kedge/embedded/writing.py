@@ -13,8 +13,8 @@ from msgspec import Struct
 from kedge.embedded import bodies, deletion, namespaces, objects, options, patched, quotas, statuses, validation
 from kedge.embedded.around import Around
 from kedge.embedded.asking import Order
-from kedge.embedded.custom import establishing
-from kedge.embedded.custom.definition import DEFINITIONS
+from kedge.embedded.custom import crd_status
+from kedge.embedded.custom.crd import CRDS
 from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.options import DeleteOptions, WriteOptions
 from kedge.embedded.ownership.apply import Application
@@ -218,8 +218,8 @@ class Writing:
         if kind.resource == NAMESPACES:
             namespaces.refuse_immortal(seen.name)
         marked = deletion.marked(kind, deletion.held(obj, asked), asked.grace_period_seconds, self._stamps)
-        if kind.resource == DEFINITIONS and not obj["metadata"].get("deletionTimestamp"):
-            marked = establishing.marked(marked, self._stamps.now())
+        if kind.resource == CRDS and not obj["metadata"].get("deletionTimestamp"):
+            marked = crd_status.mark_terminating(marked, self._stamps.now())
         if deletion.may_go(kind, marked):
             if not asked.dry_run:
                 self._store.remove(kind, seen)

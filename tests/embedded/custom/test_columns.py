@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kedge.embedded.custom.columns import Columns
+from kedge.embedded.custom.printer_columns import PrinterColumns
 
 NOW = datetime(2025, 1, 1, 0, 5, tzinfo=UTC)
 OBJ: dict[str, Any] = {
@@ -15,7 +15,7 @@ OBJ: dict[str, Any] = {
 
 
 def cell(kind: str, where: str) -> Any:
-    return Columns([{"name": "C", "type": kind, "jsonPath": where}]).cells(OBJ, NOW)[1]
+    return PrinterColumns([{"name": "C", "type": kind, "jsonPath": where}]).cells(OBJ, NOW)[1]
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_a_cell_is_what_the_path_finds_in_the_columns_type(kind: str, where: str
 
 
 def test_a_kind_without_columns_shows_name_and_age() -> None:
-    columns = Columns()
+    columns = PrinterColumns()
     assert [one["name"] for one in columns.definitions] == ["Name", "Age"]
     assert columns.cells(OBJ, NOW) == ["x", "5m"]
 
 
 def test_a_column_says_where_it_looks_if_nothing_better() -> None:
-    made = Columns([{"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1}]).definitions[1]
+    made = PrinterColumns([{"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1}]).definitions[1]
     assert made == {
         "name": "Size",
         "type": "integer",
@@ -63,4 +63,4 @@ def test_a_column_says_where_it_looks_if_nothing_better() -> None:
 
 
 def test_a_path_that_cannot_be_read_leaves_the_name_alone() -> None:
-    assert Columns([{"name": "Bad", "type": "string", "jsonPath": ".spec["}]).cells(OBJ, NOW) == ["x"]
+    assert PrinterColumns([{"name": "Bad", "type": "string", "jsonPath": ".spec["}]).cells(OBJ, NOW) == ["x"]

@@ -11,8 +11,8 @@ import pytest
 from api.apiserver import Answer, ApiServer
 from embedded.custom.definitions import CRDS, GROUP, REFUSED, Object, definition
 from embedded.custom.everything import BAD, DEFINITION, GOOD, LAX, UPDATES, Update, whole
-from kedge.embedded.custom import definition as definitions
-from kedge.embedded.custom.kinds import kinds_of, served_by
+from kedge.embedded.custom import crd as definitions
+from kedge.embedded.custom.served_versions import served_by, served_kinds
 from kedge.kube.errors import Cause
 from kedge.kube.transport import Request
 from support.recording.api import RealApi
@@ -27,7 +27,7 @@ WORDS_OF_GO = re.compile(
 OWN_TYPE = re.compile(r"selfType\d+(\.[\w.@]+)?")
 """What Kubernetes calls the type of an object in a rule: a name that is another one every time."""
 
-CUSTOM = served_by(kinds_of(definitions.completed(DEFINITION))[0]).custom
+CUSTOM = served_by(served_kinds(definitions.with_defaults(DEFINITION))[0]).custom
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def served(server: ApiServer) -> Iterator[ApiServer]:
         yield server
         return
     assert server.ask("POST", CRDS, definition(LAX, subresources={"status": {}})).accepted
-    _until(lambda: definitions.is_true(server.ask("GET", CRD).body, "Established"))
+    _until(lambda: definitions.has_condition(server.ask("GET", CRD).body, "Established"))
     for name, update in UPDATES.items():
         _until_accepted(server, whole(_named(name), update.old))
     _make_strict(server)
@@ -95,7 +95,9 @@ def test_a_bad_definition_is_refused_for_the_same_causes(server: ApiServer, name
     crd = REFUSED[name]
     answer = server.ask("POST", f"{CRDS}?dryRun=All", crd)
     assert answer.status == 422, answer.body
-    assert _ours(definitions.problems(definitions.begun(definitions.completed(crd)))) == _theirs(answer)
+    assert _ours(definitions.problems(definitions.prepared_for_create(definitions.with_defaults(crd)))) == _theirs(
+        answer
+    )
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kedge.embedded.builtin.kinds import BUILT_IN
-from kedge.embedded.custom.kinds import kinds_of
+from kedge.embedded.custom.served_versions import served_kinds
 from kedge.embedded.registry import Registry
 from kedge.embedded.schema.documents import Documents
 
@@ -19,7 +19,7 @@ CRD: dict[str, Any] = {
     "metadata": {"name": "gears.x.example.com"},
     "spec": {"group": "x.example.com", "scope": "Namespaced", "names": NAMES, "versions": [VERSION]},
 }
-GEAR = kinds_of(CRD)[0]
+GEAR = served_kinds(CRD)[0]
 APPS = "/openapi/v3/apis/apps/v1"
 
 

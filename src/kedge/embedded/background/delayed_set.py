@@ -56,7 +56,7 @@ class DelayedSet(Generic[Key]):
 
     def _schedule(self, seconds: float) -> None:
         if self._timer is None and self._due and self._loop is not None:
-            self._timer = self._loop.call_delayed(seconds, self._handle_due)
+            self._timer = self._loop.call_later(seconds, self._handle_due)
 
     def _handle_due(self) -> None:
         self._timer = None
@@ -67,7 +67,7 @@ class DelayedSet(Generic[Key]):
         for key in due:
             again = self._handle(key)
             if again is not None and key not in self._due and self._loop is not None:
-                self._delayed[key] = self._loop.call_delayed(again, self._add_again, key)
+                self._delayed[key] = self._loop.call_later(again, self._add_again, key)
         self._schedule(self._delay())
 
     def _add_again(self, key: Key) -> None:

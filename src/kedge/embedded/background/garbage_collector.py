@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kedge.embedded.background.delayed_set import DelayedSet
 from kedge.embedded.callers import Caller
-from kedge.embedded.custom.definition import DEFINITIONS
+from kedge.embedded.custom.crd import CRDS
 from kedge.embedded.deletion import FOREGROUND, ORPHAN
 from kedge.embedded.kind import Kind
 from kedge.embedded.server import Server
@@ -83,7 +83,7 @@ class GarbageCollector:
         self._pending.stop()
 
     def _follow(self, kind: Kind, change: Change) -> None:
-        if kind.resource == DEFINITIONS:
+        if kind.resource == CRDS:
             self._recheck_undecided()
         if change.type != DELETED:
             self._observe(kind, change.version)

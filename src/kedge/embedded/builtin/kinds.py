@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from kedge.api.resource import Resource
 from kedge.embedded.builtin.rules import RULES
-from kedge.embedded.custom import definition
+from kedge.embedded.custom import crd
 from kedge.embedded.kind import Called, Kind, Scale
 from kedge.embedded.naming import Names
 from kedge.embedded.rules import PLAIN
@@ -148,7 +148,7 @@ def _kind(row: str) -> Kind:
         scale=Scale() if name in _SCALED else None,
         called=_called(group, name),
         is_question="q" in habits,
-        rules=definition.RULES if name == "CustomResourceDefinition" else RULES.get((group.strip("-"), name), PLAIN),
+        rules=crd.CRD_RULES if name == "CustomResourceDefinition" else RULES.get((group.strip("-"), name), PLAIN),
     )
 
 

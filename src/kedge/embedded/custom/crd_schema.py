@@ -1,6 +1,6 @@
-"""Schemas: what is wrong with the schema of a CRD, beyond not being structural.
+"""CRD schema: what is wrong with the schema of a CRD, beyond not being structural.
 
-Words that CRDs may not have, lists whose keys cannot tell items apart, defaults that do not fit, rules that do not
+Keywords that CRDs may not have, lists whose keys cannot tell items apart, defaults that do not match, rules that do not
 compile. Gives the causes kube-apiserver gives, but for the cost of rules, which is not estimated.
 """
 
@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.openapi.model import Raw, Schema
-from kedge.embedded.custom import causes, embedding, rules, structural
-from kedge.embedded.custom.correlation import identical
-from kedge.embedded.custom.paths import PathError, below
-from kedge.embedded.custom.validating import Shape
+from kedge.embedded.custom import cel_rules, embedded_resources, go_causes, structural_schema
+from kedge.embedded.custom.jsonpath import PathError, schema_at
+from kedge.embedded.custom.ratcheting import identical
+from kedge.embedded.custom.schema_validation import SchemaValidator
 from kedge.embedded.schema import pruning
 from kedge.kube.errors import Cause
 
@@ -46,7 +46,7 @@ class _Around(Struct, frozen=True):
 def problems(schema: Raw, path: str, *, has_status: bool) -> list[Cause]:
     """What is wrong with the whole schema of a version."""
     found = [*_root_problems(schema, path, has_status=has_status)]
-    shape = structural.problems(schema, path)
+    shape = structural_schema.problems(schema, path)
     fills = [] if shape else list(_default_problems(Schema(schema), path))
     whole = None if shape or fills else Schema(schema)
     words, compiling = _node(schema, path, _Around(schema=whole), is_root=True)
@@ -56,14 +56,14 @@ def problems(schema: Raw, path: str, *, has_status: bool) -> list[Cause]:
 def _root_problems(schema: Raw, path: str, *, has_status: bool) -> Iterator[Cause]:
     if has_status and schema.get("type") != "object" and schema.get("type"):
         why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
-        yield causes.invalid(f"{path}.type", schema["type"], why)
+        yield go_causes.invalid_value(f"{path}.type", schema["type"], why)
     elif has_status and any(
         schema.get(word) not in (None, False, "", [], {}) and not _at_root(word) for word in schema
     ):
         why = f"only [{_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
-        yield causes.invalid(path, schema, why)
+        yield go_causes.invalid_value(path, schema, why)
     if schema.get("nullable"):
-        yield causes.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
+        yield go_causes.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
 
 
 def _at_root(word: str) -> bool:
@@ -86,17 +86,22 @@ def _default_problems(schema: Schema, path: str) -> Iterator[Cause]:
 def _default(schema: Schema, path: str) -> Iterator[Cause]:
     value = schema.raw["default"]
     if not identical(_pruned(schema, value), value):
-        yield causes.invalid(path, value, "must not have unknown fields")
-    embedded = [Cause(f"{path}.{one.field}", one.message, one.reason) for one in embedding.problems(schema, value)]
-    misfits = embedded or Shape(schema).problems(value, field=path)
-    if misfits or not schema.once(rules.has_rules):
+        yield go_causes.invalid_value(path, value, "must not have unknown fields")
+    embedded = [
+        Cause(f"{path}.{one.field}", one.message, one.reason)
+        for one in embedded_resources.embedded_problems(schema, value)
+    ]
+    misfits = embedded or SchemaValidator(schema).problems(value, field=path)
+    if misfits or not schema.once(cel_rules.has_rules):
         yield from misfits
         return
     try:
-        broken = rules.problems(schema, value, value) or rules.problems(schema, value)
-    except rules.BadRule:
+        broken = cel_rules.rule_problems(schema, value, value) or cel_rules.rule_problems(schema, value)
+    except cel_rules.BadRule:
         return  # said where the rule stands
-    yield from (replace(one, field=path if one.field == causes.NOWHERE else f"{path}.{one.field}") for one in broken)
+    yield from (
+        replace(one, field=path if one.field == go_causes.NO_FIELD else f"{path}.{one.field}") for one in broken
+    )
 
 
 def _pruned(schema: Schema, value: object) -> object:
@@ -124,24 +129,24 @@ def _node(schema: Raw, path: str, around: _Around, *, is_root: bool = False) -> 
 def _own_words(schema: Raw, path: str, around: _Around) -> Iterator[Cause]:
     kind = schema.get("type", "")
     if kind and kind not in _TYPES:
-        yield causes.not_one_of(f"{path}.type", kind, _TYPES)
+        yield go_causes.unsupported_value(f"{path}.type", kind, _TYPES)
     if around.no_defaults and schema.get("default") is not None:
-        yield causes.forbidden(f"{path}.default", f"must not be set {around.no_defaults}")
+        yield go_causes.forbidden(f"{path}.default", f"must not be set {around.no_defaults}")
     for word in _UNSUPPORTED:
         if schema.get(word):
-            yield causes.forbidden(f"{path}.{word}", f"{word} is not supported")
+            yield go_causes.forbidden(f"{path}.{word}", f"{word} is not supported")
     if kind == "null":
-        yield causes.forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
+        yield go_causes.forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
     if isinstance(schema.get("items"), list):
-        yield causes.forbidden(f"{path}.items", "items must be a schema object and not an array")
+        yield go_causes.forbidden(f"{path}.items", "items must be a schema object and not an array")
     if around.in_metadata and schema.get("x-kubernetes-embedded-resource"):
-        yield causes.forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta")
+        yield go_causes.forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta")
     if schema.get("uniqueItems"):
         why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        yield causes.forbidden(f"{path}.uniqueItems", why)
+        yield go_causes.forbidden(f"{path}.uniqueItems", why)
     if schema.get("properties") and schema.get("additionalProperties") not in (None, True):
         why = "additionalProperties and properties are mutual exclusive"
-        yield causes.forbidden(f"{path}.additionalProperties", why)
+        yield go_causes.forbidden(f"{path}.additionalProperties", why)
 
 
 def _below(schema: Raw, path: str, around: _Around, *, is_root: bool) -> Iterator[tuple[Raw, str, _Around]]:
@@ -172,13 +177,13 @@ def _below(schema: Raw, path: str, around: _Around, *, is_root: bool) -> Iterato
 def _kubernetes_words(schema: Raw, path: str) -> Iterator[Cause]:
     kind, word = schema.get("type", ""), "x-kubernetes-preserve-unknown-fields"
     if schema.get(word) is False:
-        yield causes.invalid(f"{path}.{word}", False, "must be true or undefined")
+        yield go_causes.invalid_value(f"{path}.{word}", False, "must be true or undefined")
     yield from _container(schema, path, "x-kubernetes-map-type", "object", ["atomic", "granular"])
     yield from _container(schema, path, "x-kubernetes-list-type", "array", ["atomic", "set", "map"])
     of_list = schema.get("x-kubernetes-list-type")
     if schema.get("x-kubernetes-list-map-keys") and of_list != "map":
         at, why = f"{path}.x-kubernetes-list-type", "must be map if x-kubernetes-list-map-keys is non-empty"
-        yield causes.invalid(at, of_list, why) if of_list else causes.missing(at, why)
+        yield go_causes.invalid_value(at, of_list, why) if of_list else go_causes.required_value(at, why)
     if of_list == "set" and kind == "array":
         yield from _set_items(schema.get("items") or {}, f"{path}.items")
     if of_list == "map":
@@ -193,56 +198,60 @@ def _container(schema: Raw, path: str, word: str, wanted: str, known: list[str])
         return
     if kind != wanted:
         why = f"must be {wanted} if {word} is specified"
-        yield causes.invalid(f"{path}.type", kind, why) if kind else causes.missing(f"{path}.type", why)
+        yield (
+            go_causes.invalid_value(f"{path}.type", kind, why)
+            if kind
+            else go_causes.required_value(f"{path}.type", why)
+        )
     if value not in known:
-        yield causes.not_one_of(f"{path}.{word}", value, known)
+        yield go_causes.unsupported_value(f"{path}.{word}", value, known)
 
 
 def _set_items(items: Raw, path: str) -> Iterator[Cause]:
     why = "must be atomic as item of a list with x-kubernetes-list-type=set"
     if items.get("type") == "array" and items.get("x-kubernetes-list-type", "atomic") != "atomic":
-        yield causes.invalid(f"{path}.x-kubernetes-list-type", items["x-kubernetes-list-type"], why)
+        yield go_causes.invalid_value(f"{path}.x-kubernetes-list-type", items["x-kubernetes-list-type"], why)
     if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
-        yield causes.invalid(f"{path}.x-kubernetes-map-type", items.get("x-kubernetes-list-type"), why)
+        yield go_causes.invalid_value(f"{path}.x-kubernetes-map-type", items.get("x-kubernetes-list-type"), why)
 
 
 def _keys(schema: Raw, path: str) -> Iterator[Cause]:
     keys, items = schema.get("x-kubernetes-list-map-keys", []), schema.get("items")
     word = f"{path}.x-kubernetes-list-map-keys"
     if not keys:
-        yield causes.missing(word, "must not be empty if x-kubernetes-list-type is map")
+        yield go_causes.required_value(word, "must not be empty if x-kubernetes-list-type is map")
     if not isinstance(items, dict):
-        yield causes.missing(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
+        yield go_causes.required_value(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
         return
     if items.get("type", "") != "object":
         why = "must be object if parent array's x-kubernetes-list-type is map"
-        yield causes.invalid(f"{path}.items.type", items.get("type", ""), why)
+        yield go_causes.invalid_value(f"{path}.items.type", items.get("type", ""), why)
         return
     for index, key in enumerate(keys):
         member = items.get("properties", {}).get(key)
         if member is None:
-            yield causes.invalid(word, keys, "entries must all be names of item properties")
+            yield go_causes.invalid_value(word, keys, "entries must all be names of item properties")
         elif member.get("type") in ("array", "object"):
             why = "must be a scalar type if parent array's x-kubernetes-list-type is map"
-            yield causes.invalid(f"{path}.items.properties[{key}].type", items["type"], why)
+            yield go_causes.invalid_value(f"{path}.items.properties[{key}].type", items["type"], why)
         if key in keys[:index]:
-            yield causes.invalid(word, keys, "must not contain duplicate entries")
+            yield go_causes.invalid_value(word, keys, "must not contain duplicate entries")
 
 
 def _item_words(schema: Raw, of_list: str, path: str) -> Iterator[Cause]:
     items = schema["items"]
     if items.get("nullable"):
         why = f"cannot be nullable when x-kubernetes-list-type is {of_list}"
-        yield causes.forbidden(f"{path}.items.nullable", why)
+        yield go_causes.forbidden(f"{path}.items.nullable", why)
     for key in schema.get("x-kubernetes-list-map-keys", []) if of_list == "map" else []:
         member = items.get("properties", {}).get(key)
         if member is None:
             continue
         at, about = f"{path}.items.properties[{key}]", "this property is in x-kubernetes-list-map-keys, so it"
         if key not in items.get("required", []) and member.get("default") is None:
-            yield causes.missing(f"{at}.default", f"{about} must have a default or be a required property")
+            yield go_causes.required_value(f"{at}.default", f"{about} must have a default or be a required property")
         if member.get("nullable"):
-            yield causes.forbidden(f"{at}.nullable", f"{about} cannot be nullable")
+            yield go_causes.forbidden(f"{at}.nullable", f"{about} cannot be nullable")
 
 
 # Rules
@@ -253,7 +262,7 @@ def _rule_words(schema: Raw, path: str) -> Iterator[Cause]:
         at = f"{path}.{_RULES}[{index}]"
         yield from _rule_texts(rule, at)
         if rule.get("reason") is not None and rule["reason"] not in _REASONS:
-            yield causes.not_one_of(f"{at}.reason", rule["reason"], _REASONS)
+            yield go_causes.unsupported_value(f"{at}.reason", rule["reason"], _REASONS)
         if points := str(rule.get("fieldPath", "")):
             yield from _rule_path(schema, points, f"{at}.fieldPath")
 
@@ -261,26 +270,26 @@ def _rule_words(schema: Raw, path: str) -> Iterator[Cause]:
 def _rule_texts(rule: Raw, at: str) -> Iterator[Cause]:
     text, message = str(rule.get("rule", "")), str(rule.get("message", ""))
     if not text.strip():
-        yield causes.missing(f"{at}.rule", "rule is not specified")
+        yield go_causes.required_value(f"{at}.rule", "rule is not specified")
     elif message and not message.strip():
-        yield causes.invalid(f"{at}.message", message, "must be non-empty if specified")
+        yield go_causes.invalid_value(f"{at}.message", message, "must be non-empty if specified")
     elif _has_lines(message.strip()):
-        yield causes.invalid(f"{at}.message", message, "must not contain line breaks")
+        yield go_causes.invalid_value(f"{at}.message", message, "must not contain line breaks")
     elif _has_lines(text.strip()) and not message.strip():
-        yield causes.missing(f"{at}.message", "message must be specified if rule contains line breaks")
+        yield go_causes.required_value(f"{at}.message", "message must be specified if rule contains line breaks")
     if rule.get("messageExpression") and not str(rule["messageExpression"]).strip():
-        yield causes.missing(f"{at}.messageExpression", "messageExpression must be non-empty if specified")
+        yield go_causes.required_value(f"{at}.messageExpression", "messageExpression must be non-empty if specified")
 
 
 def _rule_path(schema: Raw, points: str, at: str) -> Iterator[Cause]:
     if not points.strip():
-        yield causes.invalid(at, points, "must be non-empty if specified")
+        yield go_causes.invalid_value(at, points, "must be non-empty if specified")
     if _has_lines(points):
-        yield causes.invalid(at, points, "must not contain line breaks")
+        yield go_causes.invalid_value(at, points, "must not contain line breaks")
     try:
-        below(Schema(schema), points)
+        schema_at(Schema(schema), points)
     except PathError:
-        yield causes.invalid(at, points, "must be a valid path")
+        yield go_causes.invalid_value(at, points, "must be a valid path")
 
 
 def _has_lines(text: str) -> bool:
@@ -293,20 +302,20 @@ def _compiling(schema: Schema, path: str, around: _Around, *, is_root: bool) -> 
     for index, raw in enumerate(schema.rules):
         at = f"{path}.{_RULES}[{index}]"
         try:
-            rule = rules.Rule(schema, raw, is_root=is_object)
-        except rules.BadRule as error:
-            yield causes.invalid(f"{at}.{error.part}", _as_go_has_it(raw), str(error))
+            rule = cel_rules.CelRule(schema, raw, is_root=is_object)
+        except cel_rules.BadRule as error:
+            yield go_causes.invalid_value(f"{at}.{error.part}", _as_go_has_it(raw), str(error))
             continue
         if rule.uses_old and around.uncorrelated:
             why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {around.uncorrelated}"
-            yield causes.invalid(f"{at}.rule", raw["rule"], why)
+            yield go_causes.invalid_value(f"{at}.rule", raw["rule"], why)
         elif not rule.uses_old and raw.get("optionalOldSelf") is not None:
             why = "may not be set if oldSelf is not used in rule"
-            yield causes.invalid(f"{at}.optionalOldSelf", raw["optionalOldSelf"], why)
+            yield go_causes.invalid_value(f"{at}.optionalOldSelf", raw["optionalOldSelf"], why)
 
 
-def _as_go_has_it(raw: Raw) -> causes.Record:
-    return causes.Record(
+def _as_go_has_it(raw: Raw) -> go_causes.GoStruct:
+    return go_causes.GoStruct(
         Rule=raw.get("rule", ""),
         Message=raw.get("message", ""),
         MessageExpression=raw.get("messageExpression", ""),

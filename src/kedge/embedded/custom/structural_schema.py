@@ -1,7 +1,7 @@
-"""Structural: whether a schema is structural, which is what Kubernetes can prune and default by.
+"""Structural schema: whether a schema is structural, which Kubernetes needs for pruning and defaulting.
 
-Every value has a type said in one place, alternatives (`anyOf`, `not`, …) only narrow down what stands beside them, and
-metadata is left alone. Gives the causes kube-apiserver gives, in its order: that of their texts.
+Every value has its type in one place, `anyOf`, `not` and the like only restrict what is declared beside them, and
+metadata is not restricted. Gives the causes kube-apiserver gives, in its order: sorted by text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from kedge.api.openapi.model import Raw
 from kedge.api.patterns import BadPattern, compiled
-from kedge.embedded.custom import causes
+from kedge.embedded.custom import go_causes
 from kedge.kube.errors import Cause
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
@@ -46,7 +46,7 @@ def problems(schema: Raw, path: str) -> list[Cause]:
 def _invariants(schema: Raw, level: str, path: str) -> Iterator[Cause]:
     kind = schema.get("type", "")
     if kind == "array" and "items" not in schema:
-        yield causes.missing(f"{path}.items", "must be specified")
+        yield go_causes.required_value(f"{path}.items", "must be specified")
     if isinstance(schema.get("items"), dict):
         yield from _invariants(schema["items"], "item", f"{path}.items")
     for name, one in schema.get("properties", {}).items():
@@ -62,19 +62,21 @@ def _of_map(schema: Raw, level: str, path: str) -> Iterator[Cause]:
     if values is None:
         return
     if level == "root":
-        yield causes.forbidden(f"{path}.additionalProperties", "must not be used at the root")
+        yield go_causes.forbidden(f"{path}.additionalProperties", "must not be used at the root")
     if isinstance(values, dict):
         yield from _invariants(values, "field", f"{path}.additionalProperties")
     if schema.get("x-kubernetes-embedded-resource"):
         why = "must not be used if x-kubernetes-embedded-resource is set"
-        yield causes.forbidden(f"{path}.additionalProperties", why)
+        yield go_causes.forbidden(f"{path}.additionalProperties", why)
 
 
 def _of_words(schema: Raw, path: str) -> Iterator[Cause]:
     if schema.get("x-kubernetes-int-or-string"):
         for word in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
             if schema.get(word):
-                yield causes.invalid(f"{path}.{word}", True, "must be false if x-kubernetes-int-or-string is true")
+                yield go_causes.invalid_value(
+                    f"{path}.{word}", True, "must be false if x-kubernetes-int-or-string is true"
+                )
     first: Raw = next(iter(schema.get("allOf", ())), {})
     is_either = schema.get("anyOf") == _INT_OR_STRING
     yield from _alternatives(schema, path, skip=is_either, skip_first=first.get("anyOf") == _INT_OR_STRING)
@@ -84,13 +86,17 @@ def _of_type(schema: Raw, level: str, path: str) -> Iterator[Cause]:
     kind = schema.get("type", "")
     if schema.get("x-kubernetes-embedded-resource") and kind != "object":
         why = "must be object if x-kubernetes-embedded-resource is true"
-        yield causes.invalid(f"{path}.type", kind, why) if kind else causes.missing(f"{path}.type", why)
+        yield (
+            go_causes.invalid_value(f"{path}.type", kind, why)
+            if kind
+            else go_causes.required_value(f"{path}.type", why)
+        )
     elif not kind and not (
         schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     ):
-        yield causes.missing(f"{path}.type", _LEVELS[level])
+        yield go_causes.required_value(f"{path}.type", _LEVELS[level])
     if level == "root" and kind not in ("", "object"):
-        yield causes.invalid(f"{path}.type", kind, "must be object at the root")
+        yield go_causes.invalid_value(f"{path}.type", kind, "must be object at the root")
 
 
 def _of_object(schema: Raw, level: str, path: str) -> Iterator[Cause]:
@@ -99,7 +105,9 @@ def _of_object(schema: Raw, level: str, path: str) -> Iterator[Cause]:
     is_object = level == "root" or bool(schema.get("x-kubernetes-embedded-resource"))
     for name in ("kind", "apiVersion"):
         if is_object and name in members and members[name].get("type", "") != "string":
-            yield causes.invalid(f"{path}.properties[{name}].type", members[name].get("type", ""), "must be string")
+            yield go_causes.invalid_value(
+                f"{path}.properties[{name}].type", members[name].get("type", ""), "must be string"
+            )
     if "metadata" in members:
         yield from _of_metadata(members["metadata"], is_object, level, f"{path}.properties[metadata]")
     if (
@@ -108,17 +116,17 @@ def _of_object(schema: Raw, level: str, path: str) -> Iterator[Cause]:
         and not members
     ):
         why = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
-        yield causes.missing(f"{path}.properties", why)
+        yield go_causes.required_value(f"{path}.properties", why)
 
 
 def _of_metadata(schema: Raw, is_object: bool, level: str, path: str) -> Iterator[Cause]:
     if is_object and schema.get("type", "") != "object":
-        yield causes.invalid(f"{path}.type", schema.get("type", ""), "must be object")
+        yield go_causes.invalid_value(f"{path}.type", schema.get("type", ""), "must be object")
     names = schema.get("properties", {}).keys()
     more = {word: value for word, value in schema.items() if word not in ("type", "default", "properties") and value}
     if level == "root" and (more or names - {"name", "generateName"}):
         why = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        yield causes.forbidden(path, why)
+        yield go_causes.forbidden(path, why)
 
 
 def _alternatives(schema: Raw, path: str, *, skip: bool = False, skip_first: bool = False) -> Iterator[Cause]:
@@ -137,7 +145,7 @@ def _of_pattern(pattern: str, path: str) -> Iterator[Cause]:
     try:
         compiled(pattern)
     except BadPattern as error:
-        yield causes.invalid(path, pattern, f"must be a valid regular expression, but isn't: {error}")
+        yield go_causes.invalid_value(path, pattern, f"must be a valid regular expression, but isn't: {error}")
 
 
 def _nested(schema: Raw, path: str, *, skip: bool = False) -> Iterator[Cause]:
@@ -149,9 +157,9 @@ def _nested(schema: Raw, path: str, *, skip: bool = False) -> Iterator[Cause]:
         yield from _nested(one, f"{path}.properties[{name}]")
     for word, why in _OUTSIDE_ONLY.items():
         if schema.get(word) or (word in ("additionalProperties", "default") and word in schema):
-            yield causes.forbidden(f"{path}.{word}", why)
+            yield go_causes.forbidden(f"{path}.{word}", why)
     if "metadata" in schema.get("properties", {}):
-        yield causes.forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
+        yield go_causes.forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
 def _completeness(value: Raw, schema: Any, path: str, inside: str) -> Iterator[Cause]:
@@ -165,7 +173,7 @@ def _completeness(value: Raw, schema: Any, path: str, inside: str) -> Iterator[C
 
 def _complete(value: Raw, schema: Any, path: str, inside: str) -> Iterator[Cause]:
     if not isinstance(schema, dict):
-        yield causes.missing(path, f"because it is defined in {inside}")
+        yield go_causes.required_value(path, f"because it is defined in {inside}")
         return
     yield from _completeness(value, schema, path, inside)
     if isinstance(value.get("items"), dict):
@@ -174,6 +182,6 @@ def _complete(value: Raw, schema: Any, path: str, inside: str) -> Iterator[Cause
         below = schema.get("properties", {}).get(name)
         at, said = f"{path}.properties[{name}]", f"{inside}.properties[{name}]"
         if below is None:
-            yield causes.missing(at, f"because it is defined in {said}")
+            yield go_causes.required_value(at, f"because it is defined in {said}")
         else:
             yield from _complete(one, below, at, said)

@@ -1,10 +1,7 @@
-"""Establishing: what happens to a CRD after it was accepted: its names are taken, it is served, and one day removed.
+"""CRD status: the conditions and accepted names of a CRD, from its creation to its deletion.
 
-Pure: each function gives the definition with its next status. The real server does these in controllers, one write
-after another; here `established` does at once what two of them do. A kind is served while `is_served` says so.
-
-    new   -> established -> (served)
-    old   -> marked      -> emptied -> (gone, once nobody holds it)
+Pure: each function gives the CRD with its next status. The real server does this in controllers, one write after
+another; here `establish` does at once what two of them do. A kind is served while `is_served` says so.
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kedge.embedded.custom.definition import is_true
+from kedge.embedded.custom.crd import has_condition
 from kedge.embedded.rules import Untyped
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
@@ -21,16 +18,16 @@ _KINDS = ("kind", "listKind")
 
 
 def is_served(crd: Untyped) -> bool:
-    """Whether objects of its kind can be asked for."""
-    return is_true(crd, "Established")
+    """Whether its kind is served."""
+    return has_condition(crd, "Established")
 
 
-def established(crd: Untyped, others: Iterable[Untyped], now: str) -> Untyped:
-    """The definition with the names it gets beside those of the other CRDs; the same one if nothing changes."""
+def establish(crd: Untyped, others: Iterable[Untyped], now: str) -> Untyped:
+    """The CRD with the names that other CRDs leave to it; the same object if nothing changes."""
     status = crd.get("status", {})
     if status.get("acceptedNames") == crd["spec"]["names"] and is_served(crd):
         return crd
-    accepted, conflict = _names(crd, [one for one in others if _is_rival(crd, one)])
+    accepted, conflict = _names(crd, [one for one in others if _in_same_group(crd, one)])
     good = ("True", "NoConflicts", "no conflicts found")
     conditions = _set(status.get("conditions") or [], "NamesAccepted", *(conflict or good), now)
     if not conflict and not is_served(crd):
@@ -41,8 +38,8 @@ def established(crd: Untyped, others: Iterable[Untyped], now: str) -> Untyped:
     return _with_status(crd, acceptedNames=accepted, conditions=conditions)
 
 
-def marked(crd: Untyped, now: str) -> Untyped:
-    """A definition somebody deleted: it stays until its objects are gone. Its deletionTimestamp is set elsewhere."""
+def mark_terminating(crd: Untyped, now: str) -> Untyped:
+    """A CRD that is being deleted, with a finalizer that holds it. Its deletionTimestamp is set elsewhere."""
     said = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
     conditions = crd.get("status", {}).get("conditions") or []
     going = _with_status(crd, conditions=_set(conditions, "Terminating", "True", "InstanceDeletionPending", said, now))
@@ -52,15 +49,15 @@ def marked(crd: Untyped, now: str) -> Untyped:
     return {**going, "metadata": {**going["metadata"], "finalizers": [*held, FINALIZER]}}
 
 
-def emptying(crd: Untyped, now: str) -> Untyped:
+def with_objects_terminating(crd: Untyped, now: str) -> Untyped:
     """One whose objects are being deleted."""
     conditions = crd.get("status", {}).get("conditions") or []
     said = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
     return _with_status(crd, conditions=_set(conditions, "Terminating", *said, now))
 
 
-def emptied(crd: Untyped, now: str) -> Untyped:
-    """One whose objects are gone: nothing of ours holds it any more."""
+def with_objects_deleted(crd: Untyped, now: str) -> Untyped:
+    """A CRD whose objects are all deleted, without our finalizer."""
     said = ("False", "InstanceDeletionCompleted", "removed all instances")
     if not is_served(crd):
         said = ("False", "NeverEstablished", "resource was never established")
@@ -70,12 +67,12 @@ def emptied(crd: Untyped, now: str) -> Untyped:
     return {**_with_status(crd, conditions=conditions), "metadata": metadata | ({"finalizers": rest} if rest else {})}
 
 
-def _is_rival(crd: Untyped, other: Untyped) -> bool:
+def _in_same_group(crd: Untyped, other: Untyped) -> bool:
     return bool(other["spec"]["group"] == crd["spec"]["group"] and other["metadata"]["name"] != crd["metadata"]["name"])
 
 
 def _names(crd: Untyped, others: Sequence[Untyped]) -> tuple[Untyped, tuple[str, str, str] | None]:
-    """The names it has from now on, and what is in the way of the rest."""
+    """The accepted names, and the conflict that keeps others from being accepted."""
     wanted = crd["spec"]["names"]
     had = {**crd.get("status", {}).get("acceptedNames", {})}
     taken = [one.get("status", {}).get("acceptedNames", {}) for one in others]
@@ -85,7 +82,7 @@ def _names(crd: Untyped, others: Sequence[Untyped]) -> tuple[Untyped, tuple[str,
     kinds = {one.get(word) for one in taken for word in _KINDS}
     got, problem = dict(had), None
     for word in ("plural", "singular", "shortNames", "kind", "listKind"):
-        if clash := _clash(wanted.get(word), had.get(word), kinds if word in _KINDS else resources):
+        if clash := _name_conflict(wanted.get(word), had.get(word), kinds if word in _KINDS else resources):
             problem = ("False", f"{word[0].upper()}{word[1:]}Conflict", clash)
         elif word in wanted:
             got[word] = wanted[word]
@@ -98,7 +95,7 @@ def _names(crd: Untyped, others: Sequence[Untyped]) -> tuple[Untyped, tuple[str,
 _IN_ORDER = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
 
 
-def _clash(wanted: Any, had: Any, taken: set[Any]) -> str:
+def _name_conflict(wanted: Any, had: Any, taken: set[Any]) -> str:
     if isinstance(wanted, list):
         clashes = [f'"{name}" is already in use' for name in wanted if name not in (had or []) and name in taken]
         return clashes[0] if len(clashes) == 1 else f"[{', '.join(clashes)}]" if clashes else ""
@@ -110,7 +107,7 @@ def _with_status(crd: Untyped, **parts: Any) -> Untyped:
 
 
 def _set(conditions: Sequence[Untyped], kind: str, status: str, reason: str, message: str, now: str) -> list[Untyped]:
-    """The conditions with one set; when it last changed is when its status did."""
+    """The conditions with one set. Its transition time changes only with its status."""
     before = next((one for one in conditions if one["type"] == kind), None)
     since = before["lastTransitionTime"] if before and before["status"] == status else now
     new = {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}

@@ -1,11 +1,10 @@
-"""Kinds: what a server serves because of a CRD.
+"""Served versions: the kinds that a server serves because of a CRD.
 
-    for kind in kinds_of(crd): registry.add(kind)       # `serving` does it
+    for kind in served_kinds(crd): registry.add(kind)       # done by `crd_controller`
 
-Each version that is served is a `Kind` of its own; all of them show the same objects, which are kept in the one version
-that is stored. There is no conversion but of names: `to_stored` and `to_served` change the apiVersion and drop what the
-other version's schema does not know, as kube-apiserver does with strategy None. What is compiled from a schema is made
-once for all servers of the process.
+Each served version is a `Kind` of its own; all of them show the same objects, which are stored in one version. There is
+no conversion: `to_stored` and `to_served` change the apiVersion and drop what the other version's schema does not have,
+as kube-apiserver does with strategy None. What is compiled from a schema is made once for all servers of the process.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from msgspec import Struct
 
 from kedge.api.openapi.model import Raw, Schema
 from kedge.api.resource import Resource
-from kedge.embedded.custom.columns import Columns
-from kedge.embedded.custom.custom import Custom
+from kedge.embedded.custom.printer_columns import PrinterColumns
+from kedge.embedded.custom.version_schema import VersionSchema
 from kedge.embedded.kind import Called, Kind, Scale
 from kedge.embedded.rules import Rules, Untyped
 from kedge.embedded.tables.columns import Column
@@ -33,15 +32,15 @@ _COMPILED_FROM = ("schema", "subresources", "additionalPrinterColumns")
 _STABILITY = {"alpha": 0, "beta": 1, None: 2}
 
 
-class Served(Struct, frozen=True):
+class ServedVersion(Struct, frozen=True):
     """How one version of a custom kind is served: what `Kind.custom` is."""
 
-    custom: Custom
-    printed: Columns
+    custom: VersionSchema
+    printed: PrinterColumns
     own: Resource
-    stored: Resource  # the version objects are kept in
-    stored_as: Custom
-    since: int = 0  # the resourceVersion of the definition: what was kept later was completed by it
+    stored: Resource  # the version that objects are stored in
+    stored_as: VersionSchema
+    since: int = 0  # the resourceVersion of the CRD: what was stored later has its defaults
     warning: str = ""  # for the Warning header of every answer
 
     @property
@@ -62,22 +61,22 @@ class Served(Struct, frozen=True):
         return self.custom.warnings(obj, old)
 
     def to_stored(self, obj: Untyped) -> Untyped:
-        """An object of this version as it is kept."""
+        """An object of this version, as it is stored."""
         return _as_version(obj, self.own, self.stored, self.stored_as)
 
     def complete(self, obj: Untyped, old: Untyped) -> Untyped:
-        """The next state of an object, with what its schema fills in."""
+        """The next state of an object, with the defaults of its schema."""
         return self.custom.complete(obj, old)
 
     def to_served(self, obj: Untyped, number: int) -> Untyped:
-        """An object as it is kept, in whatever version, under its resourceVersion: completed, as one of this one."""
+        """A stored object of any version, with its defaults, as one of this version."""
         if self._is_as_kept(number):
             return obj
         kept = _as_version(obj, None, self.stored, self.stored_as)
         return _as_version(self.stored_as.complete(kept), self.stored, self.own, self.custom)
 
     def shown(self, body: bytes, number: int) -> bytes:
-        """An object as it is kept, under its resourceVersion, as one of this version: mostly just as it is."""
+        """The encoded object as one of this version: mostly the stored bytes themselves."""
         if self._is_as_kept(number):
             return body
         kept: Untyped = msgspec.json.decode(body)
@@ -88,7 +87,7 @@ class Served(Struct, frozen=True):
         return number > self.since and self.stored.version == self.own.version
 
 
-def kinds_of(crd: Untyped) -> list[Kind]:
+def served_kinds(crd: Untyped) -> list[Kind]:
     """The kinds that are served because of a definition: one for each served version. It must be a good one."""
     spec = crd["spec"]
     stored = next(one for one in spec["versions"] if one["storage"])
@@ -96,15 +95,15 @@ def kinds_of(crd: Untyped) -> list[Kind]:
     return [_kind(spec, one, _served(spec, one, stored, since)) for one in spec["versions"] if one["served"]]
 
 
-def served_by(kind: Kind) -> Served:
-    """How a kind made by `kinds_of` is served."""
-    assert isinstance(kind.custom, Served), f"{kind.resource} is not defined by a CRD"
+def served_by(kind: Kind) -> ServedVersion:
+    """How a kind made by `served_kinds` is served."""
+    assert isinstance(kind.custom, ServedVersion), f"{kind.resource} is not defined by a CRD"
     return kind.custom
 
 
-def _served(spec: Raw, version: Raw, stored: Raw, since: int) -> Served:
+def _served(spec: Raw, version: Raw, stored: Raw, since: int) -> ServedVersion:
     custom, columns = _compiled(version)
-    return Served(
+    return ServedVersion(
         custom=custom,
         printed=columns,
         own=_resource(spec, version),
@@ -115,7 +114,7 @@ def _served(spec: Raw, version: Raw, stored: Raw, since: int) -> Served:
     )
 
 
-def _kind(spec: Raw, version: Raw, served: Served) -> Kind:
+def _kind(spec: Raw, version: Raw, served: ServedVersion) -> Kind:
     names, custom = spec["names"], served.custom
     selectable = [one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or []]
     return Kind(
@@ -152,18 +151,18 @@ def _scale(version: Raw) -> Scale | None:
     return Scale(wanted, there, (scale.get("labelSelectorPath") or "").removeprefix("."))
 
 
-def _compiled(version: Raw) -> tuple[Custom, Columns]:
+def _compiled(version: Raw) -> tuple[VersionSchema, PrinterColumns]:
     return _made(msgspec.json.encode({part: version.get(part) for part in _COMPILED_FROM}))
 
 
 @lru_cache(maxsize=1024)
-def _made(encoded: bytes) -> tuple[Custom, Columns]:
+def _made(encoded: bytes) -> tuple[VersionSchema, PrinterColumns]:
     found: dict[str, Any] = msgspec.json.decode(encoded)
     schema = Schema((found["schema"] or {}).get("openAPIV3Schema", {}))
-    return Custom(schema, scale=_scale(found)), Columns(found["additionalPrinterColumns"] or ())
+    return VersionSchema(schema, scale=_scale(found)), PrinterColumns(found["additionalPrinterColumns"] or ())
 
 
-def _as_version(obj: Untyped, now: Resource | None, wanted: Resource, as_kept: Custom) -> Untyped:
+def _as_version(obj: Untyped, now: Resource | None, wanted: Resource, as_kept: VersionSchema) -> Untyped:
     if wanted.api_version == (now.api_version if now else obj["apiVersion"]):
         return obj
     return as_kept.pruned({**obj, "apiVersion": wanted.api_version})

@@ -1,9 +1,9 @@
-"""Expressions: a compiled CEL expression, read again with what the schema says about its values.
+"""CEL type check: a compiled CEL expression, checked against the schema of its variables.
 
-The compiler knows values only as JSON has them. `examine` adds what a schema knows: a member that is not there, an
-operator between types that do not go together, and moments and durations, which JSON keeps as texts: wherever the
-expression reads one, it is made to read `timestamp(text)` instead. Types are followed through members, indexes, macros
-and bindings; what they lose track of (the result of a function, say) is dynamic, and judged when the rule runs.
+The compiler knows values only as JSON has them. `check_types` adds what a schema knows: a member that does not exist,
+an operator between types that do not go together, and times and durations, which JSON keeps as strings: where the
+expression reads one, it is rewritten to read `timestamp(text)`. Types are followed through members, indexes, macros
+and bindings; what is not known (the result of a function, say) is dynamic, and checked when the rule runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kedge.api import protowire as wire
 from kedge.api.patterns import BadPattern, compiled
 from kedge.api.protowire import Message
 from kedge.embedded.custom import formats
-from kedge.embedded.custom.types import DYN, CelType
+from kedge.embedded.custom.cel_types import DYN, CelType
 
 _ID, _CONST, _IDENT, _SELECT, _CALL, _LIST, _STRUCT, _FOLD = range(2, 10)
 _PRIMITIVES = {1: "bool", 2: "int", 3: "uint", 4: "double", 5: "string", 6: "bytes"}
@@ -36,8 +36,8 @@ _NULLABLE = frozenset(("object", "timestamp", "duration"))
 _CONTAINERS = frozenset(("list", "map", "dyn"))
 
 
-class Examined(Struct, frozen=True):
-    """What is known of an expression."""
+class CheckedExpression(Struct, frozen=True):
+    """What is known of an expression after the check."""
 
     problems: tuple[tuple[int, str], ...]  # where, and what
     type: str  # of its value
@@ -46,13 +46,13 @@ class Examined(Struct, frozen=True):
     rewritten: bytes | None  # to be used instead, if anything reads moments or durations
 
 
-def examine(serialized: bytes, variables: Mapping[str, CelType]) -> Examined:
-    """Read an expression as it was compiled."""
+def check_types(serialized: bytes, variables: Mapping[str, CelType]) -> CheckedExpression:
+    """Check an expression as it was compiled."""
     whole = wire.read(serialized)
     checked = wire.inner(whole, 2)[0]
     reader = _Reader(checked)
     result = reader.type_of(reader.root, variables)
-    return Examined(
+    return CheckedExpression(
         problems=tuple(reader.problems),
         type=str(result),
         uses=frozenset(wire.text(one, 1) for entry in wire.inner(checked, 2) for one in wire.inner(entry, 2)),
@@ -77,7 +77,7 @@ class _Reader:
 
     def type_of(self, node: Message, names: Mapping[str, CelType]) -> CelType:
         """The type of a part, once everything below it has been looked at."""
-        if way := _way(node):
+        if way := _field_path(node):
             self.reads[way] = None
         return self._type_of(node, names)
 
@@ -100,7 +100,7 @@ class _Reader:
 
     def _select(self, node: Message, select: Message, names: Mapping[str, CelType]) -> CelType:
         inner = wire.inner(select, 1)[0]
-        holder = self._type_of(inner, names) if _way(inner) else self.type_of(inner, names)
+        holder = self._type_of(inner, names) if _field_path(inner) else self.type_of(inner, names)
         found = self._field(node, holder, wire.text(select, 2))
         return CelType("bool") if wire.number(select, 3) else self._read(node, found)
 
@@ -182,14 +182,14 @@ class _Reader:
         self.problems.append((self._places.get(wire.number(node, _ID), 0), why))
 
 
-def _way(node: Message) -> tuple[str, ...]:
+def _field_path(node: Message) -> tuple[str, ...]:
     """The variable and members a part names, if that is all it does."""
     if _IDENT in node:
         return (wire.text(wire.inner(node, _IDENT)[0], 1),)
     if _SELECT not in node:
         return ()
     select = wire.inner(node, _SELECT)[0]
-    start = _way(wire.inner(select, 1)[0])
+    start = _field_path(wire.inner(select, 1)[0])
     return (*start, wire.text(select, 2)) if start else ()
 
 
@@ -217,13 +217,13 @@ def _type(found: Message) -> CelType:
     if 5 in found:
         return CelType(_WELL_KNOWN.get(wire.number(found, 5), "dyn"))
     if 6 in found:
-        return _Of("list", [_type(one) for held in wire.inner(found, 6) for one in wire.inner(held, 1)])
+        return _ContainerType("list", [_type(one) for held in wire.inner(found, 6) for one in wire.inner(held, 1)])
     if 7 in found:
-        return _Of("map", [_type(one) for held in wire.inner(found, 7) for one in wire.inner(held, 2)])
+        return _ContainerType("map", [_type(one) for held in wire.inner(found, 7) for one in wire.inner(held, 2)])
     return CelType("null") if 2 in found else DYN
 
 
-class _Of(CelType):
+class _ContainerType(CelType):
     """A list or map that the expression makes itself."""
 
     def __init__(self, name: str, inside: list[CelType]) -> None:

@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from embedded.custom.definitions import TEXT, Object, changed, definition, holding, named, version
-from kedge.embedded.custom.definition import carried, completed, problems, warnings
-from kedge.embedded.custom.establishing import established
-from kedge.embedded.custom.kinds import Served, kinds_of, served_by
+from kedge.embedded.custom.crd import prepared_for_update, problems, warnings, with_defaults
+from kedge.embedded.custom.crd_status import establish
+from kedge.embedded.custom.served_versions import ServedVersion, served_by, served_kinds
 from kedge.embedded.kind import Kind, Scale
 
 OLD = holding(shared=TEXT, old=TEXT, mode={"type": "string", "default": "old"})
 NEW = holding(shared=TEXT, new=TEXT, mode={"type": "string", "default": "new"})
-BOTH = completed(
+BOTH = with_defaults(
     definition(
         versions=[version("v1", OLD, storage=True, deprecated=True), version("v2", NEW), version("v1beta1", OLD)]
     )
@@ -22,10 +22,10 @@ BOTH = completed(
 
 
 def kind_of(crd: Object, name: str = "v1") -> Kind:
-    return next(one for one in kinds_of(completed(crd)) if one.resource.version == name)
+    return next(one for one in served_kinds(with_defaults(crd)) if one.resource.version == name)
 
 
-def served(crd: Object, name: str = "v1") -> Served:
+def served(crd: Object, name: str = "v1") -> ServedVersion:
     return served_by(kind_of(crd, name))
 
 
@@ -35,7 +35,7 @@ def obj(name: str, **spec: str) -> Object:
 
 def test_each_served_version_is_a_kind() -> None:
     crd = definition(versions=[version("v1", storage=True), version("v2", served=False), version("v3")])
-    assert [one.resource.version for one in kinds_of(completed(crd))] == ["v1", "v3"]
+    assert [one.resource.version for one in served_kinds(with_defaults(crd))] == ["v1", "v3"]
 
 
 def test_a_kind_has_the_names_and_scope_of_its_definition() -> None:
@@ -123,12 +123,12 @@ def test_what_is_compiled_is_shared() -> None:
 
 
 def test_a_definition_remembers_every_version_it_stored() -> None:
-    before = established(carried({"status": {}}, BOTH), [], "2025-01-01T00:00:00Z")
+    before = establish(prepared_for_update({"status": {}}, BOTH), [], "2025-01-01T00:00:00Z")
     later = changed(BOTH, versions=[version("v1", OLD), version("v2", NEW, storage=True)])
-    after = carried(before, later)
+    after = prepared_for_update(before, later)
     assert after["status"]["storedVersions"] == ["v1", "v2"]
     assert problems(after, before) == []
-    gone = carried(after, changed(BOTH, versions=[version("v2", NEW, storage=True)]))
+    gone = prepared_for_update(after, changed(BOTH, versions=[version("v2", NEW, storage=True)]))
     assert [cause.field for cause in problems(gone, after)] == ["status.storedVersions[0]"]
 
 
@@ -140,13 +140,13 @@ def test_a_definition_remembers_every_version_it_stored() -> None:
     ],
 )
 def test_what_decides_where_objects_are_kept_cannot_change(change: Object, field: str) -> None:
-    before = established(carried({"status": {}}, BOTH), [], "2025-01-01T00:00:00Z")
-    found = problems(carried(before, changed(BOTH, **change)), before)
+    before = establish(prepared_for_update({"status": {}}, BOTH), [], "2025-01-01T00:00:00Z")
+    found = problems(prepared_for_update(before, changed(BOTH, **change)), before)
     assert [(one.field, one.message.rpartition(": ")[2]) for one in found] == [(field, "field is immutable")]
 
 
 def test_conversion_by_webhook_is_refused_with_a_reason() -> None:
-    crd = carried({}, changed(BOTH, conversion={"strategy": "Webhook"}))
+    crd = prepared_for_update({}, changed(BOTH, conversion={"strategy": "Webhook"}))
     assert [one.field for one in problems(crd)] == ["spec.conversion.strategy"]
 
 
@@ -162,8 +162,8 @@ def test_the_engine_for_rules_is_loaded_when_a_rule_is_compiled() -> None:
 def test_a_format_that_means_nothing_is_warned_of_once() -> None:
     odd: Object = {"type": "string", "format": "odd"}
     crd = definition(holding(a=odd, b={"type": "array", "items": odd}, c={"type": "integer", "format": "int32"}))
-    assert list(warnings(carried({}, crd))) == ['unrecognized format "odd"']
-    assert list(warnings(established(carried({}, completed(crd)), [], "2025-01-01T00:00:00Z"))) == []
+    assert list(warnings(prepared_for_update({}, crd))) == ['unrecognized format "odd"']
+    assert list(warnings(establish(prepared_for_update({}, with_defaults(crd)), [], "2025-01-01T00:00:00Z"))) == []
 
 
 def test_new_finalizers_of_nobody_in_particular_are_warned_of() -> None:

@@ -1,6 +1,6 @@
-"""Columns: what a table shows of objects of a custom kind: their names, and the `additionalPrinterColumns` of the CRD.
+"""Printer columns: the table columns of a custom kind: the name, and `additionalPrinterColumns` of the CRD.
 
-A date becomes an age here, as kube-apiserver does it; a value of another type than its column's is left out.
+A date is shown as an age, as kube-apiserver does; a value of another type than its column's is left out.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from datetime import datetime
 from typing import Any
 
 from kedge.api.openapi.model import Raw
-from kedge.embedded.custom.causes import compact, number
-from kedge.embedded.custom.jsonpath import BadPath, path
+from kedge.embedded.custom.go_causes import go_json, go_number
+from kedge.embedded.custom.jsonpath import BadPath, compile_path
 from kedge.embedded.rules import Untyped
 from kedge.embedded.tables.columns import Column
 from kedge.embedded.tables.words import age
 
-NAME_IS = (
+NAME_DESCRIPTION = (
     "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
     "client to request the generation of an appropriate name automatically. Name is primarily intended for creation "
     "idempotence and configuration definition. Cannot be updated. More info: "
     "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 )
-AGE_IS = (
+AGE_DESCRIPTION = (
     "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed "
     "to be set in happens-before order across separate operations. Clients may not set this value. It is represented "
     "in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: "
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 )
-_AGE: Raw = {"name": "Age", "type": "date", "description": AGE_IS, "jsonPath": ".metadata.creationTimestamp"}
+_AGE: Raw = {"name": "Age", "type": "date", "description": AGE_DESCRIPTION, "jsonPath": ".metadata.creationTimestamp"}
 
 
-class Columns:
+class PrinterColumns:
     """The columns of one version of one custom kind."""
 
     def __init__(self, printed: Sequence[Raw] = ()) -> None:
@@ -39,7 +39,7 @@ class Columns:
         if not all(map(_readable, shown)):  # Kubernetes shows the name alone, if it cannot read a path
             shown = []
         self.definitions: tuple[Column, ...] = (_NAME, *map(_definition, shown))
-        self._cells = tuple((path(one["jsonPath"]), _CELLS[one["type"]]) for one in shown)
+        self._cells = tuple((compile_path(one["jsonPath"]), _CELLS[one["type"]]) for one in shown)
 
     def cells(self, obj: Untyped, now: datetime) -> list[Any]:
         """An object's cells, one for each column."""
@@ -47,7 +47,7 @@ class Columns:
         return [obj["metadata"].get("name", ""), *(cell(values[0], now) if values else None for values, cell in found)]
 
 
-_NAME: Column = {"name": "Name", "type": "string", "format": "name", "description": NAME_IS, "priority": 0}
+_NAME: Column = {"name": "Name", "type": "string", "format": "name", "description": NAME_DESCRIPTION, "priority": 0}
 
 
 def _definition(column: Raw) -> Column:
@@ -63,7 +63,7 @@ def _definition(column: Raw) -> Column:
 
 def _readable(column: Raw) -> bool:
     try:
-        path(column["jsonPath"])
+        compile_path(column["jsonPath"])
     except BadPath:
         return False
     return True
@@ -74,7 +74,7 @@ def _text(value: Any, _now: datetime) -> Any:
         return value
     if isinstance(value, bool):
         return str(value).lower()
-    return compact(value) if isinstance(value, dict | list) else number(value)
+    return go_json(value) if isinstance(value, dict | list) else go_number(value)
 
 
 def _integer(value: Any, _now: datetime) -> Any:

@@ -1,8 +1,7 @@
-"""Correlation: which part of an object is the same part of what it was before, and whether it is unchanged.
+"""Ratcheting: which part of an object corresponds to which part of its old state, and whether it is unchanged.
 
-What is unchanged may stay as it is, even if a schema would refuse it today: Kubernetes calls that ratcheting. Members
-correlate by name, items of a list only by their keys where the list has any (`x-kubernetes-list-type: map`); items of
-other lists are the whole list's business.
+An unchanged part is accepted even if the schema would refuse it today. Members correspond by name. List items
+correspond only by their keys, in lists with `x-kubernetes-list-type: map`; other lists are compared as a whole.
 """
 
 from __future__ import annotations
@@ -12,28 +11,28 @@ from typing import Any, Final
 from kedge.api.openapi.model import Schema
 
 
-class _Nothing:
+class _NoOldValue:
     def __repr__(self) -> str:
-        return "NOTHING"
+        return "NO_OLD_VALUE"
 
 
-NOTHING: Final = _Nothing()
-"""Where there is nothing to compare with; null is a value."""
+NO_OLD_VALUE: Final = _NoOldValue()
+"""Stands for no old value; null is a value."""
 
 
-def member(schema: Schema, new: Any, old: Any, name: str) -> Any:
-    """The old value of a member, or `NOTHING`."""
+def old_member(schema: Schema, new: Any, old: Any, name: str) -> Any:
+    """The old value of a member, or `NO_OLD_VALUE`."""
     if not (isinstance(new, dict) and isinstance(old, dict)) or name not in old or schema.at(name) is None:
-        return NOTHING
+        return NO_OLD_VALUE
     return old[name]
 
 
-def item(schema: Schema, old: Any, new_item: Any) -> Any:
-    """The old item that this one follows, or `NOTHING`."""
+def old_item(schema: Schema, old: Any, new_item: Any) -> Any:
+    """The old item with the same keys, or `NO_OLD_VALUE`."""
     if schema.list_type != "map" or not isinstance(old, list) or not isinstance(new_item, dict):
-        return NOTHING
+        return NO_OLD_VALUE
     keys = _keys(schema, new_item)
-    return next((one for one in old if isinstance(one, dict) and _keys(schema, one) == keys), NOTHING)
+    return next((one for one in old if isinstance(one, dict) and _keys(schema, one) == keys), NO_OLD_VALUE)
 
 
 def unchanged(schema: Schema | None, new: Any, old: Any) -> bool:
@@ -46,7 +45,7 @@ def unchanged(schema: Schema | None, new: Any, old: Any) -> bool:
         return bool(new == old)
     if schema.list_type != "map":
         return identical(new, old)
-    return len(new) == len(old) and all(unchanged(schema.items, one, item(schema, old, one)) for one in new)
+    return len(new) == len(old) and all(unchanged(schema.items, one, old_item(schema, old, one)) for one in new)
 
 
 def identical(one: Any, other: Any) -> bool:

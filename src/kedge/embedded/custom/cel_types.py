@@ -1,9 +1,9 @@
-"""Types: what CEL sees of a value with a schema.
+"""CEL types: what CEL sees of a value with a schema.
 
-Static types, to tell at once a rule that asks for a member that cannot be there; and the values themselves, as the
-rules expect them: whole numbers as doubles where the schema says `number`, bytes where it says `byte`, and members
-whose names are no CEL names under their escaped ones (`__namespace__`, `a__dash__b`). Moments and durations stay
-texts: rules that read them are made to read them as such (`expressions`).
+Static types, to refuse a rule that reads a member which cannot exist; and the values as rules expect them: whole
+numbers as doubles where the schema says `number`, bytes where it says `byte`, and members whose names are no CEL names
+under their escaped ones (`__namespace__`, `a__dash__b`). Times and durations stay strings: `cel_type_check` rewrites
+the rules that read them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from kedge.api.openapi.model import Schema
-from kedge.embedded.custom.causes import compact
-from kedge.embedded.custom.correlation import NOTHING, item, member
+from kedge.embedded.custom.go_causes import go_json
+from kedge.embedded.custom.ratcheting import NO_OLD_VALUE, old_item, old_member
 
-Convert: TypeAlias = Callable[[Any], Any]
+Converter: TypeAlias = Callable[[Any], Any]
 
 _RESERVED = frozenset(
     (
@@ -44,7 +44,9 @@ class CelType:
         """An object's members, by their CEL names."""
         if self._schema is None:
             return {}
-        found = {escaped(name): of(one, is_root=one.is_object) for name, one in self._schema.properties.items()}
+        found = {
+            escaped_name(name): cel_type_of(one, is_root=one.is_object) for name, one in self._schema.properties.items()
+        }
         own = {name: one for name, one in found.items() if name and one is not None}
         return {**own, **_ROOT_FIELDS} if self._is_root else own
 
@@ -52,7 +54,7 @@ class CelType:
     def inside(self) -> CelType:
         """What a map or list holds."""
         below = self._schema and (self._schema.items if self.name == "list" else self._schema.values)
-        return (below and of(below, is_root=below.is_object)) or DYN
+        return (below and cel_type_of(below, is_root=below.is_object)) or DYN
 
     def __str__(self) -> str:
         match self.name:
@@ -80,23 +82,25 @@ _ROOT_FIELDS: Mapping[str, CelType] = {
 }
 
 
-def of(schema: Schema, *, is_root: bool = False) -> CelType | None:
+def cel_type_of(schema: Schema, *, is_root: bool = False) -> CelType | None:
     """The type of values with a schema; None if rules cannot see them."""
     if schema.raw.get("x-kubernetes-int-or-string"):
         return DYN
     match schema.type:
         case "object" if schema.values is not None and "additionalProperties" in schema.raw:
-            return CelType("map", schema) if of(schema.values) is not None else None
+            return CelType("map", schema) if cel_type_of(schema.values) is not None else None
         case "object":
             return CelType("object", schema, is_root=is_root)
         case "array":
-            return CelType("list", schema) if schema.items is not None and of(schema.items) is not None else None
+            return (
+                CelType("list", schema) if schema.items is not None and cel_type_of(schema.items) is not None else None
+            )
         case "string":
             return CelType(_TEXTS.get(schema.format, "string"))
     return CelType(_SCALARS[schema.type]) if schema.type in _SCALARS else None
 
 
-def escaped(name: str) -> str:
+def escaped_name(name: str) -> str:
     """The CEL name of a member; empty if it can have none."""
     if name in _RESERVED:
         return f"__{name}__"
@@ -105,16 +109,16 @@ def escaped(name: str) -> str:
     return re.sub(r"__|[-./]", lambda found: _EXPANDED[found.group()], name)
 
 
-def converted(schema: Schema, value: Any) -> Any:
+def cel_value(schema: Schema, value: Any) -> Any:
     """A value as rules see it. Shares what needs no change."""
     convert = schema.once(_converter)
     return value if convert is None else convert(value)
 
 
-Needs: TypeAlias = "dict[str, Needs] | None"
+NeededMembers: TypeAlias = "dict[str, NeededMembers] | None"
 
 
-def needs(schema: Schema, ways: Iterable[Sequence[str]]) -> Needs:
+def needed_members(schema: Schema, ways: Iterable[Sequence[str]]) -> NeededMembers:
     """What a rule needs of a value, from the members it reads (by their CEL names); None if all of it."""
     found: dict[str, list[Sequence[str]]] = {}
     for way in ways:
@@ -123,23 +127,23 @@ def needs(schema: Schema, ways: Iterable[Sequence[str]]) -> Needs:
         found.setdefault(way[0], []).append(way[1:])
     if schema.type != "object":
         return None
-    names = {escaped(name): name for name in schema.properties}
+    names = {escaped_name(name): name for name in schema.properties}
     return {names.get(name, name): _needs_below(schema, names.get(name, name), rest) for name, rest in found.items()}
 
 
-def _needs_below(schema: Schema, name: str, ways: list[Sequence[str]]) -> Needs:
+def _needs_below(schema: Schema, name: str, ways: list[Sequence[str]]) -> NeededMembers:
     below = schema.at(name)
-    return None if below is None else needs(below, ways)
+    return None if below is None else needed_members(below, ways)
 
 
-def cut(value: Any, needed: Needs) -> Any:
+def reduce_to(value: Any, needed: NeededMembers) -> Any:
     """Only that much of a value: handing a whole object to a rule costs more than asking the rule."""
     if needed is None or not isinstance(value, dict):
         return value
-    return {name: cut(value[name], inner) for name, inner in needed.items() if name in value}
+    return {name: reduce_to(value[name], inner) for name, inner in needed.items() if name in value}
 
 
-def aligned(schema: Schema | None, new: Any, old: Any) -> Any:
+def in_order_of(schema: Schema | None, new: Any, old: Any) -> Any:
     """The old value with its sets and keyed lists in the order of the new one, if they differ in nothing else.
 
     CEL compares lists item by item; to Kubernetes the order of such lists means nothing.
@@ -149,8 +153,8 @@ def aligned(schema: Schema | None, new: Any, old: Any) -> Any:
     if isinstance(new, dict) and isinstance(old, dict):
         return {
             name: one
-            if (was := member(schema, new, old, name)) is NOTHING
-            else aligned(schema.at(name), new.get(name), was)
+            if (was := old_member(schema, new, old, name)) is NO_OLD_VALUE
+            else in_order_of(schema.at(name), new.get(name), was)
             for name, one in old.items()
         }
     if not isinstance(new, list) or not isinstance(old, list) or len(new) != len(old):
@@ -160,13 +164,13 @@ def aligned(schema: Schema | None, new: Any, old: Any) -> Any:
 
 def _reordered(schema: Schema, new: list[Any], old: list[Any]) -> list[Any]:
     if schema.list_type == "set":
-        return new if sorted(map(compact, new)) == sorted(map(compact, old)) else old
+        return new if sorted(map(go_json, new)) == sorted(map(go_json, old)) else old
     if schema.list_type != "map":
         return old
-    found = [item(schema, old, one) for one in new]
-    if any(one is NOTHING for one in found):
+    found = [old_item(schema, old, one) for one in new]
+    if any(one is NO_OLD_VALUE for one in found):
         return old
-    return [aligned(schema.items, one, was) for one, was in zip(new, found, strict=True)]
+    return [in_order_of(schema.items, one, was) for one, was in zip(new, found, strict=True)]
 
 
 def _has_unordered(schema: Schema) -> bool:
@@ -174,7 +178,7 @@ def _has_unordered(schema: Schema) -> bool:
     return schema.list_type != "atomic" or any(one is not None and one.once(_has_unordered) for one in below)
 
 
-def _converter(schema: Schema) -> Convert | None:
+def _converter(schema: Schema) -> Converter | None:
     """How values of one node are converted; None if they are fine as they are."""
     match schema.type:
         case "number":
@@ -190,13 +194,13 @@ def _converter(schema: Schema) -> Convert | None:
     return None
 
 
-def _members(schema: Schema) -> Convert | None:
+def _members(schema: Schema) -> Converter | None:
     if schema.values is not None and "additionalProperties" in schema.raw:
         inner = schema.values.once(_converter)
         return inner and (
             lambda value: {key: inner(one) for key, one in value.items()} if isinstance(value, dict) else value
         )
-    names = {name: cel for name in schema.properties if (cel := escaped(name)) not in ("", name)}
+    names = {name: cel for name in schema.properties if (cel := escaped_name(name)) not in ("", name)}
     inside = {name: inner for name, one in schema.properties.items() if (inner := one.once(_converter))}
     if not names and not inside:
         return None

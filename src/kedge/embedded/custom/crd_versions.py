@@ -1,7 +1,7 @@
-"""Versioning: what is wrong with the versions of a CRD, one by one and together.
+"""CRD versions: what is wrong with the versions of a CRD, one by one and together.
 
-What all versions share Kubernetes keeps once, at the top, and names it there in what it says: the schema as
-`spec.validation`, the rest under its own name. `spec.versions[0].schema` is named only where they differ.
+Kubernetes keeps once, at the top, what all versions share, and names it there in its messages: the schema as
+`spec.validation`, the rest under its own name. `spec.versions[0].schema` is named only where versions differ.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import lru_cache
 import msgspec
 
 from kedge.api.openapi.model import Raw, Schema
-from kedge.embedded.custom import causes, schemas
-from kedge.embedded.custom.embedding import label_problems
-from kedge.embedded.custom.paths import PathError, below
+from kedge.embedded.custom import crd_schema, go_causes
+from kedge.embedded.custom.embedded_resources import label_problems
+from kedge.embedded.custom.jsonpath import PathError, schema_at
 from kedge.kube.errors import Cause
 
 _COLUMN_TYPES = ["boolean", "date", "integer", "number", "string"]
@@ -26,7 +26,7 @@ def own_problems(versions: Sequence[Raw]) -> Iterator[Cause]:
     """What is wrong with what versions have of their own, and with their number and names."""
     for index, version in enumerate(versions):
         if not _schema(version):
-            yield causes.missing(f"spec.versions[{index}].schema.openAPIV3Schema")
+            yield go_causes.required_value(f"spec.versions[{index}].schema.openAPIV3Schema")
     shared = {part: _same(versions, part) for part in _PARTS}
     for index, version in enumerate(versions):
         yield from _version(version, f"spec.versions[{index}]", shared)
@@ -57,11 +57,11 @@ def _same(versions: Sequence[Raw], part: str) -> bool:
 
 def _version(version: Raw, path: str, shared: Raw) -> Iterator[Cause]:
     if wrong := label_problems(version.get("name", "")):
-        yield causes.invalid(f"{path}.name", version.get("name", ""), ",".join(wrong))
+        yield go_causes.invalid_value(f"{path}.name", version.get("name", ""), ",".join(wrong))
     warning = version.get("deprecationWarning")
     if warning is not None:
         for why in _warning(warning, is_deprecated=bool(version.get("deprecated"))):
-            yield causes.invalid(f"{path}.deprecationWarning", warning, why)
+            yield go_causes.invalid_value(f"{path}.deprecationWarning", warning, why)
     for part, look in _PARTS.items():
         if not shared[part]:
             yield from look(version, path)
@@ -86,19 +86,19 @@ def _all_versions(versions: Sequence[Raw], shared: Raw) -> Iterator[Cause]:
     shown = [_as_go_has_it(one, shared) for one in versions]
     names = [one.get("name") for one in versions]
     if len({*names}) != len(names):
-        yield causes.invalid("spec.versions", shown, "must contain unique version names")
+        yield go_causes.invalid_value("spec.versions", shown, "must contain unique version names")
     if sum(bool(one.get("storage")) for one in versions) != 1:
         why = "must have exactly one version marked as storage version"
-        yield causes.invalid("spec.versions", shown, why)
+        yield go_causes.invalid_value("spec.versions", shown, why)
     if names and (wrong := label_problems(str(names[0]))):
-        yield causes.invalid("spec.version", names[0], ",".join(wrong))
+        yield go_causes.invalid_value("spec.version", names[0], ",".join(wrong))
 
 
-def _as_go_has_it(version: Raw, shared: Raw) -> causes.Record:
+def _as_go_has_it(version: Raw, shared: Raw) -> go_causes.GoStruct:
     words = ("name", "served", "storage", "deprecated")
     plain = {word.capitalize(): version.get(word, False) for word in words}
     own = {part[0].upper() + part[1:]: None if shared[part] else version.get(part) for part in _PARTS}
-    return causes.Record(plain | {"DeprecationWarning": version.get("deprecationWarning")} | own)
+    return go_causes.GoStruct(plain | {"DeprecationWarning": version.get("deprecationWarning")} | own)
 
 
 def _schemas(version: Raw, path: str) -> Iterator[Cause]:
@@ -109,7 +109,7 @@ def _schemas(version: Raw, path: str) -> Iterator[Cause]:
 
 @lru_cache(maxsize=1024)  # a fleet has the same CRDs on every server, and to judge one takes some 15 ms
 def _judged(encoded: bytes, path: str, has_status: bool) -> tuple[Cause, ...]:
-    return tuple(schemas.problems(msgspec.json.decode(encoded), path, has_status=has_status))
+    return tuple(crd_schema.problems(msgspec.json.decode(encoded), path, has_status=has_status))
 
 
 def _subresources(version: Raw, path: str) -> Iterator[Cause]:
@@ -119,7 +119,7 @@ def _subresources(version: Raw, path: str) -> Iterator[Cause]:
     for word, roots in (("specReplicasPath", ["spec"]), ("statusReplicasPath", ["status"])):
         at = f"{path}.subresources.scale.{word}"
         if not scale.get(word):
-            yield causes.missing(at)
+            yield go_causes.required_value(at)
         else:
             yield from _scale_path(scale[word], at, roots)
     if scale.get("labelSelectorPath"):
@@ -129,32 +129,38 @@ def _subresources(version: Raw, path: str) -> Iterator[Cause]:
 
 def _scale_path(value: str, path: str, roots: list[str]) -> Iterator[Cause]:
     if not value.startswith("."):
-        yield causes.invalid(path, value, "must be a simple json path starting with .")
+        yield go_causes.invalid_value(path, value, "must be a simple json path starting with .")
     elif not value.startswith(tuple(f".{root}." for root in roots)):
         where = " or ".join(f".{root}" for root in roots)
-        yield causes.invalid(path, value, f"should be a json path under {'either ' if len(roots) > 1 else ''}{where}")
+        yield go_causes.invalid_value(
+            path, value, f"should be a json path under {'either ' if len(roots) > 1 else ''}{where}"
+        )
 
 
 def _columns(version: Raw, path: str) -> Iterator[Cause]:
     for index, column in enumerate(version.get("additionalPrinterColumns") or []):
         at = f"{path}.additionalPrinterColumns[{index}]"
         if not column.get("name"):
-            yield causes.missing(f"{at}.name")
+            yield go_causes.required_value(f"{at}.name")
         yield from _column_type(column, at)
         where = column.get("jsonPath", "")
         if not where:
-            yield causes.missing(f"{at}.JSONPath")
+            yield go_causes.required_value(f"{at}.JSONPath")
         elif not where.startswith("."):
-            yield causes.invalid(f"{at}.JSONPath", where, "must be a simple json path starting with .")
+            yield go_causes.invalid_value(f"{at}.JSONPath", where, "must be a simple json path starting with .")
 
 
 def _column_type(column: Raw, at: str) -> Iterator[Cause]:
     kind, form = column.get("type", ""), column.get("format", "")
     known = f"must be one of {','.join(_COLUMN_TYPES)}"
     if kind not in _COLUMN_TYPES:
-        yield causes.invalid(f"{at}.type", kind, known) if kind else causes.missing(f"{at}.type", known)
+        yield (
+            go_causes.invalid_value(f"{at}.type", kind, known)
+            if kind
+            else go_causes.required_value(f"{at}.type", known)
+        )
     if form and form not in _COLUMN_FORMATS:
-        yield causes.invalid(f"{at}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
+        yield go_causes.invalid_value(f"{at}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
 
 
 def _selectable(version: Raw, path: str) -> Iterator[Cause]:
@@ -162,30 +168,30 @@ def _selectable(version: Raw, path: str) -> Iterator[Cause]:
     for index, one in enumerate(version.get("selectableFields") or []):
         at, where = f"{path}.selectableFields[{index}].jsonPath", one.get("jsonPath", "")
         if not where:
-            yield causes.missing(at)
+            yield go_causes.required_value(at)
             continue
         try:
-            shown, found = below(Schema(_schema(version)), where, quoted=False)
+            shown, found = schema_at(Schema(_schema(version)), where, quoted=False)
         except PathError as error:
-            yield causes.invalid(at, where, f"is an invalid path: {error}")
+            yield go_causes.invalid_value(at, where, f"is an invalid path: {error}")
             continue
         yield from _selectable_field(shown, found, where, at)
         if shown in seen:
-            yield causes.duplicate(at, where)
+            yield go_causes.duplicate_value(at, where)
         seen.append(shown)
     if len({*seen}) > _MOST_SELECTABLE:
-        yield causes.too_many(f"{path}.selectableFields", len({*seen}), _MOST_SELECTABLE)
+        yield go_causes.too_many(f"{path}.selectableFields", len({*seen}), _MOST_SELECTABLE)
 
 
 def _selectable_field(shown: str, schema: Schema, where: str, at: str) -> Iterator[Cause]:
     if shown.partition(".")[0] == "metadata":
-        yield causes.invalid(at, where, "must not point to fields in metadata")
+        yield go_causes.invalid_value(at, where, "must not point to fields in metadata")
     if schema.type not in ("string", "boolean", "integer"):
         why = (
             "must point to a field of type string, boolean or integer. "
             "Enum string fields and strings with formats are allowed."
         )
-        yield causes.invalid(at, where, why)
+        yield go_causes.invalid_value(at, where, why)
 
 
 _PARTS = {
