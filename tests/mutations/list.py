@@ -492,7 +492,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "CRD defaulting",
         "what was kept before there was a default is not completed",
         "custom/served_versions.py",
-        "_as_version(self.stored_as.complete(kept), self.stored, self.own, self.custom)",
+        "_as_version(self.stored_as.with_defaults(kept), self.stored, self.own, self.custom)",
         "_as_version(kept, self.stored, self.own, self.custom)",
         ("test_crds.py",),
     ),

@@ -15,9 +15,9 @@ from msgspec import Struct, field
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
+from kedge.embedded.kind_rules import NO_RULES, KindRules, Untyped
 from kedge.embedded.naming import Names
 from kedge.embedded.ownership.terms import Terms
-from kedge.embedded.rules import PLAIN, Rules, Untyped
 from kedge.kube.errors import Cause
 
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -72,7 +72,7 @@ class Custom(Protocol):
         """An object of this version, as it is kept."""
         ...
 
-    def complete(self, obj: Untyped, old: Untyped) -> Untyped:
+    def with_defaults(self, obj: Untyped, old: Untyped) -> Untyped:
         """The next state of an object, with what its schema fills in."""
         ...
 
@@ -100,7 +100,7 @@ class Kind(Struct, frozen=True):
     fields: Mapping[str, str] = field(default_factory=dict)  # for field selectors: path, and what a missing one is
     scale: Scale | None = None
     called: Called = Called()
-    rules: Rules = PLAIN
+    rules: KindRules = NO_RULES
     custom: Custom | None = None  # how it is served, if a CRD says so
     is_question: bool = False  # nothing is kept of it: whoever creates it is answered
 

@@ -22,7 +22,7 @@ import msgspec
 
 from kedge.embedded import forms, listing, namespaces, options, paths, pod_verbs, reviews, scaling, statuses
 from kedge.embedded.asking import Order
-from kedge.embedded.builtin.start import from_the_start
+from kedge.embedded.builtin.initial_objects import initial_objects
 from kedge.embedded.callers import WITHIN, Caller
 from kedge.embedded.custom.crd_controller import CrdController
 from kedge.embedded.discovery import Discovery
@@ -82,7 +82,7 @@ class Server:
         self._told = (self.registry.revision, (Discovery(kinds), Documents(kinds)))
         for name in namespaces.FROM_THE_START:
             self._make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        for obj in from_the_start():
+        for obj in initial_objects():
             self._make(obj)
 
     def handle(self, request: Request, caller: Caller = WITHIN) -> Response:

@@ -149,8 +149,8 @@ class Writing:
             result = _filled(kind, objects.changed(kind, old, new, part))
             validation.check_status(kind, old, result)
             return result
-        carried = kind.rules.carry(old, objects.with_status_of(kind, old, new))
-        result = _filled(kind, objects.changed(kind, old, kind.rules.renew(old, carried, self._around)))
+        carried = kind.rules.prepare_changed(old, objects.with_status_of(kind, old, new))
+        result = _filled(kind, objects.changed(kind, old, kind.rules.allocate_changed(old, carried, self._around)))
         validation.check_result(kind, old, result)
         return result
 
@@ -162,7 +162,7 @@ class Writing:
         if kind.resource.namespaced:
             namespaces.refuse_closed(self._store, kind, namespace, obj["metadata"].get("name", ""))
         labelled = namespaces.labelled(obj) if kind.resource == NAMESPACES and "name" in obj["metadata"] else obj
-        whole = Sent(kind.rules.complete(labelled), sent.warnings, sent.owners)
+        whole = Sent(kind.rules.with_defaults(labelled), sent.warnings, sent.owners)
         with statuses.warned(sent.warnings):
             return self._keep_named(order, whole, asked)
 
@@ -180,7 +180,7 @@ class Writing:
     def _keep_new(self, order: Order, sent: Sent, asked: WriteOptions) -> Written:
         kind = order.kind
         born = objects.born(kind, sent.obj, order.place.namespace, self._stamps)
-        obj = _filled(kind, kind.rules.begin(born, self._around)) if "name" in born["metadata"] else born
+        obj = _filled(kind, kind.rules.prepare_new(born, self._around)) if "name" in born["metadata"] else born
         validation.check(kind, obj)
         if kind.resource.namespaced:
             quotas.refuse_one_more(self._store, kind, order.place.namespace, obj["metadata"]["name"])
@@ -243,7 +243,7 @@ def _read(kind: Kind, seen: Version) -> Untyped:
 
 def _complete(kind: Kind, obj: Untyped, old: Untyped) -> Untyped:
     """The next state of an object with its defaults."""
-    return kind.custom.complete(obj, old) if kind.custom else kind.rules.complete(obj)
+    return kind.custom.with_defaults(obj, old) if kind.custom else kind.rules.with_defaults(obj)
 
 
 def _kept(kind: Kind, obj: Untyped) -> Untyped:

@@ -16,7 +16,7 @@ TAKEN = {
 
 
 def taken_in(spec: object) -> dict[str, object]:
-    return CUSTOM.complete(CUSTOM.pruned(whole("x", spec)))
+    return CUSTOM.with_defaults(CUSTOM.pruned(whole("x", spec)))
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -39,17 +39,17 @@ def offered(edition: Edition, path: str, content: Object) -> Taken:
     """An object offered for what it has at a path: its status to one that is there."""
     custom = custom_of(str(edition))
     if path.startswith("status"):
-        there = custom.complete(edition.minimal("there"))
-        obj = custom.complete({**there, "status": content.get("status", {})})
+        there = custom.with_defaults(edition.minimal("there"))
+        obj = custom.with_defaults({**there, "status": content.get("status", {})})
         return Taken(obj, custom.status_problems(obj, there))
     whole = {key: value for key, value in edition.whole(content, "offered").items() if key != "status"}
-    obj = custom.complete(custom.pruned(whole))
+    obj = custom.with_defaults(custom.pruned(whole))
     return Taken(obj, custom.problems(obj))
 
 
 def moved(edition: Edition, old: Object, new: Object) -> Taken:
     custom = custom_of(str(edition))
-    before, after = (custom.complete(custom.pruned(edition.whole(one, "moving"))) for one in (old, new))
+    before, after = (custom.with_defaults(custom.pruned(edition.whole(one, "moving"))) for one in (old, new))
     return Taken(after, custom.problems(after, before))
 
 

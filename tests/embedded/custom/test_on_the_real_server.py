@@ -104,7 +104,7 @@ def test_a_bad_definition_is_refused_for_the_same_causes(server: ApiServer, name
 def test_a_good_object_is_completed_in_the_same_way(served: ApiServer, name: str) -> None:
     answer = served.ask("POST", f"{WIDGETS}?dryRun=All", whole("offered", GOOD[name]))
     assert answer.accepted, answer.said
-    made = CUSTOM.complete(CUSTOM.pruned(whole("offered", GOOD[name])))
+    made = CUSTOM.with_defaults(CUSTOM.pruned(whole("offered", GOOD[name])))
     assert CUSTOM.problems(made) == []
     assert json.dumps(made["spec"], sort_keys=True) == json.dumps(answer.body["spec"], sort_keys=True)
 
@@ -113,7 +113,7 @@ def test_a_good_object_is_completed_in_the_same_way(served: ApiServer, name: str
 def test_a_bad_object_is_refused_for_the_same_causes(served: ApiServer, name: str) -> None:
     answer = served.ask("POST", f"{WIDGETS}?dryRun=All", whole("offered", BAD[name]))
     assert answer.status == 422, answer.body
-    assert _ours(CUSTOM.problems(CUSTOM.complete(CUSTOM.pruned(whole("offered", BAD[name]))))) == _theirs(answer)
+    assert _ours(CUSTOM.problems(CUSTOM.with_defaults(CUSTOM.pruned(whole("offered", BAD[name]))))) == _theirs(answer)
 
 
 @pytest.mark.parametrize("name", UPDATES)
@@ -125,7 +125,7 @@ def test_an_update_is_taken_or_refused_for_the_same_causes(served: ApiServer, na
 
 
 def _update_problems(update: Update) -> list[Cause]:
-    old, new = (CUSTOM.complete(CUSTOM.pruned(whole("moving", spec))) for spec in update)
+    old, new = (CUSTOM.with_defaults(CUSTOM.pruned(whole("moving", spec))) for spec in update)
     return CUSTOM.problems(new, old)
 
 
@@ -138,6 +138,6 @@ def test_a_status_is_taken_or_refused_for_the_same_causes(served: ApiServer, sta
     there = served.ask("GET", f"{WIDGETS}/{name}").body
     answer = served.ask("PUT", f"{WIDGETS}/{name}/status?dryRun=All", {**there, "status": status})
     assert answer.status in (200, 422), answer.body
-    old = CUSTOM.complete(CUSTOM.pruned(whole(name, UPDATES["steady stays"].old)))
-    new = CUSTOM.complete(CUSTOM.pruned({**old, "status": status}))
+    old = CUSTOM.with_defaults(CUSTOM.pruned(whole(name, UPDATES["steady stays"].old)))
+    new = CUSTOM.with_defaults(CUSTOM.pruned({**old, "status": status}))
     assert _ours(CUSTOM.status_problems(new, old)) == _theirs(answer)

@@ -152,9 +152,9 @@ def test_conversion_by_webhook_is_refused_with_a_reason() -> None:
 
 def test_the_engine_for_rules_is_loaded_when_a_rule_is_compiled() -> None:
     program = (
-        "import sys; from kedge.embedded.custom import kinds, definition, cel; "
+        "import sys; from kedge.embedded.custom import cel_rules, crd, served_versions; "
         "loaded = lambda: any('cel_expr' in name for name in sys.modules); "
-        "assert not loaded(); cel.compiled('1 == 1', {}); assert loaded()"
+        "assert not loaded(); cel_rules.compile_expression('1 == 1', {}); assert loaded()"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 

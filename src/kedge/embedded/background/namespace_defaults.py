@@ -8,7 +8,7 @@ import msgspec
 
 from kedge.api.resource import Resource
 from kedge.embedded.background.delayed_set import DelayedSet
-from kedge.embedded.builtin.start import of_a_namespace
+from kedge.embedded.builtin.initial_objects import namespace_objects
 from kedge.embedded.callers import Caller
 from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.server import Server
@@ -19,7 +19,7 @@ from kedge.kube.transport import Request
 _ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 _CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 _RESOURCES = {resource.kind: resource for resource in (_ACCOUNTS, _CONFIG_MAPS)}
-_NAMES = tuple(obj["metadata"]["name"] for obj in of_a_namespace("", ""))
+_NAMES = tuple(obj["metadata"]["name"] for obj in namespace_objects("", ""))
 _CALLER = Caller("system:kube-controller-manager", agent="kube-controller-manager")
 
 
@@ -47,7 +47,7 @@ class NamespaceDefaults:
             self._pending.add(change.version.namespace)
 
     def _create_missing(self, namespace: str) -> None:
-        for obj in of_a_namespace(namespace, self._authority):
+        for obj in namespace_objects(namespace, self._authority):
             resource, name = _RESOURCES[obj["kind"]], obj["metadata"]["name"]
             if self._server.store.all(Kind(resource)).get(f"{namespace}/{name}") is None:
                 request = Request("POST", resource.path(namespace), body=msgspec.json.encode(obj))

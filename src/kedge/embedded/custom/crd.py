@@ -18,8 +18,8 @@ from kedge.api.openapi.model import Raw
 from kedge.api.resource import Resource
 from kedge.embedded.custom import crd_versions, formats, go_causes
 from kedge.embedded.custom.embedded_resources import label_problems
+from kedge.embedded.kind_rules import KindRules, Untyped
 from kedge.embedded.naming import name_problems
-from kedge.embedded.rules import Rules, Untyped
 from kedge.kube.errors import Cause
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
@@ -210,11 +210,11 @@ def _new_problems(crd: Untyped) -> list[Cause]:
     return [*_name(crd), *_own_problems(crd), *_approval(crd)] if _is_new(crd) else _own_problems(crd)
 
 
-CRD_RULES = Rules(
-    complete=with_defaults,
-    begin=lambda crd, _around: prepared_for_create(crd),
-    carry=prepared_for_update,
+CRD_RULES = KindRules(
+    with_defaults=with_defaults,
+    prepare_new=lambda crd, _around: prepared_for_create(crd),
+    prepare_changed=prepared_for_update,
     problems=_new_problems,
-    change_problems=lambda old, new: _changes(old, new["spec"]),
+    update_problems=lambda old, new: _changes(old, new["spec"]),
     warnings=warnings,
 )

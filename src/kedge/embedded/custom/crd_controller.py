@@ -19,8 +19,8 @@ from kedge.embedded.custom import crd_status
 from kedge.embedded.custom.crd import CRDS
 from kedge.embedded.custom.served_versions import served_kinds
 from kedge.embedded.kind import Kind
+from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.registry import Registry
-from kedge.embedded.rules import Untyped
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.store import Change, Store
 from kedge.kube.codec import DELETED

@@ -12,7 +12,7 @@ from typing import Any
 from kedge.api.openapi.model import Raw
 from kedge.embedded.custom.go_causes import go_json, go_number
 from kedge.embedded.custom.jsonpath import BadPath, compile_path
-from kedge.embedded.rules import Untyped
+from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.tables.columns import Column
 from kedge.embedded.tables.words import age
 

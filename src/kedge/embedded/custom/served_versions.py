@@ -23,7 +23,7 @@ from kedge.api.resource import Resource
 from kedge.embedded.custom.printer_columns import PrinterColumns
 from kedge.embedded.custom.version_schema import VersionSchema
 from kedge.embedded.kind import Called, Kind, Scale
-from kedge.embedded.rules import Rules, Untyped
+from kedge.embedded.kind_rules import KindRules, Untyped
 from kedge.embedded.tables.columns import Column
 from kedge.kube.errors import Cause
 
@@ -64,16 +64,16 @@ class ServedVersion(Struct, frozen=True):
         """An object of this version, as it is stored."""
         return _as_version(obj, self.own, self.stored, self.stored_as)
 
-    def complete(self, obj: Untyped, old: Untyped) -> Untyped:
+    def with_defaults(self, obj: Untyped, old: Untyped) -> Untyped:
         """The next state of an object, with the defaults of its schema."""
-        return self.custom.complete(obj, old)
+        return self.custom.with_defaults(obj, old)
 
     def to_served(self, obj: Untyped, number: int) -> Untyped:
         """A stored object of any version, with its defaults, as one of this version."""
         if self._is_as_kept(number):
             return obj
         kept = _as_version(obj, None, self.stored, self.stored_as)
-        return _as_version(self.stored_as.complete(kept), self.stored, self.own, self.custom)
+        return _as_version(self.stored_as.with_defaults(kept), self.stored, self.own, self.custom)
 
     def shown(self, body: bytes, number: int) -> bytes:
         """The encoded object as one of this version: mostly the stored bytes themselves."""
@@ -129,10 +129,10 @@ def _kind(spec: Raw, version: Raw, served: ServedVersion) -> Kind:
             short=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
         ),
-        rules=Rules(
-            complete=custom.complete,
+        rules=KindRules(
+            with_defaults=custom.with_defaults,
             problems=custom.problems,
-            change_problems=lambda old, new: custom.problems(new, old),
+            update_problems=lambda old, new: custom.problems(new, old),
         ),
         custom=served,
     )

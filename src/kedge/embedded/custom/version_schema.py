@@ -1,7 +1,7 @@
 """Version schema: defaults, pruning and validation of the objects of one version of a custom kind.
 
     version = VersionSchema(schema, scale=…)
-    version.complete(obj)                    # defaults, after pruning
+    version.with_defaults(obj)                    # defaults, after pruning
     version.problems(obj, old)               # causes, in kube-apiserver's order; `old` for an update
     version.status_problems(obj, old)        # of a write to /status
 
@@ -19,8 +19,8 @@ from kedge.embedded.custom import cel_rules, defaults, embedded_resources, go_ca
 from kedge.embedded.custom.ratcheting import NO_OLD_VALUE
 from kedge.embedded.custom.schema_validation import SchemaValidator
 from kedge.embedded.kind import Scale
+from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.naming import is_finalizer
-from kedge.embedded.rules import Untyped
 from kedge.embedded.schema import pruning
 from kedge.kube.errors import Cause
 
@@ -38,7 +38,7 @@ class VersionSchema:
         status = schema.properties.get("status")
         self._status = SchemaValidator(status) if status is not None else None
 
-    def complete(self, obj: Untyped, known: Untyped | None = None) -> Untyped:
+    def with_defaults(self, obj: Untyped, known: Untyped | None = None) -> Untyped:
         """The object with what its schema fills in; the same one if nothing was missing.
 
         `known` is one that is complete, whose members need no second look where the object has the very same.

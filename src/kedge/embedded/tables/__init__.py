@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from kedge.embedded.kind import Kind
-from kedge.embedded.rules import Untyped
+from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.tables import core, others, workloads
 from kedge.embedded.tables.columns import Column, built_in
 

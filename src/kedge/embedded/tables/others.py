@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from kedge.embedded.rules import Untyped
+from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.store import part
 from kedge.embedded.tables.words import NONE, UNKNOWN, UNSET, age, joined, selector, short, some_of
 

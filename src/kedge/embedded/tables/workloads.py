@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from kedge.embedded.rules import Untyped
+from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.store import part
 from kedge.embedded.tables.words import NONE, age, joined, labels, moment, selector, short
 

@@ -1,16 +1,16 @@
-"""Advice: what a server says about an object that it takes all the same, in the Warning header.
+"""Warnings: what the server says in the Warning header about an object that it accepts.
 
-Those a user meets: what is deprecated, what hides something else, what will be ignored.
+Deprecated fields, fields that hide others, fields that are ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kedge.embedded.builtin.amounts import quantity
 from kedge.embedded.builtin.checks import label_problems
-from kedge.embedded.builtin.networking import OLD_CLASS
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.ingress import CLASS_ANNOTATION
+from kedge.embedded.builtin.quantities import parse_quantity
+from kedge.embedded.kind_rules import Untyped
 
 _OLD_LABELS = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
@@ -27,40 +27,40 @@ _RECYCLE = (
 )
 
 
-def of_pod(pod: Untyped) -> Iterator[str]:
+def pod_warnings(pod: Untyped) -> Iterator[str]:
     yield from _spec("spec", pod["spec"])
     yield from _name(pod, "the Pod's hostname")
 
 
-def of_workload(workload: Untyped) -> Iterator[str]:
-    """Of what makes pods from a template."""
+def workload_warnings(workload: Untyped) -> Iterator[str]:
+    """Of a workload with a pod template."""
     yield from _spec("spec.template.spec", workload["spec"].get("template", {}).get("spec", {}))
 
 
-def of_named_workload(workload: Untyped) -> Iterator[str]:
-    """Of what makes pods from a template, and names them after itself."""
+def named_workload_warnings(workload: Untyped) -> Iterator[str]:
+    """Of a workload whose name is part of its pods' names."""
     yield from _name(workload, "Pod names and hostnames")
-    yield from of_workload(workload)
+    yield from workload_warnings(workload)
 
 
-def of_stateful_set(stateful_set: Untyped) -> Iterator[str]:
-    yield from of_workload(stateful_set)
+def stateful_set_warnings(stateful_set: Untyped) -> Iterator[str]:
+    yield from workload_warnings(stateful_set)
     if stateful_set["spec"]["revisionHistoryLimit"] < 0:
         yield (
             "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
         )
 
 
-def of_pod_template(template: Untyped) -> Iterator[str]:
+def pod_template_warnings(template: Untyped) -> Iterator[str]:
     yield from _spec("template.spec", template["template"]["spec"])
 
 
-def of_cron_job(cron_job: Untyped) -> Iterator[str]:
+def cron_job_warnings(cron_job: Untyped) -> Iterator[str]:
     yield from _name(cron_job, "Pod names and hostnames")
     yield from _spec("spec.jobTemplate.spec.template.spec", cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"])
 
 
-def of_service(service: Untyped) -> Iterator[str]:
+def service_warnings(service: Untyped) -> Iterator[str]:
     spec = service["spec"]
     if _OLD_HINTS in service["metadata"].get("annotations", {}):
         yield f"annotation {_OLD_HINTS} is deprecated, please use service.kubernetes.io/topology-mode instead"
@@ -72,21 +72,21 @@ def of_service(service: Untyped) -> Iterator[str]:
         yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
 
 
-def of_endpoints(_endpoints: Untyped) -> Iterator[str]:
+def endpoints_warnings(_endpoints: Untyped) -> Iterator[str]:
     yield "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
 
-def of_ingress(ingress: Untyped) -> Iterator[str]:
-    if OLD_CLASS in ingress["metadata"].get("annotations", {}):
-        yield f"annotation \"{OLD_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"
+def ingress_warnings(ingress: Untyped) -> Iterator[str]:
+    if CLASS_ANNOTATION in ingress["metadata"].get("annotations", {}):
+        yield f"annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
 
 
-def of_claim(claim: Untyped) -> Iterator[str]:
+def claim_warnings(claim: Untyped) -> Iterator[str]:
     yield from _storage_class(claim)
     yield from _fractions("spec.resources", claim["spec"]["resources"])
 
 
-def of_volume(volume: Untyped) -> Iterator[str]:
+def volume_warnings(volume: Untyped) -> Iterator[str]:
     yield from _storage_class(volume)
     if volume["spec"]["persistentVolumeReclaimPolicy"] == "Recycle":
         yield _RECYCLE
@@ -137,8 +137,8 @@ def _container(at: str, container: Untyped) -> Iterator[str]:
 
 
 def _fractions(at: str, resources: Untyped) -> Iterator[str]:
-    """Of bytes there are no parts."""
+    """A fraction of a byte is rounded."""
     for part in ("limits", "requests"):
         for name, text in resources.get(part, {}).items():
-            if name in ("memory", "storage", "ephemeral-storage") and quantity(text).amount % 1:
+            if name in ("memory", "storage", "ephemeral-storage") and parse_quantity(text).amount % 1:
                 yield f'{at}.{part}[{name}]: fractional byte value "{text}" is invalid, must be an integer'

@@ -1,13 +1,20 @@
-"""Placing: what is wrong with where a pod says it may run: tolerations, affinity, spread, gates."""
+"""Scheduling constraints: validation of tolerations, affinity, topology spread and scheduling gates of a pod."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from kedge.embedded.builtin import checks
-from kedge.embedded.builtin.causes import duplicate, forbidden, one_of, required, unsupported, wrong
-from kedge.embedded.builtin.selection import selector_problems
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.label_selectors import selector_problems
+from kedge.embedded.causes import (
+    duplicate_value,
+    forbidden,
+    invalid_value,
+    must_be_one_of,
+    required_value,
+    unsupported_value,
+)
+from kedge.embedded.kind_rules import Untyped
 from kedge.kube.errors import Cause
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -16,7 +23,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
-def placing_problems(at: str, spec: Untyped) -> Iterator[Cause]:
+def scheduling_problems(at: str, spec: Untyped) -> Iterator[Cause]:
     """What is wrong with where a pod may run."""
     if selector := spec.get("nodeSelector"):
         yield from checks.labels(f"{at}.nodeSelector", selector)
@@ -37,18 +44,18 @@ def _toleration(at: str, toleration: Untyped) -> Iterator[Cause]:
         yield from checks.qualified(f"{at}.key", key)
     elif operator != "Exists":
         why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield wrong(f"{at}.operator", operator, why)
+        yield invalid_value(f"{at}.operator", operator, why)
     if "tolerationSeconds" in toleration and effect != "NoExecute":
-        yield wrong(f"{at}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+        yield invalid_value(f"{at}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
     if operator in ("Equal", ""):
         yield from checks.label_value(f"{at}.operator", value)
     elif operator == "Exists":
         if value:
-            yield wrong(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'")
+            yield invalid_value(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'")
     else:
-        yield unsupported(f"{at}.operator", operator, ("Equal", "Exists"))
+        yield unsupported_value(f"{at}.operator", operator, ("Equal", "Exists"))
     if effect:
-        yield from one_of(f"{at}.effect", effect, EFFECTS)
+        yield from must_be_one_of(f"{at}.effect", effect, EFFECTS)
 
 
 def _gates(at: str, gates: Iterable[Untyped]) -> Iterator[Cause]:
@@ -57,7 +64,7 @@ def _gates(at: str, gates: Iterable[Untyped]) -> Iterator[Cause]:
         name = gate.get("name", "")
         yield from checks.qualified(f"{at}[{index}]", name)
         if name in names:
-            yield duplicate(f"{at}[{index}]", name)
+            yield duplicate_value(f"{at}[{index}]", name)
         names.add(name)
 
 
@@ -66,7 +73,7 @@ def _constraints(at: str, constraints: Sequence[Untyped]) -> Iterator[Cause]:
         yield from _spread(f"{at}[{index}]", constraint)
         key = _spread_key(constraint)
         if key in [_spread_key(other) for other in constraints[index + 1 :]]:
-            yield duplicate(f"{at}[{index}].{{topologyKey, whenUnsatisfiable}}", f"{{{key[0]}, {key[1]}}}")
+            yield duplicate_value(f"{at}[{index}].{{topologyKey, whenUnsatisfiable}}", f"{{{key[0]}, {key[1]}}}")
 
 
 def _spread_key(constraint: Untyped) -> tuple[str, str]:
@@ -75,16 +82,16 @@ def _spread_key(constraint: Untyped) -> tuple[str, str]:
 
 def _spread(at: str, constraint: Untyped) -> Iterator[Cause]:
     if constraint.get("maxSkew", 0) <= 0:
-        yield wrong(f"{at}.maxSkew", constraint.get("maxSkew", 0), "must be greater than zero")
+        yield invalid_value(f"{at}.maxSkew", constraint.get("maxSkew", 0), "must be greater than zero")
     yield from _topology(f"{at}.topologyKey", constraint.get("topologyKey", ""), strict=False)
     how = constraint.get("whenUnsatisfiable", "")
-    yield from one_of(f"{at}.whenUnsatisfiable", how, ("DoNotSchedule", "ScheduleAnyway"))
+    yield from must_be_one_of(f"{at}.whenUnsatisfiable", how, ("DoNotSchedule", "ScheduleAnyway"))
     if "minDomains" in constraint:
         if constraint["minDomains"] <= 0:
-            yield wrong(f"{at}.minDomains", constraint["minDomains"], "must be greater than zero")
+            yield invalid_value(f"{at}.minDomains", constraint["minDomains"], "must be greater than zero")
         if how != "DoNotSchedule":
             why = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
-            yield wrong(f"{at}.minDomains", constraint["minDomains"], why)
+            yield invalid_value(f"{at}.minDomains", constraint["minDomains"], why)
     if selector := constraint.get("labelSelector"):
         yield from selector_problems(f"{at}.labelSelector", selector)
 
@@ -113,7 +120,7 @@ def _node_affinity(at: str, affinity: Untyped) -> Iterator[Cause]:
 def node_selector_problems(at: str, selector: Untyped) -> Iterator[Cause]:
     terms = selector.get("nodeSelectorTerms") or ()
     if not terms:
-        yield required(f"{at}.nodeSelectorTerms", "must have at least one node selector term")
+        yield required_value(f"{at}.nodeSelectorTerms", "must have at least one node selector term")
     for index, term in enumerate(terms):
         yield from _node_term(f"{at}.nodeSelectorTerms[{index}]", term)
 
@@ -123,13 +130,13 @@ def _node_term(at: str, term: Untyped) -> Iterator[Cause]:
         where = f"{at}.matchExpressions[{index}]"
         operator, values = one.get("operator", ""), one.get("values", [])
         if operator in ("In", "NotIn") and not values:
-            yield required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+            yield required_value(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'")
         elif operator in ("Exists", "DoesNotExist") and values:
             yield forbidden(f"{where}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
         elif operator in ("Gt", "Lt") and len(values) != 1:
-            yield required(f"{where}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
+            yield required_value(f"{where}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
         elif operator not in _NODE_OPERATORS:
-            yield wrong(f"{where}.operator", operator, "not a valid selector operator")
+            yield invalid_value(f"{where}.operator", operator, "not a valid selector operator")
         yield from checks.qualified(f"{where}.key", one.get("key", ""))
 
 
@@ -141,11 +148,11 @@ def _pod_term(at: str, term: Untyped) -> Iterator[Cause]:
 
 def _topology(at: str, key: str, *, strict: bool) -> Iterator[Cause]:
     if not key:
-        yield required(at, "can not be empty")
+        yield required_value(at, "can not be empty")
     if key or strict:
         yield from checks.qualified(at, key)
 
 
 def _weight(at: str, weight: int) -> Iterator[Cause]:
     if not 1 <= weight <= 100:
-        yield wrong(at, weight, "must be in the range 1-100")
+        yield invalid_value(at, weight, "must be in the range 1-100")

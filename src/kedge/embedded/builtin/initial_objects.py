@@ -1,14 +1,14 @@
-"""Start: what is there before anybody made anything.
+"""Initial objects: what exists before anybody created anything.
 
-`from_the_start` is what an API server makes by itself; `of_a_namespace` what each namespace gets as soon as it is
-there, from whoever looks after namespaces. Not here: the roles that RBAC begins with.
+`initial_objects` are created by the API server itself, `namespace_objects` in each namespace by a background
+controller. Not here: the default roles of RBAC.
 """
 
 from __future__ import annotations
 
-from kedge.embedded.builtin.addresses import FIRST_SERVICE
-from kedge.embedded.builtin.scheduling import OF_THE_SYSTEM
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.pod_classes import SYSTEM_PRIORITIES
+from kedge.embedded.builtin.service_allocation import FIRST_ADDRESS
+from kedge.embedded.kind_rules import Untyped
 
 ROOT_CA = "kube-root-ca.crt"
 _WHY = {
@@ -23,13 +23,13 @@ _CA_FOR = (
 )
 
 
-def from_the_start(port: int = 6443) -> list[Untyped]:
-    """The objects a server has when it starts, to be created as any client would; it listens at this port."""
-    return [*map(_priority, OF_THE_SYSTEM), _own_service(port)]
+def initial_objects(port: int = 6443) -> list[Untyped]:
+    """The objects of a new server that listens at this port."""
+    return [*map(_priority, SYSTEM_PRIORITIES), _own_service(port)]
 
 
-def of_a_namespace(name: str, ca: str) -> list[Untyped]:
-    """The objects that a namespace gets; `ca` is the certificate (PEM) that the server's own one is signed with."""
+def namespace_objects(name: str, ca: str) -> list[Untyped]:
+    """The objects of a new namespace; `ca` is the CA certificate (PEM) of the server."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
     about = {"name": ROOT_CA, "namespace": name, "annotations": {"kubernetes.io/description": _CA_FOR}}
     return [account, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {"ca.crt": ca}}]
@@ -40,7 +40,7 @@ def _priority(name: str) -> Untyped:
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {"name": name},
-        "value": OF_THE_SYSTEM[name],
+        "value": SYSTEM_PRIORITIES[name],
         "description": _WHY[name],
     }
 
@@ -52,5 +52,5 @@ def _own_service(port: int) -> Untyped:
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
-        "spec": {"clusterIP": FIRST_SERVICE, "ports": ports},
+        "spec": {"clusterIP": FIRST_ADDRESS, "ports": ports},
     }

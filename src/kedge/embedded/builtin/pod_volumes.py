@@ -1,4 +1,4 @@
-"""Volumes: what is wrong with the volumes of a pod: each has a name of its own and one source."""
+"""Pod volumes: validation of the volumes of a pod: each has a unique name and exactly one source."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from kedge.embedded.builtin import checks
-from kedge.embedded.builtin.amounts import not_negative
-from kedge.embedded.builtin.causes import all_wrong, duplicate, forbidden, one_of, required, wrong
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.quantities import quantity_must_not_be_negative
+from kedge.embedded.causes import (
+    duplicate_value,
+    forbidden,
+    invalid_value,
+    invalid_values,
+    must_be_one_of,
+    required_value,
+)
+from kedge.embedded.kind_rules import Untyped
 from kedge.kube.errors import Cause
 
 _Check: TypeAlias = Callable[[str, Untyped], Iterator[Cause]]
@@ -32,11 +39,11 @@ def volume_problems(at: str, volumes: Sequence[Untyped]) -> Iterator[Cause]:
         where = f"{at}[{index}]"
         name = volume.get("name", "")
         if not name:
-            yield required(f"{where}.name")
+            yield required_value(f"{where}.name")
         elif problems := checks.label_problems(name):
-            yield from all_wrong(f"{where}.name", name, problems)
+            yield from invalid_values(f"{where}.name", name, problems)
         elif name in names:
-            yield duplicate(f"{where}.name", name)
+            yield duplicate_value(f"{where}.name", name)
         names.add(name)
         sources = [part for part in volume if part != "name"]
         yield from source_problems(where, sources, volume)
@@ -53,28 +60,28 @@ def source_problems(at: str, sources: Sequence[str], holder: Untyped) -> Iterato
 
 def _empty_dir(at: str, source: Untyped) -> Iterator[Cause]:
     if "sizeLimit" in source:
-        for cause in not_negative(f"{at}.sizeLimit", source["sizeLimit"]):
+        for cause in quantity_must_not_be_negative(f"{at}.sizeLimit", source["sizeLimit"]):
             yield forbidden(cause.field, "SizeLimit field must be a valid resource quantity")
 
 
 def host_path_problems(at: str, source: Untyped) -> Iterator[Cause]:
     path = source.get("path", "")
     if not path:
-        yield required(f"{at}.path")
+        yield required_value(f"{at}.path")
     elif ".." in path.split("/"):
-        yield wrong(f"{at}.path", path, "must not contain '..'")
-    yield from one_of(f"{at}.type", source.get("type", ""), _HOST_PATH_TYPES)
+        yield invalid_value(f"{at}.path", path, "must not contain '..'")
+    yield from must_be_one_of(f"{at}.type", source.get("type", ""), _HOST_PATH_TYPES)
 
 
 def _secret(at: str, source: Untyped) -> Iterator[Cause]:
     if not source.get("secretName"):
-        yield required(f"{at}.secretName")
+        yield required_value(f"{at}.secretName")
     yield from _files(at, source)
 
 
 def _config_map(at: str, source: Untyped) -> Iterator[Cause]:
     if not source.get("name"):
-        yield required(f"{at}.name")
+        yield required_value(f"{at}.name")
     yield from _files(at, source)
 
 
@@ -84,9 +91,9 @@ def _files(at: str, source: Untyped) -> Iterator[Cause]:
     for index, item in enumerate(source.get("items", ())):
         where = f"{at}.items[{index}]"
         if not item.get("key"):
-            yield required(f"{where}.key")
+            yield required_value(f"{where}.key")
         if not item.get("path"):
-            yield required(f"{where}.path")
+            yield required_value(f"{where}.path")
         else:
             yield from checks.below(f"{where}.path", item["path"])
         yield from _mode(f"{where}.mode", item.get("mode", 0))
@@ -94,33 +101,33 @@ def _files(at: str, source: Untyped) -> Iterator[Cause]:
 
 def _mode(at: str, mode: int) -> Iterator[Cause]:
     if not 0 <= mode <= 0o777:
-        yield wrong(at, mode, _MODE)
+        yield invalid_value(at, mode, _MODE)
 
 
 def _claim(at: str, source: Untyped) -> Iterator[Cause]:
     if not source.get("claimName"):
-        yield required(f"{at}.claimName")
+        yield required_value(f"{at}.claimName")
 
 
 def _nfs(at: str, source: Untyped) -> Iterator[Cause]:
     if not source.get("server"):
-        yield required(f"{at}.server")
+        yield required_value(f"{at}.server")
     if not source.get("path"):
-        yield required(f"{at}.path")
+        yield required_value(f"{at}.path")
     elif not source["path"].startswith("/"):
-        yield wrong(f"{at}.path", source["path"], "must be an absolute path")
+        yield invalid_value(f"{at}.path", source["path"], "must be an absolute path")
 
 
 def _downward(at: str, source: Untyped) -> Iterator[Cause]:
     yield from _mode(f"{at}.defaultMode", source.get("defaultMode", 0))
     for item in source.get("items", ()):
         if "fieldRef" not in item and "resourceFieldRef" not in item:
-            yield required(at, "one of fieldRef and resourceFieldRef is required")
+            yield required_value(at, "one of fieldRef and resourceFieldRef is required")
 
 
 def _csi(at: str, source: Untyped) -> Iterator[Cause]:
     if not source.get("driver"):
-        yield required(f"{at}.driver")
+        yield required_value(f"{at}.driver")
 
 
 def _nothing(_at: str, _source: Untyped) -> Iterator[Cause]:

@@ -1,7 +1,7 @@
-"""Addresses: the cluster addresses and node ports of Services, from the ranges of one server.
+"""Service allocation: the cluster addresses and node ports of Services, from the ranges of one server.
 
-Gives the lowest that no Service holds; leaves the first of each range, as Kubernetes does, to those who ask for one
-by name. Refuses what is taken, or outside the range. Looks at every Service there is: ranges are small.
+Gives the lowest free one. The first ones of each range are left to Services that ask for them explicitly, as in
+Kubernetes. Refuses what is in use, or outside the range. Looks at every Service: ranges are small.
 """
 
 from __future__ import annotations
@@ -11,56 +11,56 @@ from functools import cached_property
 from ipaddress import IPv4Network
 
 from kedge.api.resource import Resource
-from kedge.embedded.builtin.causes import wrong
 from kedge.embedded.builtin.checks import is_address
 from kedge.embedded.builtin.services import has_address, has_health_port, has_node_ports
-from kedge.embedded.rules import Surroundings, Untyped
+from kedge.embedded.causes import invalid_value
+from kedge.embedded.kind_rules import AdmissionContext, Untyped
 from kedge.embedded.statuses import Refused, invalid
 from kedge.kube.errors import Cause
 
 SERVICES = Resource("", "v1", "Service", "services")
 NETWORK = IPv4Network("10.0.0.0/24")
-FIRST_SERVICE = str(NETWORK[1])  # the API server's own
+FIRST_ADDRESS = str(NETWORK[1])  # the API server's own
 _ADDRESSES = [str(address) for address in NETWORK.hosts()]
-_BY_NAME_ADDRESSES = 15
+_RESERVED_ADDRESSES = 15
 _PORTS = range(30000, 32768)
-_BY_NAME_PORTS = 86
+_RESERVED_PORTS = 86
 
 
-def begin(service: Untyped, around: Surroundings) -> Untyped:
+def allocate_for_new(service: Untyped, context: AdmissionContext) -> Untyped:
     """A new Service with an address and ports of its own."""
-    return _provided(service, _Taken(around, service["metadata"]), {})
+    return _allocated(service, _InUse(context, service["metadata"]), {})
 
 
-def renew(old: Untyped, new: Untyped, around: Surroundings) -> Untyped:
+def allocate_for_changed(old: Untyped, new: Untyped, context: AdmissionContext) -> Untyped:
     """A changed Service with what its new type or ports need and its old ones had not."""
-    return _provided(new, _Taken(around, old["metadata"]), old["spec"])
+    return _allocated(new, _InUse(context, old["metadata"]), old["spec"])
 
 
-def _provided(service: Untyped, taken: _Taken, had: Untyped) -> Untyped:
+def _allocated(service: Untyped, taken: _InUse, had: Untyped) -> Untyped:
     spec = service["spec"]
     if not has_address(spec):
         return service
     spec = _families(service, spec)
     if spec.get("clusterIP") != "None":
-        spec = _addressed(service, spec, taken, had)
+        spec = _with_addresses(service, spec, taken, had)
     else:
         spec = {**spec, "clusterIPs": ["None"]}
     if has_node_ports(spec) and not _all_there(spec, had):
-        spec = _ported(service, spec, taken)
+        spec = _with_node_ports(service, spec, taken)
     return {**service, "spec": spec}
 
 
-class _Taken:
+class _InUse:
     """What other Services hold. They are looked at when first asked for: most changes need nothing of it."""
 
-    def __init__(self, around: Surroundings, own: Untyped) -> None:
-        self._around = around
+    def __init__(self, context: AdmissionContext, own: Untyped) -> None:
+        self._context = context
         self._own = (own.get("namespace"), own.get("name"))
 
     @cached_property
     def _others(self) -> list[Untyped]:
-        return [one["spec"] for one in self._around.each(SERVICES) if _key(one) != self._own]
+        return [one["spec"] for one in self._context.each(SERVICES) if _key(one) != self._own]
 
     def addresses(self) -> frozenset[str]:
         return frozenset(address for spec in self._others for address in spec.get("clusterIPs", ()))
@@ -83,40 +83,40 @@ def _families(service: Untyped, spec: Untyped) -> Untyped:
 
 def _beyond_this_server(policy: str, families: list[str]) -> Iterator[Cause]:
     if policy == "RequireDualStack":
-        yield wrong("spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services")
+        yield invalid_value("spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services")
     for index, family in enumerate(families):
         if family == "IPv6":
-            yield wrong(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+            yield invalid_value(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
 
 
-def _addressed(service: Untyped, spec: Untyped, taken: _Taken, had: Untyped) -> Untyped:
+def _with_addresses(service: Untyped, spec: Untyped, taken: _InUse, had: Untyped) -> Untyped:
     wanted = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or [""]))
     if wanted and wanted == had.get("clusterIP"):
         return spec
     used = taken.addresses()
-    if wanted and is_address(wanted) and (cause := _not_to_have(wanted, used)):
+    if wanted and is_address(wanted) and (cause := _address_problem(wanted, used)):
         raise _refused(service, [cause])
     if wanted:
         return {**spec, "clusterIP": wanted, "clusterIPs": [wanted]}
-    given = _first_free(_ADDRESSES, _BY_NAME_ADDRESSES, used)
+    given = _first_free(_ADDRESSES, _RESERVED_ADDRESSES, used)
     if not given:
         raise Refused(500, "InternalError", "Internal error occurred: failed to allocate a serviceIP: range is full")
     return {**spec, "clusterIP": given, "clusterIPs": [given]}
 
 
-def _not_to_have(address: str, used: frozenset[str]) -> Cause | None:
+def _address_problem(address: str, used: frozenset[str]) -> Cause | None:
     if ":" in address:
-        return wrong("spec.clusterIPs[0]", [address], "IPv6 is not configured on this cluster")
+        return invalid_value("spec.clusterIPs[0]", [address], "IPv6 is not configured on this cluster")
     if address not in _ADDRESSES:
         why = "the provided network does not match the current range"
     elif address in used:
         why = "provided IP is already allocated"
     else:
         return None
-    return wrong("spec.clusterIPs", [address], f"failed to allocate IP {address}: {why}")
+    return invalid_value("spec.clusterIPs", [address], f"failed to allocate IP {address}: {why}")
 
 
-def _ported(service: Untyped, spec: Untyped, taken: _Taken) -> Untyped:
+def _with_node_ports(service: Untyped, spec: Untyped, taken: _InUse) -> Untyped:
     """With a node port for every port that lacks one; ports of one number share theirs."""
     others = taken.ports()
     chosen = {port["port"]: port["nodePort"] for port in reversed(spec.get("ports", [])) if port.get("nodePort")}
@@ -124,8 +124,8 @@ def _ported(service: Untyped, spec: Untyped, taken: _Taken) -> Untyped:
     ports = []
     for index, port in enumerate(spec.get("ports", [])):
         number = port.get("nodePort") or chosen.get(port["port"], 0)
-        if number and (why := _not_a_free_port(number, others)):
-            raise _refused(service, [wrong(f"spec.ports[{index}].nodePort", number, why)])
+        if number and (why := _port_problem(number, others)):
+            raise _refused(service, [invalid_value(f"spec.ports[{index}].nodePort", number, why)])
         if not number and spec.get("allocateLoadBalancerNodePorts", True):
             number = chosen[port["port"]] = _free_port(used)
             used.add(number)
@@ -144,7 +144,7 @@ def _all_there(spec: Untyped, had: Untyped) -> bool:
     return all(port.get("nodePort") and port["nodePort"] in before for port in spec.get("ports", ()))
 
 
-def _not_a_free_port(number: int, others: frozenset[int]) -> str:
+def _port_problem(number: int, others: frozenset[int]) -> str:
     if number not in _PORTS:
         return _OUT_OF_RANGE
     return "provided port is already allocated" if number in others else ""
@@ -154,7 +154,7 @@ _OUT_OF_RANGE = f"provided port is not in the valid range. The range of valid po
 
 
 def _free_port(used: Iterable[int]) -> int:
-    if found := _first_free([*map(str, _PORTS)], _BY_NAME_PORTS, frozenset(map(str, used))):
+    if found := _first_free([*map(str, _PORTS)], _RESERVED_PORTS, frozenset(map(str, used))):
         return int(found)
     raise Refused(500, "InternalError", "Internal error occurred: failed to allocate a nodePort: range is full")
 

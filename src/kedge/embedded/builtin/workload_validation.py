@@ -1,25 +1,25 @@
-"""Workload problems: what is wrong with what keeps pods running, and with a change of it."""
+"""Workload validation: what is wrong with a Deployment, StatefulSet, DaemonSet, ReplicaSet, or an update of one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from kedge.embedded.builtin import checks
-from kedge.embedded.builtin.causes import (
+from kedge.embedded.builtin.label_selectors import selector_in_order, template_selector_problems
+from kedge.embedded.builtin.pod_validation import template_problems
+from kedge.embedded.builtin.storage import claim_spec_problems
+from kedge.embedded.causes import (
     IMMUTABLE,
     NOT_NEGATIVE,
     forbidden,
-    in_order,
-    negative,
-    one_of,
-    required,
-    unsupported,
-    wrong,
+    invalid_value,
+    must_be_one_of,
+    must_not_be_negative,
+    required_value,
+    sorted_by_key,
+    unsupported_value,
 )
-from kedge.embedded.builtin.pod_problems import template_problems
-from kedge.embedded.builtin.selection import of_template, shown
-from kedge.embedded.builtin.storage_problems import claim_spec_problems
-from kedge.embedded.rules import Untyped
+from kedge.embedded.kind_rules import Untyped
 from kedge.kube.errors import Cause
 
 _TEMPLATE = "spec.template"
@@ -38,12 +38,12 @@ _MAY_CHANGE = (
 def deployment_problems(deployment: Untyped) -> Iterator[Cause]:
     spec = deployment["spec"]
     yield from _numbers(spec, "replicas")
-    yield from of_template("deployment", spec)
+    yield from template_selector_problems("deployment", spec)
     yield from _always_running(spec, "ReplicaSet")
     yield from _deployment_strategy("spec.strategy", spec["strategy"])
     yield from _numbers(spec, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     if spec["progressDeadlineSeconds"] <= spec.get("minReadySeconds", 0):
-        yield wrong(
+        yield invalid_value(
             "spec.progressDeadlineSeconds", spec["progressDeadlineSeconds"], "must be greater than minReadySeconds"
         )
 
@@ -51,7 +51,7 @@ def deployment_problems(deployment: Untyped) -> Iterator[Cause]:
 def replica_set_problems(replica_set: Untyped) -> Iterator[Cause]:
     spec = replica_set["spec"]
     yield from _numbers(spec, "replicas", "minReadySeconds")
-    yield from of_template("replica set", spec)
+    yield from template_selector_problems("replica set", spec)
     yield from _always_running(spec, "ReplicaSet")
 
 
@@ -60,14 +60,16 @@ def replication_controller_problems(controller: Untyped) -> Iterator[Cause]:
     yield from _numbers(spec, "minReadySeconds")
     selector, template = spec.get("selector", {}), spec.get("template")
     if not selector:
-        yield required("spec.selector")
+        yield required_value("spec.selector")
     yield from _numbers(spec, "replicas")
     if template is None:
-        yield required(_TEMPLATE)
+        yield required_value(_TEMPLATE)
         return
     labels = template["metadata"].get("labels")
     if any((labels or {}).get(key) != value for key, value in selector.items()):
-        yield wrong("spec.template.metadata.labels", in_order(labels), "`selector` does not match template `labels`")
+        yield invalid_value(
+            "spec.template.metadata.labels", sorted_by_key(labels), "`selector` does not match template `labels`"
+        )
     yield from _always_running(spec, "ReplicationController")
 
 
@@ -75,14 +77,14 @@ def stateful_set_problems(stateful_set: Untyped) -> Iterator[Cause]:
     spec = stateful_set["spec"]
     policy = spec["podManagementPolicy"]
     if policy not in ("OrderedReady", "Parallel"):
-        yield wrong("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
+        yield invalid_value("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
     yield from _stateful_strategy("spec.updateStrategy", spec["updateStrategy"])
     for part in ("whenDeleted", "whenScaled"):
         where = f"spec.persistentVolumeClaimRetentionPolicy.{part}"
-        yield from one_of(where, spec["persistentVolumeClaimRetentionPolicy"][part], ("Retain", "Delete"))
+        yield from must_be_one_of(where, spec["persistentVolumeClaimRetentionPolicy"][part], ("Retain", "Delete"))
     yield from _numbers(spec, "replicas", "minReadySeconds")
-    yield from negative("spec.ordinals.start", spec.get("ordinals", {}).get("start"))
-    yield from of_template("statefulset", spec)
+    yield from must_not_be_negative("spec.ordinals.start", spec.get("ordinals", {}).get("start"))
+    yield from template_selector_problems("statefulset", spec)
     claims = spec.get("volumeClaimTemplates", [])
     for index, claim in enumerate(claims):
         yield from claim_spec_problems(f"spec.volumeClaimTemplates[{index}].spec", claim["spec"])
@@ -91,7 +93,7 @@ def stateful_set_problems(stateful_set: Untyped) -> Iterator[Cause]:
 
 def daemon_set_problems(daemon_set: Untyped) -> Iterator[Cause]:
     spec = daemon_set["spec"]
-    yield from of_template("daemonset", spec, needed=False)
+    yield from template_selector_problems("daemonset", spec, needed=False)
     yield from _always_running(spec, "DaemonSet")
     yield from _numbers(spec, "minReadySeconds")
     yield from _daemon_strategy("spec.updateStrategy", spec["updateStrategy"])
@@ -100,18 +102,18 @@ def daemon_set_problems(daemon_set: Untyped) -> Iterator[Cause]:
 
 def revision_problems(revision: Untyped) -> Iterator[Cause]:
     if revision.get("data") is None:
-        yield required("data", "data is mandatory")
-    yield from negative("revision", revision["revision"])
+        yield required_value("data", "data is mandatory")
+    yield from must_not_be_negative("revision", revision["revision"])
 
 
-def selector_changed(old: Untyped, new: Untyped) -> Iterator[Cause]:
+def selector_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
     """The selector of a workload never changes."""
     before, after = old["spec"].get("selector"), new["spec"].get("selector")
     if before != after:
-        yield wrong("spec.selector", shown(after), IMMUTABLE)
+        yield invalid_value("spec.selector", selector_in_order(after), IMMUTABLE)
 
 
-def stateful_set_changed(old: Untyped, new: Untyped) -> Iterator[Cause]:
+def stateful_set_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
     """Of a StatefulSet only a few fields may change: the rest is how its pods and claims were made."""
     fixed = [{key: value for key, value in obj["spec"].items() if key not in _MAY_CHANGE} for obj in (old, new)]
     if fixed[0] != fixed[1]:
@@ -120,9 +122,9 @@ def stateful_set_changed(old: Untyped, new: Untyped) -> Iterator[Cause]:
         yield forbidden("spec", why)
 
 
-def revision_changed(old: Untyped, new: Untyped) -> Iterator[Cause]:
+def revision_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
     if old.get("data") != new.get("data"):
-        yield wrong("data", new.get("data"), IMMUTABLE)
+        yield invalid_value("data", new.get("data"), IMMUTABLE)
 
 
 def _with_claims(spec: Untyped, claims: list[Untyped]) -> Untyped:
@@ -140,7 +142,7 @@ def _always_running(spec: Untyped, what: str) -> Iterator[Cause]:
     yield from template_problems(_TEMPLATE, template)
     policy = template["spec"]["restartPolicy"]
     if policy != "Always":
-        yield unsupported(f"{_TEMPLATE}.spec.restartPolicy", policy, ("Always",))
+        yield unsupported_value(f"{_TEMPLATE}.spec.restartPolicy", policy, ("Always",))
     if "activeDeadlineSeconds" in template["spec"]:
         where = f"{_TEMPLATE}.spec.activeDeadlineSeconds"
         yield forbidden(where, f"activeDeadlineSeconds in {what} is not Supported")
@@ -149,7 +151,7 @@ def _always_running(spec: Untyped, what: str) -> Iterator[Cause]:
 def _numbers(spec: Untyped, *names: str) -> Iterator[Cause]:
     for name in names:
         if spec.get(name, 0) < 0:
-            yield wrong(f"spec.{name}", spec[name], NOT_NEGATIVE)
+            yield invalid_value(f"spec.{name}", spec[name], NOT_NEGATIVE)
 
 
 def _deployment_strategy(at: str, strategy: Untyped) -> Iterator[Cause]:
@@ -158,7 +160,7 @@ def _deployment_strategy(at: str, strategy: Untyped) -> Iterator[Cause]:
             why = "may not be specified when strategy `type` is 'Recreate'"
             yield forbidden(f"{at}.rollingUpdate", why)
     elif strategy["type"] != _ROLLING:
-        yield unsupported(at, _shown(strategy), ("Recreate", _ROLLING))
+        yield unsupported_value(at, _shown(strategy), ("Recreate", _ROLLING))
     else:
         yield from _pace(f"{at}.rollingUpdate", strategy["rollingUpdate"])
 
@@ -168,13 +170,13 @@ def _pace(at: str, rolling: Untyped) -> Iterator[Cause]:
     yield from checks.count_or_percent(f"{at}.maxUnavailable", unavailable)
     yield from checks.count_or_percent(f"{at}.maxSurge", surge)
     if not (checks.amount_of(unavailable) or checks.amount_of(surge)):
-        yield wrong(f"{at}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+        yield invalid_value(f"{at}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
     yield from checks.not_over_all(f"{at}.maxUnavailable", unavailable)
 
 
 def _daemon_strategy(at: str, strategy: Untyped) -> Iterator[Cause]:
     if strategy["type"] not in (_ROLLING, "OnDelete"):
-        yield unsupported(at, _shown(strategy), (_ROLLING, "OnDelete"))
+        yield unsupported_value(at, _shown(strategy), (_ROLLING, "OnDelete"))
     if strategy["type"] != _ROLLING:
         return
     rolling = strategy["rollingUpdate"]
@@ -182,9 +184,9 @@ def _daemon_strategy(at: str, strategy: Untyped) -> Iterator[Cause]:
     where = f"{at}.rollingUpdate"
     yield from _shares(where, rolling)
     if checks.amount_of(unavailable) and checks.amount_of(surge):
-        yield wrong(f"{where}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
+        yield invalid_value(f"{where}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
     elif not checks.amount_of(unavailable) and not checks.amount_of(surge):
-        yield required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+        yield required_value(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
 def _shares(at: str, rolling: Untyped) -> Iterable[Cause]:
@@ -198,11 +200,11 @@ def _stateful_strategy(at: str, strategy: Untyped) -> Iterator[Cause]:
     if strategy["type"] == "OnDelete":
         if rolling is not None:
             shown = {"Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable")}
-            yield wrong(f"{at}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")
+            yield invalid_value(f"{at}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")
     elif strategy["type"] != _ROLLING:
-        yield wrong(at, _shown(strategy), "must be 'RollingUpdate' or 'OnDelete'")
+        yield invalid_value(at, _shown(strategy), "must be 'RollingUpdate' or 'OnDelete'")
     elif rolling is not None:
-        yield from negative(f"{at}.rollingUpdate.partition", rolling.get("partition"))
+        yield from must_not_be_negative(f"{at}.rollingUpdate.partition", rolling.get("partition"))
 
 
 def _shown(strategy: Untyped) -> Untyped:

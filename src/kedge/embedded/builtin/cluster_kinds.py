@@ -1,4 +1,4 @@
-"""Cluster problems: what is wrong with nodes, events, leases, quotas and limits."""
+"""Cluster kinds: defaults and validation of Nodes, Events, Leases, ResourceQuotas, LimitRanges and signing requests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,88 @@ from collections.abc import Iterator
 
 from kedge.api.quantity import Quantity
 from kedge.embedded.builtin import checks
-from kedge.embedded.builtin.amounts import quota_problems as hard_problems
-from kedge.embedded.builtin.amounts import resource_name
-from kedge.embedded.builtin.causes import IMMUTABLE, duplicate, forbidden, negative, one_of, required, wrong
-from kedge.embedded.builtin.placing import EFFECTS
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.defaulting import each, struct
+from kedge.embedded.builtin.quantities import quota_problems as hard_problems
+from kedge.embedded.builtin.quantities import resource_name_problems
+from kedge.embedded.builtin.scheduling_constraints import EFFECTS
+from kedge.embedded.causes import (
+    IMMUTABLE,
+    duplicate_value,
+    forbidden,
+    invalid_value,
+    must_be_one_of,
+    must_not_be_negative,
+    required_value,
+)
+from kedge.embedded.kind_rules import AdmissionContext, Untyped
 from kedge.kube.errors import Cause
+
+_NODE_FACTS = (
+    "architecture",
+    "bootID",
+    "containerRuntimeVersion",
+    "kernelVersion",
+    "kubeProxyVersion",
+    "kubeletVersion",
+    "machineID",
+    "operatingSystem",
+    "osImage",
+    "systemUUID",
+)
+_NOT_READY = {"effect": "NoSchedule", "key": "node.kubernetes.io/not-ready"}
+
+
+def _allocatable(status: Untyped) -> Untyped:
+    if "allocatable" in status or "capacity" not in status:
+        return status
+    return {**status, "allocatable": status["capacity"]}
+
+
+def _limits(limit: Untyped) -> Untyped:
+    """Of a container's limits, what is left out follows from what is said: default from max, request from default."""
+    if limit.get("type") != "Container":
+        return limit
+    default = {**limit.get("max", {}), **limit.get("default", {})}
+    request = {**limit.get("min", {}), **default, **limit.get("defaultRequest", {})}
+    added = {"default": default, "defaultRequest": request}
+    if all(limit.get(name, {}) == value for name, value in added.items()):
+        return limit
+    return {**limit, **{name: value for name, value in added.items() if value}}
+
+
+default_node = struct(
+    {"spec": {}, "status": {}},
+    status=struct(
+        {"daemonEndpoints": {}, "nodeInfo": {}},
+        daemonEndpoints=struct({"kubeletEndpoint": {"Port": 0}}),
+        nodeInfo=struct(dict.fromkeys(_NODE_FACTS, "")),
+        then=_allocatable,
+    ),
+)
+default_event = struct(
+    {
+        "eventTime": None,
+        "firstTimestamp": None,
+        "lastTimestamp": None,
+        "involvedObject": {},
+        "reportingComponent": "",
+        "reportingInstance": "",
+        "source": {},
+    }
+)
+default_lease = struct({"spec": {}})
+default_limit_range = struct({"spec": {}}, spec=struct(null=("limits",), limits=each(_limits)))
+default_quota = struct({"spec": {}, "status": {}})
+default_signing_request = struct({"spec": {}, "status": {}})
+
+
+def prepare_new_node(node: Untyped, _context: AdmissionContext) -> Untyped:
+    """A new node takes no pods until someone says it is ready."""
+    taints = node["spec"].get("taints", [])
+    if any(taint.get("key") == _NOT_READY["key"] and taint.get("effect") == "NoSchedule" for taint in taints):
+        return node
+    return {**node, "spec": {**node["spec"], "taints": [*taints, _NOT_READY]}}
+
 
 _SCOPES = (
     "BestEffort",
@@ -32,15 +108,15 @@ def node_problems(node: Untyped) -> Iterator[Cause]:
         yield from checks.qualified(f"{at}.key", key)
         yield from checks.label_value(f"{at}.value", taint.get("value", ""))
         if not effect:
-            yield required(f"{at}.effect")
+            yield required_value(f"{at}.effect")
         else:
-            yield from one_of(f"{at}.effect", effect, EFFECTS)
+            yield from must_be_one_of(f"{at}.effect", effect, EFFECTS)
         if (key, effect) in seen:
             yield _twice(at, taint)
         seen.add((key, effect))
 
 
-def node_changed(old: Untyped, new: Untyped) -> Iterator[Cause]:
+def node_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
     """The addresses of a node's pods are given once."""
     before = old["spec"].get("podCIDRs", [])
     if before and before != new["spec"].get("podCIDRs", []):
@@ -51,15 +127,15 @@ def event_problems(event: Untyped) -> Iterator[Cause]:
     about, own = event["involvedObject"].get("namespace", ""), event["metadata"].get("namespace", "")
     # What has no namespace is told of in the default one.
     if about != own and not (not about and own in ("default", "kube-system")):
-        yield wrong("involvedObject.namespace", about, "does not match event.namespace")
+        yield invalid_value("involvedObject.namespace", about, "does not match event.namespace")
 
 
 def lease_problems(lease: Untyped) -> Iterator[Cause]:
     spec = lease["spec"]
     seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
-        yield wrong("spec.leaseDurationSeconds", seconds, "must be greater than 0")
-    yield from negative("spec.leaseTransitions", spec.get("leaseTransitions"))
+        yield invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+    yield from must_not_be_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
 
 
 def quota_problems(quota: Untyped) -> Iterator[Cause]:
@@ -67,23 +143,23 @@ def quota_problems(quota: Untyped) -> Iterator[Cause]:
     scopes = quota["spec"].get("scopes", [])
     for scope in scopes:
         if scope not in _SCOPES:
-            yield wrong("spec.scopes", scopes, "unsupported scope")
+            yield invalid_value("spec.scopes", scopes, "unsupported scope")
     if "BestEffort" in scopes and any(name != "pods" for name in quota["spec"].get("hard", {})):
-        yield wrong("spec.scopes", scopes, "unsupported scope applied to resource")
+        yield invalid_value("spec.scopes", scopes, "unsupported scope applied to resource")
 
 
-def quota_changed(old: Untyped, new: Untyped) -> Iterator[Cause]:
+def quota_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
     before, after = old["spec"].get("scopes"), new["spec"].get("scopes")
     if (before or []) != (after or []):
-        yield wrong("spec.scopes", after, IMMUTABLE)
+        yield invalid_value("spec.scopes", after, IMMUTABLE)
 
 
-def limit_problems(limit_range: Untyped) -> Iterator[Cause]:
+def limit_range_problems(limit_range: Untyped) -> Iterator[Cause]:
     types: set[str] = set()
     for index, limit in enumerate(limit_range["spec"]["limits"] or ()):
         at, kind = f"spec.limits[{index}]", limit.get("type", "")
         if kind in types:
-            yield duplicate(f"{at}.type", kind)
+            yield duplicate_value(f"{at}.type", kind)
         types.add(kind)
         yield from _limit(at, limit)
 
@@ -96,7 +172,7 @@ def _limit(at: str, limit: Untyped) -> Iterator[Cause]:
                 yield forbidden(f"{at}.{part}", "may not be specified when `type` is 'Pod'")
     for part, amounts in parts.items():
         for name in amounts:
-            yield from resource_name(f"{at}.{part}[{name}]", name)
+            yield from resource_name_problems(f"{at}.{part}[{name}]", name)
     for name in sorted({name for amounts in parts.values() for name in amounts}):
         yield from _bounds(at, name, {part: amounts[name] for part, amounts in parts.items() if name in amounts})
 
@@ -116,10 +192,10 @@ def _bounds(at: str, name: str, found: dict[str, str]) -> Iterator[Cause]:
     for low, high, where, of, low_name, high_name in _BOUNDS:
         if low in found and high in found and Quantity.parse(found[low]) > Quantity.parse(found[high]):
             why = f"{low_name} value {found[low]} is greater than {high_name} value {found[high]}"
-            yield wrong(f"{at}.{where}[{name}]", found[of], why)
+            yield invalid_value(f"{at}.{where}[{name}]", found[of], why)
 
 
 def _twice(at: str, taint: Untyped) -> Cause:
     shown = {"Key": taint["key"], "Value": taint.get("value", ""), "Effect": taint["effect"], "TimeAdded": None}
-    found = duplicate(at, shown)
+    found = duplicate_value(at, shown)
     return Cause(found.field, f"{found.message}: taints must be unique by key and effect pair", found.reason)

@@ -1,11 +1,11 @@
-"""Filling: what a value's left-out members stand for.
+"""Defaulting: the defaults of a value's members.
 
     probe = struct(zero={"periodSeconds": 10}, httpGet=struct({"path": "/"}))
     probe({"httpGet": {}})          # {"httpGet": {"path": "/"}, "periodSeconds": 10}
 
-A fill gives the value with its defaults, and the very same value if it lacked none; filling twice is filling once.
-Nothing is changed in place: what it adds is shared by every object it was added to. Assumes values of the right
-types, without nulls: reading them against the schema comes first.
+A default function gives the value with its defaults, and the very same value if it lacked none. It is idempotent.
+Nothing is changed in place: an added default is shared by every object it was added to. Assumes values of the right
+types, without nulls: they are decoded against the schema first.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from kedge.embedded.rules import Untyped
+from kedge.embedded.kind_rules import Untyped
 
-Fill: TypeAlias = Callable[[Any], Any]
-Whole: TypeAlias = Callable[[Untyped], Untyped]
+Default: TypeAlias = Callable[[Any], Any]
+StructDefault: TypeAlias = Callable[[Untyped], Untyped]
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -29,13 +29,13 @@ def struct(
     *,
     zero: Mapping[str, int] = _NOTHING,
     null: tuple[str, ...] = (),
-    then: Whole | None = None,
-    **parts: Fill,
-) -> Whole:
-    """Fill what lacks, then the parts, then the whole.
+    then: StructDefault | None = None,
+    **parts: Default,
+) -> StructDefault:
+    """Set missing members, then default the parts, then the whole.
 
-    An empty text counts as left out. `zero` has the numbers whose 0 does, too: Go cannot tell them apart. `null` has
-    the lists that show as null when they are empty or left out.
+    An empty string counts as missing. `zero` has the numbers for which 0 counts as missing, too: Go cannot tell them
+    apart. `null` has the lists that are shown as null when they are empty or missing.
     """
     constants, numbers, nested = tuple(defaults.items()), tuple(zero.items()), tuple(parts.items())
 
@@ -62,8 +62,8 @@ def struct(
     return fill
 
 
-def each(fill: Fill) -> Fill:
-    """Fill every item of a list."""
+def each(fill: Default) -> Default:
+    """Default every item of a list."""
 
     def fill_all(items: list[Any]) -> list[Any]:
         filled = [fill(item) for item in items]
@@ -72,8 +72,8 @@ def each(fill: Fill) -> Fill:
     return fill_all
 
 
-def remembered(fill: Whole, most: int = 1024) -> Whole:
-    """The same fill, for values that come again and again: it knows by its text what it made of one."""
+def cached(fill: StructDefault, most: int = 1024) -> StructDefault:
+    """The same function with a cache by the encoded value, for values that recur."""
     known: dict[bytes, Untyped | None] = {}  # None: it lacked nothing
 
     def recall(value: Untyped) -> Untyped:
@@ -89,7 +89,7 @@ def remembered(fill: Whole, most: int = 1024) -> Whole:
     return recall
 
 
-def one_after_another(*fills: Whole) -> Whole:
+def in_sequence(*fills: StructDefault) -> StructDefault:
     def fill(value: Untyped) -> Untyped:
         for each_fill in fills:
             value = each_fill(value)

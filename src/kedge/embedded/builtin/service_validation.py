@@ -1,4 +1,4 @@
-"""Service problems: what is wrong with a Service, and with a change of one."""
+"""Service validation: what is wrong with a Service, and with an update of one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 
 from kedge.embedded.builtin import checks
-from kedge.embedded.builtin.causes import IMMUTABLE, duplicate, forbidden, one_of, required, unsupported, wrong
-from kedge.embedded.builtin.services import has_address, has_health_port, has_node_ports, is_outward
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.services import has_address, has_health_port, has_node_ports, is_external
+from kedge.embedded.causes import (
+    IMMUTABLE,
+    duplicate_value,
+    forbidden,
+    invalid_value,
+    must_be_one_of,
+    required_value,
+    unsupported_value,
+)
+from kedge.embedded.kind_rules import Untyped
 from kedge.kube.errors import Cause
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -16,7 +24,7 @@ _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _POLICIES = ("Cluster", "Local")
 _FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _ONLY_BALANCED = "may only be used when `type` is 'LoadBalancer'"
-_A_DAY = 86400
+_DAY_SECONDS = 86400
 
 
 def service_problems(service: Untyped) -> Iterator[Cause]:
@@ -24,8 +32,8 @@ def service_problems(service: Untyped) -> Iterator[Cause]:
     spec = service["spec"]
     headless = spec.get("clusterIP") == "None"
     if not spec.get("ports") and not headless and has_address(spec):
-        yield required("spec.ports")
-    yield from one_of("spec.type", spec["type"], _TYPES)
+        yield required_value("spec.ports")
+    yield from must_be_one_of("spec.type", spec["type"], _TYPES)
     yield from _by_type(spec, headless=headless)
     yield from _addresses(spec)
     yield from _ports(spec)
@@ -38,17 +46,17 @@ def service_problems(service: Untyped) -> Iterator[Cause]:
     yield from _traffic(spec)
 
 
-def service_changed(old: Untyped, new: Untyped) -> Iterator[Cause]:
+def service_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
     """The first address of a Service stays as long as its type has one."""
     before, after = old["spec"], new["spec"]
     if not (has_address(before) and has_address(after)):
         return
     had, has = before.get("clusterIPs") or [""], after.get("clusterIPs") or [""]
     if had[0] and had[0] != has[0]:
-        yield wrong("spec.clusterIPs[0]", has, "may not change once set")
+        yield invalid_value("spec.clusterIPs[0]", has, "may not change once set")
     same_type = before["type"] == after["type"] == "LoadBalancer"
     if same_type and before.get("loadBalancerClass") != after.get("loadBalancerClass"):
-        yield wrong("spec.loadBalancerClass", after.get("loadBalancerClass"), "may not change once set")
+        yield invalid_value("spec.loadBalancerClass", after.get("loadBalancerClass"), "may not change once set")
     checked = has_health_port(before) and has_health_port(after)
     if checked and before.get("healthCheckNodePort") != after.get("healthCheckNodePort"):
         yield forbidden("spec.healthCheckNodePort", IMMUTABLE)
@@ -56,7 +64,7 @@ def service_changed(old: Untyped, new: Untyped) -> Iterator[Cause]:
 
 def _by_type(spec: Untyped, *, headless: bool) -> Iterator[Cause]:
     if spec["type"] in ("NodePort", "LoadBalancer") and headless:
-        yield wrong("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")
+        yield invalid_value("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")
     if spec["type"] != "ExternalName":
         return
     for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
@@ -67,7 +75,7 @@ def _by_type(spec: Untyped, *, headless: bool) -> Iterator[Cause]:
     if name:
         yield from checks.subdomain("spec.externalName", name)
     else:
-        yield required("spec.externalName")
+        yield required_value("spec.externalName")
 
 
 def _addresses(spec: Untyped) -> Iterator[Cause]:
@@ -77,9 +85,9 @@ def _addresses(spec: Untyped) -> Iterator[Cause]:
         if text != "None":
             yield from checks.address(f"spec.clusterIPs[{index}]", text)
     for index, family in enumerate(spec.get("ipFamilies", ())):
-        yield from one_of(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
+        yield from must_be_one_of(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
     if "ipFamilyPolicy" in spec:
-        yield from one_of("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], _FAMILY_POLICIES)
+        yield from must_be_one_of("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], _FAMILY_POLICIES)
 
 
 def _ports(spec: Untyped) -> Iterator[Cause]:
@@ -90,7 +98,7 @@ def _ports(spec: Untyped) -> Iterator[Cause]:
         at = f"spec.ports[{index}]"
         yield from _port_name(at, port.get("name", ""), names, needed=len(ports) > 1)
         yield from checks.port(f"{at}.port", port.get("port", 0))
-        yield from one_of(f"{at}.protocol", port["protocol"], _PROTOCOLS)
+        yield from must_be_one_of(f"{at}.protocol", port["protocol"], _PROTOCOLS)
         yield from checks.port_or_name(f"{at}.targetPort", port["targetPort"])
         if "appProtocol" in port:
             yield from checks.qualified(f"{at}.appProtocol", port["appProtocol"])
@@ -98,18 +106,18 @@ def _ports(spec: Untyped) -> Iterator[Cause]:
             yield forbidden(f"{at}.nodePort", f"may not be used when `type` is '{spec['type']}'")
         key = (port["protocol"], port.get("port", 0))
         if key in numbers:
-            yield duplicate(at, _port_shown(*key))
+            yield duplicate_value(at, _port_shown(*key))
         numbers.add(key)
 
 
 def _port_name(at: str, name: str, names: set[str], *, needed: bool) -> Iterator[Cause]:
     if not name:
         if needed:
-            yield required(f"{at}.name")
+            yield required_value(f"{at}.name")
         return
     yield from checks.label(f"{at}.name", name)
     if name in names:
-        yield duplicate(f"{at}.name", name)
+        yield duplicate_value(f"{at}.name", name)
     names.add(name)
 
 
@@ -119,13 +127,13 @@ def _port_shown(protocol: str, number: int) -> Untyped:
 
 
 def _affinity(spec: Untyped) -> Iterator[Cause]:
-    yield from one_of("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None"))
+    yield from must_be_one_of("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None"))
     if spec["sessionAffinity"] != "ClientIP":
         return
     seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
-    if not 0 < seconds <= _A_DAY:
+    if not 0 < seconds <= _DAY_SECONDS:
         where = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
-        yield wrong(where, seconds, f"must be greater than 0 and less than {_A_DAY}")
+        yield invalid_value(where, seconds, f"must be greater than 0 and less than {_DAY_SECONDS}")
 
 
 def _external_address(at: str, text: str) -> Iterator[Cause]:
@@ -134,11 +142,11 @@ def _external_address(at: str, text: str) -> Iterator[Cause]:
         return
     found = ip_address(text)
     if found.is_unspecified:
-        yield wrong(at, text, "may not be unspecified (0.0.0.0 or ::)")
+        yield invalid_value(at, text, "may not be unspecified (0.0.0.0 or ::)")
     elif found.is_loopback:
-        yield wrong(at, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+        yield invalid_value(at, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
     elif found.is_link_local:
-        yield wrong(at, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+        yield invalid_value(at, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
 
 
 def _balancing(spec: Untyped) -> Iterator[Cause]:
@@ -156,16 +164,16 @@ def _balancing(spec: Untyped) -> Iterator[Cause]:
 
 def _traffic(spec: Untyped) -> Iterator[Cause]:
     outside = spec.get("externalTrafficPolicy")
-    if outside and not is_outward(spec):
-        yield wrong("spec.externalTrafficPolicy", outside, "may only be set for externally-accessible services")
+    if outside and not is_external(spec):
+        yield invalid_value("spec.externalTrafficPolicy", outside, "may only be set for externally-accessible services")
     elif outside:
-        yield from one_of("spec.externalTrafficPolicy", outside, _POLICIES)
+        yield from must_be_one_of("spec.externalTrafficPolicy", outside, _POLICIES)
     if spec.get("healthCheckNodePort") and not has_health_port(spec):
         why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        yield wrong("spec.healthCheckNodePort", spec["healthCheckNodePort"], why)
+        yield invalid_value("spec.healthCheckNodePort", spec["healthCheckNodePort"], why)
     inside = spec.get("internalTrafficPolicy")
     if inside is not None and inside not in _POLICIES:
-        yield unsupported("spec.internalTrafficPolicy", inside, _POLICIES)
+        yield unsupported_value("spec.internalTrafficPolicy", inside, _POLICIES)
     if "trafficDistribution" in spec:
         known = ("PreferClose", "PreferSameZone", "PreferSameNode")
-        yield from one_of("spec.trafficDistribution", spec["trafficDistribution"], known)
+        yield from must_be_one_of("spec.trafficDistribution", spec["trafficDistribution"], known)

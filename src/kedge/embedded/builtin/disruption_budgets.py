@@ -1,27 +1,27 @@
-"""Policy: what PodDisruptionBudgets have beyond their schema."""
+"""Disruption budgets: defaults and validation of PodDisruptionBudgets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from kedge.embedded.builtin import checks
-from kedge.embedded.builtin.causes import one_of, wrong
-from kedge.embedded.builtin.filling import struct
-from kedge.embedded.builtin.selection import selector_problems, shown
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.defaulting import struct
+from kedge.embedded.builtin.label_selectors import selector_in_order, selector_problems
+from kedge.embedded.causes import invalid_value, must_be_one_of
+from kedge.embedded.kind_rules import Untyped
 from kedge.kube.errors import Cause
 
-complete = struct(
+default_budget = struct(
     {"spec": {}, "status": {}},
     status=struct({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}),
 )
 
 
-def problems(budget: Untyped) -> Iterator[Cause]:
+def budget_problems(budget: Untyped) -> Iterator[Cause]:
     """What is wrong with a budget: it says how many must stay, or how many may go, and not both."""
     spec = budget["spec"]
     if "minAvailable" in spec and "maxUnavailable" in spec:
-        yield wrong("spec", _spec_shown(spec), "minAvailable and maxUnavailable cannot be both set")
+        yield invalid_value("spec", _spec_shown(spec), "minAvailable and maxUnavailable cannot be both set")
     for name in ("minAvailable", "maxUnavailable"):
         if name in spec:
             yield from checks.count_or_percent(f"spec.{name}", spec[name])
@@ -30,14 +30,14 @@ def problems(budget: Untyped) -> Iterator[Cause]:
         yield from selector_problems("spec.selector", spec["selector"])
     if "unhealthyPodEvictionPolicy" in spec:
         known = ("AlwaysAllow", "IfHealthyBudget")
-        yield from one_of("spec.unhealthyPodEvictionPolicy", spec["unhealthyPodEvictionPolicy"], known)
+        yield from must_be_one_of("spec.unhealthyPodEvictionPolicy", spec["unhealthyPodEvictionPolicy"], known)
 
 
 def _spec_shown(spec: Untyped) -> Untyped:
     """A budget as Kubernetes shows it: by the names its fields have in Go."""
     return {
         "MinAvailable": spec["minAvailable"],
-        "Selector": shown(spec.get("selector")),
+        "Selector": selector_in_order(spec.get("selector")),
         "MaxUnavailable": spec["maxUnavailable"],
         "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
     }

@@ -1,7 +1,7 @@
-"""Schedules: whether a CronJob's schedule can be understood, and what to say if not.
+"""Cron schedules: whether the schedule of a CronJob can be parsed, and what to say if not.
 
-The five fields of cron with lists, ranges, steps and names, and words such as `@hourly`. Of time zones only the area
-is known: the list of them all is a file, and rules read none.
+The five fields of cron with lists, ranges, steps and names, and words such as `@hourly`. Of time zones only the area is
+checked: the list of them all is a file, and validation reads none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ZONE = re.compile(
 )
 
 
-def could_be_zone(name: str) -> bool:
+def may_be_time_zone(name: str) -> bool:
     """Whether it may be the name of a time zone."""
     return _ZONE.fullmatch(name) is not None
 
