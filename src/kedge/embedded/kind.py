@@ -17,7 +17,7 @@ from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
 from kedge.embedded.kind_rules import NO_RULES, KindRules, Untyped
 from kedge.embedded.naming import Names
-from kedge.embedded.ownership.terms import Terms
+from kedge.embedded.ownership.kind_ownership import KindOwnership
 from kedge.kube.errors import Cause
 
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -111,9 +111,9 @@ class Kind(Struct, frozen=True):
         return self.custom.schema if self.custom else _published(resource.group, resource.version, resource.kind)
 
     @property
-    def terms(self) -> Terms:
-        """On what terms the fields of its objects are owned."""
-        return _terms(self.resource, self.schema, self.status, self.custom is not None)
+    def ownership(self) -> KindOwnership:
+        """How the fields of its objects are owned."""
+        return _ownership(self.resource, self.schema, self.status, self.custom is not None)
 
     @property
     def subresources(self) -> tuple[str, ...]:
@@ -132,8 +132,8 @@ class Kind(Struct, frozen=True):
 
 
 @lru_cache(maxsize=4096)
-def _terms(resource: Resource, schema: Schema | None, status: bool, custom: bool) -> Terms:
-    return Terms(resource, schema, status=status, custom=custom)
+def _ownership(resource: Resource, schema: Schema | None, status: bool, custom: bool) -> KindOwnership:
+    return KindOwnership(resource, schema, status=status, custom=custom)
 
 
 @cache

@@ -17,9 +17,9 @@ from kedge.embedded.custom import crd_status
 from kedge.embedded.custom.crd import CRDS
 from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.options import DeleteOptions, WriteOptions
-from kedge.embedded.ownership.apply import Application
-from kedge.embedded.ownership.owners import NOBODY, Owners, after_create
-from kedge.embedded.ownership.tracking import manager_name
+from kedge.embedded.ownership.apply import ApplyRequest
+from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners, after_create
+from kedge.embedded.ownership.managed_fields import manager_name
 from kedge.embedded.paths import Place
 from kedge.embedded.schema import intake
 from kedge.embedded.schema.filling import filled
@@ -45,7 +45,7 @@ class Sent(Struct, frozen=True):
 
     obj: Untyped
     warnings: tuple[str, ...] = ()
-    owners: Owners | None = None
+    owners: FieldOwners | None = None
 
 
 class Writing:
@@ -131,10 +131,12 @@ class Writing:
             return Written(200, version, warnings)
         return Written(200, self._store.replace(kind, seen, result, owners), warnings)
 
-    def _owners_after(self, order: Order, seen: Version, old: Untyped, new: Untyped, asked: WriteOptions) -> Owners:
+    def _owners_after(
+        self, order: Order, seen: Version, old: Untyped, new: Untyped, asked: WriteOptions
+    ) -> FieldOwners:
         """Who owns what after a plain write."""
         return seen.owners.after_update(
-            order.kind.terms,
+            order.kind.ownership,
             old,
             new,
             manager=manager_name(asked.manager, order.caller.agent),
@@ -187,7 +189,7 @@ class Writing:
         obj = _kept(kind, obj)
         key = key_of(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         manager = manager_name(asked.manager, order.caller.agent)
-        owners = sent.owners or after_create(kind.terms, sent.obj, manager=manager, time=self._stamps.now())
+        owners = sent.owners or after_create(kind.ownership, sent.obj, manager=manager, time=self._stamps.now())
         warnings = (*sent.warnings, *_warnings(kind, obj))
         if not asked.dry_run:
             return Written(201, self._store.create(kind, key, obj, owners), warnings)
@@ -202,14 +204,14 @@ class Writing:
         config = bodies.applied(order.request, kind.resource)
         config = {**config, "metadata": {"name": place.name, **(config.get("metadata") or {})}}
         refuse_misplaced(config, place)
-        application = Application(config, asked.manager, self._stamps.now(), asked.force, place.subresource)
+        application = ApplyRequest(config, asked.manager, self._stamps.now(), asked.force, place.subresource)
         if not place.subresource and not self._is_there(kind, place):
-            made = NOBODY.after_apply(kind.terms, None, application)
+            made = NO_OWNERS.after_apply(kind.ownership, None, application)
             return self._create(order, _merged(kind, _fit_to_create(kind, made.object), made.owners, asked), asked)
         seen = self.seen(kind, place)
         old = _read(kind, seen)
         _refuse_other_uid(kind, old["metadata"]["uid"], config)
-        merged = seen.owners.after_apply(kind.terms, old, application)
+        merged = seen.owners.after_apply(kind.ownership, old, application)
         return self.change(order, seen, old, _merged(kind, merged.object, merged.owners, asked), asked)
 
     def _delete(self, kind: Kind, seen: Version, asked: DeleteOptions) -> Version | None:
@@ -269,7 +271,7 @@ def _taken(kind: Kind, obj: Untyped, text: bytes, asked: WriteOptions) -> Sent:
     return Sent(bodies.shaped(found.obj, obj), found.warnings)
 
 
-def _merged(kind: Kind, obj: Untyped, owners: Owners, asked: WriteOptions) -> Sent:
+def _merged(kind: Kind, obj: Untyped, owners: FieldOwners, asked: WriteOptions) -> Sent:
     """What an apply made, read as if it had been sent."""
     if kind.custom:
         validation.refuse_nulls(kind, obj)

@@ -7,21 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.ownership.things import DEPLOYMENT, LATER, MAP, MUCH_LATER, NOW, THING, config_map, thing
-from kedge.embedded.ownership import entries as lists
-from kedge.embedded.ownership import owners
-from kedge.embedded.ownership.apply import Application, apply
-from kedge.embedded.ownership.entries import Entries
-from kedge.embedded.ownership.owners import NOBODY, Owners, after_create
-from kedge.embedded.ownership.tracking import step, tracked
+from kedge.embedded.ownership import field_owners
+from kedge.embedded.ownership import managed_fields as lists
+from kedge.embedded.ownership.apply import ApplyRequest, apply
+from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners, after_create
+from kedge.embedded.ownership.managed_fields import Entries, after_write, tracked_write
 
 ENTRY = {"manager": "z", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}}
 
 
-def made(data: Any, **metadata: Any) -> Owners:
+def made(data: Any, **metadata: Any) -> FieldOwners:
     return after_create(MAP, config_map(data, **metadata), manager="me", time=NOW)
 
 
-def told(found: Owners) -> Any:
+def told(found: FieldOwners) -> Any:
     """Who owns which keys of a ConfigMap's data."""
     keys = {entry["manager"]: entry["fieldsV1"].get("f:data", {}) for entry in found.entries()}
     return {manager: "".join(sorted(key[2:] for key in data if key != ".")) for manager, data in keys.items()}
@@ -43,7 +42,7 @@ def test_the_entries_are_as_in_managed_fields() -> None:
 def test_asking_twice_tells_the_same() -> None:
     found = made({"k": "v"})
     assert found.encoded() == found.encoded()
-    assert owners.read(found.encoded()).entries() == found.entries()
+    assert field_owners.decode_owners(found.encoded()).entries() == found.entries()
 
 
 def test_an_object_that_nobody_owns_is_not_tracked() -> None:
@@ -53,7 +52,7 @@ def test_an_object_that_nobody_owns_is_not_tracked() -> None:
 
 
 def test_applying_to_it_starts_the_tracking() -> None:
-    found = NOBODY.after_apply(MAP, config_map({"k": "v"}, uid="u"), Application(config_map({"l": "v"}), "me", NOW))
+    found = NO_OWNERS.after_apply(MAP, config_map({"k": "v"}, uid="u"), ApplyRequest(config_map({"l": "v"}), "me", NOW))
     assert told(found.owners) == {"me": "l", "before-first-apply": "k"}
 
 
@@ -131,7 +130,7 @@ def test_kubectl_moves_from_client_side_to_server_side_apply() -> None:
     renamed = [{**entry, "manager": "kubectl", "operation": "Apply"} for entry in first.entries()]
     patched = config_map({"k": "v", "l": "v"}, uid="u", managedFields=renamed)
     moved = first.after_update(MAP, there, patched, manager="kubectl", time=LATER)
-    applied = moved.after_apply(MAP, there, Application(config_map({"k": "v"}), "kubectl", LATER))
+    applied = moved.after_apply(MAP, there, ApplyRequest(config_map({"k": "v"}), "kubectl", LATER))
     assert applied.object["data"] == {"k": "v"}
     assert told(applied.owners) == {"kubectl": "k"}
 
@@ -183,14 +182,14 @@ class Eager:
     """The same, worked in at once."""
 
     def __init__(self, obj: Any) -> None:
-        self.entries: Entries = tracked((), step(THING, None, obj, manager="me", time=NOW))
+        self.entries: Entries = after_write((), tracked_write(THING, None, obj, manager="me", time=NOW))
 
     def update(self, old: Any, new: Any, manager: str, time: str, subresource: str) -> None:
         if self.entries:
-            found = step(THING, old, new, manager=manager, time=time, subresource=subresource)
-            self.entries = tracked(self.entries, found, THING.served)
+            found = tracked_write(THING, old, new, manager=manager, time=time, subresource=subresource)
+            self.entries = after_write(self.entries, found, THING.served)
 
-    def apply(self, live: Any, asked: Application) -> None:
+    def apply(self, live: Any, asked: ApplyRequest) -> None:
         self.entries = apply(THING, live, self.entries, asked).entries
 
 
@@ -219,9 +218,9 @@ def test_put_off_or_worked_in_at_once_is_the_same(first: Any, then: list[tuple[s
     lazy, eager, live = after_create(THING, first, manager="me", time=NOW), Eager(first), first
     for how, obj, manager, time in then:
         if how == "read":
-            assert lazy.encoded() == lists.encode(eager.entries)
+            assert lazy.encoded() == lists.encode_entries(eager.entries)
         elif how == "apply":
-            asked = Application(obj, manager, time, force=True)
+            asked = ApplyRequest(obj, manager, time, force=True)
             applied = lazy.after_apply(THING, live, asked)
             eager.apply(live, asked)
             lazy, live = applied.owners, applied.object
@@ -230,4 +229,4 @@ def test_put_off_or_worked_in_at_once_is_the_same(first: Any, then: list[tuple[s
             lazy = lazy.after_update(THING, live, obj, manager=manager, time=time, subresource=subresource)
             eager.update(live, obj, manager, time, subresource)
             live = obj
-    assert lazy.encoded() == lists.encode(eager.entries)
+    assert lazy.encoded() == lists.encode_entries(eager.entries)

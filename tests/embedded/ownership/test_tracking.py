@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from embedded.ownership.things import DEPLOYMENT, LATER, MAP, MUCH_LATER, NOW, POD, THING, config_map, leaves, thing
-from kedge.embedded.ownership import entries as lists
-from kedge.embedded.ownership.entries import Entries, Entry
-from kedge.embedded.ownership.fields import Malformed
-from kedge.embedded.ownership.terms import Terms
-from kedge.embedded.ownership.tracking import manager_name, step, tracked
+from kedge.embedded.ownership import managed_fields as lists
+from kedge.embedded.ownership.field_set import Malformed
+from kedge.embedded.ownership.kind_ownership import KindOwnership
+from kedge.embedded.ownership.managed_fields import Entries, Entry, after_write, manager_name, tracked_write
 
 
 @pytest.mark.parametrize(
@@ -32,9 +31,19 @@ def test_who_does_not_say_who_they_are_is_called_as_their_program(given: str, ag
 
 
 def write(
-    entries: Entries, terms: Terms, old: Any, new: Any, manager: str = "me", time: str = NOW, subresource: str = ""
+    entries: Entries,
+    ownership: KindOwnership,
+    old: Any,
+    new: Any,
+    manager: str = "me",
+    time: str = NOW,
+    subresource: str = "",
 ) -> Entries:
-    return tracked(entries, step(terms, old, new, manager=manager, time=time, subresource=subresource), terms.served)
+    return after_write(
+        entries,
+        tracked_write(ownership, old, new, manager=manager, time=time, subresource=subresource),
+        ownership.served,
+    )
 
 
 def owned(entries: Entries, manager: str = "me") -> Any:
@@ -111,11 +120,11 @@ LABELS: Any = {"f:labels": {".": {}, "f:a": {}}}
 ANNOTATIONS: Any = {"f:annotations": {".": {}, "f:a": {}}}
 OWNER_REFERENCES: Any = {"f:ownerReferences": {".": {}, 'k:{"uid":"u"}': {}}}
 METADATA = {"f:metadata": {**LABELS, **ANNOTATIONS, **OWNER_REFERENCES}}
-NO_STATUS = Terms(THING.resource, None, status=False, custom=True)
+NO_STATUS = KindOwnership(THING.resource, None, status=False, custom=True)
 
 
 @pytest.mark.parametrize(
-    ("terms", "subresource", "taken"),
+    ("ownership", "subresource", "taken"),
     [
         (THING, "", {**METADATA, "f:spec": {".": {}, **leaves("paused", "nodeName", "count")}}),
         (THING, "status", {"f:status": {".": {}, "f:phase": {}}}),
@@ -134,9 +143,9 @@ NO_STATUS = Terms(THING.resource, None, status=False, custom=True)
         (POD, "status", {"f:metadata": {**LABELS, **ANNOTATIONS}, "f:status": leaves("phase")}),
     ],
 )
-def test_what_a_write_cannot_change_it_cannot_own(terms: Terms, subresource: str, taken: Any) -> None:
-    there = terms.blank
-    (entry,) = write((), terms, there, {**there, **CHANGED}, subresource=subresource)
+def test_what_a_write_cannot_change_it_cannot_own(ownership: KindOwnership, subresource: str, taken: Any) -> None:
+    there = ownership.empty
+    (entry,) = write((), ownership, there, {**there, **CHANGED}, subresource=subresource)
     assert entry.fields_v1 == taken
 
 
@@ -148,20 +157,20 @@ def test_the_oldest_of_more_than_ten_who_update_are_put_together() -> None:
         data = {**data, f"k{number}": "v"}
         entries = write(entries, MAP, old, config_map(data), f"m{number:02}")
         old = config_map(data)
-    names = [entry.manager for entry in lists.in_order(entries)]
+    names = [entry.manager for entry in lists.sorted_entries(entries)]
     assert names == ["ancient-changes", *(f"m{number:02}" for number in range(5, 14))]
     assert owned(entries, "ancient-changes") == {"f:data": {".": {}, **leaves("k0", "k1", "k2", "k3", "k4")}}
 
 
 def test_who_applies_is_not_put_together() -> None:
     applying = tuple(Entry(f"a{number}", "Apply", "v1", fields_v1=leaves("x")) for number in range(12))
-    assert lists.capped(applying) == applying
+    assert lists.merge_oldest_updaters(applying) == applying
 
 
 def test_those_who_speak_other_versions_are_put_together_apart() -> None:
     one, two = ("v1", "v2")
     many = tuple(Entry(f"m{n:02}", "Update", (one, two)[n % 2], NOW, fields_v1=leaves(f"x{n}")) for n in range(12))
-    found = {(entry.manager, entry.api_version): entry.fields_v1 for entry in lists.capped(many)}
+    found = {(entry.manager, entry.api_version): entry.fields_v1 for entry in lists.merge_oldest_updaters(many)}
     assert len(found) == 10
     assert found["ancient-changes", one] == leaves("x0", "x2")
     assert found["ancient-changes", two] == leaves("x1", "x3")
@@ -177,7 +186,7 @@ def test_owners_who_speak_another_version_of_a_custom_kind_are_remembered() -> N
     old = Entry("old", "Apply", "ownership.kedge.dev/v0", fields_v1={"f:spec": leaves("text")})
     entries = write((old,), THING, thing({"count": 1}), thing({"count": 2}))
     assert [entry.manager for entry in entries] == ["old", "me"]
-    said = Terms(THING.resource, None, status=True, custom=True, served=["ownership.kedge.dev/v2"])
+    said = KindOwnership(THING.resource, None, status=True, custom=True, served=["ownership.kedge.dev/v2"])
     assert [entry.manager for entry in write((old,), said, thing({"count": 1}), thing({"count": 2}))] == ["me"]
 
 
@@ -190,17 +199,17 @@ def test_entries_are_listed_by_operation_time_and_name() -> None:
         ("a", "Update", NOW),
     ]
     entries = [Entry(name, operation, "v1", time) for name, operation, time in told]  # type: ignore[arg-type]
-    listed = [(entry.manager, entry.operation, entry.time) for entry in lists.in_order(entries)]
+    listed = [(entry.manager, entry.operation, entry.time) for entry in lists.sorted_entries(entries)]
     assert listed == [told[3], told[2], told[4], told[0], told[1]]
 
 
 def test_entries_are_written_as_kubernetes_writes_them() -> None:
     entry = Entry("me", "Apply", "v1", fields_v1={"f:b": {}, "f:a": {}}, subresource="status")
-    assert lists.encode((entry,)) == (
+    assert lists.encode_entries((entry,)) == (
         b'[{"manager":"me","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1",'
         b'"fieldsV1":{"f:a":{},"f:b":{}},"subresource":"status"}]'
     )
-    assert lists.decode(lists.encode((entry,))) == (entry,)
+    assert lists.decode_entries(lists.encode_entries((entry,))) == (entry,)
 
 
 GOOD = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:a": {}}}
@@ -223,15 +232,15 @@ GOOD = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType":
 )
 def test_entries_that_make_no_sense_are_not_read(wrong: Any) -> None:
     with pytest.raises(Malformed):
-        lists.read([GOOD, {**GOOD, **wrong}])
+        lists.parse_entries([GOOD, {**GOOD, **wrong}])
 
 
 @pytest.mark.parametrize("raw", [{}, "x", 1, [1], ["x"], [None], None])
 def test_what_is_no_list_of_entries_is_not_read(raw: Any) -> None:
     with pytest.raises(Malformed):
-        lists.read(raw)
+        lists.parse_entries(raw)
 
 
 def test_of_two_entries_for_one_manager_the_last_counts() -> None:
-    (entry,) = lists.read([GOOD, {**GOOD, "fieldsV1": {"f:b": {}}}])
+    (entry,) = lists.parse_entries([GOOD, {**GOOD, "fieldsV1": {"f:b": {}}}])
     assert entry.fields_v1 == leaves("b")

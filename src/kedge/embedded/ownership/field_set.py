@@ -1,10 +1,10 @@
-"""Fields: a set of places in an object, as `fieldsV1` writes it.
+"""Field set: a set of fields of an object, as `fieldsV1` writes it.
 
     {"f:spec": {"f:replicas": {}, "f:ports": {'k:{"port":80}': {".": {}, "f:port": {}}}}}
 
 A key leads one step down: `f:` to a member, `k:` to the list item with these keys, `v:` to the item that is this value,
 `i:` to the item of this index. A node without keys is in the set; one with keys is only the way to others, unless it
-has the key `.` too. The empty dict as a whole is the empty set: nobody owns "the object".
+also has the key `.`. The empty dict is the empty set: nobody owns "the object".
 
 Sets are plain dicts, so that reading and writing them is reading and writing JSON. None is ever changed: every function
 here gives a new one, which shares what it can with its arguments.
@@ -19,61 +19,61 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-Fields: TypeAlias = dict[str, Any]  # of Fields: the type is recursive, which msgspec does not take
+FieldSet: TypeAlias = dict[str, Any]  # of Fields: the type is recursive, which msgspec does not take
 
 HERE = "."
-LEAF: Fields = {}  # shared by all that end here
+LEAF: FieldSet = {}  # shared by all that end here
 _REMEMBERED = 4096  # steps to list items: the same few names come again and again
-_MEANS_SOMETHING = re.compile("[<>&\u2028\u2029]")
+_HTML = re.compile("[<>&\u2028\u2029]")
 _encode = msgspec.json.Encoder(order="sorted").encode
 _KINDS = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}  # in this order Kubernetes writes them
 
 
 class Malformed(ValueError):
-    """This is no set of fields."""
+    """Not a valid `fieldsV1`."""
 
 
-def node(here: bool, below: Fields) -> Fields | None:
-    """A place that is in the set or not, and what lies below it. None if there is nothing to tell."""
+def set_node(here: bool, below: FieldSet) -> FieldSet | None:
+    """A node that is in the set or not, with what lies below it. None if both are empty."""
     if not here:
         return below or None
     return {HERE: LEAF, **below} if below else LEAF
 
 
-def is_in(place: Fields) -> bool:
-    """Whether a place is itself in the set it was found in."""
+def is_member(place: FieldSet) -> bool:
+    """Whether a node is itself in the set."""
     return not place or HERE in place
 
 
-def path(*steps: str) -> Fields:
-    """The set of one place, named by its keys."""
+def single_field(*steps: str) -> FieldSet:
+    """The set of one field, given by its keys."""
     return reduce(lambda below, step: {step: below}, reversed(steps), LEAF)
 
 
-def of(paths: Iterable[Iterable[str]]) -> Fields:
-    """The set of these places."""
-    return reduce(union, (path(*steps) for steps in paths), LEAF)
+def field_set(paths: Iterable[Iterable[str]]) -> FieldSet:
+    """The set of these fields."""
+    return reduce(union, (single_field(*steps) for steps in paths), LEAF)
 
 
-def paths(fields: Fields, way: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every place in the set: those of one level first, then what lies below each; in Kubernetes' order."""
+def paths(fields: FieldSet, way: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every field in the set: those of one level first, then what lies below each; in Kubernetes' order."""
     steps = [step for step in ordered_keys(fields) if step != HERE]
     for step in steps:
-        if is_in(fields[step]):
+        if is_member(fields[step]):
             yield (*way, step)
     for step in steps:
         yield from paths(fields[step], (*way, step))
 
 
-def text(way: Iterable[str]) -> str:
-    """A place as messages name it: `.spec.containers[name="web"].image`."""
+def path_text(way: Iterable[str]) -> str:
+    """A field as messages name it: `.spec.containers[name="web"].image`."""
     return "".join(map(_step_text, way))
 
 
 # Sets of sets
 
 
-def union(one: Fields, other: Fields) -> Fields:
+def union(one: FieldSet, other: FieldSet) -> FieldSet:
     """What is in either."""
     if one is other or not other:
         return one
@@ -86,19 +86,19 @@ def union(one: Fields, other: Fields) -> Fields:
     return result
 
 
-def difference(one: Fields, other: Fields) -> Fields:
-    """What is in the one but not in the other. A place that stays keeps what lies below it, and the reverse."""
+def difference(one: FieldSet, other: FieldSet) -> FieldSet:
+    """What is in the one but not in the other. A field and what lies below it are independent."""
     return _each(one, other, _less) if one and other else one
 
 
-def without(one: Fields, other: Fields) -> Fields:
+def recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet:
     """What is in the one, without what is in the other and all below that."""
     return _each(one, other, _cut) if one and other else one
 
 
-def intersection(one: Fields, other: Fields) -> Fields:
+def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
     """What is in both."""
-    result: Fields = {}
+    result: FieldSet = {}
     for step, place in one.items():
         found = other.get(step)
         if found is not None and step != HERE and (shared := _shared(place, found)) is not None:
@@ -106,13 +106,13 @@ def intersection(one: Fields, other: Fields) -> Fields:
     return result
 
 
-def covers(one: Fields, other: Fields) -> bool:
+def is_superset(one: FieldSet, other: FieldSet) -> bool:
     """Whether everything in the other is in the one."""
     return one == other or not difference(other, one)
 
 
-def _each(one: Fields, other: Fields, less: Any) -> Fields:
-    result: Fields = {}
+def _each(one: FieldSet, other: FieldSet, less: Any) -> FieldSet:
+    result: FieldSet = {}
     for step, place in one.items():
         found = other.get(step)
         left = place if found is None or step == HERE else less(place, found)
@@ -121,29 +121,29 @@ def _each(one: Fields, other: Fields, less: Any) -> Fields:
     return result
 
 
-def _both(one: Fields, other: Fields) -> Fields:
+def _both(one: FieldSet, other: FieldSet) -> FieldSet:
     if not one and not other:
         return LEAF
-    here = is_in(one) or is_in(other)
+    here = is_member(one) or is_member(other)
     below = union(_below(one), _below(other))
     return below if not here else {HERE: LEAF, **below}
 
 
-def _less(one: Fields, other: Fields) -> Fields | None:
+def _less(one: FieldSet, other: FieldSet) -> FieldSet | None:
     if not one:
-        return None if is_in(other) else one
-    return node(is_in(one) and not is_in(other), difference(_below(one), _below(other)))
+        return None if is_member(other) else one
+    return set_node(is_member(one) and not is_member(other), difference(_below(one), _below(other)))
 
 
-def _cut(one: Fields, other: Fields) -> Fields | None:
-    return None if is_in(other) else node(is_in(one), without(_below(one), _below(other)))
+def _cut(one: FieldSet, other: FieldSet) -> FieldSet | None:
+    return None if is_member(other) else set_node(is_member(one), recursive_difference(_below(one), _below(other)))
 
 
-def _shared(one: Fields, other: Fields) -> Fields | None:
-    return node(is_in(one) and is_in(other), intersection(one, other))
+def _shared(one: FieldSet, other: FieldSet) -> FieldSet | None:
+    return set_node(is_member(one) and is_member(other), intersection(one, other))
 
 
-def _below(place: Fields) -> Fields:
+def _below(place: FieldSet) -> FieldSet:
     if HERE not in place:
         return place
     return {step: below for step, below in place.items() if step != HERE}
@@ -152,33 +152,33 @@ def _below(place: Fields) -> Fields:
 # Writing and reading
 
 
-def encode(fields: Fields) -> bytes:
+def encode(fields: FieldSet) -> bytes:
     """As `fieldsV1`, keys in Kubernetes' order."""
     return msgspec.json.encode(ordered(fields))
 
 
-def ordered(fields: Fields) -> Fields:
+def ordered(fields: FieldSet) -> FieldSet:
     """The same set with its keys in Kubernetes' order."""
     return {step: ordered(fields[step]) if fields[step] else LEAF for step in ordered_keys(fields)}
 
 
-def ordered_keys(fields: Fields) -> list[str]:
+def ordered_keys(fields: FieldSet) -> list[str]:
     keys = sorted(fields)
     if len(keys) < 2 or keys[-1] < "g":  # only members, which is most: their order is that of their names
         return keys
     return sorted(keys, key=_rank)
 
 
-def checked(raw: Any) -> Fields:
-    """The set that somebody wrote down. Steps of a kind we do not know are left out; raises `Malformed`."""
+def parse_fields_v1(raw: Any) -> FieldSet:
+    """The set that a client sent. Steps of an unknown kind are left out; raises `Malformed`."""
     if not isinstance(raw, dict):
         raise Malformed(f"{raw!r} is no set of fields")
-    result: Fields = {}
+    result: FieldSet = {}
     for step, place in raw.items():
         if step == HERE:
             result[HERE] = LEAF
         elif (known := _checked_step(step)) is not None:
-            result[known] = checked(place)
+            result[known] = parse_fields_v1(place)
     return LEAF if result.keys() == {HERE} else result
 
 
@@ -221,7 +221,7 @@ def _key_step(keys: tuple[tuple[str, Any], ...]) -> str:
 def go_json(value: Any) -> str:
     """JSON as Go writes it: keys in order, and with what means something in HTML spelled out."""
     written = _encode(value).decode()
-    return _MEANS_SOMETHING.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+    return _HTML.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def _json(written: str) -> Any:
