@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "OpenAPI",
         "documents lose the keys that lists merge by",
-        "schema/documents.py",
+        "schema/openapi_documents.py",
         'if not key.startswith("x-go-")',
         'if not key.startswith(("x-go-", "x-kubernetes-patch"))',
         ("test_openapi.py",),
@@ -104,7 +104,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "OpenAPI",
         "a custom kind is described without its schema",
-        "schema/documents.py",
+        "schema/openapi_documents.py",
         '{**raw.get("properties", {}), **_OBJECT, "metadata": metadata}',
         '{**_OBJECT, "metadata": metadata}',
         ("test_openapi.py",),
@@ -112,7 +112,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "OpenAPI",
         "writes do not say that they validate fields",
-        "schema/operations.py",
+        "schema/openapi_paths.py",
         '_WRITE = ("dryRun", "fieldManager", "fieldValidation")',
         '_WRITE = ("dryRun", "fieldManager")',
         ("test_openapi.py",),
@@ -120,7 +120,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "OpenAPI",
         "an address of other content is answered with what there is",
-        "schema/documents.py",
+        "schema/openapi_documents.py",
         "    if asked:\n",
         "    if asked is None:\n",
         ("test_openapi.py",),
@@ -128,7 +128,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tables",
         "wide columns are always shown",
-        "tables/columns.py",
+        "tables/builtin_columns.py",
         "*_columns(wide, 1))",
         "*_columns(wide, 0))",
         ("test_tables.py",),
@@ -393,7 +393,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "strategic patches",
         "a named thing is replaced instead of merged",
-        "schema/strategic.py",
+        "schema/strategic_merge.py",
         "result[at] = strategic_merge(node.items or ANY, result[at], item)",
         "result[at] = item",
         ("test_strategic_merge.py",),
@@ -401,7 +401,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "strategic patches",
         "what the patch deletes from a list stays",
-        "schema/strategic.py",
+        "schema/strategic_merge.py",
         "left = [item for item in old if not any(_equal(item.get(key), one) for one in doomed)]",
         "left = list(old)",
         ("test_strategic_merge.py",),

@@ -12,7 +12,7 @@ from kedge.embedded.options import WriteOptions
 from kedge.embedded.ownership.managed_fields import manager_name
 from kedge.embedded.ownership.scale_ownership import owners_after_scale
 from kedge.embedded.store import Untyped, Version, encode, part, version_of
-from kedge.embedded.tables.words import selector_text
+from kedge.embedded.tables.cell_text import selector_text
 from kedge.embedded.writing import Sent, Writing, Written, refuse_misplaced
 
 SCALES = Resource("autoscaling", "v1", "Scale", "scales")

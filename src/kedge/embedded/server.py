@@ -30,7 +30,7 @@ from kedge.embedded.forms import View
 from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.paths import Place
 from kedge.embedded.registry import Registry
-from kedge.embedded.schema.documents import Documents
+from kedge.embedded.schema.openapi_documents import OpenApiDocuments
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.statuses import Refused
 from kedge.embedded.store import Store, Untyped, Version, encode
@@ -79,7 +79,7 @@ class Server:
         self._watches: dict[Watch, None] = {}
         self.definitions = CrdController(self)
         kinds = self.registry.kinds()
-        self._told = (self.registry.revision, (Discovery(kinds), Documents(kinds)))
+        self._told = (self.registry.revision, (Discovery(kinds), OpenApiDocuments(kinds)))
         for name in namespaces.FROM_THE_START:
             self._make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for obj in initial_objects():
@@ -144,10 +144,10 @@ class Server:
             raise statuses.not_allowed()
         return found or _NO_PAGE
 
-    def _about(self) -> tuple[Discovery, Documents]:
+    def _about(self) -> tuple[Discovery, OpenApiDocuments]:
         if self._told[0] != self.registry.revision:
             kinds = self.registry.kinds()
-            self._told = (self.registry.revision, (Discovery(kinds), Documents(kinds)))
+            self._told = (self.registry.revision, (Discovery(kinds), OpenApiDocuments(kinds)))
         return self._told[1]
 
     def _answer_question(self, order: Order) -> Response:

@@ -21,8 +21,8 @@ from kedge.embedded.ownership.apply import ApplyRequest
 from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners, after_create
 from kedge.embedded.ownership.managed_fields import manager_name
 from kedge.embedded.paths import Place
-from kedge.embedded.schema import intake
-from kedge.embedded.schema.filling import filled
+from kedge.embedded.schema import strict_decoding
+from kedge.embedded.schema.zero_values import with_zero_values
 from kedge.embedded.selectors import Wanted
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.statuses import Refused
@@ -267,7 +267,7 @@ def _taken(kind: Kind, obj: Untyped, text: bytes, asked: WriteOptions) -> Sent:
     schema, custom = kind.schema, kind.custom is not None
     if schema is None:
         return Sent(bodies.of_kind(obj, kind.resource))
-    found = intake.of_sent(schema, kind.resource, obj, text, asked.validation, custom=custom)
+    found = strict_decoding.decode_sent(schema, kind.resource, obj, text, asked.validation, custom=custom)
     return Sent(bodies.shaped(found.obj, obj), found.warnings)
 
 
@@ -282,7 +282,7 @@ def _merged(kind: Kind, obj: Untyped, owners: FieldOwners, asked: WriteOptions) 
 def _filled(kind: Kind, obj: Untyped) -> Untyped:
     """The object with what kube-apiserver always writes."""
     schema = kind.schema
-    return obj if schema is None or kind.custom else filled(schema, obj)
+    return obj if schema is None or kind.custom else with_zero_values(schema, obj)
 
 
 def _fit_to_create(kind: Kind, applied: Untyped) -> Untyped:

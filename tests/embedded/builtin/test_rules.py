@@ -15,7 +15,7 @@ from kedge.embedded.builtin.initial_objects import initial_objects, namespace_ob
 from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.embedded.builtin.rules_by_kind import RULES_BY_KIND
 from kedge.embedded.kind_rules import Untyped
-from kedge.embedded.schema.reading import Misfit
+from kedge.embedded.schema.type_errors import TypeMismatch
 from kedge.embedded.statuses import Refused
 
 GOOD: list[Untyped] = [
@@ -172,7 +172,7 @@ def _taken(write: Callable[[], Untyped]) -> Untyped | None:
     """What came of a write; None if it was refused, or could not be read."""
     try:
         return write()
-    except (Refused, Misfit):
+    except (Refused, TypeMismatch):
         return None
 
 

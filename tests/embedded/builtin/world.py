@@ -15,8 +15,8 @@ from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.embedded.builtin.rules_by_kind import RULES_BY_KIND
 from kedge.embedded.kind import Kind
 from kedge.embedded.kind_rules import NO_RULES, KindRules, Untyped
-from kedge.embedded.schema.filling import filled
-from kedge.embedded.schema.reading import read
+from kedge.embedded.schema.builtin_decoding import decode_struct
+from kedge.embedded.schema.zero_values import with_zero_values
 from kedge.kube.errors import Cause
 
 HERE = Path(__file__).parent
@@ -70,7 +70,7 @@ def made(obj: Untyped, around: Around) -> Untyped:
     rules = rules_of(obj)
     named = {**obj, "metadata": {**obj["metadata"], "uid": "u"}}
     begun = rules.prepare_new(rules.with_defaults(read_as_sent(named)), around)
-    return filled(_schema(obj), begun)
+    return with_zero_values(_schema(obj), begun)
 
 
 def changed(old: Untyped, new: Untyped, around: Around) -> Untyped:
@@ -78,12 +78,12 @@ def changed(old: Untyped, new: Untyped, around: Around) -> Untyped:
     rules = rules_of(old)
     kept = {**new, "status": old["status"]} if kind_of(old).status and "status" in old else new
     renewed = rules.allocate_changed(old, rules.prepare_changed(old, rules.with_defaults(read_as_sent(kept))), around)
-    return filled(_schema(new), renewed)
+    return with_zero_values(_schema(new), renewed)
 
 
 def read_as_sent(obj: Untyped) -> Untyped:
     """The object as it is read before any rule sees it."""
-    return read(_schema(obj), obj).obj
+    return decode_struct(_schema(obj), obj).obj
 
 
 def _schema(obj: Untyped) -> Schema:

@@ -24,7 +24,7 @@ from kedge.embedded.custom.printer_columns import PrinterColumns
 from kedge.embedded.custom.version_schema import VersionSchema
 from kedge.embedded.kind import Called, Kind, Scale
 from kedge.embedded.kind_rules import KindRules, Untyped
-from kedge.embedded.tables.columns import Column
+from kedge.embedded.tables.builtin_columns import Column
 from kedge.kube.errors import Cause
 
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")

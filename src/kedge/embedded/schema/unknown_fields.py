@@ -1,12 +1,12 @@
-"""Strays: members of a sent object that its kind does not know, and members it has twice.
+"""Unknown fields: members of a sent object that its kind does not have, and members that occur twice.
 
-    strays = of_builtin(schema, obj, raw)        # ('unknown field "spec.foo"', 'duplicate field "spec.replicas"')
+    found = in_builtin(schema, obj, raw)        # ('unknown field "spec.foo"', 'duplicate field "spec.replicas"')
 
-In the words and the order of kube-apiserver: for a built-in kind as they stand in the text, at most a hundred; for a
-custom kind duplicates first, then what was pruned, by path. `raw` is the text the object was decoded from: a decoded
-object has lost its duplicates. Without it there are none.
+In the words and the order of kube-apiserver: for a built-in kind in the order of the text, at most a hundred; for a
+custom kind duplicates first, then what was pruned, by path. `raw` is the text that the object was decoded from, since
+a decoded object has lost its duplicates. Without it there are none.
 
-Looking for them takes longer than reading the object, so: `has_duplicates` first, and only if somebody wants to know.
+Searching takes longer than decoding, so call `has_duplicates` first, and only if `fieldValidation` asks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from kedge.api.openapi.model import Schema
-from kedge.embedded.schema.pruning import OBJECT_META, embedded
+from kedge.embedded.schema.pruning import OBJECT_META, embedded_metadata
 
 Json: TypeAlias = Any
 Untyped: TypeAlias = dict[str, Any]
@@ -48,34 +48,34 @@ def duplicates(raw: bytes) -> Iterator[str]:
     yield from dict.fromkeys(_duplicates(_paired(raw), ""))
 
 
-def of_builtin(schema: Schema, obj: Untyped, raw: bytes = b"") -> tuple[str, ...]:
+def in_builtin(schema: Schema, obj: Untyped, raw: bytes = b"") -> tuple[str, ...]:
     """What is wrong with the members of a built-in object, in words."""
-    found = _in_builtin(schema, _paired(raw) if raw else obj, "")
+    found = _unknown_in_builtin(schema, _paired(raw) if raw else obj, "")
     return tuple(islice(dict.fromkeys(found), _MOST))
 
 
-def of_custom(schema: Schema, obj: Untyped, pruned: Untyped, raw: bytes = b"") -> tuple[str, ...]:
+def in_custom(schema: Schema, obj: Untyped, pruned: Untyped, raw: bytes = b"") -> tuple[str, ...]:
     """What is wrong with the members of a custom object, in words; `pruned` is what was left of it."""
-    own = _in_builtin(OBJECT_META, obj.get("metadata"), "metadata")
-    inside = list(embedded(schema, obj))
+    own = _unknown_in_builtin(OBJECT_META, obj.get("metadata"), "metadata")
+    inside = list(embedded_metadata(schema, obj))
     apart = {"metadata", *(path for path, _ in inside)}
     dropped = sorted(_dropped(obj, pruned, "", apart))
-    theirs = sorted(word for path, metadata in inside for word in _in_builtin(OBJECT_META, metadata, path))
+    theirs = sorted(word for path, metadata in inside for word in _unknown_in_builtin(OBJECT_META, metadata, path))
     twice = (f'duplicate field "{path}"' for path in (duplicates(raw) if raw else ()))
     return tuple(dict.fromkeys((*twice, *own, *(_unknown(path) for path in dropped), *theirs)))
 
 
-def in_order(value: Json) -> Json:
+def sorted_members(value: Json) -> Json:
     """A value with the members of every object in the order of their names."""
     if isinstance(value, dict):
-        return {name: in_order(value[name]) for name in sorted(value)}
-    return [in_order(item) for item in value] if isinstance(value, list) else value
+        return {name: sorted_members(value[name]) for name in sorted(value)}
+    return [sorted_members(item) for item in value] if isinstance(value, list) else value
 
 
-def _in_builtin(schema: Schema, value: Json, path: str) -> Iterator[str]:
+def _unknown_in_builtin(schema: Schema, value: Json, path: str) -> Iterator[str]:
     if isinstance(value, list) and not isinstance(value, _Pairs):
         for index, item in enumerate(value):
-            yield from _in_builtin(schema.items, item, f"{path}[{index}]") if schema.items else ()
+            yield from _unknown_in_builtin(schema.items, item, f"{path}[{index}]") if schema.items else ()
     members = _members(value)
     if members is None or not (schema.properties or schema.values) or schema.keeps_unknown:
         return
@@ -88,7 +88,7 @@ def _in_builtin(schema: Schema, value: Json, path: str) -> Iterator[str]:
         if name in seen:
             yield f'duplicate field "{_escaped(at)}"'
         seen.add(name)
-        yield from _in_builtin(inner, item, at)
+        yield from _unknown_in_builtin(inner, item, at)
 
 
 def _dropped(before: Json, after: Json, path: str, apart: set[str]) -> Iterator[str]:

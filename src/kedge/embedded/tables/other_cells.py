@@ -1,4 +1,4 @@
-"""Cells of the kinds of the smaller groups."""
+"""Other cells: table cells of the smaller groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from typing import Any, TypeAlias
 
 from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.store import part
-from kedge.embedded.tables.words import NONE, UNKNOWN, UNSET, age, joined, selector, short, some_of
+from kedge.embedded.tables.cell_text import (
+    NONE,
+    UNKNOWN,
+    UNSET,
+    age,
+    duration,
+    first_few,
+    joined_or_none,
+    selector_or_none,
+)
 
 Cells: TypeAlias = list[Any]
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -82,8 +91,8 @@ def signing_request(obj: Untyped, now: datetime) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
     seconds = spec.get("expirationSeconds")
     types = [one["type"] for one in status.get("conditions") or ()]
-    state = joined(types, "Pending") + (",Issued" if status.get("certificate") else "")
-    lasts = short(seconds) if seconds else NONE
+    state = joined_or_none(types, "Pending") + (",Issued" if status.get("certificate") else "")
+    lasts = duration(seconds) if seconds else NONE
     return [_name(obj), _age(obj, now), spec.get("signerName") or NONE, spec.get("username", ""), lasts, state]
 
 
@@ -94,15 +103,15 @@ def lease(obj: Untyped, now: datetime) -> Cells:
 def endpoint_slice(obj: Untyped, now: datetime) -> Cells:
     ports = [str(one.get("port", "*")) for one in obj.get("ports") or ()]
     addresses = [address for one in obj.get("endpoints") or () for address in one.get("addresses") or ()]
-    return [_name(obj), obj.get("addressType", ""), some_of(ports), some_of(addresses), _age(obj, now)]
+    return [_name(obj), obj.get("addressType", ""), first_few(ports), first_few(addresses), _age(obj, now)]
 
 
 def ingress(obj: Untyped, now: datetime) -> Cells:
     spec = part(obj, "spec")
     hosts = [rule["host"] for rule in spec.get("rules") or () if rule.get("host")]
-    told = some_of(hosts) if hosts else "*"
+    told = first_few(hosts) if hosts else "*"
     found = part(part(obj, "status"), "loadBalancer").get("ingress") or ()
-    addresses = joined((one.get("ip") or one.get("hostname", "") for one in found), "")
+    addresses = joined_or_none((one.get("ip") or one.get("hostname", "") for one in found), "")
     klass = spec.get("ingressClassName") or NONE
     return [_name(obj), klass, told, addresses, "80, 443" if spec.get("tls") else "80", _age(obj, now)]
 
@@ -118,7 +127,7 @@ def ingress_class(obj: Untyped, now: datetime) -> Cells:
 
 
 def network_policy(obj: Untyped, now: datetime) -> Cells:
-    return [_name(obj), selector(part(obj, "spec").get("podSelector")), _age(obj, now)]
+    return [_name(obj), selector_or_none(part(obj, "spec").get("podSelector")), _age(obj, now)]
 
 
 def runtime_class(obj: Untyped, now: datetime) -> Cells:
@@ -148,13 +157,13 @@ def priority_class(obj: Untyped, now: datetime) -> Cells:
 
 def csi_driver(obj: Untyped, now: datetime) -> Cells:
     spec = part(obj, "spec")
-    tokens = joined((one.get("audience", "") for one in spec.get("tokenRequests") or ()), UNSET)
+    tokens = joined_or_none((one.get("audience", "") for one in spec.get("tokenRequests") or ()), UNSET)
     flags = [
         bool(spec.get("attachRequired", True)),
         bool(spec.get("podInfoOnMount")),
         bool(spec.get("storageCapacity")),
     ]
-    modes = joined(spec.get("volumeLifecycleModes") or (), NONE)
+    modes = joined_or_none(spec.get("volumeLifecycleModes") or (), NONE)
     return [_name(obj), *flags, tokens, bool(spec.get("requiresRepublish")), modes, _age(obj, now)]
 
 

@@ -1,14 +1,13 @@
-"""Documents: OpenAPI v3 of what a server serves, so that clients can ask what a kind looks like and what it takes.
+"""OpenAPI documents: OpenAPI v3 of the kinds a server serves.
 
-    documents = Documents(registry.kinds())
+    documents = OpenApiDocuments(registry.kinds())
     documents.response("/openapi/v3", {})                       # the index
     documents.response("/openapi/v3/apis/apps/v1", {"hash": …})  # one group and version
 
-kubectl reads there whether it may leave validation to the server (`fieldValidation` on PATCH), by which keys lists
-merge, and what `explain` explains. Documents are built when first asked for, and shared by every server of the process
-that serves the same kinds. Published kinds come without prose: `kubectl explain` shows their fields, not their
-descriptions. OpenAPI v2 is there and says nothing of any kind: kubectl wants to have it before it applies a `List`, and
-leaves what it does not find there to the server.
+kubectl reads there whether the server validates fields (`fieldValidation` on PATCH), by which keys lists merge, and the
+fields for `explain`. Documents are built when first asked for, and shared by every server of the process that serves
+the same kinds. Published kinds come without descriptions. OpenAPI v2 is empty: kubectl only needs it to exist before it
+applies a `List`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from msgspec import Struct
 
 from kedge.api.openapi.builtin import DEFINITIONS
 from kedge.embedded.kind import Kind
-from kedge.embedded.schema.operations import Served, paths_of
+from kedge.embedded.schema.openapi_paths import OpenApiKind, paths_of
 from kedge.kube.transport import JSON, Response
 
 Node: TypeAlias = dict[str, Any]
@@ -32,21 +31,21 @@ ROOT = "/openapi/v3"
 _V2 = "/openapi/v2"
 _REFERENCE = "#/components/schemas/"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
-_ALSO = (f"{_META}.DeleteOptions", f"{_META}.ListMeta", f"{_META}.Patch", f"{_META}.Status")
+_COMMON_DEFINITIONS = (f"{_META}.DeleteOptions", f"{_META}.ListMeta", f"{_META}.Patch", f"{_META}.Status")
 _SCALE = "io.k8s.api.autoscaling.v1.Scale"
 _OBJECT = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
-_ABOUT = {"title": "Kubernetes", "version": "1.36"}
+_INFO = {"title": "Kubernetes", "version": "1.36"}
 _V2_PROTOBUF = b"\x0a\x032.0\x12\x12\x0a\x0aKubernetes\x12\x041.36"  # the same as below, by gnostic's OpenAPIv2.proto
 _V2_FORMS = {
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf": _V2_PROTOBUF,
-    JSON: msgspec.json.encode({"swagger": "2.0", "info": _ABOUT, "paths": {}}),
+    JSON: msgspec.json.encode({"swagger": "2.0", "info": _INFO, "paths": {}}),
 }
 _NOT_THERE = Response(404)
 _NOT_ACCEPTABLE = Response(406)
 _INDEX_HEADERS = {"content-type": "text/plain; charset=utf-8", "cache-control": "no-cache, private"}
 
 
-class Document(Struct, frozen=True):
+class OpenApiDocument(Struct, frozen=True):
     """What is said of one group and version."""
 
     path: str  # `apis/apps/v1`
@@ -58,19 +57,19 @@ class Document(Struct, frozen=True):
         return f"{ROOT}/{self.path}?hash={self.digest}"
 
 
-class Documents:
+class OpenApiDocuments:
     """The documents of a server's kinds."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._all = tuple(kinds)
 
     @cached_property
-    def _kinds(self) -> Mapping[str, tuple[Served, ...]]:
+    def _kinds(self) -> Mapping[str, tuple[OpenApiKind, ...]]:
         """By group and version. Not before somebody asks: most servers are never asked."""
-        found: dict[str, tuple[Served, ...]] = {}
+        found: dict[str, tuple[OpenApiKind, ...]] = {}
         for kind in self._all:
             path = kind.resource.root.removeprefix("/")
-            found[path] = (*found.get(path, ()), Served.of(kind))
+            found[path] = (*found.get(path, ()), OpenApiKind.of(kind))
         return found
 
     def response(self, path: str, query: Mapping[str, str], accept: str = JSON) -> Response | None:
@@ -97,7 +96,7 @@ def _nothing(accept: str) -> Response:
     return Response(200, _V2_FORMS[form], {"content-type": form.replace("@", "."), "vary": "Accept"})
 
 
-def _response(document: Document, asked: str, accept: str) -> Response:
+def _response(document: OpenApiDocument, asked: str, accept: str) -> Response:
     if not any(part.partition(";")[0].strip() in (JSON, "application/*", "*/*", "") for part in accept.split(",")):
         return _NOT_ACCEPTABLE
     headers = {"content-type": JSON, "etag": f'"{document.digest}"', "vary": "Accept"}
@@ -110,30 +109,34 @@ def _response(document: Document, asked: str, accept: str) -> Response:
 
 
 @lru_cache(maxsize=256)
-def _document(kinds: tuple[Served, ...]) -> Document:
+def _document(kinds: tuple[OpenApiKind, ...]) -> OpenApiDocument:
     root = kinds[0].resource.root
     body = msgspec.json.encode(
         {
             "openapi": "3.0.0",
-            "info": _ABOUT,
+            "info": _INFO,
             "paths": {path: item for kind in kinds for path, item in paths_of(kind).items()},
             "components": {"schemas": _schemas(kinds)},
         },
         order="sorted",
     )
-    return Document(root.removeprefix("/"), body, hashlib.sha512(body).hexdigest().upper())
+    return OpenApiDocument(root.removeprefix("/"), body, hashlib.sha512(body).hexdigest().upper())
 
 
-def _schemas(kinds: tuple[Served, ...]) -> Node:
+def _schemas(kinds: tuple[OpenApiKind, ...]) -> Node:
     custom = {kind.name: _custom(kind) for kind in kinds if not kind.is_published}
     published = [kind.name for kind in kinds if kind.is_published]
-    roots = [*_ALSO, f"{_META}.ObjectMeta", *([_SCALE] if any("scale" in kind.parts for kind in kinds) else [])]
+    roots = [
+        *_COMMON_DEFINITIONS,
+        f"{_META}.ObjectMeta",
+        *([_SCALE] if any("scale" in kind.parts for kind in kinds) else []),
+    ]
     lists = {f"{kind.name}List": _list(kind) for kind in kinds if not kind.is_question}
     found = {name: _plain(DEFINITIONS[name]) for name in _reachable((*roots, *published))}
     return {**found, **custom, **lists}
 
 
-def _custom(kind: Served) -> Node:
+def _custom(kind: OpenApiKind) -> Node:
     """A custom kind's schema, with what every object has."""
     raw: Node = dict(kind.schema.raw) if kind.schema is not None else {"type": "object"}
     metadata = {"allOf": [{"$ref": f"{_REFERENCE}{_META}.ObjectMeta"}]}
@@ -141,7 +144,7 @@ def _custom(kind: Served) -> Node:
     return {**raw, "properties": properties, "x-kubernetes-group-version-kind": [_identity(kind)]}
 
 
-def _list(kind: Served) -> Node:
+def _list(kind: OpenApiKind) -> Node:
     resource = kind.resource
     items = {"type": "array", "items": {"$ref": f"{_REFERENCE}{kind.name}"}}
     metadata = {"$ref": f"{_REFERENCE}{_META}.ListMeta"}
@@ -154,7 +157,7 @@ def _list(kind: Served) -> Node:
     }
 
 
-def _identity(kind: Served) -> Node:
+def _identity(kind: OpenApiKind) -> Node:
     resource = kind.resource
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}
 

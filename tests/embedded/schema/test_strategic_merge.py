@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from embedded.schema.merging import REFUSALS, ROWS, Row, deployment, looked_up
 from kedge.api.openapi.builtin import schema_of
-from kedge.embedded.schema.reading import read
-from kedge.embedded.schema.strategic import strategic_merge
+from kedge.embedded.schema.builtin_decoding import decode_struct
+from kedge.embedded.schema.strategic_merge import strategic_merge
 from kedge.embedded.statuses import Refused
 
 DEPLOYMENT = schema_of("apps", "v1", "Deployment")
@@ -19,7 +19,7 @@ DEPLOYMENT = schema_of("apps", "v1", "Deployment")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_patch_makes_of_a_deployment(row: Row) -> None:
     obj = deployment()
-    patched = read(DEPLOYMENT, strategic_merge(DEPLOYMENT, obj, row.of_deployment)).obj
+    patched = decode_struct(DEPLOYMENT, strategic_merge(DEPLOYMENT, obj, row.of_deployment)).obj
     found = patched if row.whole else patched["spec"]["template"]["spec"]
     then = row.then
     if row.at == "containers[].resources":
@@ -101,8 +101,8 @@ def _deletes_from_what_it_adds(patch: dict[str, Any]) -> bool:
 @given(patches)
 def test_a_patch_without_an_order_done_twice_is_a_patch_done_once(patch: dict[str, Any]) -> None:
     assume(not _deletes_from_what_it_adds(patch))
-    once = read(DEPLOYMENT, strategic_merge(DEPLOYMENT, deployment(), patch)).obj
-    twice = read(DEPLOYMENT, strategic_merge(DEPLOYMENT, once, patch)).obj
+    once = decode_struct(DEPLOYMENT, strategic_merge(DEPLOYMENT, deployment(), patch)).obj
+    twice = decode_struct(DEPLOYMENT, strategic_merge(DEPLOYMENT, once, patch)).obj
     assert twice == once
 
 

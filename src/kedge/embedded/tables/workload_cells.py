@@ -1,4 +1,4 @@
-"""Cells of pods and of what makes them."""
+"""Workload cells: table cells of pods and workloads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import Any, TypeAlias
 
 from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.store import part
-from kedge.embedded.tables.words import NONE, age, joined, labels, moment, selector, short
+from kedge.embedded.tables.cell_text import (
+    NONE,
+    age,
+    duration,
+    joined_or_none,
+    labels_text,
+    parse_time,
+    selector_or_none,
+)
 
 Cells: TypeAlias = list[Any]
 
@@ -17,18 +25,18 @@ def deployment(obj: Untyped, now: datetime) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
     counts = [status.get("updatedReplicas", 0), status.get("availableReplicas", 0)]
-    return [_name(obj), ready, *counts, _age(obj, now), *_containers(spec), selector(spec.get("selector"))]
+    return [_name(obj), ready, *counts, _age(obj, now), *_containers(spec), selector_or_none(spec.get("selector"))]
 
 
 def replica_set(obj: Untyped, now: datetime) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
     counts = [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
-    return [_name(obj), *counts, _age(obj, now), *_containers(spec), selector(spec.get("selector"))]
+    return [_name(obj), *counts, _age(obj, now), *_containers(spec), selector_or_none(spec.get("selector"))]
 
 
 def replication_controller(obj: Untyped, now: datetime) -> Cells:
     spec = part(obj, "spec")
-    return [*replica_set({**obj, "spec": {**spec, "selector": None}}, now)[:-1], labels(spec.get("selector"))]
+    return [*replica_set({**obj, "spec": {**spec, "selector": None}}, now)[:-1], labels_text(spec.get("selector"))]
 
 
 def stateful_set(obj: Untyped, now: datetime) -> Cells:
@@ -41,8 +49,8 @@ def daemon_set(obj: Untyped, now: datetime) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
     names = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
     counts = [status.get(name, 0) for name in (*names, "numberAvailable")]
-    nodes = labels(part(part(spec, "template"), "spec").get("nodeSelector"))
-    return [_name(obj), *counts, nodes, _age(obj, now), *_containers(spec), selector(spec.get("selector"))]
+    nodes = labels_text(part(part(spec, "template"), "spec").get("nodeSelector"))
+    return [_name(obj), *counts, nodes, _age(obj, now), *_containers(spec), selector_or_none(spec.get("selector"))]
 
 
 def job(obj: Untyped, now: datetime) -> Cells:
@@ -55,7 +63,7 @@ def job(obj: Untyped, now: datetime) -> Cells:
         completions = f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
     took = _took(status, now)
     shown = [_name(obj), _job_status(obj), completions, took, _age(obj, now)]
-    return [*shown, *_containers(spec), selector(spec.get("selector"))]
+    return [*shown, *_containers(spec), selector_or_none(spec.get("selector"))]
 
 
 def cron_job(obj: Untyped, now: datetime) -> Cells:
@@ -69,7 +77,7 @@ def cron_job(obj: Untyped, now: datetime) -> Cells:
         last,
         _age(obj, now),
         *_containers(inner),
-        selector(inner.get("selector")),
+        selector_or_none(inner.get("selector")),
     ]
 
 
@@ -83,7 +91,7 @@ def controller_revision(obj: Untyped, now: datetime) -> Cells:
 
 
 def pod_template(obj: Untyped, _now: datetime) -> Cells:
-    return [_name(obj), *_containers(obj), labels(part(part(obj, "template"), "metadata").get("labels"))]
+    return [_name(obj), *_containers(obj), labels_text(part(part(obj, "template"), "metadata").get("labels"))]
 
 
 def pod(obj: Untyped, now: datetime) -> Cells:
@@ -204,14 +212,17 @@ def _job_status(obj: Untyped) -> str:
 def _took(status: Untyped, now: datetime) -> str:
     if not status.get("startTime"):
         return ""
-    end = moment(status["completionTime"]) if status.get("completionTime") else now
-    return short(int((end - moment(status["startTime"])).total_seconds()))
+    end = parse_time(status["completionTime"]) if status.get("completionTime") else now
+    return duration(int((end - parse_time(status["startTime"])).total_seconds()))
 
 
 def _containers(spec: Untyped) -> list[str]:
     """The names and images of a template's containers."""
     found = part(part(spec, "template"), "spec").get("containers") or ()
-    return [joined((one["name"] for one in found), ""), joined((one.get("image", "") for one in found), "")]
+    return [
+        joined_or_none((one["name"] for one in found), ""),
+        joined_or_none((one.get("image", "") for one in found), ""),
+    ]
 
 
 def _name(obj: Untyped) -> str:

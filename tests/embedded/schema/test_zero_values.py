@@ -7,7 +7,7 @@ import pytest
 from embedded.schema.sending import deployment
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.openapi.model import Schema
-from kedge.embedded.schema.filling import filled
+from kedge.embedded.schema.zero_values import with_zero_values
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ from kedge.embedded.schema.filling import filled
     ],
 )
 def test_what_a_kind_always_has(group: str, kind: str, written: dict[str, Any]) -> None:
-    found = filled(schema_of(group, "v1", kind), {"metadata": {"name": "a"}})
+    found = with_zero_values(schema_of(group, "v1", kind), {"metadata": {"name": "a"}})
     assert {name: found[name] for name in written} == written
     assert found["metadata"] == {"name": "a"}
 
 
 def test_what_is_there_stays_and_is_shared() -> None:
     obj = deployment()
-    found = filled(schema_of("apps", "v1", "Deployment"), obj)
+    found = with_zero_values(schema_of("apps", "v1", "Deployment"), obj)
     assert found["metadata"] is obj["metadata"]
     assert found["spec"]["selector"] is obj["spec"]["selector"]
     assert found["spec"]["template"]["spec"]["containers"] == [{"name": "web", "image": "web:1", "resources": {}}]
@@ -54,18 +54,18 @@ def test_what_is_there_stays_and_is_shared() -> None:
 
 def test_filling_what_is_full_gives_it_back() -> None:
     schema = schema_of("apps", "v1", "Deployment")
-    once = filled(schema, deployment())
-    assert filled(schema, once) is once
+    once = with_zero_values(schema, deployment())
+    assert with_zero_values(schema, once) is once
 
 
 def test_what_was_filled_before_is_not_looked_at_again() -> None:
     schema = schema_of("apps", "v1", "Deployment")
     before = deployment()
-    found = filled(schema, {**before, "metadata": {"name": "other"}}, before)
+    found = with_zero_values(schema, {**before, "metadata": {"name": "other"}}, before)
     assert found == {**before, "metadata": {"name": "other"}, "status": {}}
     assert found["spec"] is before["spec"]
 
 
 def test_a_custom_kind_is_left_alone() -> None:
     obj: dict[str, Any] = {"spec": {}}
-    assert filled(Schema({"type": "object", "properties": {"status": {"type": "object"}}}), obj) is obj
+    assert with_zero_values(Schema({"type": "object", "properties": {"status": {"type": "object"}}}), obj) is obj

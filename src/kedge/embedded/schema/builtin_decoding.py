@@ -1,13 +1,13 @@
-"""Reading: a sent object as a built-in kind, the way a Go struct takes it in and gives it out again.
+"""Built-in decoding: a sent object as a built-in kind, the way a Go struct decodes and encodes it.
 
-    reading = read(schema_of("apps", "v1", "Deployment"), sent)
+    decoded = decode_struct(schema_of("apps", "v1", "Deployment"), sent)
 
-Promises the object with known members only, each of its type; without nulls; without members that hold nothing, where
-Go leaves those out (`paused: false`, but not `replicas: 0`); quantities and times in canonical form. Gives the same
-object if nothing had to change, and shares what did not. Raises `Misfit`, in kube-apiserver's words, for a member of
-the wrong type. What Go writes for members that are absent is `filling`'s.
+Promises the object with known members only, each of its type; without nulls; without empty members, where Go omits them
+(`paused: false`, but not `replicas: 0`); quantities and times in canonical form. Gives the same object if nothing had
+to change, and shares what did not. Raises `TypeMismatch`, in kube-apiserver's words, for a member of the wrong type.
+What Go writes for absent members is added by `zero_values`.
 
-Each definition becomes a function when first met, kept for the life of the process: writes are frequent.
+Each definition becomes a function when first needed, kept for the life of the process: writes are frequent.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from kedge.api.openapi.model import Schema
-from kedge.embedded.schema import scalars
-from kedge.embedded.schema.misfits import IN_GO, Misfit, go_type_of, misfit_of
-
-__all__ = ["MICRO_TIME", "QUANTITY", "TIME", "Misfit", "Reading", "read"]
+from kedge.embedded.schema import canonical_values
+from kedge.embedded.schema.type_errors import GO_TYPES, TypeMismatch, go_type_of, type_mismatch
 
 Json: TypeAlias = Any
 Untyped: TypeAlias = dict[str, Any]
-_Reader: TypeAlias = Callable[[Json, list[str]], Json]  # a value, and where to note unknown names -> the value as read
+_Decoder: TypeAlias = Callable[[Json, list[str]], Json]  # a value, and where to note unknown names -> the value as read
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
@@ -35,7 +33,7 @@ _RANGES = {"int32": 2**31, "int64": 2**63}
 _NOTHING = object()  # what a reader gives for a value that is to be left out
 
 
-class Reading(Struct, frozen=True):
+class DecodedStruct(Struct, frozen=True):
     """An object as it was read, and whether it had members that its kind does not know."""
 
     obj: Untyped
@@ -44,36 +42,36 @@ class Reading(Struct, frozen=True):
 
 # How to read one member: a value of exactly that type is taken as it is, anything else is read; whether it stays when
 # empty; and the Go struct it is embedded with, which Go's errors name. A tuple: it is taken apart for every member.
-_Member: TypeAlias = tuple[type | None, _Reader | None, bool, str]
+_Member: TypeAlias = tuple[type | None, _Decoder | None, bool, str]
 
 
-def read(schema: Schema, obj: Untyped, known: Untyped | None = None) -> Reading:
+def decode_struct(schema: Schema, obj: Untyped, known: Untyped | None = None) -> DecodedStruct:
     """An object as its kind has it; raises Misfit.
 
     `known` is an object that was read before: members that are the very same in it are not looked at again.
     """
     unknown: list[str] = []
     fresh = obj if known is None else {name: item for name, item in obj.items() if item is not known.get(name)}
-    found = _reader(schema)(fresh, unknown)
+    found = _decoder(schema)(fresh, unknown)
     if fresh is not obj and len(fresh) < len(obj):
         found = {name: item for name, item in obj.items() if name not in fresh} | found
-    return Reading(found, bool(unknown))
+    return DecodedStruct(found, bool(unknown))
 
 
 _UNKNOWN: _Member = (None, None, False, "")
-_STRUCTS: dict[str, _Reader] = {}  # by the name of the definition
+_STRUCTS: dict[str, _Decoder] = {}  # by the name of the definition
 
 
-def _reader(schema: Schema, go_type: str = "") -> _Reader:
+def _decoder(schema: Schema, go_type: str = "") -> _Decoder:
     match schema.name:
         case "":
             return _unnamed(schema, go_type or go_type_of(schema))
         case name if name == QUANTITY:
             return _quantity
         case name if name == TIME:
-            return _text(scalars.time)
+            return _text(canonical_values.canonical_time)
         case name if name == MICRO_TIME:
-            return _text(scalars.micro_time)
+            return _text(canonical_values.canonical_micro_time)
     if not schema.properties:
         return _unnamed(schema, go_type_of(schema))
     if schema.name not in _STRUCTS:
@@ -81,7 +79,7 @@ def _reader(schema: Schema, go_type: str = "") -> _Reader:
     return _STRUCTS[schema.name]
 
 
-def _unnamed(schema: Schema, go_type: str) -> _Reader:
+def _unnamed(schema: Schema, go_type: str) -> _Decoder:
     if schema.int_or_string:
         return _int_or_string
     if schema.items is not None:
@@ -102,7 +100,7 @@ def _unnamed(schema: Schema, go_type: str) -> _Reader:
     return _as_it_is
 
 
-def _struct(schema: Schema) -> _Reader:
+def _struct(schema: Schema) -> _Decoder:
     """A reader of the members of a struct. They are compiled when first needed: a struct may hold itself."""
     struct = schema.name.rsplit(".", 1)[-1]
     go_type = go_type_of(schema)
@@ -110,7 +108,7 @@ def _struct(schema: Schema) -> _Reader:
 
     def read_struct(value: Json, unknown: list[str]) -> Json:
         if type(value) is not dict:
-            raise misfit_of(value, go_type, "struct")
+            raise type_mismatch(value, go_type, "struct")
         if not members:
             members.update({name: _member(node) for name, node in schema.properties.items()})
         changes: Untyped = {}
@@ -133,7 +131,7 @@ def _struct(schema: Schema) -> _Reader:
                     elif item_read is item:
                         continue
                 changes[name] = item_read
-        except Misfit as misfit:
+        except TypeMismatch as misfit:
             misfit.inside(struct, via, name)
             raise
         return _with(value, changes) if changes else value
@@ -156,17 +154,17 @@ def _member(schema: Schema) -> _Member:
     keeps = schema.name not in (TIME, MICRO_TIME) and bool(
         schema.name or raw.get("x-go-pointer") or (raw.get("x-go-always") and schema.type not in ("array", "object"))
     )
-    return plain, _reader(schema), keeps, str(raw.get("x-go-via", ""))
+    return plain, _decoder(schema), keeps, str(raw.get("x-go-via", ""))
 
 
-def _list(items: Schema, go_type: str) -> _Reader:
-    read_item = _reader(items, _inner(go_type, "[]"))
+def _list(items: Schema, go_type: str) -> _Decoder:
+    read_item = _decoder(items, _inner(go_type, "[]"))
     plain = str if items.type == "string" and not items.name and items.format != "byte" else None
     empty = _empty(items)
 
     def read_list(value: Json, unknown: list[str]) -> Json:
         if type(value) is not list:
-            raise misfit_of(value, go_type, "slice")
+            raise type_mismatch(value, go_type, "slice")
         changed = None
         for index, item in enumerate(value):
             if type(item) is plain:
@@ -180,14 +178,14 @@ def _list(items: Schema, go_type: str) -> _Reader:
     return read_list
 
 
-def _map(values: Schema, go_type: str) -> _Reader:
-    read_item = _reader(values, _inner(go_type, "map[string]"))
+def _map(values: Schema, go_type: str) -> _Decoder:
+    read_item = _decoder(values, _inner(go_type, "map[string]"))
     plain = str if values.type == "string" and not values.name and values.format != "byte" else None
     empty = _empty(values)
 
     def read_map(value: Json, unknown: list[str]) -> Json:
         if type(value) is not dict:
-            raise misfit_of(value, go_type, "map")
+            raise type_mismatch(value, go_type, "map")
         changes: Untyped = {}
         for name, item in value.items():
             if type(item) is plain:
@@ -213,30 +211,30 @@ def _empty(schema: Schema) -> Json:
     return {"string": "", "boolean": False, "integer": 0, "number": 0}.get(schema.type, {})
 
 
-def _exactly(kind: type, go_type: str) -> _Reader:
+def _exactly(kind: type, go_type: str) -> _Decoder:
     def read_exactly(value: Json, _unknown: list[str]) -> Json:
         if type(value) is not kind:
-            raise misfit_of(value, go_type, IN_GO[kind])
+            raise type_mismatch(value, go_type, GO_TYPES[kind])
         return value
 
     return read_exactly
 
 
-def _integer(go_type: str, bound: int, sort: str) -> _Reader:
+def _integer(go_type: str, bound: int, sort: str) -> _Decoder:
     def read_integer(value: Json, _unknown: list[str]) -> Json:
         if type(value) is int and -bound <= value < bound:
             return value
         if type(value) in (int, float):
-            raise Misfit(f"number {value}", go_type, sort, IN_GO[type(value)])
-        raise misfit_of(value, go_type, sort)
+            raise TypeMismatch(f"number {value}", go_type, sort, GO_TYPES[type(value)])
+        raise type_mismatch(value, go_type, sort)
 
     return read_integer
 
 
-def _number(go_type: str) -> _Reader:
+def _number(go_type: str) -> _Decoder:
     def read_number(value: Json, _unknown: list[str]) -> Json:
         if type(value) not in (int, float):
-            raise misfit_of(value, go_type, "float64")
+            raise type_mismatch(value, go_type, "float64")
         return value
 
     return read_number
@@ -252,27 +250,27 @@ def _int_or_string(value: Json, unknown: list[str]) -> Json:
 def _quantity(value: Json, _unknown: list[str]) -> Json:
     text = value if type(value) is str else str(value) if type(value) in (int, float) else ""
     try:
-        canonical = scalars.quantity(text)
+        canonical = canonical_values.canonical_quantity(text)
     except ValueError as error:
-        raise Misfit(str(error)) from None
+        raise TypeMismatch(str(error)) from None
     return value if canonical == value else canonical
 
 
-def _text(canonical: Callable[[str], str], go_type: str = "string") -> _Reader:
+def _text(canonical: Callable[[str], str], go_type: str = "string") -> _Decoder:
     def read_text(value: Json, _unknown: list[str]) -> Json:
         if type(value) is not str:
-            raise misfit_of(value, go_type, "")
+            raise type_mismatch(value, go_type, "")
         try:
             found = canonical(value)
         except ValueError as error:
-            raise Misfit(str(error)) from None
+            raise TypeMismatch(str(error)) from None
         return value if found == value else found
 
     return read_text
 
 
-def _bytes(go_type: str) -> _Reader:
-    return _text(scalars.base64_text, go_type)
+def _bytes(go_type: str) -> _Decoder:
+    return _text(canonical_values.canonical_base64, go_type)
 
 
 def _as_it_is(value: Json, _unknown: list[str]) -> Json:

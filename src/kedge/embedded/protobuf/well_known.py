@@ -1,7 +1,7 @@
-"""Forms: messages that JSON writes in a form of their own: times, quantities, JSON within protobuf.
+"""Well-known types: messages that JSON writes in a form of their own: times, quantities, JSON within protobuf.
 
-A form takes the message as a dict of its fields, with bytes as they are, and gives the value that JSON has there;
-None where JSON would have nothing.
+Each function takes the message as a dict of its fields, with bytes as they are, and gives the value that JSON has
+there; None where JSON would have nothing.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import msgspec
 
 from kedge.api.openapi.builtin import named
 from kedge.embedded.protobuf.wire import Malformed
-from kedge.embedded.schema.reading import read
+from kedge.embedded.schema.builtin_decoding import decode_struct
 
 Json: TypeAlias = Any
-Form: TypeAlias = Callable[[dict[str, Any]], Json]
+JsonForm: TypeAlias = Callable[[dict[str, Any]], Json]
 
 _MACHINERY = "io.k8s.apimachinery.pkg"
 _EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NEVER = datetime(1, 1, 1, tzinfo=UTC)
+_ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def _time(message: dict[str, Any]) -> Json:
     # To the second: what is beyond is not read, as kube-apiserver does not.
-    moment = _moment(message.get("seconds", 0), 0) if message else _NEVER
-    return None if moment == _NEVER else _date(moment) + "Z"
+    moment = _moment(message.get("seconds", 0), 0) if message else _ZERO_TIME
+    return None if moment == _ZERO_TIME else _date(moment) + "Z"
 
 
 def _micro_time(message: dict[str, Any]) -> Json:
-    moment = _moment(message.get("seconds", 0), message.get("nanos", 0)) if message else _NEVER
-    return None if moment == _NEVER else f"{_date(moment)}.{moment.microsecond:06}Z"
+    moment = _moment(message.get("seconds", 0), message.get("nanos", 0)) if message else _ZERO_TIME
+    return None if moment == _ZERO_TIME else f"{_date(moment)}.{moment.microsecond:06}Z"
 
 
 def _moment(seconds: int, nanos: int) -> datetime:
@@ -55,7 +55,7 @@ def _int_or_string(message: dict[str, Any]) -> Json:
     return message.get("strVal", "") if message.get("type") else message.get("intVal", 0)
 
 
-def _raw(name: str) -> Form:
+def _raw(name: str) -> JsonForm:
     def parsed(message: dict[str, Any]) -> Json:
         text = message.get(name)
         try:
@@ -81,14 +81,14 @@ def _schema_or_names(message: dict[str, Any]) -> Json:
 
 def _schema(message: dict[str, Any] | None) -> Json:
     """A schema without the nothings in it: here, where it is one of several forms, reading does not look into it."""
-    return None if message is None else read(named(f"{_EXTENSIONS}.JSONSchemaProps"), message).obj
+    return None if message is None else decode_struct(named(f"{_EXTENSIONS}.JSONSchemaProps"), message).obj
 
 
 def _items(message: dict[str, Any]) -> Json:
     return message.get("items", [])
 
 
-FORMS: Mapping[str, Form] = {
+WELL_KNOWN: Mapping[str, JsonForm] = {
     f"{_EXTENSIONS}.JSON": _raw("raw"),
     f"{_EXTENSIONS}.JSONSchemaPropsOrArray": _schema_or_list,
     f"{_EXTENSIONS}.JSONSchemaPropsOrBool": _schema_or_bool,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.protobuf.sending import NAMED, body, message
-from kedge.embedded.protobuf.decoding import Malformed, content, decoded, opened
 from kedge.embedded.protobuf.messages import read_message
+from kedge.embedded.protobuf.objects import Malformed, decode_content, decode_object, open_envelope
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 TIME, MICRO_TIME = f"{META}.ObjectMeta", "io.k8s.api.coordination.v1.LeaseSpec"
@@ -21,7 +21,7 @@ MINUS_ONE = 2**64 - 1
 
 
 def test_an_object_says_what_it_is() -> None:
-    assert decoded(body("v1", "ConfigMap", NAMED)) == {
+    assert decode_object(body("v1", "ConfigMap", NAMED)) == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "abc"},
@@ -29,12 +29,12 @@ def test_an_object_says_what_it_is() -> None:
 
 
 def test_an_envelope_may_leave_out_what_is_in_it() -> None:
-    envelope = opened(body("", "", NAMED)).or_else("v1", "Secret")
-    assert content(envelope) == {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "abc"}}
+    envelope = open_envelope(body("", "", NAMED)).or_else("v1", "Secret")
+    assert decode_content(envelope) == {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "abc"}}
 
 
 def test_delete_options_are_of_every_group() -> None:
-    assert decoded(body("apps/v1", "DeleteOptions", message(_1=0, _4=b"Orphan"))) == {
+    assert decode_object(body("apps/v1", "DeleteOptions", message(_1=0, _4=b"Orphan"))) == {
         "apiVersion": "apps/v1",
         "kind": "DeleteOptions",
         "gracePeriodSeconds": 0,
@@ -165,7 +165,7 @@ MALFORMED: list[tuple[str, bytes, str]] = [
 @pytest.mark.parametrize(("data", "why"), [row[1:] for row in MALFORMED], ids=[row[0] for row in MALFORMED])
 def test_what_is_no_message_is_malformed(data: bytes, why: str) -> None:
     with pytest.raises(Malformed) as refused:
-        decoded(data)
+        decode_object(data)
     assert str(refused.value) == why
 
 
@@ -199,7 +199,7 @@ def test_a_changed_byte_is_read_or_malformed(at: int, byte: int) -> None:
 
 
 def test_every_truncation_of_an_envelope_is_malformed_or_holds_less() -> None:
-    whole = decoded(POD)
+    whole = decode_object(POD)
     for end in range(len(POD)):
         found = _read_or_malformed(POD[:end])
         assert found in (None, whole) or found == {"apiVersion": "v1", "kind": "Pod"}
@@ -207,6 +207,6 @@ def test_every_truncation_of_an_envelope_is_malformed_or_holds_less() -> None:
 
 def _read_or_malformed(data: bytes) -> Any:
     try:
-        return decoded(data)
+        return decode_object(data)
     except Malformed:
         return None

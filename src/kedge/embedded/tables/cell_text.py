@@ -1,4 +1,4 @@
-"""Words: how tables write down ages, sets of labels, and things that are not there."""
+"""Cell text: how table cells write ages, labels, selectors, and values that are not set."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _YEAR = 365 * _DAY
 
 def age(timestamp: str | None, now: datetime) -> str:
     """How long ago that was, as briefly as it matters: 45s, 5m10s, 3h, 2d."""
-    return short(int((now - moment(timestamp)).total_seconds())) if timestamp else UNKNOWN
+    return duration(int((now - parse_time(timestamp)).total_seconds())) if timestamp else UNKNOWN
 
 
-def moment(timestamp: str) -> datetime:
+def parse_time(timestamp: str) -> datetime:
     return datetime.fromisoformat(timestamp)
 
 
-def short(seconds: int) -> str:
+def duration(seconds: int) -> str:
     """A duration in one or two units."""
     if seconds < 0:
         return "<invalid>" if seconds < -1 else "0s"
@@ -45,12 +45,12 @@ def _in(seconds: int, big: tuple[int, str], small: tuple[int, str] | None) -> st
     return f"{whole}{big[1]}" + (f"{more}{small[1]}" if small and more else "")
 
 
-def labels(found: Mapping[str, str] | None) -> str:
+def labels_text(found: Mapping[str, str] | None) -> str:
     """`a=1,b=2`, in the order of their keys."""
     return ",".join(f"{key}={value}" for key, value in sorted((found or {}).items())) or NONE
 
 
-def selector(found: Mapping[str, Any] | None) -> str:
+def selector_or_none(found: Mapping[str, Any] | None) -> str:
     """A label selector as people write it."""
     if found is None:
         return NONE
@@ -77,11 +77,11 @@ def requirement(one: Mapping[str, Any]) -> str:
     return f"!{key}"
 
 
-def joined(texts: Iterable[object], otherwise: str = NONE) -> str:
+def joined_or_none(texts: Iterable[object], otherwise: str = NONE) -> str:
     return ",".join(map(str, texts)) or otherwise
 
 
-def some_of(texts: list[str], most: int = 3) -> str:
+def first_few(texts: list[str], most: int = 3) -> str:
     """The first few, and how many more there are."""
     if not texts:
         return UNSET

@@ -1,4 +1,4 @@
-"""Cells of the other kinds of the core group: what configures, connects and houses pods."""
+"""Core cells: table cells of the core group, but for pods and workloads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.store import part
-from kedge.embedded.tables.words import NONE, UNKNOWN, UNSET, age, joined, labels, some_of
+from kedge.embedded.tables.cell_text import NONE, UNKNOWN, UNSET, age, first_few, joined_or_none, labels_text
 
 Cells: TypeAlias = list[Any]
 _ROLE = "node-role.kubernetes.io/"
@@ -51,7 +51,7 @@ def node(obj: Untyped, now: datetime) -> Cells:
 def service(obj: Untyped, now: datetime) -> Cells:
     spec = part(obj, "spec")
     shown = [_name(obj), spec.get("type", ""), spec.get("clusterIP") or NONE, _external(obj), _ports(spec)]
-    return [*shown, _age(obj, now), labels(spec.get("selector"))]
+    return [*shown, _age(obj, now), labels_text(spec.get("selector"))]
 
 
 def endpoints(obj: Untyped, now: datetime) -> Cells:
@@ -61,7 +61,7 @@ def endpoints(obj: Untyped, now: datetime) -> Cells:
         for port in subset.get("ports") or ({"port": 0},)
         for address in subset.get("addresses") or ()
     ]
-    return [_name(obj), some_of(found) if found else NONE, _age(obj, now)]
+    return [_name(obj), first_few(found) if found else NONE, _age(obj, now)]
 
 
 def event(obj: Untyped, now: datetime) -> Cells:
@@ -140,7 +140,7 @@ def _roles(obj: Untyped) -> str:
     roles = {key.removeprefix(_ROLE) for key in found if key.startswith(_ROLE)}
     if role := found.get("kubernetes.io/role"):
         roles.add(role)
-    return joined(sorted(role for role in roles if role))
+    return joined_or_none(sorted(role for role in roles if role))
 
 
 def _external(obj: Untyped) -> str:
@@ -152,8 +152,8 @@ def _external(obj: Untyped) -> str:
         case "LoadBalancer":
             ingress = part(part(obj, "status"), "loadBalancer").get("ingress") or ()
             found = [one.get("ip") or one.get("hostname", "") for one in ingress]
-            return joined([*found, *given], "<pending>")
-    return joined(given)
+            return joined_or_none([*found, *given], "<pending>")
+    return joined_or_none(given)
 
 
 def _ports(spec: Untyped) -> str:
@@ -161,7 +161,7 @@ def _ports(spec: Untyped) -> str:
         at = f":{port['nodePort']}" if port.get("nodePort") else ""
         return f"{port['port']}{at}/{port.get('protocol', 'TCP')}"
 
-    return joined(map(text, spec.get("ports") or ()))
+    return joined_or_none(map(text, spec.get("ports") or ()))
 
 
 def _host(ip: str) -> str:
@@ -169,7 +169,7 @@ def _host(ip: str) -> str:
 
 
 def _modes(modes: list[str] | None) -> str:
-    return joined((_ACCESS.get(mode, mode) for mode in modes or ()), "")
+    return joined_or_none((_ACCESS.get(mode, mode) for mode in modes or ()), "")
 
 
 def _phase(obj: Untyped) -> str:

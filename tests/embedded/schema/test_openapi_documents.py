@@ -9,7 +9,7 @@ import pytest
 from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.embedded.custom.served_versions import served_kinds
 from kedge.embedded.registry import Registry
-from kedge.embedded.schema.documents import Documents
+from kedge.embedded.schema.openapi_documents import OpenApiDocuments
 
 SPEC = {"type": "object", "properties": {"teeth": {"type": "integer"}}}
 SHAPE = {"type": "object", "properties": {"spec": SPEC}}
@@ -23,14 +23,14 @@ GEAR = served_kinds(CRD)[0]
 APPS = "/openapi/v3/apis/apps/v1"
 
 
-def urls(documents: Documents) -> dict[str, str]:
+def urls(documents: OpenApiDocuments) -> dict[str, str]:
     response = documents.response("/openapi/v3", {})
     assert response is not None
     return {path: entry["serverRelativeURL"] for path, entry in msgspec.json.decode(response.body)["paths"].items()}
 
 
 def test_an_address_has_the_content_it_names() -> None:
-    documents = Documents(BUILT_IN)
+    documents = OpenApiDocuments(BUILT_IN)
     for url in urls(documents).values():
         path, _, query = url.partition("?")
         response = documents.response(path, dict(parse_qsl(query)))
@@ -41,10 +41,10 @@ def test_an_address_has_the_content_it_names() -> None:
 
 
 def test_an_address_with_another_content_leads_to_the_right_one() -> None:
-    response = Documents(BUILT_IN).response(APPS, {"hash": "ABC"})
+    response = OpenApiDocuments(BUILT_IN).response(APPS, {"hash": "ABC"})
     assert response is not None
     assert response.status == 301
-    assert response.headers["location"] == urls(Documents(BUILT_IN))["apis/apps/v1"]
+    assert response.headers["location"] == urls(OpenApiDocuments(BUILT_IN))["apis/apps/v1"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_an_address_with_another_content_leads_to_the_right_one() -> None:
     ],
 )
 def test_a_document_is_asked_for(path: str, accept: str, status: int) -> None:
-    response = Documents(BUILT_IN).response(path, {}, accept)
+    response = OpenApiDocuments(BUILT_IN).response(path, {}, accept)
     assert response is not None
     assert response.status == status
 
@@ -69,31 +69,34 @@ def test_a_document_is_asked_for(path: str, accept: str, status: int) -> None:
     [("application/json", b"{"), ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", b"\x0a\x032.0")],
 )
 def test_the_older_form_says_nothing_in_two_ways(accept: str, begins: bytes) -> None:
-    response = Documents(BUILT_IN).response("/openapi/v2", {}, accept)
+    response = OpenApiDocuments(BUILT_IN).response("/openapi/v2", {}, accept)
     assert response is not None
     assert (response.status, response.body[: len(begins)]) == (200, begins)
 
 
 def test_other_paths_are_not_ours() -> None:
-    assert Documents(BUILT_IN).response("/openapi", {}) is None
-    assert Documents(BUILT_IN).response("/apis", {}) is None
+    assert OpenApiDocuments(BUILT_IN).response("/openapi", {}) is None
+    assert OpenApiDocuments(BUILT_IN).response("/apis", {}) is None
 
 
 def test_servers_of_the_same_kinds_share_their_documents() -> None:
-    one, other = Documents(Registry().kinds()).response(APPS, {}), Documents(Registry().kinds()).response(APPS, {})
+    one, other = (
+        OpenApiDocuments(Registry().kinds()).response(APPS, {}),
+        OpenApiDocuments(Registry().kinds()).response(APPS, {}),
+    )
     assert one is not None
     assert other is not None
     assert one.body is other.body
 
 
 def test_a_document_does_not_say_what_only_we_say() -> None:
-    response = Documents(BUILT_IN).response(APPS, {})
+    response = OpenApiDocuments(BUILT_IN).response(APPS, {})
     assert response is not None
     assert b"x-go-" not in response.body
 
 
 def test_a_custom_kind_has_a_document_of_its_own() -> None:
-    response = Documents([*BUILT_IN, GEAR]).response("/openapi/v3/apis/x.example.com/v1", {})
+    response = OpenApiDocuments([*BUILT_IN, GEAR]).response("/openapi/v3/apis/x.example.com/v1", {})
     assert response is not None
     schemas = msgspec.json.decode(response.body)["components"]["schemas"]
     gear = schemas["com.example.x.v1.Gear"]
@@ -103,6 +106,6 @@ def test_a_custom_kind_has_a_document_of_its_own() -> None:
 
 
 def test_a_new_kind_does_not_change_the_documents_of_others() -> None:
-    before, after = urls(Documents(BUILT_IN)), urls(Documents([*BUILT_IN, GEAR]))
+    before, after = urls(OpenApiDocuments(BUILT_IN)), urls(OpenApiDocuments([*BUILT_IN, GEAR]))
     assert after.keys() - before.keys() == {"apis/x.example.com/v1"}
     assert all(after[path] == url for path, url in before.items())

@@ -1,4 +1,4 @@
-"""Strategic merge: a patch that knows which lists are made of named things.
+"""Strategic merge: a patch that merges lists by keys.
 
     strategic_merge(schema_of("apps", "v1", "Deployment"), deployment, patch)
 
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from kedge.api.openapi.model import ANY, Schema
 from kedge.api.openapi.ordering import in_both_orders, place
-from kedge.embedded.schema.gotext import go_text
+from kedge.embedded.schema.type_errors import go_text
 from kedge.embedded.statuses import Refused, bad_request, internal
 
 Json: TypeAlias = Any

@@ -1,8 +1,8 @@
-"""Scalars: the texts that stand for more than text, as kube-apiserver reads them and writes them again.
+"""Canonical values: quantities, times and base64 as kube-apiserver reads them and writes them again.
 
-Each function gives the canonical form: a quantity in the largest unit without a fraction (`0.5` is `500m`), a time in
-UTC, base64 with its padding. Each raises ValueError with the words kube-apiserver has for what cannot be read.
-The same text comes again and again, so what was worked out is remembered.
+A quantity is in the largest unit without a fraction (`0.5` is `500m`), a time in UTC, base64 with its padding. Each
+function raises ValueError with kube-apiserver's words for what cannot be parsed. Results are cached, since the same
+texts recur.
 
 Not as there: `+1`, `1.` and `12E6`, which kube-apiserver keeps as written, become `1`, `1` and `12e6`.
 """
@@ -45,7 +45,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 
 
 @lru_cache(maxsize=4096)
-def quantity(text: str) -> str:
+def canonical_quantity(text: str) -> str:
     """A quantity in canonical form."""
     trimmed = text.strip()
     try:
@@ -59,7 +59,7 @@ def quantity(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def time(text: str) -> str:
+def canonical_time(text: str) -> str:
     """A time to the second; empty if it is the time that stands for none."""
     moment, end = _date_time(text, _SECONDS)
     fraction = re.compile(r"[.,]\d+").match(text, end)
@@ -69,7 +69,7 @@ def time(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def micro_time(text: str) -> str:
+def canonical_micro_time(text: str) -> str:
     """A time to the microsecond, all of whose digits must be there; empty if it stands for none."""
     moment, end = _date_time(text, _MICROS)
     fraction = re.compile(r"\.(\d{6})").match(text, end)
@@ -80,7 +80,7 @@ def micro_time(text: str) -> str:
     return "" if f"{written}Z" == _NEVER else f"{written}.{fraction[1]}Z"
 
 
-def base64_text(text: str) -> str:
+def canonical_base64(text: str) -> str:
     """Bytes in base64: lines may be broken, padding must be there."""
     if "\n" in text or "\r" in text:
         text = text.replace("\n", "").replace("\r", "")

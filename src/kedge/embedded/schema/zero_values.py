@@ -1,9 +1,9 @@
-"""Filling: what Go writes for members that are absent, because its structs always have them.
+"""Zero values: what Go writes for absent members, because its structs always have them.
 
-    filled(schema_of("apps", "v1", "Deployment"), obj)["status"]      # {} if there was none
+    with_zero_values(schema_of("apps", "v1", "Deployment"), obj)["status"]      # {} if there was none
 
-For built-in kinds, after everything else was filled in: a default comes first, and what is left is empty. Gives the
-same object if nothing was missing, and shares what did not change. A schema from elsewhere is never missing anything.
+For built-in kinds, after all defaults. Gives the same object if nothing was missing, and shares what did not change. A
+schema from elsewhere never misses anything.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, TypeAlias
 
 from kedge.api.openapi.builtin import named
 from kedge.api.openapi.model import Schema
-from kedge.embedded.schema.reading import MICRO_TIME, QUANTITY, TIME
+from kedge.embedded.schema.builtin_decoding import MICRO_TIME, QUANTITY, TIME
 
 Json: TypeAlias = Any
 Untyped: TypeAlias = dict[str, Any]
-_Filler: TypeAlias = Callable[[Json], Json]
+_SetZeros: TypeAlias = Callable[[Json], Json]
 
 _ZEROS: Mapping[str, Json] = {"string": "", "boolean": False, "integer": 0, "number": 0}
 
 
-def filled(schema: Schema, obj: Untyped, known: Untyped | None = None) -> Untyped:
+def with_zero_values(schema: Schema, obj: Untyped, known: Untyped | None = None) -> Untyped:
     """The object with every member that Go would write.
 
     `known` is an object that was filled before: members that are the very same in it are not looked at again.
@@ -38,16 +38,16 @@ def filled(schema: Schema, obj: Untyped, known: Untyped | None = None) -> Untype
 
 
 @cache
-def _struct(name: str) -> _Filler:
+def _struct(name: str) -> _SetZeros:
     schema = named(name)
     always = {member: _zero(node) for member, node in schema.properties.items() if node.raw.get("x-go-always")}
     names = always.keys()
-    inner: dict[str, _Filler] | None = None  # found when first needed: a struct may hold itself
+    inner: dict[str, _SetZeros] | None = None  # found when first needed: a struct may hold itself
 
     def fill(value: Json) -> Json:
         nonlocal inner
         if inner is None:
-            inner = _fillers(schema)
+            inner = _zero_setters(schema)
         changes: Untyped = {}
         if not names <= value.keys():
             changes = {member: zero for member, zero in always.items() if member not in value}
@@ -59,23 +59,23 @@ def _struct(name: str) -> _Filler:
     return fill
 
 
-def _fillers(schema: Schema) -> dict[str, _Filler]:
-    found = ((member, _filler(node)) for member, node in schema.properties.items())
+def _zero_setters(schema: Schema) -> dict[str, _SetZeros]:
+    found = ((member, _zero_setter(node)) for member, node in schema.properties.items())
     return {member: filler for member, filler in found if filler is not None}
 
 
-def _filler(schema: Schema) -> _Filler | None:
+def _zero_setter(schema: Schema) -> _SetZeros | None:
     """What fills a value of this schema; None if nothing is ever missing in one."""
     if schema.name and schema.properties:
-        return _struct(schema.name) if _ever_fills(schema.name) else None
+        return _struct(schema.name) if _ever_sets(schema.name) else None
     if schema.items is not None:
-        return _each_item(_filler(schema.items))
+        return _each_item(_zero_setter(schema.items))
     if schema.values is not None and not schema.keeps_unknown:
-        return _each_value(_filler(schema.values))
+        return _each_value(_zero_setter(schema.values))
     return None
 
 
-def _each_item(fill: _Filler | None) -> _Filler | None:
+def _each_item(fill: _SetZeros | None) -> _SetZeros | None:
     def fill_items(value: Json) -> Json:
         assert fill is not None
         new = [fill(item) for item in value]
@@ -84,7 +84,7 @@ def _each_item(fill: _Filler | None) -> _Filler | None:
     return fill_items if fill else None
 
 
-def _each_value(fill: _Filler | None) -> _Filler | None:
+def _each_value(fill: _SetZeros | None) -> _SetZeros | None:
     def fill_values(value: Json) -> Json:
         assert fill is not None
         changes = {name: new for name, item in value.items() if (new := fill(item)) is not item}
@@ -94,7 +94,7 @@ def _each_value(fill: _Filler | None) -> _Filler | None:
 
 
 @cache
-def _ever_fills(name: str) -> bool:
+def _ever_sets(name: str) -> bool:
     return any(node.raw.get("x-go-always") for one in _within(name) for node in named(one).properties.values())
 
 
@@ -107,11 +107,11 @@ def _within(name: str) -> tuple[str, ...]:
         one = todo.pop()
         if one not in found:
             found[one] = None
-            todo += [inner for node in named(one).properties.values() if (inner := _held(node))]
+            todo += [inner for node in named(one).properties.values() if (inner := _referenced(node))]
     return tuple(found)
 
 
-def _held(schema: Schema) -> str:
+def _referenced(schema: Schema) -> str:
     while not schema.name and (inner := schema.items or schema.values) is not None:
         schema = inner
     return schema.name if schema.properties else ""

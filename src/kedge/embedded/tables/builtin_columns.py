@@ -1,4 +1,4 @@
-"""Columns of the built-in kinds, as kube-apiserver v1.36 names them.
+"""Built-in columns: the table columns of built-in kinds, as kube-apiserver v1.36 names them.
 
 One line for each kind: the columns in their order; what stands behind ` | ` (or has a `*`) is shown by `-o wide` only.
 A `#` after a name means a number, `?` yes or no, `@` a date that the client turns into an age, `=` the name of the
@@ -73,7 +73,7 @@ _TABLE: Mapping[str, str] = {
 
 
 @cache
-def built_in(kind: str) -> tuple[Column, ...]:
+def builtin_columns(kind: str) -> tuple[Column, ...]:
     """The columns of a built-in kind."""
     shown, _, wide = _TABLE.get(kind, _ANY).partition(" | ")
     return (*_columns(shown, 0), *_columns(wide, 1))

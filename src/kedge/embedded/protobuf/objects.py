@@ -1,10 +1,10 @@
-"""Decoding: an object sent in protobuf, as the dict its JSON would be.
+"""Objects: an object sent in protobuf, as the dict that its JSON would be.
 
-    decoded(body)                             # {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": ...}
+    decode_object(body)                       # {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": ...}
 
-An envelope says what is in it; within is the message of that kind. Members that hold nothing are there wherever Go
-writes them, which is more often than in JSON: reading drops them. Knows the kinds every server has; refuses others,
-and what is no message, with `Malformed`.
+An envelope names the kind; within is the message of that kind. Empty members are there wherever Go writes them, which
+is more often than in JSON; schema decoding drops them. Knows the built-in kinds; refuses others, and invalid messages,
+with `Malformed`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kedge.api.openapi.builtin import schema_of
 from kedge.embedded.protobuf.messages import ENVELOPE, MESSAGES, read_message
 from kedge.embedded.protobuf.wire import Malformed
 
-__all__ = ["Envelope", "Malformed", "content", "decoded", "delete_options", "opened"]
+__all__ = ["Envelope", "Malformed", "decode_content", "decode_delete_options", "decode_object", "open_envelope"]
 
 Untyped: TypeAlias = dict[str, Any]
 
@@ -39,20 +39,20 @@ class Envelope(Struct, frozen=True):
         return Envelope(self.api_version or api_version, self.kind or kind, self.raw)
 
 
-def decoded(body: bytes) -> Untyped:
+def decode_object(body: bytes) -> Untyped:
     """The object in a body."""
-    return content(opened(body))
+    return decode_content(open_envelope(body))
 
 
-def delete_options(body: bytes) -> Untyped:
+def decode_delete_options(body: bytes) -> Untyped:
     """The DeleteOptions in a body, of whatever group."""
-    envelope = opened(body).or_else("v1", _DELETE_OPTIONS)
+    envelope = open_envelope(body).or_else("v1", _DELETE_OPTIONS)
     if envelope.kind != _DELETE_OPTIONS:
         raise _unknown(envelope)
-    return content(envelope)
+    return decode_content(envelope)
 
 
-def opened(body: bytes) -> Envelope:
+def open_envelope(body: bytes) -> Envelope:
     """The envelope that a body is."""
     if not body:
         raise Malformed("empty data")
@@ -63,7 +63,7 @@ def opened(body: bytes) -> Envelope:
     return Envelope(found.get("apiVersion", ""), found.get("kind", ""), found.get("raw", b""))
 
 
-def content(envelope: Envelope) -> Untyped:
+def decode_content(envelope: Envelope) -> Untyped:
     """The object in an envelope."""
     said = {"apiVersion": envelope.api_version, "kind": envelope.kind}
     return {**said, **read_message(_message(envelope), envelope.raw)}

@@ -1,6 +1,6 @@
-"""Operations: what can be asked about one kind, as the `paths` of an OpenAPI document say it.
+"""OpenAPI paths: the operations of one kind, as the `paths` of an OpenAPI document.
 
-Which verbs, with which options, sending and answering what; no prose.
+Which verbs, with which options, sending and answering what; no descriptions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "appl
 _STRATEGIC = "application/strategic-merge-patch+json"
 
 
-class Served(Struct, frozen=True):
+class OpenApiKind(Struct, frozen=True):
     """What a document says of a kind; kinds of which it says the same are equal."""
 
     resource: Resource
@@ -45,7 +45,7 @@ class Served(Struct, frozen=True):
     is_question: bool
 
     @classmethod
-    def of(cls, kind: Kind) -> Served:
+    def of(cls, kind: Kind) -> OpenApiKind:
         parts = tuple(part for part in ("status", "scale") if part in kind.subresources)
         return cls(kind.resource, kind.schema, kind.verbs, parts, kind.is_question)
 
@@ -63,7 +63,7 @@ class Served(Struct, frozen=True):
         return ".".join((*reversed(resource.group.split(".")), resource.version, resource.kind))
 
 
-def paths_of(kind: Served) -> Node:
+def paths_of(kind: OpenApiKind) -> Node:
     """The paths of a kind and what can be done there."""
     resource, name = kind.resource, kind.name
     root = f"{resource.root}/namespaces/{{namespace}}" if resource.namespaced else resource.root
@@ -89,11 +89,11 @@ def paths_of(kind: Served) -> Node:
     return {path: {**item, "parameters": _in_path(path)} for path, item in paths.items()}
 
 
-def _changes(kind: Served, name: str) -> Node:
+def _changes(kind: OpenApiKind, name: str) -> Node:
     return {method: _operation(kind, method, name) for method in ("get", "put", "patch")}
 
 
-def _operation(kind: Served, action: str, name: str) -> Node:
+def _operation(kind: OpenApiKind, action: str, name: str) -> Node:
     """One operation; `name` is the definition of what is sent and answered, empty for a Status."""
     answered = {"$ref": f"{_REFERENCE}{name or f'{_META}.Status'}"}
     body = _body(kind, action, name)
@@ -106,7 +106,7 @@ def _operation(kind: Served, action: str, name: str) -> Node:
     }
 
 
-def _body(kind: Served, action: str, name: str) -> Node:
+def _body(kind: OpenApiKind, action: str, name: str) -> Node:
     match action:
         case "post" | "put":
             return {"application/json": {"schema": {"$ref": f"{_REFERENCE}{name}"}}}
@@ -118,7 +118,7 @@ def _body(kind: Served, action: str, name: str) -> Node:
     return {}
 
 
-def _identity(kind: Served, name: str) -> Node:
+def _identity(kind: OpenApiKind, name: str) -> Node:
     if name == _SCALE:
         return {"group": "autoscaling", "version": "v1", "kind": "Scale"}
     resource = kind.resource

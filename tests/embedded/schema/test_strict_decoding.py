@@ -10,8 +10,8 @@ from embedded.schema.test_pruning import SCHEMA, pod, widget
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.resource import Resource
 from kedge.embedded import statuses
-from kedge.embedded.schema import intake, strays
-from kedge.embedded.schema.gotext import go_text
+from kedge.embedded.schema import strict_decoding, unknown_fields
+from kedge.embedded.schema.type_errors import go_text
 from kedge.embedded.statuses import Refused
 
 DEPLOYMENT = schema_of("apps", "v1", "Deployment")
@@ -21,14 +21,14 @@ NOT_HANDLED = 'Deployment in version "v1" cannot be handled as a Deployment: '
 C = "spec.template.spec.containers.0"
 
 
-def sent(body: Any, validation: intake.FieldValidation = "Warn") -> intake.Intake:
+def sent(body: Any, validation: strict_decoding.FieldValidation = "Warn") -> strict_decoding.DecodedObject:
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    return intake.of_sent(DEPLOYMENT, DEPLOYMENTS, msgspec.json.decode(raw), raw, validation)
+    return strict_decoding.decode_sent(DEPLOYMENT, DEPLOYMENTS, msgspec.json.decode(raw), raw, validation)
 
 
-def custom(body: Any, validation: intake.FieldValidation = "Warn") -> intake.Intake:
+def custom(body: Any, validation: strict_decoding.FieldValidation = "Warn") -> strict_decoding.DecodedObject:
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    return intake.of_sent(SCHEMA, WIDGETS, msgspec.json.decode(raw), raw, validation, custom=True)
+    return strict_decoding.decode_sent(SCHEMA, WIDGETS, msgspec.json.decode(raw), raw, validation, custom=True)
 
 
 def text(obj: Any, old: str, new: str) -> bytes:
@@ -69,7 +69,7 @@ def test_strays_are_refused_if_asked() -> None:
 
 
 def test_an_object_without_strays_is_taken_strictly() -> None:
-    assert sent(deployment(), "Strict") == intake.Intake(deployment())
+    assert sent(deployment(), "Strict") == strict_decoding.DecodedObject(deployment())
 
 
 def test_a_hundred_are_told_of_at_most() -> None:
@@ -96,8 +96,10 @@ def test_duplicates_of_a_custom_kind_come_first() -> None:
     assert custom(body).obj["spec"] == {"size": 2}
 
 
-def patched(obj: Any, validation: intake.FieldValidation = "Warn", **more: Any) -> intake.Intake:
-    return intake.of_patched(DEPLOYMENT, obj, validation, known=deployment(), **more)
+def patched(
+    obj: Any, validation: strict_decoding.FieldValidation = "Warn", **more: Any
+) -> strict_decoding.DecodedObject:
+    return strict_decoding.decode_patched(DEPLOYMENT, obj, validation, known=deployment(), **more)
 
 
 def test_a_patched_object_is_told_of_in_the_order_of_names() -> None:
@@ -149,18 +151,18 @@ def test_a_strategic_patch_to_the_wrong_type_shows_the_patch(patch: Any, path: s
 def test_what_a_patch_says_twice_is_found_in_its_text(raw: bytes, words: tuple[str, ...]) -> None:
     expected = tuple(word if word.startswith("dup") else f'json patch duplicate field "{word}"' for word in words)
     decoded = msgspec.json.decode(raw)
-    assert intake.twice_in_patch(raw, decoded, "Warn") == expected
-    assert intake.twice_in_patch(raw, decoded, "Ignore") == ()
+    assert strict_decoding.duplicates_in_patch(raw, decoded, "Warn") == expected
+    assert strict_decoding.duplicates_in_patch(raw, decoded, "Ignore") == ()
 
 
 @pytest.mark.parametrize(("query", "asked"), [({}, "Warn"), ({"fieldValidation": ""}, "Warn")])
 def test_strays_are_warned_of_unless_asked_otherwise(query: dict[str, str], asked: str) -> None:
-    assert intake.field_validation(query, "CreateOptions") == asked
+    assert strict_decoding.field_validation(query, "CreateOptions") == asked
 
 
 def test_another_field_validation_is_refused() -> None:
     with pytest.raises(Refused, match="fieldValidation: Unsupported value"):
-        intake.field_validation({"fieldValidation": "Foo"}, "CreateOptions")
+        strict_decoding.field_validation({"fieldValidation": "Foo"}, "CreateOptions")
 
 
 def test_a_warning_is_written_as_a_header() -> None:
@@ -193,4 +195,4 @@ def test_go_prints_values_its_own_way(value: Any, shown: str) -> None:
     ],
 )
 def test_a_text_has_duplicates_or_not(raw: bytes, found: bool) -> None:
-    assert strays.has_duplicates(raw, msgspec.json.decode(raw)) is found
+    assert unknown_fields.has_duplicates(raw, msgspec.json.decode(raw)) is found

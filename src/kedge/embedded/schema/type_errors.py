@@ -1,7 +1,7 @@
-"""Misfits: values that are not of the type a built-in kind has there, in the words Go has for it.
+"""Type errors: values of the wrong type for a built-in kind, in the words of Go's decoder.
 
 Those words name Go's types and structs (`Go struct field DeploymentSpec.spec.replicas of type int32`), and clients show
-them to people as they are: so a schema says what its Go types are called where its shape does not.
+them as they are: so a schema says what its Go types are called where its structure does not.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 
 from kedge.api.openapi.model import Schema
 
-_IN_JSON = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
-IN_GO = {str: "string", bool: "bool", int: "int64", float: "float64", dict: "map", list: "slice"}
+_JSON_TYPES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
+GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", dict: "map", list: "slice"}
 
 
-class Misfit(Exception):
-    """A value of the wrong type, or one that cannot be read; the message is kube-apiserver's.
+class TypeMismatch(Exception):
+    """A value of the wrong type, or one that cannot be decoded; the message is kube-apiserver's.
 
-    `go_type` is what the value should be, `sort` what of it Go cares for. Without them the words stand for themselves.
+    `go_type` is what the value should be, `sort` its Go kind. Without them the message stands for itself.
     """
 
     def __init__(self, what: str, go_type: str = "", sort: str = "", found: str = "") -> None:
@@ -43,7 +43,7 @@ class Misfit(Exception):
 
     @property
     def after_merging(self) -> str:
-        """What is said of an object that a strategic merge made: that one never was a text."""
+        """The message for the result of a strategic merge, which never was JSON text."""
         match self._sort:
             case "struct":
                 return f"cannot restore struct from: {self._found}"
@@ -56,13 +56,13 @@ class Misfit(Exception):
         return f"unrecognized type: {self._sort}" if self._sort else self._what
 
 
-def misfit_of(value: Any, go_type: str, sort: str) -> Misfit:
+def type_mismatch(value: Any, go_type: str, sort: str) -> TypeMismatch:
     """A value that should have been of another type."""
-    return Misfit(_IN_JSON[type(value)], go_type, sort, IN_GO[type(value)])
+    return TypeMismatch(_JSON_TYPES[type(value)], go_type, sort, GO_TYPES[type(value)])
 
 
 def go_type_of(schema: Schema) -> str:
-    """The Go type of a value as Go's errors name it; `x-go-type` says it where the shape does not."""
+    """The Go type of a value as Go's errors name it; `x-go-type` says it where the structure does not."""
     said: str = schema.raw.get("x-go-type", "")
     return said or _shown(schema)
 
@@ -78,3 +78,18 @@ def _shown(schema: Schema) -> str:
         return "[]uint8"
     plain: Mapping[str, str] = {"boolean": "bool", "integer": schema.format or "int", "number": "float64"}
     return plain.get(schema.type, schema.type)
+
+
+def go_text(value: Any) -> str:
+    """A JSON value as Go prints it (`%v`): `{"spec": {"foo": [1, None]}}` is `map[spec:map[foo:[1 <nil>]]]`."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{go_text(value[name])}' for name in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_text, value))}]"
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
