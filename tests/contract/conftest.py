@@ -9,8 +9,8 @@ import pytest
 
 from contract.backend import NAMESPACES, Api
 from kedge.embedded.callers import Caller
+from kedge.embedded.cluster import BackgroundControllers
 from kedge.embedded.inprocess import InProcessTransport
-from kedge.embedded.keeping.keeper import Keeper
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
@@ -55,11 +55,11 @@ async def kept(kept_api: RealApi | None) -> AsyncIterator[Api]:
         await client.close()
         return
     server = Server(clock=SystemClock(), rng=Random(1))
-    keeper = Keeper(server, rng=Random(3))
-    keeper.start()
+    controllers = BackgroundControllers(server, rng=Random(3))
+    controllers.start()
     client = _client(_transport_to(server))
     yield Api(client, await _namespace(client, None))
-    keeper.stop()
+    controllers.stop()
     await client.close()
 
 

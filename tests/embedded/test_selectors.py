@@ -3,7 +3,7 @@
 import pytest
 
 from kedge.embedded import selectors
-from kedge.embedded.ownership.owners import NOBODY
+from kedge.embedded.ownership.field_owners import NO_OWNERS
 from kedge.embedded.selectors import Wanted
 from kedge.embedded.statuses import Refused
 from kedge.embedded.store import Version
@@ -12,7 +12,7 @@ UNREAD = "unable to parse requirement: "
 
 
 def labelled(**labels: str) -> Version:
-    return Version("shop/web", 1, b"", labels, {"status.phase": "Running"}, NOBODY)
+    return Version("shop/web", 1, b"", labels, {"status.phase": "Running"}, NO_OWNERS)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kedge.api.core import ConfigMap
 from kedge.embedded.kind import Kind
-from kedge.embedded.ownership.owners import NOBODY
+from kedge.embedded.ownership.field_owners import NO_OWNERS
 from kedge.embedded.store import Forgotten, Moved, Store, Taken, Version, key_of
 
 KIND = Kind(ConfigMap.resource)
@@ -88,7 +88,7 @@ def test_a_store_that_remembers_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize(("place", "key"), [(("", "node-1"), "node-1"), (("shop", "web"), "shop/web")])
 def test_keys_name_an_object_in_its_collection(place: tuple[str, str], key: str) -> None:
-    version = Version(key_of(*place), 1, b"", {}, {}, NOBODY)
+    version = Version(key_of(*place), 1, b"", {}, {}, NO_OWNERS)
     assert (version.key, (version.namespace, version.name)) == (key, place)
 
 

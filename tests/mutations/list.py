@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "OpenAPI",
         "documents lose the keys that lists merge by",
-        "schema/documents.py",
+        "schema/openapi_documents.py",
         'if not key.startswith("x-go-")',
         'if not key.startswith(("x-go-", "x-kubernetes-patch"))',
         ("test_openapi.py",),
@@ -104,7 +104,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "OpenAPI",
         "a custom kind is described without its schema",
-        "schema/documents.py",
+        "schema/openapi_documents.py",
         '{**raw.get("properties", {}), **_OBJECT, "metadata": metadata}',
         '{**_OBJECT, "metadata": metadata}',
         ("test_openapi.py",),
@@ -112,7 +112,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "OpenAPI",
         "writes do not say that they validate fields",
-        "schema/operations.py",
+        "schema/openapi_paths.py",
         '_WRITE = ("dryRun", "fieldManager", "fieldValidation")',
         '_WRITE = ("dryRun", "fieldManager")',
         ("test_openapi.py",),
@@ -120,7 +120,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "OpenAPI",
         "an address of other content is answered with what there is",
-        "schema/documents.py",
+        "schema/openapi_documents.py",
         "    if asked:\n",
         "    if asked is None:\n",
         ("test_openapi.py",),
@@ -128,7 +128,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tables",
         "wide columns are always shown",
-        "tables/columns.py",
+        "tables/builtin_columns.py",
         "*_columns(wide, 1))",
         "*_columns(wide, 0))",
         ("test_tables.py",),
@@ -393,7 +393,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "strategic patches",
         "a named thing is replaced instead of merged",
-        "schema/strategic.py",
+        "schema/strategic_merge.py",
         "result[at] = strategic_merge(node.items or ANY, result[at], item)",
         "result[at] = item",
         ("test_strategic_merge.py",),
@@ -401,7 +401,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "strategic patches",
         "what the patch deletes from a list stays",
-        "schema/strategic.py",
+        "schema/strategic_merge.py",
         "left = [item for item in old if not any(_equal(item.get(key), one) for one in doomed)]",
         "left = list(old)",
         ("test_strategic_merge.py",),
@@ -418,22 +418,22 @@ MUTATIONS: tuple[Mutation, ...] = (
         "apply patches",
         "what is no longer applied stays",
         "ownership/apply.py",
-        "result: Untyped = pruned(terms.shape, laid, last, owned)",
+        "result: Untyped = remove_unapplied(ownership.schema, laid, last, owned)",
         "result: Untyped = laid",
         ("test_apply.py",),
     ),
     Mutation(
         "managedFields",
         "what is removed stays owned",
-        "ownership/owners.py",
-        "_written(found.given), _written(found.removed), terms.served)",
-        "_written(found.given), _NOTHING, terms.served)",
+        "ownership/field_owners.py",
+        "_written(found.given), _written(found.removed), ownership.served)",
+        "_written(found.given), _NOTHING, ownership.served)",
         ("test_managed_fields.py",),
     ),
     Mutation(
         "managedFields",
         "a write to the status is owned with the rest",
-        "ownership/tracking.py",
+        "ownership/managed_fields.py",
         'return Manager(name, "Update", api_version, subresource)',
         'return Manager(name, "Update", api_version, "")',
         ("test_managed_fields.py",),
@@ -459,7 +459,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD schema",
         "what is required may be missing",
-        "custom/validating.py",
+        "custom/schema_validation.py",
         "absent = [name for name in names if name not in value]",
         "absent: list[str] = []",
         ("test_crd_validation.py",),
@@ -467,8 +467,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD schema",
         "a set may have the same twice",
-        "custom/custom.py",
-        "found = list(lists.duplicates(self.schema, obj))",
+        "custom/version_schema.py",
+        "found = list(list_duplicates(self.schema, obj))",
         "found: list[Cause] = []",
         ("test_crd_validation.py",),
     ),
@@ -476,8 +476,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "CRD defaulting",
         "what is missing stays missing",
         "custom/defaults.py",
-        "for name, one in fill.items() if name not in value}",
-        "for name, one in fill.items() if name in ()}",
+        "for name, one in fill.items() if name not in value\n",
+        "for name, one in fill.items() if name in ()\n",
         ("test_crds.py",),
     ),
     Mutation(
@@ -491,8 +491,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD defaulting",
         "what was kept before there was a default is not completed",
-        "custom/kinds.py",
-        "_as_version(self.stored_as.complete(kept), self.stored, self.own, self.custom)",
+        "custom/served_versions.py",
+        "_as_version(self.stored_as.with_defaults(kept), self.stored, self.own, self.custom)",
         "_as_version(kept, self.stored, self.own, self.custom)",
         ("test_crds.py",),
     ),
@@ -507,7 +507,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD CEL",
         "a rule that is broken holds",
-        "custom/rules.py",
+        "custom/cel_rules.py",
         "return None if holds is True else",
         "return None if holds is not None else",
         ("test_crd_cel.py",),
@@ -515,7 +515,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD CEL",
         "what broke a rule before there was one may not stay",
-        "custom/rules.py",
+        "custom/cel_rules.py",
         "(rule.uses_old or not kept())",
         "(rule.uses_old or kept is not None)",
         ("test_crd_cel.py",),
@@ -523,7 +523,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD columns",
         "a cell shows what is not of its type",
-        "custom/columns.py",
+        "custom/printer_columns.py",
         "return int(value) if type(value) in (int, float) else None",
         "return value",
         ("test_crd_columns.py",),
@@ -531,7 +531,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "CRD columns",
         "columns lose their priority",
-        "custom/columns.py",
+        "custom/printer_columns.py",
         '"priority": column.get("priority", 0)',
         '"priority": 0',
         ("test_crd_columns.py",),
@@ -589,7 +589,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "a dependent goes with the first of its owners",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         "if len(waiting) + len(gone) < len(references):",
         "if not waiting and not gone:",
         ("test_garbage.py",),
@@ -597,7 +597,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "in the foreground an owner waits for nobody",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         'one["uid"] == owner and one.get("blockOwnerDeletion") for one in references',
         'one["uid"] == owner and one.get("nothing") for one in references',
         ("test_garbage.py",),
@@ -605,7 +605,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "in the foreground dependents do not wait for theirs",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         "if FOREGROUND in finalizers or (waiting and self._dependents.get(known.uid)):",
         "if FOREGROUND in finalizers:",
         ("test_garbage.py",),
@@ -613,7 +613,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "an owner in another namespace counts",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         'return namespace in ("", dependent["metadata"].get("namespace", ""))',
         "return True",
         ("test_garbage.py",),
@@ -621,7 +621,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "an owner of a kind that is not served is gone",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         "if not all(self._is_gone(one, obj) for one in missing):",
         "if missing is None:",
         ("test_garbage.py",),
@@ -629,7 +629,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "an owner in a namespace is gone for what lives in none",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         'return not served.namespaced or "namespace" in dependent["metadata"]',
         "return True",
         ("test_garbage.py",),
@@ -637,15 +637,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "an owner of a kind that comes later is not looked for",
-        "keeping/collector.py",
-        "if kind.resource == DEFINITIONS:",
+        "background/garbage_collector.py",
+        "if kind.resource == CRDS:",
         "if kind is None:",
         ("test_garbage.py",),
     ),
     Mutation(
         "garbage collection",
         "an owner that went with its kind is forgotten",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         "self._gone.add(known.uid)",
         "self._gone.clear()",
         ("test_garbage.py",),
@@ -653,7 +653,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "a definition that is gone is taken for there",
-        "keeping/collector.py",
+        "background/garbage_collector.py",
         "if self._server.store.all(kind).get(version.key) is not version:",
         "if version is None:",
         ("test_garbage.py",),
@@ -677,15 +677,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "garbage collection",
         "orphans still name their owner, and go after it",
-        "keeping/collector.py",
-        "self._strike_owners(dependent, (known.uid,))",
-        "self._strike_owners(dependent, ())",
+        "background/garbage_collector.py",
+        "self._remove_owner_references(dependent, (known.uid,))",
+        "self._remove_owner_references(dependent, ())",
         ("test_garbage.py",),
     ),
     Mutation(
         "finalizers",
         "a claim goes while a pod uses it",
-        "keeping/volumes.py",
+        "background/volume_protection.py",
         "and not self._is_used(resource, metadata):",
         ":",
         ("test_garbage.py",),
@@ -693,7 +693,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "finalizers",
         "a claim waits for pods that are on no node",
-        "keeping/volumes.py",
+        "background/volume_protection.py",
         "for pod in pods if pod.node_name)",
         "for pod in pods)",
         ("test_garbage.py",),
@@ -701,7 +701,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "finalizers",
         "a claim does not notice that its pod goes",
-        "keeping/volumes.py",
+        "background/volume_protection.py",
         "elif kind.resource == PODS and change.type == DELETED:",
         "elif kind is None:",
         ("test_garbage.py",),
@@ -717,9 +717,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "namespaces",
         "a namespace goes while finalizers hold what is in it",
-        "keeping/emptying.py",
-        "if left.resources:",
-        "if left is None:",
+        "background/namespace_deletion.py",
+        "if remaining.resources:",
+        "if remaining is None:",
         ("test_garbage.py",),
     ),
     Mutation(

@@ -11,7 +11,7 @@ import pytest
 from kedge.api.apps import Deployment
 from kedge.api.core import Namespace
 from kedge.embedded.kind import Kind
-from kedge.embedded.ownership.owners import NOBODY
+from kedge.embedded.ownership.field_owners import NO_OWNERS
 from kedge.embedded.store import Change, Version
 from kedge.embedded.workloads.everything import Workloads
 from kedge.embedded.workloads.nodes import make_nodes
@@ -74,7 +74,7 @@ def changed(image: str, *, seen: int = 2, **status: int) -> Change:
     found = deployment(image, Shape(3))
     found["metadata"]["generation"] = 2
     found["status"] = {"observedGeneration": seen, **status}
-    return Change("MODIFIED", Version(f"{NAMESPACE}/web", 1, msgspec.json.encode(found), {}, {}, NOBODY))
+    return Change("MODIFIED", Version(f"{NAMESPACE}/web", 1, msgspec.json.encode(found), {}, {}, NO_OWNERS))
 
 
 WORKS = {"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3}

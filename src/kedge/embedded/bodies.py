@@ -15,9 +15,10 @@ from msgspec import Struct
 
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.resource import Resource
-from kedge.embedded.protobuf import decoding
-from kedge.embedded.protobuf.decoding import Malformed
-from kedge.embedded.schema import reading
+from kedge.embedded.protobuf import objects
+from kedge.embedded.protobuf.objects import Malformed
+from kedge.embedded.schema import builtin_decoding
+from kedge.embedded.schema.type_errors import TypeMismatch
 from kedge.embedded.statuses import Refused, bad_request, unsupported_type
 from kedge.embedded.store import Untyped
 from kedge.kube.transport import JSON, Request
@@ -89,7 +90,7 @@ def delete_options(request: Request) -> Any:
     if media_type(request) == YAML:
         return _from_yaml(request.body, "the body is no DeleteOptions")
     try:
-        return decoding.delete_options(request.body)
+        return objects.decode_delete_options(request.body)
     except Malformed as error:
         raise bad_request(str(error)) from None
 
@@ -166,15 +167,15 @@ def _object(body: bytes, resource: Resource, *, yaml_too: bool) -> Untyped:
 def _from_protobuf(body: bytes, resource: Resource) -> Untyped:
     """The object in a body, as if it had come as JSON: without the nothings that protobuf writes."""
     try:
-        envelope = decoding.opened(body).or_else(resource.api_version, resource.kind)
+        envelope = objects.open_envelope(body).or_else(resource.api_version, resource.kind)
     except Malformed as error:
         unrecognized = f"the object provided is unrecognized (must be of type {resource.kind})"
         raise bad_request(f"{unrecognized}: {error} ({_shown(body)})") from None
     said = claimed({"apiVersion": envelope.api_version, "kind": envelope.kind}, resource)
     try:
-        obj = decoding.content(envelope)
-        return reading.read(schema_of(resource.group, resource.version, resource.kind), obj).obj
-    except (Malformed, reading.Misfit) as error:
+        obj = objects.decode_content(envelope)
+        return builtin_decoding.decode_struct(schema_of(resource.group, resource.version, resource.kind), obj).obj
+    except (Malformed, TypeMismatch) as error:
         raise _misfit(said, resource, str(error)) from None
 
 

@@ -1,4 +1,4 @@
-"""Cluster: an API server and its housekeeping in one process; with no controllers for workloads, and no nodes.
+"""Cluster: an API server and its background controllers in one process; without workload controllers and nodes.
 
 cluster = EmbeddedCluster("cluster-1", clock=SystemClock(), rng=Random(1))
 cluster.start()
@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from random import Random
 
+from kedge.embedded.background.event_expiry import EventExpiry
+from kedge.embedded.background.garbage_collector import GarbageCollector
+from kedge.embedded.background.namespace_defaults import NamespaceDefaults
+from kedge.embedded.background.namespace_deletion import NamespaceDeletion
+from kedge.embedded.background.volume_protection import VolumeProtection
 from kedge.embedded.inprocess import InProcessTransport
-from kedge.embedded.keeping.keeper import Keeper
 from kedge.embedded.server import Server
 from kedge.kube.clock import Clock
+
+DELAY_SECONDS = (0.001, 0.01)  # between a write and what a background controller does about it
 
 
 class EmbeddedCluster:
@@ -21,23 +27,47 @@ class EmbeddedCluster:
     def __init__(self, name: str, *, clock: Clock, rng: Random, authority: str = "") -> None:
         self.name = name
         self.server = Server(clock=clock, rng=child(rng))
-        self._keeper = Keeper(self.server, rng=child(rng), authority=authority)
+        self._controllers = BackgroundControllers(self.server, rng=child(rng), authority=authority)
         self._rng = child(rng)
 
     def start(self) -> None:
-        """Keep house from now on. Needs a running event loop."""
-        self._keeper.start()
+        """Run the background controllers. Needs a running event loop."""
+        self._controllers.start()
 
     def stop(self) -> None:
-        """Leave everything as it is, and cut off who is connected."""
-        self._keeper.stop()
+        """Stop the controllers and the server, and cut all connections. What is stored stays."""
+        self._controllers.stop()
         self.server.stop()
 
     def transport(self) -> InProcessTransport:
-        """A way to its API, with no socket between."""
+        """A transport to its API, without a socket."""
         return InProcessTransport(self.server, rng=child(self._rng))
 
 
+class BackgroundControllers:
+    """All background controllers of one server. `authority` is the PEM that pods are told to trust."""
+
+    def __init__(self, server: Server, *, rng: Random, authority: str = "") -> None:
+        def delay() -> float:
+            return rng.uniform(*DELAY_SECONDS)
+
+        self._controllers = (
+            GarbageCollector(server, delay),
+            NamespaceDeletion(server, delay),
+            NamespaceDefaults(server, delay, authority),
+            VolumeProtection(server, delay),
+            EventExpiry(server),
+        )
+
+    def start(self) -> None:
+        for controller in self._controllers:
+            controller.start()
+
+    def stop(self) -> None:
+        for controller in self._controllers:
+            controller.stop()
+
+
 def child(rng: Random) -> Random:
-    """Chance of its own, drawn from another: what one user of it does not change what others get."""
+    """A random generator of its own, seeded by another: what one user draws does not change what others get."""
     return Random(rng.getrandbits(64))

@@ -105,7 +105,7 @@ class View(Struct, frozen=True):
     def _row(self, version: Version, now: datetime) -> Mapping[str, object]:
         obj = msgspec.json.decode(self._whole(version))
         beside = {"Metadata": {**_METADATA_API, "metadata": obj["metadata"]}, "Object": obj}.get(self.beside)
-        return {"cells": tables.cells(self.kind, obj, now), "object": beside, **tables.marks(self.kind, obj)}
+        return {"cells": tables.cells(self.kind, obj, now), "object": beside, **tables.row_conditions(self.kind, obj)}
 
 
 def asked_for(order: Order, now: Callable[[], datetime], *, listing: bool = False) -> View:

@@ -15,9 +15,9 @@ from msgspec import Struct, field
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
+from kedge.embedded.kind_rules import NO_RULES, KindRules, Untyped
 from kedge.embedded.naming import Names
-from kedge.embedded.ownership.terms import Terms
-from kedge.embedded.rules import PLAIN, Rules, Untyped
+from kedge.embedded.ownership.kind_ownership import KindOwnership
 from kedge.kube.errors import Cause
 
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -72,7 +72,7 @@ class Custom(Protocol):
         """An object of this version, as it is kept."""
         ...
 
-    def complete(self, obj: Untyped, old: Untyped) -> Untyped:
+    def with_defaults(self, obj: Untyped, old: Untyped) -> Untyped:
         """The next state of an object, with what its schema fills in."""
         ...
 
@@ -100,7 +100,7 @@ class Kind(Struct, frozen=True):
     fields: Mapping[str, str] = field(default_factory=dict)  # for field selectors: path, and what a missing one is
     scale: Scale | None = None
     called: Called = Called()
-    rules: Rules = PLAIN
+    rules: KindRules = NO_RULES
     custom: Custom | None = None  # how it is served, if a CRD says so
     is_question: bool = False  # nothing is kept of it: whoever creates it is answered
 
@@ -111,9 +111,9 @@ class Kind(Struct, frozen=True):
         return self.custom.schema if self.custom else _published(resource.group, resource.version, resource.kind)
 
     @property
-    def terms(self) -> Terms:
-        """On what terms the fields of its objects are owned."""
-        return _terms(self.resource, self.schema, self.status, self.custom is not None)
+    def ownership(self) -> KindOwnership:
+        """How the fields of its objects are owned."""
+        return _ownership(self.resource, self.schema, self.status, self.custom is not None)
 
     @property
     def subresources(self) -> tuple[str, ...]:
@@ -132,8 +132,8 @@ class Kind(Struct, frozen=True):
 
 
 @lru_cache(maxsize=4096)
-def _terms(resource: Resource, schema: Schema | None, status: bool, custom: bool) -> Terms:
-    return Terms(resource, schema, status=status, custom=custom)
+def _ownership(resource: Resource, schema: Schema | None, status: bool, custom: bool) -> KindOwnership:
+    return KindOwnership(resource, schema, status=status, custom=custom)
 
 
 @cache

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from kedge.embedded import bodies, selectors
 from kedge.embedded.kind import Kind
-from kedge.embedded.schema.intake import FieldValidation, field_validation
+from kedge.embedded.schema.strict_decoding import FieldValidation, field_validation
 from kedge.embedded.selectors import Wanted
 from kedge.embedded.statuses import (
     bad_request,

@@ -13,9 +13,9 @@ from msgspec import Struct
 from kedge.embedded import bodies, statuses
 from kedge.embedded.kind import Kind
 from kedge.embedded.patching import json_patch, merge_patch
-from kedge.embedded.schema import intake
-from kedge.embedded.schema.intake import FieldValidation, Intake
-from kedge.embedded.schema.strategic import strategic_merge
+from kedge.embedded.schema import strict_decoding
+from kedge.embedded.schema.strategic_merge import strategic_merge
+from kedge.embedded.schema.strict_decoding import DecodedObject, FieldValidation
 from kedge.embedded.store import Untyped, encode
 from kedge.kube import patches
 from kedge.kube.patches import JsonPatch, MergePatch
@@ -44,12 +44,12 @@ class Patch(Struct, frozen=True):
         assert kind.schema is not None, "a strategic merge patch is refused for kinds without a schema"
         return strategic_merge(kind.schema, old, self.body)
 
-    def made_of(self, kind: Kind, old: Untyped) -> Intake:
+    def made_of(self, kind: Kind, old: Untyped) -> DecodedObject:
         """The same, read as an object of its kind."""
         new = _still(kind, self.applied_to(kind, old))
         if kind.schema is None:
-            return Intake(bodies.of_kind(new, kind.resource))
-        found = intake.of_patched(
+            return DecodedObject(bodies.of_kind(new, kind.resource))
+        found = strict_decoding.decode_patched(
             kind.schema,
             new,
             self.validation,
@@ -58,7 +58,7 @@ class Patch(Struct, frozen=True):
             twice=self.twice,
             custom=kind.custom is not None,
         )
-        return Intake(bodies.shaped(found.obj, new), found.warnings)
+        return DecodedObject(bodies.shaped(found.obj, new), found.warnings)
 
 
 def asked_for(request: Request, kind: Kind, validation: FieldValidation) -> Patch:
@@ -69,7 +69,7 @@ def asked_for(request: Request, kind: Kind, validation: FieldValidation) -> Patc
     if media not in known:
         raise statuses.unsupported_type(*known, patches.APPLY)
     body = bodies.operations_from(request) if media == JsonPatch.content_type else bodies.merge_from(request)
-    twice = intake.twice_in_patch(request.body, body, validation)
+    twice = strict_decoding.duplicates_in_patch(request.body, body, validation)
     return Patch(media, body, validation, twice, is_about_owners=b"managedFields" in request.body)
 
 

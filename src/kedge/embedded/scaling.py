@@ -9,10 +9,10 @@ from kedge.embedded import bodies, options, patched, statuses
 from kedge.embedded.asking import Order
 from kedge.embedded.kind import Kind, Scale
 from kedge.embedded.options import WriteOptions
-from kedge.embedded.ownership.scale import scaled
-from kedge.embedded.ownership.tracking import manager_name
+from kedge.embedded.ownership.managed_fields import manager_name
+from kedge.embedded.ownership.scale_ownership import owners_after_scale
 from kedge.embedded.store import Untyped, Version, encode, part, version_of
-from kedge.embedded.tables.words import selector_text
+from kedge.embedded.tables.cell_text import selector_text
 from kedge.embedded.writing import Sent, Writing, Written, refuse_misplaced
 
 SCALES = Resource("autoscaling", "v1", "Scale", "scales")
@@ -69,7 +69,7 @@ def _scaled(writing: Writing, order: Order, scale: Untyped, asked: WriteOptions)
     manager = manager_name(asked.manager, order.caller.agent)
     before, after = shown(kind, seen).decode(), {**scale, "spec": {"replicas": wanted}}
     where = [f"f:{step}" for step in _where(kind).wanted.split(".") if step]
-    owners = scaled(seen.owners, kind.terms, before, after, manager=manager, replicas=where)
+    owners = owners_after_scale(seen.owners, kind.ownership, before, after, manager=manager, replicas=where)
     written = writing.change(order.of_the_whole, seen, old, Sent(new, owners=owners), asked)
     return Written(written.code, shown(kind, written.version), written.warnings)
 

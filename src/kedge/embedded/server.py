@@ -7,7 +7,8 @@
 but the clock's, nothing random but from `rng`. So the same requests give the same answers, byte for byte.
 
 Serves every verb on the kinds in its registry, built-in ones and those that CRDs define, and tells what it serves. What
-happens to objects afterwards (garbage collection, the end of namespaces) is `keeping`'s; who may do what is not asked.
+happens to objects afterwards (garbage collection, deletion of namespaces) is done by `background`. There is no
+authorization.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ import msgspec
 
 from kedge.embedded import forms, listing, namespaces, options, paths, pod_verbs, reviews, scaling, statuses
 from kedge.embedded.asking import Order
-from kedge.embedded.builtin.start import from_the_start
+from kedge.embedded.builtin.initial_objects import initial_objects
 from kedge.embedded.callers import WITHIN, Caller
-from kedge.embedded.custom.serving import Definitions
+from kedge.embedded.custom.crd_controller import CrdController
 from kedge.embedded.discovery import Discovery
 from kedge.embedded.forms import View
 from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.paths import Place
 from kedge.embedded.registry import Registry
-from kedge.embedded.schema.documents import Documents
+from kedge.embedded.schema.openapi_documents import OpenApiDocuments
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.statuses import Refused
 from kedge.embedded.store import Store, Untyped, Version, encode
@@ -76,12 +77,12 @@ class Server:
         self.stamps = Stamps(clock, rng)
         self._writing = Writing(self.store, self.stamps)
         self._watches: dict[Watch, None] = {}
-        self.definitions = Definitions(self)
+        self.definitions = CrdController(self)
         kinds = self.registry.kinds()
-        self._told = (self.registry.revision, (Discovery(kinds), Documents(kinds)))
+        self._told = (self.registry.revision, (Discovery(kinds), OpenApiDocuments(kinds)))
         for name in namespaces.FROM_THE_START:
             self._make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        for obj in from_the_start():
+        for obj in initial_objects():
             self._make(obj)
 
     def handle(self, request: Request, caller: Caller = WITHIN) -> Response:
@@ -143,10 +144,10 @@ class Server:
             raise statuses.not_allowed()
         return found or _NO_PAGE
 
-    def _about(self) -> tuple[Discovery, Documents]:
+    def _about(self) -> tuple[Discovery, OpenApiDocuments]:
         if self._told[0] != self.registry.revision:
             kinds = self.registry.kinds()
-            self._told = (self.registry.revision, (Discovery(kinds), Documents(kinds)))
+            self._told = (self.registry.revision, (Discovery(kinds), OpenApiDocuments(kinds)))
         return self._told[1]
 
     def _answer_question(self, order: Order) -> Response:

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from kedge.embedded.kind import Kind
-from kedge.embedded.ownership.owners import NOBODY, Owners
+from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners
 from kedge.kube.codec import ADDED, DELETED, MODIFIED
 
 Untyped: TypeAlias = dict[str, Any]
@@ -42,7 +42,7 @@ class Version(Struct, frozen=True, gc=False):
     body: bytes
     labels: Mapping[str, str]
     fields: Mapping[str, str]
-    owners: Owners  # of its fields; the body does not tell
+    owners: FieldOwners  # of its fields; the body does not tell
 
     @property
     def namespace(self) -> str:
@@ -213,7 +213,7 @@ class Store:
             self._collections[place] = Collection(self._history)
         return self._collections[place]
 
-    def create(self, kind: Kind, key: str, obj: Untyped, owners: Owners = NOBODY) -> Version:
+    def create(self, kind: Kind, key: str, obj: Untyped, owners: FieldOwners = NO_OWNERS) -> Version:
         """Keep a new object. Raises `Taken`."""
         collection = self.all(kind)
         if existing := collection.get(key):
@@ -222,7 +222,7 @@ class Store:
         self._record(kind, collection, Change(ADDED, version))
         return version
 
-    def replace(self, kind: Kind, seen: Version, obj: Untyped, owners: Owners | None = None) -> Version:
+    def replace(self, kind: Kind, seen: Version, obj: Untyped, owners: FieldOwners | None = None) -> Version:
         """Keep a new state of the object that was seen. Raises `Moved`."""
         collection = self._unmoved(kind, seen)
         version = self._next(kind, seen.key, obj, seen.owners if owners is None else owners)
@@ -247,7 +247,7 @@ class Store:
             raise Moved(seen.key)
         return collection
 
-    def _next(self, kind: Kind, key: str, obj: Untyped, owners: Owners) -> Version:
+    def _next(self, kind: Kind, key: str, obj: Untyped, owners: FieldOwners) -> Version:
         self.number += 1
         metadata = {**obj["metadata"], "resourceVersion": str(self.number)}
         return version_of(kind, key, self.number, {**obj, "metadata": metadata}, owners)
@@ -264,7 +264,7 @@ def part(obj: Untyped, name: str) -> Untyped:
     return found if isinstance(found, dict) else {}
 
 
-def version_of(kind: Kind, key: str, number: int, obj: Untyped, owners: Owners = NOBODY) -> Version:
+def version_of(kind: Kind, key: str, number: int, obj: Untyped, owners: FieldOwners = NO_OWNERS) -> Version:
     """An object as a version of its own: encoded, with what selectors ask about."""
     labels = obj["metadata"].get("labels") or _NONE
     fields = {path: _text_at(obj, path, default) for path, default in kind.fields.items()} or _NONE

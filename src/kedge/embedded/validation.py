@@ -39,7 +39,7 @@ def check_change(kind: Kind, old: Untyped, new: Untyped) -> None:
 
 def check_result(kind: Kind, old: Untyped, new: Untyped) -> None:
     """Refuse what a change made of an object, if it breaks a rule or changes what its kind does not let change."""
-    own = kind.rules.change_problems(old, new)
+    own = kind.rules.update_problems(old, new)
     whole = () if kind.custom else kind.rules.problems(new)  # of a custom kind, only what was not so before counts
     if causes := [*_problems(kind, new["metadata"]), *whole, *own]:
         raise invalid(kind.resource, old["metadata"]["name"], causes)

@@ -13,16 +13,16 @@ from msgspec import Struct
 from kedge.embedded import bodies, deletion, namespaces, objects, options, patched, quotas, statuses, validation
 from kedge.embedded.around import Around
 from kedge.embedded.asking import Order
-from kedge.embedded.custom import establishing
-from kedge.embedded.custom.definition import DEFINITIONS
+from kedge.embedded.custom import crd_status
+from kedge.embedded.custom.crd import CRDS
 from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.options import DeleteOptions, WriteOptions
-from kedge.embedded.ownership.apply import Application
-from kedge.embedded.ownership.owners import NOBODY, Owners, after_create
-from kedge.embedded.ownership.tracking import manager_name
+from kedge.embedded.ownership.apply import ApplyRequest
+from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners, after_create
+from kedge.embedded.ownership.managed_fields import manager_name
 from kedge.embedded.paths import Place
-from kedge.embedded.schema import intake
-from kedge.embedded.schema.filling import filled
+from kedge.embedded.schema import strict_decoding
+from kedge.embedded.schema.zero_values import with_zero_values
 from kedge.embedded.selectors import Wanted
 from kedge.embedded.stamps import Stamps
 from kedge.embedded.statuses import Refused
@@ -45,7 +45,7 @@ class Sent(Struct, frozen=True):
 
     obj: Untyped
     warnings: tuple[str, ...] = ()
-    owners: Owners | None = None
+    owners: FieldOwners | None = None
 
 
 class Writing:
@@ -131,10 +131,12 @@ class Writing:
             return Written(200, version, warnings)
         return Written(200, self._store.replace(kind, seen, result, owners), warnings)
 
-    def _owners_after(self, order: Order, seen: Version, old: Untyped, new: Untyped, asked: WriteOptions) -> Owners:
+    def _owners_after(
+        self, order: Order, seen: Version, old: Untyped, new: Untyped, asked: WriteOptions
+    ) -> FieldOwners:
         """Who owns what after a plain write."""
         return seen.owners.after_update(
-            order.kind.terms,
+            order.kind.ownership,
             old,
             new,
             manager=manager_name(asked.manager, order.caller.agent),
@@ -149,8 +151,8 @@ class Writing:
             result = _filled(kind, objects.changed(kind, old, new, part))
             validation.check_status(kind, old, result)
             return result
-        carried = kind.rules.carry(old, objects.with_status_of(kind, old, new))
-        result = _filled(kind, objects.changed(kind, old, kind.rules.renew(old, carried, self._around)))
+        carried = kind.rules.prepare_changed(old, objects.with_status_of(kind, old, new))
+        result = _filled(kind, objects.changed(kind, old, kind.rules.allocate_changed(old, carried, self._around)))
         validation.check_result(kind, old, result)
         return result
 
@@ -162,7 +164,7 @@ class Writing:
         if kind.resource.namespaced:
             namespaces.refuse_closed(self._store, kind, namespace, obj["metadata"].get("name", ""))
         labelled = namespaces.labelled(obj) if kind.resource == NAMESPACES and "name" in obj["metadata"] else obj
-        whole = Sent(kind.rules.complete(labelled), sent.warnings, sent.owners)
+        whole = Sent(kind.rules.with_defaults(labelled), sent.warnings, sent.owners)
         with statuses.warned(sent.warnings):
             return self._keep_named(order, whole, asked)
 
@@ -180,14 +182,14 @@ class Writing:
     def _keep_new(self, order: Order, sent: Sent, asked: WriteOptions) -> Written:
         kind = order.kind
         born = objects.born(kind, sent.obj, order.place.namespace, self._stamps)
-        obj = _filled(kind, kind.rules.begin(born, self._around)) if "name" in born["metadata"] else born
+        obj = _filled(kind, kind.rules.prepare_new(born, self._around)) if "name" in born["metadata"] else born
         validation.check(kind, obj)
         if kind.resource.namespaced:
             quotas.refuse_one_more(self._store, kind, order.place.namespace, obj["metadata"]["name"])
         obj = _kept(kind, obj)
         key = key_of(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         manager = manager_name(asked.manager, order.caller.agent)
-        owners = sent.owners or after_create(kind.terms, sent.obj, manager=manager, time=self._stamps.now())
+        owners = sent.owners or after_create(kind.ownership, sent.obj, manager=manager, time=self._stamps.now())
         warnings = (*sent.warnings, *_warnings(kind, obj))
         if not asked.dry_run:
             return Written(201, self._store.create(kind, key, obj, owners), warnings)
@@ -202,14 +204,14 @@ class Writing:
         config = bodies.applied(order.request, kind.resource)
         config = {**config, "metadata": {"name": place.name, **(config.get("metadata") or {})}}
         refuse_misplaced(config, place)
-        application = Application(config, asked.manager, self._stamps.now(), asked.force, place.subresource)
+        application = ApplyRequest(config, asked.manager, self._stamps.now(), asked.force, place.subresource)
         if not place.subresource and not self._is_there(kind, place):
-            made = NOBODY.after_apply(kind.terms, None, application)
+            made = NO_OWNERS.after_apply(kind.ownership, None, application)
             return self._create(order, _merged(kind, _fit_to_create(kind, made.object), made.owners, asked), asked)
         seen = self.seen(kind, place)
         old = _read(kind, seen)
         _refuse_other_uid(kind, old["metadata"]["uid"], config)
-        merged = seen.owners.after_apply(kind.terms, old, application)
+        merged = seen.owners.after_apply(kind.ownership, old, application)
         return self.change(order, seen, old, _merged(kind, merged.object, merged.owners, asked), asked)
 
     def _delete(self, kind: Kind, seen: Version, asked: DeleteOptions) -> Version | None:
@@ -218,8 +220,8 @@ class Writing:
         if kind.resource == NAMESPACES:
             namespaces.refuse_immortal(seen.name)
         marked = deletion.marked(kind, deletion.held(obj, asked), asked.grace_period_seconds, self._stamps)
-        if kind.resource == DEFINITIONS and not obj["metadata"].get("deletionTimestamp"):
-            marked = establishing.marked(marked, self._stamps.now())
+        if kind.resource == CRDS and not obj["metadata"].get("deletionTimestamp"):
+            marked = crd_status.mark_terminating(marked, self._stamps.now())
         if deletion.may_go(kind, marked):
             if not asked.dry_run:
                 self._store.remove(kind, seen)
@@ -243,7 +245,7 @@ def _read(kind: Kind, seen: Version) -> Untyped:
 
 def _complete(kind: Kind, obj: Untyped, old: Untyped) -> Untyped:
     """The next state of an object with its defaults."""
-    return kind.custom.complete(obj, old) if kind.custom else kind.rules.complete(obj)
+    return kind.custom.with_defaults(obj, old) if kind.custom else kind.rules.with_defaults(obj)
 
 
 def _kept(kind: Kind, obj: Untyped) -> Untyped:
@@ -265,11 +267,11 @@ def _taken(kind: Kind, obj: Untyped, text: bytes, asked: WriteOptions) -> Sent:
     schema, custom = kind.schema, kind.custom is not None
     if schema is None:
         return Sent(bodies.of_kind(obj, kind.resource))
-    found = intake.of_sent(schema, kind.resource, obj, text, asked.validation, custom=custom)
+    found = strict_decoding.decode_sent(schema, kind.resource, obj, text, asked.validation, custom=custom)
     return Sent(bodies.shaped(found.obj, obj), found.warnings)
 
 
-def _merged(kind: Kind, obj: Untyped, owners: Owners, asked: WriteOptions) -> Sent:
+def _merged(kind: Kind, obj: Untyped, owners: FieldOwners, asked: WriteOptions) -> Sent:
     """What an apply made, read as if it had been sent."""
     if kind.custom:
         validation.refuse_nulls(kind, obj)
@@ -280,7 +282,7 @@ def _merged(kind: Kind, obj: Untyped, owners: Owners, asked: WriteOptions) -> Se
 def _filled(kind: Kind, obj: Untyped) -> Untyped:
     """The object with what kube-apiserver always writes."""
     schema = kind.schema
-    return obj if schema is None or kind.custom else filled(schema, obj)
+    return obj if schema is None or kind.custom else with_zero_values(schema, obj)
 
 
 def _fit_to_create(kind: Kind, applied: Untyped) -> Untyped:

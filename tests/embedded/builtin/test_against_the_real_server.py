@@ -18,8 +18,8 @@ import pytest
 from controlplane.pytest_plugin import run_apart
 from controlplane.rest import Response
 from embedded.builtin.world import Around, changed, documents, kind_of, made, merged, problems, rules_of
-from kedge.embedded.builtin.start import from_the_start, of_a_namespace
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.initial_objects import initial_objects, namespace_objects
+from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.statuses import Refused
 from kedge.kube.transport import JSON, Request, Transport
 from support.recording.api import RealApi
@@ -128,7 +128,7 @@ async def https(bare_api: RealApi) -> AsyncIterator[Transport]:
 
 async def test_a_real_server_starts_with_the_same_objects(bare_api: RealApi) -> None:
     url = bare_api.told("its address", lambda: bare_api.cluster.url)
-    for doc in from_the_start(int(url.rpartition(":")[2])):
+    for doc in initial_objects(int(url.rpartition(":")[2])):
         answer = await bare_api.request("GET", f"{path_of(doc)}/{doc['metadata']['name']}")
         assert masked(made(doc, Around())) == masked(answer.json())
 
@@ -136,7 +136,7 @@ async def test_a_real_server_starts_with_the_same_objects(bare_api: RealApi) -> 
 async def test_a_real_namespace_gets_the_same_objects(full_api: RealApi) -> None:
     namespace = await full_api.fresh_namespace()
     ca = full_api.told("its authority", lambda: Path.read_text(full_api.cluster.ca_file))
-    for doc in of_a_namespace(namespace, ca):
+    for doc in namespace_objects(namespace, ca):
         at = f"{path_of(doc)}/{doc['metadata']['name']}"
         await until_so(partial(_is_there, full_api, at))  # somebody else makes it
         answer = await full_api.request("GET", at)
@@ -169,7 +169,7 @@ def around(namespace: str) -> Around:
     """What the real server has from the start, and what the test made."""
     return Around(
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}},
-        *(made(doc, Around()) for doc in from_the_start()),
+        *(made(doc, Around()) for doc in initial_objects()),
     )
 
 

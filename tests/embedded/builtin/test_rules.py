@@ -11,18 +11,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from embedded.builtin.world import Around, changed, documents, made, merged, problems, rules_of
+from kedge.embedded.builtin.initial_objects import initial_objects, namespace_objects
 from kedge.embedded.builtin.kinds import BUILT_IN
-from kedge.embedded.builtin.rules import RULES
-from kedge.embedded.builtin.start import from_the_start, of_a_namespace
-from kedge.embedded.rules import Untyped
-from kedge.embedded.schema.reading import Misfit
+from kedge.embedded.builtin.rules_by_kind import RULES_BY_KIND
+from kedge.embedded.kind_rules import Untyped
+from kedge.embedded.schema.type_errors import TypeMismatch
 from kedge.embedded.statuses import Refused
 
 GOOD: list[Untyped] = [
     {**doc, "metadata": {**doc["metadata"], "namespace": "here"}} for doc in documents("good.yaml", HERE="here")
 ]
 BAD = documents("bad.yaml", HERE="here")[0]
-AROUND = Around(*of_a_namespace("here", "-"), *(made(doc, Around()) for doc in from_the_start()))
+AROUND = Around(*namespace_objects("here", "-"), *(made(doc, Around()) for doc in initial_objects()))
 LATER = ("apiextensions.k8s.io", "authentication.k8s.io", "authorization.k8s.io")
 
 
@@ -31,7 +31,7 @@ def _id(doc: Untyped) -> str:
 
 
 def test_every_rule_belongs_to_a_kind_that_is_served() -> None:
-    assert {(kind.resource.group, kind.resource.kind) for kind in BUILT_IN} >= RULES.keys()
+    assert {(kind.resource.group, kind.resource.kind) for kind in BUILT_IN} >= RULES_BY_KIND.keys()
 
 
 def test_every_kind_has_a_manifest_to_be_held_to() -> None:
@@ -44,7 +44,7 @@ def test_every_kind_has_a_manifest_to_be_held_to() -> None:
 @pytest.mark.parametrize("doc", GOOD, ids=_id)
 def test_completing_twice_is_completing_once_and_gives_the_very_same_object(doc: Untyped) -> None:
     whole = made(doc, AROUND)
-    assert rules_of(doc).complete(whole) is whole
+    assert rules_of(doc).with_defaults(whole) is whole
 
 
 @pytest.mark.parametrize("doc", GOOD, ids=_id)
@@ -109,7 +109,7 @@ def test_the_default_class_is_given_to_who_names_none() -> None:
 
 def test_a_template_that_was_seen_before_is_filled_the_same() -> None:
     deployment = next(doc for doc in GOOD if _id(doc) == "Deployment/least")
-    first, second = (rules_of(deployment).complete(deepcopy(deployment)) for _ in range(2))
+    first, second = (rules_of(deployment).with_defaults(deepcopy(deployment)) for _ in range(2))
     assert first == second
     assert first["spec"]["template"] is second["spec"]["template"]
 
@@ -161,7 +161,7 @@ def test_whatever_fits_its_schema_is_taken_or_refused_but_never_stumbled_over(
     whole = _taken(lambda: made(doc, AROUND))
     if whole is None:
         return
-    assert rules_of(doc).complete(whole) == whole
+    assert rules_of(doc).with_defaults(whole) == whole
     assert all(cause.field and cause.reason and cause.message for cause in problems(whole))
     other = data.draw(st.sampled_from([doc, *_same_kind(doc)]))
     after = _taken(lambda: changed(whole, {**other, "metadata": doc["metadata"]}, AROUND))
@@ -172,7 +172,7 @@ def _taken(write: Callable[[], Untyped]) -> Untyped | None:
     """What came of a write; None if it was refused, or could not be read."""
     try:
         return write()
-    except (Refused, Misfit):
+    except (Refused, TypeMismatch):
         return None
 
 

@@ -12,11 +12,11 @@ from kedge.api.openapi.builtin import schema_of
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
 from kedge.embedded.builtin.kinds import BUILT_IN
-from kedge.embedded.builtin.rules import RULES
+from kedge.embedded.builtin.rules_by_kind import RULES_BY_KIND
 from kedge.embedded.kind import Kind
-from kedge.embedded.rules import PLAIN, Rules, Untyped
-from kedge.embedded.schema.filling import filled
-from kedge.embedded.schema.reading import read
+from kedge.embedded.kind_rules import NO_RULES, KindRules, Untyped
+from kedge.embedded.schema.builtin_decoding import decode_struct
+from kedge.embedded.schema.zero_values import with_zero_values
 from kedge.kube.errors import Cause
 
 HERE = Path(__file__).parent
@@ -60,30 +60,30 @@ def kind_of(obj: Untyped) -> Kind:
     return KINDS[obj["apiVersion"], obj["kind"]]
 
 
-def rules_of(obj: Untyped) -> Rules:
+def rules_of(obj: Untyped) -> KindRules:
     resource = kind_of(obj).resource
-    return RULES.get((resource.group, resource.kind), PLAIN)
+    return RULES_BY_KIND.get((resource.group, resource.kind), NO_RULES)
 
 
 def made(obj: Untyped, around: Around) -> Untyped:
     """What becomes of a manifest that is posted."""
     rules = rules_of(obj)
     named = {**obj, "metadata": {**obj["metadata"], "uid": "u"}}
-    begun = rules.begin(rules.complete(read_as_sent(named)), around)
-    return filled(_schema(obj), begun)
+    begun = rules.prepare_new(rules.with_defaults(read_as_sent(named)), around)
+    return with_zero_values(_schema(obj), begun)
 
 
 def changed(old: Untyped, new: Untyped, around: Around) -> Untyped:
     """What becomes of an object that is replaced."""
     rules = rules_of(old)
     kept = {**new, "status": old["status"]} if kind_of(old).status and "status" in old else new
-    renewed = rules.renew(old, rules.carry(old, rules.complete(read_as_sent(kept))), around)
-    return filled(_schema(new), renewed)
+    renewed = rules.allocate_changed(old, rules.prepare_changed(old, rules.with_defaults(read_as_sent(kept))), around)
+    return with_zero_values(_schema(new), renewed)
 
 
 def read_as_sent(obj: Untyped) -> Untyped:
     """The object as it is read before any rule sees it."""
-    return read(_schema(obj), obj).obj
+    return decode_struct(_schema(obj), obj).obj
 
 
 def _schema(obj: Untyped) -> Schema:
@@ -94,7 +94,7 @@ def _schema(obj: Untyped) -> Schema:
 def problems(obj: Untyped, old: Untyped | None = None) -> list[Cause]:
     """What is wrong with an object, or with making it of the old one."""
     rules = rules_of(obj)
-    return [*rules.problems(obj), *(rules.change_problems(old, obj) if old else ())]
+    return [*rules.problems(obj), *(rules.update_problems(old, obj) if old else ())]
 
 
 def merged(target: Any, patch: Any) -> Any:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from embedded.custom.everything import GOOD, SCHEMA, whole
 from kedge.api.openapi.model import Schema
-from kedge.embedded.custom.defaults import completed
+from kedge.embedded.custom.defaults import with_schema_defaults
 
 TEXT = {"type": "string", "default": "x"}
 SCHEMAS: dict[str, dict[str, Any]] = {
@@ -46,20 +46,20 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 )
 def test_what_is_missing_is_filled_in(schema: str, value: Any, made: Any) -> None:
     before = copy.deepcopy(value)
-    assert completed(Schema(SCHEMAS[schema]), value) == made
+    assert with_schema_defaults(Schema(SCHEMAS[schema]), value) == made
     assert value == before
 
 
 @pytest.mark.parametrize("name", GOOD)
 def test_completing_twice_is_completing_once(name: str) -> None:
     schema = Schema(SCHEMA)
-    once = completed(schema, whole("x", GOOD[name]))
-    assert completed(schema, once) is once
+    once = with_schema_defaults(schema, whole("x", GOOD[name]))
+    assert with_schema_defaults(schema, once) is once
 
 
 def test_what_is_untouched_is_shared() -> None:
     inner = {"a": "y"}
-    made = completed(Schema(SCHEMAS["map"]), {"k": {}, "l": inner})
+    made = with_schema_defaults(Schema(SCHEMAS["map"]), {"k": {}, "l": inner})
     assert made["l"] is inner
 
 
@@ -73,6 +73,6 @@ JSON = st.recursive(
 @given(name=st.sampled_from(sorted(SCHEMAS)), value=JSON)
 def test_any_value_can_be_completed_and_only_once(name: str, value: Any) -> None:
     schema, before = Schema(SCHEMAS[name]), copy.deepcopy(value)
-    once = completed(schema, value)
-    assert completed(schema, once) is once
+    once = with_schema_defaults(schema, value)
+    assert with_schema_defaults(schema, once) is once
     assert value == before

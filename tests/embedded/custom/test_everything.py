@@ -3,10 +3,10 @@
 import pytest
 
 from embedded.custom.everything import BAD, DEFINITION, GOOD, UPDATES, whole
-from kedge.embedded.custom.definition import completed
-from kedge.embedded.custom.kinds import kinds_of, served_by
+from kedge.embedded.custom.crd import with_defaults
+from kedge.embedded.custom.served_versions import served_by, served_kinds
 
-CUSTOM = served_by(kinds_of(completed(DEFINITION))[0]).custom
+CUSTOM = served_by(served_kinds(with_defaults(DEFINITION))[0]).custom
 LOOKED_AT_EVERY_TIME = ("an object inside without a kind", "an object inside with a bad kind")
 TAKEN = {
     *("steady stays", "steady is new", "a set in another order", "a bad text stays", "a bad item stays"),
@@ -16,7 +16,7 @@ TAKEN = {
 
 
 def taken_in(spec: object) -> dict[str, object]:
-    return CUSTOM.complete(CUSTOM.pruned(whole("x", spec)))
+    return CUSTOM.with_defaults(CUSTOM.pruned(whole("x", spec)))
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -9,9 +9,9 @@ import pytest
 from api.cases import NOTHING_SAID, Case, Node, Object, cases, comes_back, found_at, server_path, walk
 from api.editions import EDITIONS, Edition
 from api.rule_cases import Move, completed, rule_case
-from kedge.embedded.custom import definition
-from kedge.embedded.custom.custom import Custom
-from kedge.embedded.custom.kinds import kinds_of, served_by
+from kedge.embedded.custom import crd
+from kedge.embedded.custom.served_versions import served_by, served_kinds
+from kedge.embedded.custom.version_schema import VersionSchema
 from kedge.kube.errors import Cause
 
 UNCHECKED = "some validation rules were not checked"
@@ -28,10 +28,10 @@ class Taken(NamedTuple):
 
 
 @cache
-def custom_of(edition: str) -> Custom:
+def custom_of(edition: str) -> VersionSchema:
     found = next(one for one in EDITIONS if str(one) == edition)
     name = found.version["name"]
-    kinds = kinds_of(definition.completed(found.crd))
+    kinds = served_kinds(crd.with_defaults(found.crd))
     return next(served_by(one).custom for one in kinds if one.resource.version == name)
 
 
@@ -39,25 +39,25 @@ def offered(edition: Edition, path: str, content: Object) -> Taken:
     """An object offered for what it has at a path: its status to one that is there."""
     custom = custom_of(str(edition))
     if path.startswith("status"):
-        there = custom.complete(edition.minimal("there"))
-        obj = custom.complete({**there, "status": content.get("status", {})})
+        there = custom.with_defaults(edition.minimal("there"))
+        obj = custom.with_defaults({**there, "status": content.get("status", {})})
         return Taken(obj, custom.status_problems(obj, there))
     whole = {key: value for key, value in edition.whole(content, "offered").items() if key != "status"}
-    obj = custom.complete(custom.pruned(whole))
+    obj = custom.with_defaults(custom.pruned(whole))
     return Taken(obj, custom.problems(obj))
 
 
 def moved(edition: Edition, old: Object, new: Object) -> Taken:
     custom = custom_of(str(edition))
-    before, after = (custom.complete(custom.pruned(edition.whole(one, "moving"))) for one in (old, new))
+    before, after = (custom.with_defaults(custom.pruned(edition.whole(one, "moving"))) for one in (old, new))
     return Taken(after, custom.problems(after, before))
 
 
 @every_edition
 def test_the_definition_is_a_good_one(edition: Edition) -> None:
-    crd = definition.begun(definition.completed(edition.crd))
-    assert definition.problems(crd) == []
-    assert definition.completed(crd) is crd
+    made = crd.prepared_for_create(crd.with_defaults(edition.crd))
+    assert crd.problems(made) == []
+    assert crd.with_defaults(made) is made
 
 
 @every_edition

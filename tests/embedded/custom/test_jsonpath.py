@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kedge.embedded.custom.jsonpath import BadPath, path
+from kedge.embedded.custom.jsonpath import BadPath, compile_path
 
 OBJ: dict[str, Any] = {
     "spec": {"size": 3, "parts": [{"name": "a", "n": 1}, {"name": "b", "n": 2}], "a.b": "dotted", "none": None},
@@ -41,10 +41,10 @@ OBJ: dict[str, Any] = {
     ],
 )
 def test_a_path_finds(text: str, found: list[Any]) -> None:
-    assert path(text)(OBJ) == found
+    assert compile_path(text)(OBJ) == found
 
 
 @pytest.mark.parametrize("text", ["spec", ".spec[", ".spec[x]", ".spec[?(type=='a')]", ".a[?(@.b==c)]"])
 def test_a_path_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(BadPath):
-        path(text)
+        compile_path(text)

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from kedge.embedded.custom.cel import BadExpression, Failed, compiled
-from kedge.embedded.custom.types import DYN
+from kedge.embedded.custom.cel_rules import BadExpression, Failed, compile_expression
+from kedge.embedded.custom.cel_types import DYN
 
 
 def value(source: str, **variables: Any) -> Any:
-    return compiled(source, dict.fromkeys(variables, DYN)).value(variables)
+    return compile_expression(source, dict.fromkeys(variables, DYN)).value(variables)
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_what_cannot_be_worked_out_says_why(source: str, said: str) -> None:
 )
 def test_what_is_not_spoken_here_is_refused_and_not_skipped(source: str) -> None:
     with pytest.raises(BadExpression):
-        compiled(source, {})
+        compile_expression(source, {})

@@ -11,8 +11,8 @@ import pytest
 from api.apiserver import Answer, ApiServer
 from embedded.custom.definitions import CRDS, GROUP, REFUSED, Object, definition
 from embedded.custom.everything import BAD, DEFINITION, GOOD, LAX, UPDATES, Update, whole
-from kedge.embedded.custom import definition as definitions
-from kedge.embedded.custom.kinds import kinds_of, served_by
+from kedge.embedded.custom import crd as definitions
+from kedge.embedded.custom.served_versions import served_by, served_kinds
 from kedge.kube.errors import Cause
 from kedge.kube.transport import Request
 from support.recording.api import RealApi
@@ -27,7 +27,7 @@ WORDS_OF_GO = re.compile(
 OWN_TYPE = re.compile(r"selfType\d+(\.[\w.@]+)?")
 """What Kubernetes calls the type of an object in a rule: a name that is another one every time."""
 
-CUSTOM = served_by(kinds_of(definitions.completed(DEFINITION))[0]).custom
+CUSTOM = served_by(served_kinds(definitions.with_defaults(DEFINITION))[0]).custom
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def served(server: ApiServer) -> Iterator[ApiServer]:
         yield server
         return
     assert server.ask("POST", CRDS, definition(LAX, subresources={"status": {}})).accepted
-    _until(lambda: definitions.is_true(server.ask("GET", CRD).body, "Established"))
+    _until(lambda: definitions.has_condition(server.ask("GET", CRD).body, "Established"))
     for name, update in UPDATES.items():
         _until_accepted(server, whole(_named(name), update.old))
     _make_strict(server)
@@ -95,14 +95,16 @@ def test_a_bad_definition_is_refused_for_the_same_causes(server: ApiServer, name
     crd = REFUSED[name]
     answer = server.ask("POST", f"{CRDS}?dryRun=All", crd)
     assert answer.status == 422, answer.body
-    assert _ours(definitions.problems(definitions.begun(definitions.completed(crd)))) == _theirs(answer)
+    assert _ours(definitions.problems(definitions.prepared_for_create(definitions.with_defaults(crd)))) == _theirs(
+        answer
+    )
 
 
 @pytest.mark.parametrize("name", GOOD)
 def test_a_good_object_is_completed_in_the_same_way(served: ApiServer, name: str) -> None:
     answer = served.ask("POST", f"{WIDGETS}?dryRun=All", whole("offered", GOOD[name]))
     assert answer.accepted, answer.said
-    made = CUSTOM.complete(CUSTOM.pruned(whole("offered", GOOD[name])))
+    made = CUSTOM.with_defaults(CUSTOM.pruned(whole("offered", GOOD[name])))
     assert CUSTOM.problems(made) == []
     assert json.dumps(made["spec"], sort_keys=True) == json.dumps(answer.body["spec"], sort_keys=True)
 
@@ -111,7 +113,7 @@ def test_a_good_object_is_completed_in_the_same_way(served: ApiServer, name: str
 def test_a_bad_object_is_refused_for_the_same_causes(served: ApiServer, name: str) -> None:
     answer = served.ask("POST", f"{WIDGETS}?dryRun=All", whole("offered", BAD[name]))
     assert answer.status == 422, answer.body
-    assert _ours(CUSTOM.problems(CUSTOM.complete(CUSTOM.pruned(whole("offered", BAD[name]))))) == _theirs(answer)
+    assert _ours(CUSTOM.problems(CUSTOM.with_defaults(CUSTOM.pruned(whole("offered", BAD[name]))))) == _theirs(answer)
 
 
 @pytest.mark.parametrize("name", UPDATES)
@@ -123,7 +125,7 @@ def test_an_update_is_taken_or_refused_for_the_same_causes(served: ApiServer, na
 
 
 def _update_problems(update: Update) -> list[Cause]:
-    old, new = (CUSTOM.complete(CUSTOM.pruned(whole("moving", spec))) for spec in update)
+    old, new = (CUSTOM.with_defaults(CUSTOM.pruned(whole("moving", spec))) for spec in update)
     return CUSTOM.problems(new, old)
 
 
@@ -136,6 +138,6 @@ def test_a_status_is_taken_or_refused_for_the_same_causes(served: ApiServer, sta
     there = served.ask("GET", f"{WIDGETS}/{name}").body
     answer = served.ask("PUT", f"{WIDGETS}/{name}/status?dryRun=All", {**there, "status": status})
     assert answer.status in (200, 422), answer.body
-    old = CUSTOM.complete(CUSTOM.pruned(whole(name, UPDATES["steady stays"].old)))
-    new = CUSTOM.complete(CUSTOM.pruned({**old, "status": status}))
+    old = CUSTOM.with_defaults(CUSTOM.pruned(whole(name, UPDATES["steady stays"].old)))
+    new = CUSTOM.with_defaults(CUSTOM.pruned({**old, "status": status}))
     assert _ours(CUSTOM.status_problems(new, old)) == _theirs(answer)

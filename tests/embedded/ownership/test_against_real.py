@@ -20,10 +20,10 @@ from embedded.ownership import sequences, things
 from embedded.ownership.samples import SAMPLES, Sample
 from embedded.ownership.sequences import Dice
 from embedded.ownership.things import built_in
-from kedge.embedded.ownership import owners
-from kedge.embedded.ownership.apply import Application
-from kedge.embedded.ownership.owners import NOBODY, Applied, Owners
-from kedge.embedded.ownership.terms import Terms
+from kedge.embedded.ownership import field_owners
+from kedge.embedded.ownership.apply import ApplyRequest
+from kedge.embedded.ownership.field_owners import NO_OWNERS, AppliedObject, FieldOwners
+from kedge.embedded.ownership.kind_ownership import KindOwnership
 from kedge.embedded.statuses import Refused
 from support.recording.api import RealApi
 
@@ -39,7 +39,7 @@ WRITES = 8
 class Subject:
     """A kind to write objects of."""
 
-    terms: Terms
+    ownership: KindOwnership
     content: Callable[[Dice, bool], Json]
     status: Callable[[Dice], Json] | None = None
 
@@ -61,12 +61,12 @@ class Twins:
     namespace: str
     dice: Dice
     live: Json | None = None
-    owners: Owners = NOBODY
+    owners: FieldOwners = NO_OWNERS
     done: list[str] = field(default_factory=list)
 
     @property
     def path(self) -> str:
-        return f"{self.subject.terms.resource.path(self.namespace)}/a"
+        return f"{self.subject.ownership.resource.path(self.namespace)}/a"
 
     def write(self) -> None:
         """One more write of some kind."""
@@ -88,7 +88,9 @@ class Twins:
         answer = self._ask("POST", self.path.removesuffix("/a"), obj, manager=manager)
         if answer.status == 201:
             sent = _without(_plain(answer.body), *FROM_THE_SERVER)
-            self._compare(answer, owners.after_create(self.subject.terms, sent, manager=manager, time=things.NOW))
+            self._compare(
+                answer, field_owners.after_create(self.subject.ownership, sent, manager=manager, time=things.NOW)
+            )
 
     def merge(self) -> None:
         patch = sequences.with_nulls(self.dice, self.live, _without_head(self._object(whole=False)))
@@ -114,12 +116,12 @@ class Twins:
 
     def _apply(self, config: Json, subresource: str) -> None:
         manager, force = self.dice.one(["a", "b", "kubectl"]), self.dice.chance(0.4)
-        terms, asked = self.subject.terms, Application(config, manager, things.NOW, force, subresource)
+        ownership, asked = self.subject.ownership, ApplyRequest(config, manager, things.NOW, force, subresource)
         forced = {"force": str(force).lower()}
         answer = self._ask("PATCH", self.path, config, APPLY, manager=manager, subresource=subresource, query=forced)
         if answer.status == 422:
             return  # nobody's business here
-        applied = self._applied(terms, asked)
+        applied = self._applied(ownership, asked)
         if isinstance(applied, Refused):
             assert _said(json.loads(applied.body())) == _said(answer.body), self.done
             return
@@ -127,9 +129,9 @@ class Twins:
             self._compare_object(answer, applied.object, subresource)
         self._compare(answer, applied.owners)
 
-    def _applied(self, terms: Terms, asked: Application) -> Applied | Refused:
+    def _applied(self, ownership: KindOwnership, asked: ApplyRequest) -> AppliedObject | Refused:
         try:
-            return self.owners.after_apply(terms, self.live, asked)
+            return self.owners.after_apply(ownership, self.live, asked)
         except Refused as refusal:
             return refusal
 
@@ -140,12 +142,12 @@ class Twins:
             return
         assert self.live is not None
         new, who = _plain(answer.body), {"manager": manager, "time": things.NOW, "subresource": subresource}
-        self._compare(answer, self.owners.after_update(self.subject.terms, self.live, new, **who))
+        self._compare(answer, self.owners.after_update(self.subject.ownership, self.live, new, **who))
 
-    def _compare(self, answer: Answer, ours: Owners) -> None:
+    def _compare(self, answer: Answer, ours: FieldOwners) -> None:
         theirs = answer.body
         assert answer.status < 300, (answer.said, self.done)
-        assert _timeless(Owners(*_parts(ours)).entries()) == _timeless(_entries(theirs)), self.done
+        assert _timeless(FieldOwners(*_parts(ours)).entries()) == _timeless(_entries(theirs)), self.done
         self.live, self.owners = _plain(theirs), ours
 
     def _compare_object(self, answer: Answer, ours: Json, subresource: str) -> None:
@@ -179,7 +181,7 @@ class Twins:
         return self.dice.one(["a", "u", "v"])
 
     def _head(self) -> Json:
-        resource = self.subject.terms.resource
+        resource = self.subject.ownership.resource
         return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "a"}}
 
     def _object(self, *, whole: bool) -> Json:
@@ -220,7 +222,9 @@ def test_whoever_makes_an_object_owns_the_same_of_it(server: ApiServer, bare_api
     assert answer.status == 201, answer.said
     found = answer.body
     server.ask("DELETE", f"{resource.path(namespace)}/{sample.name}")
-    ours = owners.after_create(built_in(resource, status=sample.status), _plain(found), manager="me", time=things.NOW)
+    ours = field_owners.after_create(
+        built_in(resource, status=sample.status), _plain(found), manager="me", time=things.NOW
+    )
     theirs = [entry for entry in _entries(found) if entry["manager"] == "me"]
     assert _timeless(ours.entries()) == _timeless(theirs)
 
@@ -260,7 +264,7 @@ def _entries(obj: Json) -> list[Json]:
     return found
 
 
-def _parts(ours: Owners) -> tuple[Any, ...]:
+def _parts(ours: FieldOwners) -> tuple[Any, ...]:
     """What they consist of: asking a copy leaves the original unresolved, to be resolved later."""
     return ours._settled, ours._pending
 

@@ -9,20 +9,25 @@ from hypothesis import strategies as st
 
 from embedded.ownership.things import DEPLOYMENT, LATER, MAP, NOW, THING, config_map, leaves, thing
 from kedge.api.openapi.model import Schema
-from kedge.embedded.ownership import fields
-from kedge.embedded.ownership.apply import Application, Outcome, apply
-from kedge.embedded.ownership.compare import applied, compare
-from kedge.embedded.ownership.entries import Entries, Entry
-from kedge.embedded.ownership.lastapplied import ANNOTATION
-from kedge.embedded.ownership.terms import Terms
-from kedge.embedded.ownership.tracking import step, tracked
+from kedge.embedded.ownership import field_set
+from kedge.embedded.ownership.apply import ANNOTATION, ApplyRequest, ApplyResult, apply
+from kedge.embedded.ownership.compare import applied_fields, compare
+from kedge.embedded.ownership.kind_ownership import KindOwnership
+from kedge.embedded.ownership.managed_fields import Entries, Entry, after_write, tracked_write
 from kedge.embedded.statuses import Refused
 
 
 def by(
-    manager: str, terms: Terms, live: Any, entries: Entries, config: Any, *, force: bool = False, time: str = NOW
-) -> Outcome:
-    return apply(terms, live, entries, Application(config, manager, time, force))
+    manager: str,
+    ownership: KindOwnership,
+    live: Any,
+    entries: Entries,
+    config: Any,
+    *,
+    force: bool = False,
+    time: str = NOW,
+) -> ApplyResult:
+    return apply(ownership, live, entries, ApplyRequest(config, manager, time, force))
 
 
 def owned(entries: Entries, manager: str, operation: str = "Apply") -> Any:
@@ -30,8 +35,8 @@ def owned(entries: Entries, manager: str, operation: str = "Apply") -> Any:
     return next((entry.fields_v1 for entry in found), None)
 
 
-def made_by_update(terms: Terms, obj: Any, manager: str = "maker") -> Entries:
-    return tracked((), step(terms, None, obj, manager=manager, time=NOW))
+def made_by_update(ownership: KindOwnership, obj: Any, manager: str = "maker") -> Entries:
+    return after_write((), tracked_write(ownership, None, obj, manager=manager, time=NOW))
 
 
 def live(data: Any, **metadata: Any) -> Any:
@@ -161,7 +166,7 @@ def test_the_status_cannot_be_applied_beside_the_rest() -> None:
 def test_the_status_is_applied_apart() -> None:
     first = by("me", THING, None, (), thing({"count": 1}))
     config = {**thing({"count": 5}), "status": {"phase": "A"}}
-    asked = Application(config, "me", NOW, subresource="status")
+    asked = ApplyRequest(config, "me", NOW, subresource="status")
     outcome = apply(THING, thing({"count": 1}, uid="u"), first.entries, asked)
     assert [(entry.subresource, entry.fields_v1) for entry in outcome.entries] == [
         ("", {"f:spec": leaves("count")}),
@@ -206,9 +211,9 @@ def test_several_misfits_are_listed() -> None:
 def test_parts_that_have_become_one_whole_are_owned_as_one() -> None:
     whole = {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "integer"}}
     now_whole = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"table": whole}}}}
-    terms = Terms(THING.resource, Schema(now_whole), status=True, custom=True)
+    ownership = KindOwnership(THING.resource, Schema(now_whole), status=True, custom=True)
     first = by("me", THING, None, (), thing({"table": {"i": 1}}))
-    outcome = by("you", terms, thing({"table": {"i": 1}}, uid="u"), first.entries, thing({"table": {"i": 1}}))
+    outcome = by("you", ownership, thing({"table": {"i": 1}}, uid="u"), first.entries, thing({"table": {"i": 1}}))
     assert owned(outcome.entries, "me") == {"f:spec": leaves("table")}
 
 
@@ -284,9 +289,9 @@ specs = st.fixed_dictionaries(
 applies = st.lists(st.tuples(st.sampled_from(["me", "you", "they"]), specs), min_size=1, max_size=5)
 
 
-def after(writes: list[tuple[str, Any]]) -> Outcome:
+def after(writes: list[tuple[str, Any]]) -> ApplyResult:
     """The object after these were applied by force, one after the other."""
-    outcome = Outcome({}, ())
+    outcome = ApplyResult({}, ())
     for number, (manager, spec) in enumerate(writes):
         there = {**outcome.object, "metadata": {"name": "a", "uid": "u"}} if number else None
         outcome = by(manager, THING, there, outcome.entries, thing(spec), force=True)
@@ -307,19 +312,20 @@ def test_a_null_in_a_custom_kind_is_left_to_its_schema() -> None:
 @given(applies)
 def test_what_was_applied_last_is_what_one_reads(writes: list[tuple[str, Any]]) -> None:
     config, found = thing(writes[-1][1]), after(writes).object
-    changes = compare(THING.shape, found, config)
-    covered = applied(THING.shape, config)
-    assert fields.intersection(changes.given, covered) == {}
+    changes = compare(THING.schema, found, config)
+    covered = applied_fields(THING.schema, config)
+    assert field_set.intersection(changes.given, covered) == {}
 
 
 @given(applies)
 def test_the_owners_together_cover_what_is_there(writes: list[tuple[str, Any]]) -> None:
     outcome = after(writes)
-    everybody = fields.of(way for entry in outcome.entries for way in fields.paths(entry.fields_v1))
-    there = fields.without(
-        applied(THING.shape, outcome.object), fields.of([["f:metadata"], ["f:apiVersion"], ["f:kind"]])
+    everybody = field_set.field_set(way for entry in outcome.entries for way in field_set.paths(entry.fields_v1))
+    there = field_set.recursive_difference(
+        applied_fields(THING.schema, outcome.object),
+        field_set.field_set([["f:metadata"], ["f:apiVersion"], ["f:kind"]]),
     )
-    assert set(fields.paths(there)) <= set(fields.paths(everybody))
+    assert set(field_set.paths(there)) <= set(field_set.paths(everybody))
 
 
 @given(applies, specs)
@@ -330,11 +336,11 @@ def test_giving_up_what_one_owned_alone_leaves_the_others_as_they_were(
     left = by("mine", THING, {**before.object, "metadata": {"name": "a", "uid": "u"}}, before.entries, thing())
     others = [entry for entry in before.entries if entry.manager != "mine"]
     assert [entry.fields_v1 for entry in left.entries] == [entry.fields_v1 for entry in others]
-    kept = fields.of(way for entry in others for way in fields.paths(entry.fields_v1))
-    gone = compare(THING.shape, before.object, left.object)
-    assert fields.intersection(fields.union(gone.given, gone.removed), kept) == {}
-    alone = fields.of(
-        way for entry in before.entries if entry.manager == "mine" for way in fields.paths(entry.fields_v1)
+    kept = field_set.field_set(way for entry in others for way in field_set.paths(entry.fields_v1))
+    gone = compare(THING.schema, before.object, left.object)
+    assert field_set.intersection(field_set.union(gone.given, gone.removed), kept) == {}
+    alone = field_set.field_set(
+        way for entry in before.entries if entry.manager == "mine" for way in field_set.paths(entry.fields_v1)
     )
-    ends = fields.intersection(applied(THING.shape, before.object), gone.removed)
-    assert set(fields.paths(ends)) <= set(fields.paths(alone))
+    ends = field_set.intersection(applied_fields(THING.schema, before.object), gone.removed)
+    assert set(field_set.paths(ends)) <= set(field_set.paths(alone))

@@ -7,25 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.ownership.things import POD, THING, leaves, thing
-from kedge.embedded.ownership.compare import Comparison, applied, compare, everything
-from kedge.embedded.ownership.fields import Fields, union
+from kedge.embedded.ownership.compare import Comparison, all_fields, applied_fields, compare
+from kedge.embedded.ownership.field_set import FieldSet, union
 
 A_PART = 'k:{"kind":"plain","name":"a"}'
 ANOTHER = 'k:{"kind":"other","name":"a"}'
 
 
-def spec(fields: Any) -> Fields:
+def spec(fields: Any) -> FieldSet:
     return {"f:spec": fields}
 
 
-def here(below: Any) -> Fields:
+def here(below: Any) -> FieldSet:
     """Owned itself, too."""
     return {".": {}, **below}
 
 
-def covered(value: Any) -> Fields:
+def covered(value: Any) -> FieldSet:
     """What applying this spec covers, of the spec."""
-    found: Fields = applied(THING.shape, {"spec": value}).get("f:spec", {})
+    found: FieldSet = applied_fields(THING.schema, {"spec": value}).get("f:spec", {})
     return found
 
 
@@ -75,7 +75,7 @@ def test_applying_covers_the_ends_and_the_items_and_free_members_on_the_way(valu
     ],
 )
 def test_making_covers_every_part(value: Any, fields: Any) -> None:
-    assert everything(THING.shape, {"spec": value}) == {"f:spec": here(fields)}
+    assert all_fields(THING.schema, {"spec": value}) == {"f:spec": here(fields)}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_making_covers_every_part(value: Any, fields: Any) -> None:
     ],
 )
 def test_what_changed(old: Any, new: Any, added: Any, modified: Any, removed: Any) -> None:
-    found = compare(THING.shape, {"spec": old}, {"spec": new})
+    found = compare(THING.schema, {"spec": old}, {"spec": new})
     wanted = [spec(part) if part else {} for part in (added, modified, removed)]
     assert found == Comparison(*wanted)
 
@@ -146,7 +146,7 @@ def test_a_part_that_is_always_there_does_not_come_into_being_with_the_object() 
 
 def test_a_port_without_a_protocol_is_a_tcp_port() -> None:
     pod = {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]}}
-    ports = applied(POD.shape, pod)["f:spec"]["f:containers"]['k:{"name":"c"}']["f:ports"]
+    ports = applied_fields(POD.schema, pod)["f:spec"]["f:containers"]['k:{"name":"c"}']["f:ports"]
     assert ports == {'k:{"containerPort":80,"protocol":"TCP"}': here(leaves("containerPort"))}
 
 
@@ -169,12 +169,12 @@ values = st.fixed_dictionaries(
 
 @given(values, values)
 def test_what_one_way_adds_the_other_removes(one: Any, other: Any) -> None:
-    there, back = (compare(THING.shape, thing(a), thing(b)) for a, b in ((one, other), (other, one)))
+    there, back = (compare(THING.schema, thing(a), thing(b)) for a, b in ((one, other), (other, one)))
     assert there.added == back.removed
     assert there.modified == back.modified
 
 
 @given(values)
 def test_making_covers_at_least_what_applying_covers(value: Any) -> None:
-    made = everything(THING.shape, thing(value))
-    assert union(made, applied(THING.shape, thing(value))) == made
+    made = all_fields(THING.schema, thing(value))
+    assert union(made, applied_fields(THING.schema, thing(value))) == made

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.ownership.things import MAP, THING, thing
-from kedge.embedded.ownership import fields
-from kedge.embedded.ownership.compare import applied
-from kedge.embedded.ownership.merge import merged, pruned, settled
+from kedge.embedded.ownership import field_set
+from kedge.embedded.ownership.compare import applied_fields
+from kedge.embedded.ownership.merge import merge_applied, remove_unapplied, without_nulls
 
 
 def laid(live: Any, config: Any) -> Any:
-    return merged(THING.shape, thing(live), thing(config))["spec"]
+    return merge_applied(THING.schema, thing(live), thing(config))["spec"]
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,11 @@ def test_merging_twice_is_merging_once(live: str, config: str) -> None:
 
 def without(value: Any, last: Any, *owned: Any) -> Any:
     """What is left of a spec when its applier owned what `last` covers, and others own what the rest covers."""
-    covered = [applied(THING.shape, thing(part)) for part in owned]
-    everybody = fields.of(way for part in covered for way in fields.paths(part))
-    return pruned(THING.shape, thing(value), applied(THING.shape, thing(last)), everybody).get("spec")
+    covered = [applied_fields(THING.schema, thing(part)) for part in owned]
+    everybody = field_set.field_set(way for part in covered for way in field_set.paths(part))
+    return remove_unapplied(THING.schema, thing(value), applied_fields(THING.schema, thing(last)), everybody).get(
+        "spec"
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,9 +133,9 @@ def test_what_its_owner_gave_up_goes_unless_somebody_else_owns_it(value: Any, la
 
 def test_null_is_nothing_and_in_a_map_the_empty_text() -> None:
     value = {"data": {"a": None, "b": "1"}, "binaryData": None, "metadata": {"creationTimestamp": None}}
-    assert settled(MAP.shape, value) == {"data": {"a": "", "b": "1"}, "metadata": {}}
+    assert without_nulls(MAP.schema, value) == {"data": {"a": "", "b": "1"}, "metadata": {}}
 
 
 def test_a_value_without_null_is_left_alone() -> None:
     value = {"data": {"a": "1"}}
-    assert settled(MAP.shape, value) is value
+    assert without_nulls(MAP.schema, value) is value

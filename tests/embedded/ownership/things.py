@@ -7,7 +7,7 @@ from typing import Any
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
-from kedge.embedded.ownership.terms import Terms
+from kedge.embedded.ownership.kind_ownership import KindOwnership
 
 NOW = "2030-01-01T00:00:00Z"
 LATER = "2030-01-01T00:00:01Z"
@@ -57,11 +57,11 @@ SERVICES = Resource("", "v1", "Service", "services")
 PODS = Resource("", "v1", "Pod", "pods")
 
 
-def built_in(resource: Resource, *, status: bool = True) -> Terms:
-    return Terms(resource, schema_of(resource.group, resource.version, resource.kind), status=status)
+def built_in(resource: Resource, *, status: bool = True) -> KindOwnership:
+    return KindOwnership(resource, schema_of(resource.group, resource.version, resource.kind), status=status)
 
 
-THING = Terms(THINGS, Schema(THING_SCHEMA), status=True, custom=True)
+THING = KindOwnership(THINGS, Schema(THING_SCHEMA), status=True, custom=True)
 MAP = built_in(MAPS, status=False)
 DEPLOYMENT = built_in(DEPLOYMENTS)
 SERVICE = built_in(SERVICES)

@@ -20,8 +20,8 @@ from kedge.cli import kubeconfig
 from kedge.embedded.callers import WITHIN, Caller
 from kedge.embedded.certificates import Serving
 from kedge.embedded.door import Door
-from kedge.embedded.protobuf.decoding import decoded
-from kedge.embedded.schema.reading import read
+from kedge.embedded.protobuf.objects import decode_object
+from kedge.embedded.schema.builtin_decoding import decode_struct
 from kedge.embedded.server import Server
 from kedge.embedded.watching import Watch
 from kedge.kube.clock import SystemClock
@@ -50,7 +50,7 @@ class Recording(Server):
     def posted(self) -> dict[str, Any]:
         """The one object that was sent in protobuf."""
         (body,) = (request.body for request in self.sent if request.content_type == PROTOBUF)
-        return as_read(decoded(body))
+        return as_read(decode_object(body))
 
 
 class Kubectl:
@@ -77,7 +77,7 @@ class Kubectl:
 def as_read(obj: dict[str, Any]) -> dict[str, Any]:
     """An object as a server reads it."""
     group, _, version = obj["apiVersion"].rpartition("/")
-    return read(schema_of(group, version, obj["kind"]), obj).obj
+    return decode_struct(schema_of(group, version, obj["kind"]), obj).obj
 
 
 @pytest.fixture

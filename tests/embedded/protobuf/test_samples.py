@@ -10,9 +10,9 @@ import pytest
 
 from controlplane.gotool import go_environment
 from kedge.api.openapi.builtin import DEFINITIONS, named, schema_of
-from kedge.embedded.protobuf.decoding import decoded
 from kedge.embedded.protobuf.messages import MESSAGES
-from kedge.embedded.schema.reading import read
+from kedge.embedded.protobuf.objects import decode_object
+from kedge.embedded.schema.builtin_decoding import decode_struct
 from openapi import gotypes
 from openapi.writing import wanted
 from wiretypes import protos, writing
@@ -35,7 +35,7 @@ def test_a_whole_object_reads_as_its_json(folders: Mapping[str, Path], group: st
     sample = _sample(folders, f"{group or 'core'}.{version}.{kind}")
     schema = schema_of(group, version, kind)
     as_json: Any = msgspec.json.decode(sample.with_suffix(".json").read_bytes())
-    assert read(schema, decoded(sample.read_bytes())).obj == read(schema, as_json).obj
+    assert decode_struct(schema, decode_object(sample.read_bytes())).obj == decode_struct(schema, as_json).obj
 
 
 def _sample(folders: Mapping[str, Path], name: str) -> Path:

@@ -16,8 +16,8 @@ from embedded.schema import merging
 from embedded.schema.sending import at, odd
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.openapi.model import Schema
-from kedge.embedded.schema.filling import filled
-from kedge.embedded.schema.reading import read
+from kedge.embedded.schema.builtin_decoding import decode_struct
+from kedge.embedded.schema.zero_values import with_zero_values
 from kedge.embedded.server import Server
 from kedge.kube.clock import SystemClock
 from kedge.kube.transport import Request
@@ -148,7 +148,7 @@ async def test_what_is_sent_empty_is_left_out_or_kept(
             continue  # a template's members are those of a PodTemplate
         sent = odd(path, nothing, obj)
         answer = await bare_api.request("POST", f"{root}/namespaces/default/{plural}?dryRun=All", sent)
-        ours, theirs = at(filled(schema, read(schema, sent).obj), path), None
+        ours, theirs = at(with_zero_values(schema, decode_struct(schema, sent).obj), path), None
         if answer.status == 201:
             theirs = at(answer.json(), path)
         if answer.status != 201 or theirs not in (None, nothing, []):

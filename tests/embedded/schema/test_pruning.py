@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kedge.api.openapi.model import Schema
-from kedge.embedded.schema.misfits import Misfit
 from kedge.embedded.schema.pruning import pruned
+from kedge.embedded.schema.type_errors import TypeMismatch
 
 THING = {"type": "object", "properties": {"k": {"type": "string"}}}
 KEEPS = {"x-kubernetes-preserve-unknown-fields": True}
@@ -108,13 +108,13 @@ def test_what_is_new_is_pruned_though_the_rest_was_before() -> None:
     ],
 )
 def test_metadata_has_types(metadata: Any, words: str) -> None:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(TypeMismatch) as caught:
         pruned(SCHEMA, {**widget(), "metadata": metadata})
     assert str(caught.value) == words
 
 
 def test_metadata_of_an_object_inside_has_types_and_a_place() -> None:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(TypeMismatch) as caught:
         pruned(SCHEMA, widget(whole=pod(metadata={"labels": {"a": 1}})))
     why = "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"
     assert str(caught.value) == f'spec.whole.metadata: Invalid value: {{"labels":{{"a":1}}}}: {why}'

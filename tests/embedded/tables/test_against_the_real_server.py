@@ -66,7 +66,7 @@ def compare(kind: Kind, table: Any) -> None:
     assert list(tables.columns(kind)) == named
     ours = tables.cells(kind, row["object"], datetime.now(UTC))
     assert [_mask(cell) for cell in ours] == [_mask(cell) for cell in row["cells"]]
-    assert tables.marks(kind, row["object"]).get("conditions") == row.get("conditions")
+    assert tables.row_conditions(kind, row["object"]).get("conditions") == row.get("conditions")
 
 
 def _mask(cell: Any) -> Any:

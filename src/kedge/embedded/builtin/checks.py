@@ -1,6 +1,6 @@
-"""Checks: whether small values (ports, addresses, keys, percentages) are well-formed, in Kubernetes' words.
+"""Checks: whether small values (ports, addresses, keys, percentages) are valid, in Kubernetes' words.
 
-Each gives causes for one value at one field; none means it is fine. Fields of text are built only for what is wrong.
+Each function gives the causes for one value at one field; none means it is valid.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
-from kedge.embedded.builtin.causes import NOT_NEGATIVE, all_wrong, wrong
+from kedge.embedded.causes import NOT_NEGATIVE, invalid_value, invalid_values
 from kedge.embedded.naming import key_problems, name_problems, value_problems
 from kedge.kube.errors import Cause
 
@@ -37,21 +37,21 @@ _value_problems = lru_cache(4096)(value_problems)
 
 def label(at: str, name: str) -> Iterable[Cause]:
     """It must be a name of one part."""
-    return all_wrong(at, name, found) if (found := label_problems(name)) else ()
+    return invalid_values(at, name, found) if (found := label_problems(name)) else ()
 
 
 def subdomain(at: str, name: str) -> Iterable[Cause]:
     """It must be a name such as most objects have."""
-    return all_wrong(at, name, found) if (found := subdomain_problems(name)) else ()
+    return invalid_values(at, name, found) if (found := subdomain_problems(name)) else ()
 
 
 def qualified(at: str, key: str) -> Iterable[Cause]:
     """It must be a key such as labels have."""
-    return all_wrong(at, key, found) if (found := _key_problems(key)) else ()
+    return invalid_values(at, key, found) if (found := _key_problems(key)) else ()
 
 
 def label_value(at: str, value: str) -> Iterable[Cause]:
-    return all_wrong(at, value, found) if (found := _value_problems(value)) else ()
+    return invalid_values(at, value, found) if (found := _value_problems(value)) else ()
 
 
 def labels(at: str, found: Mapping[str, str]) -> Iterator[Cause]:
@@ -61,7 +61,7 @@ def labels(at: str, found: Mapping[str, str]) -> Iterator[Cause]:
 
 
 def port(at: str, number: int) -> Iterable[Cause]:
-    return () if 0 < number < 65536 else (wrong(at, number, PORT_RANGE),)
+    return () if 0 < number < 65536 else (invalid_value(at, number, PORT_RANGE),)
 
 
 @lru_cache(4096)
@@ -80,7 +80,7 @@ def port_name_problems(name: str) -> list[str]:
 
 
 def port_or_name(at: str, value: int | str) -> Iterable[Cause]:
-    return port(at, value) if isinstance(value, int) else all_wrong(at, value, port_name_problems(value))
+    return port(at, value) if isinstance(value, int) else invalid_values(at, value, port_name_problems(value))
 
 
 @lru_cache(4096)
@@ -95,7 +95,7 @@ def config_key_problems(key: str) -> list[str]:
 
 
 def env_name(at: str, name: str) -> Iterable[Cause]:
-    return () if _ENV.fullmatch(name) else (wrong(at, name, _SAY_ENV),)
+    return () if _ENV.fullmatch(name) else (invalid_value(at, name, _SAY_ENV),)
 
 
 def is_address(text: str) -> bool:
@@ -107,28 +107,28 @@ def is_address(text: str) -> bool:
 
 
 def address(at: str, text: str) -> Iterable[Cause]:
-    return () if is_address(text) else (wrong(at, text, _SAY_IP),)
+    return () if is_address(text) else (invalid_value(at, text, _SAY_IP),)
 
 
 def network(at: str, text: str) -> Iterable[Cause]:
     try:
         ip_network(text, strict=False)
     except ValueError:
-        return (wrong(at, text, _SAY_CIDR),)
-    return () if "/" in text else (wrong(at, text, _SAY_CIDR),)
+        return (invalid_value(at, text, _SAY_CIDR),)
+    return () if "/" in text else (invalid_value(at, text, _SAY_CIDR),)
 
 
 def count_or_percent(at: str, value: int | str) -> Iterable[Cause]:
     """It must be a number of things, or a share of them."""
     if isinstance(value, int):
-        return (wrong(at, value, NOT_NEGATIVE),) if value < 0 else ()
-    return () if re.fullmatch(r"[0-9]+%", value) else (wrong(at, value, _PERCENT),)
+        return (invalid_value(at, value, NOT_NEGATIVE),) if value < 0 else ()
+    return () if re.fullmatch(r"[0-9]+%", value) else (invalid_value(at, value, _PERCENT),)
 
 
 def not_over_all(at: str, value: int | str) -> Iterable[Cause]:
     """A share must not be more than the whole."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]+%", value) and int(value[:-1]) > 100:
-        return (wrong(at, value, "must not be greater than 100%"),)
+        return (invalid_value(at, value, "must not be greater than 100%"),)
     return ()
 
 
@@ -142,6 +142,6 @@ def amount_of(value: int | str) -> int:
 def below(at: str, path: str) -> Iterator[Cause]:
     """It must lie below the folder it is named in."""
     if path.startswith("/"):
-        yield wrong(at, path, "must be a relative path")
+        yield invalid_value(at, path, "must be a relative path")
     if ".." in path.split("/"):
-        yield wrong(at, path, "must not contain '..'")
+        yield invalid_value(at, path, "must not contain '..'")

@@ -1,4 +1,4 @@
-"""Config: what ConfigMaps, Secrets and ServiceAccounts have beyond their schema."""
+"""Config: defaults and validation of ConfigMaps, Secrets and ServiceAccounts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import msgspec
 
 from kedge.embedded.builtin import checks
-from kedge.embedded.builtin.causes import IMMUTABLE, all_wrong, forbidden, required, too_long, wrong
-from kedge.embedded.builtin.filling import struct
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.defaulting import struct
+from kedge.embedded.causes import IMMUTABLE, forbidden, invalid_value, invalid_values, required_value, too_long
+from kedge.embedded.kind_rules import Untyped
 from kedge.kube.errors import Cause
 
 
@@ -23,7 +23,7 @@ def _encoded(secret: Untyped) -> Untyped:
     return {**rest, "data": {**secret.get("data", {}), **written}} if written else rest
 
 
-complete_secret = struct({"type": "Opaque"}, then=_encoded)
+default_secret = struct({"type": "Opaque"}, then=_encoded)
 
 
 _SIZE_LIMIT = 1 << 20
@@ -43,11 +43,11 @@ def config_map_problems(config_map: Untyped) -> Iterator[Cause]:
     data, binary = config_map.get("data", {}), config_map.get("binaryData", {})
     size = sum(len(text.encode()) for text in data.values()) + sum(map(_decoded_size, binary.values()))
     for key in data:
-        yield from all_wrong(f"data[{key}]", key, checks.config_key_problems(key))
+        yield from invalid_values(f"data[{key}]", key, checks.config_key_problems(key))
         if key in binary:
-            yield wrong(f"data[{key}]", key, "duplicate of key present in binaryData")
+            yield invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData")
     for key in binary:
-        yield from all_wrong(f"binaryData[{key}]", key, checks.config_key_problems(key))
+        yield from invalid_values(f"binaryData[{key}]", key, checks.config_key_problems(key))
     if size > _SIZE_LIMIT:
         yield too_long("[]", _SIZE_LIMIT)  # Kubernetes means the whole object
 
@@ -56,30 +56,30 @@ def secret_problems(secret: Untyped) -> Iterator[Cause]:
     """What is wrong with a Secret: its keys, its size, and what its type needs."""
     data = secret.get("data", {})
     for key in data:
-        yield from all_wrong(f"data[{key}]", key, checks.config_key_problems(key))
+        yield from invalid_values(f"data[{key}]", key, checks.config_key_problems(key))
     if sum(map(_decoded_size, data.values())) > _SIZE_LIMIT:
         yield too_long("data", _SIZE_LIMIT)
     for key in _NEEDS.get(secret["type"], ()):
         if key not in data or (secret["type"].endswith("ssh-auth") and not data[key]):
-            yield required(f"data[{key}]")
+            yield required_value(f"data[{key}]")
         elif secret["type"] in _JSON and (why := _json_problem(data[key])):
-            yield wrong(f"data[{key}]", "<secret contents redacted>", why)
+            yield invalid_value(f"data[{key}]", "<secret contents redacted>", why)
     if secret["type"] == "kubernetes.io/basic-auth" and not data.keys() & {"username", "password"}:
-        yield required("data[username]")
-        yield required("data[password]")
+        yield required_value("data[username]")
+        yield required_value("data[password]")
     account = secret["metadata"].get("annotations", {}).get(_ACCOUNT)
     if secret["type"] == "kubernetes.io/service-account-token" and not account:
-        yield required(f"metadata.annotations[{_ACCOUNT}]")
+        yield required_value(f"metadata.annotations[{_ACCOUNT}]")
 
 
-def secret_changed(old: Untyped, new: Untyped) -> Iterator[Cause]:
+def secret_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
     """A Secret keeps its type; one that says it is immutable keeps everything."""
     if old["type"] != new["type"]:
-        yield wrong("type", new["type"], IMMUTABLE)
+        yield invalid_value("type", new["type"], IMMUTABLE)
     yield from _frozen(old, new, "data")
 
 
-def config_map_changed(old: Untyped, new: Untyped) -> Iterator[Cause]:
+def config_map_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
     yield from _frozen(old, new, "data", "binaryData")
 
 

@@ -1,4 +1,4 @@
-"""Containers: what is wrong with the containers of a pod, or with the template of one."""
+"""Containers: validation of the containers of a pod, and of their probes and lifecycle handlers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kedge.embedded.builtin import checks
-from kedge.embedded.builtin.amounts import resource_problems
-from kedge.embedded.builtin.causes import all_wrong, duplicate, forbidden, one_of, required, unknown, unsupported, wrong
-from kedge.embedded.builtin.probes import handler_problems, probe_problems
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.quantities import resource_problems
+from kedge.embedded.causes import (
+    NOT_NEGATIVE,
+    duplicate_value,
+    forbidden,
+    invalid_value,
+    invalid_values,
+    must_be_one_of,
+    required_value,
+    unsupported_value,
+    value_not_found,
+)
+from kedge.embedded.kind_rules import Untyped
 from kedge.kube.errors import Cause
 
 _MESSAGES = ("File", "FallbackToLogsOnError")
@@ -49,7 +58,7 @@ def container_problems(at: str, spec: Untyped) -> Iterator[Cause]:
     containers = spec.get("containers") or ()
     volumes = {volume.get("name"): volume for volume in spec.get("volumes", ())}
     if not containers:
-        yield required(f"{at}.containers")
+        yield required_value(f"{at}.containers")
     names: set[str] = set()
     for index, container in enumerate(containers):
         where = f"{at}.containers[{index}]"
@@ -57,7 +66,7 @@ def container_problems(at: str, spec: Untyped) -> Iterator[Cause]:
         yield from _running(where, container, spec["terminationGracePeriodSeconds"])
         image = container.get("image", "")
         if image and image != image.strip():
-            yield wrong(f"{where}.image", image, "must not have leading or trailing whitespace")
+            yield invalid_value(f"{where}.image", image, "must not have leading or trailing whitespace")
     yield from _host_ports(f"{at}.containers", containers)
     for index, container in enumerate(spec.get("initContainers") or ()):
         where = f"{at}.initContainers[{index}]"
@@ -69,7 +78,7 @@ def _init(at: str, container: Untyped, grace: int) -> Iterator[Cause]:
     """What runs first and ends has no use for probes; what keeps running beside the others has."""
     policy = container.get("restartPolicy")
     if policy is not None:
-        yield from one_of(f"{at}.restartPolicy", policy, ("Always", "Never", "OnFailure"))
+        yield from must_be_one_of(f"{at}.restartPolicy", policy, ("Always", "Never", "OnFailure"))
     if policy == "Always":
         yield from _running(at, container, grace)
         return
@@ -81,17 +90,17 @@ def _init(at: str, container: Untyped, grace: int) -> Iterator[Cause]:
 def _common(at: str, container: Untyped, volumes: Mapping[str, Untyped], names: set[str]) -> Iterator[Cause]:
     name = container.get("name", "")
     if not name:
-        yield required(f"{at}.name")
+        yield required_value(f"{at}.name")
     elif name in names:
-        yield duplicate(f"{at}.name", name)
+        yield duplicate_value(f"{at}.name", name)
     else:
         names.add(name)
         if checks.label_problems(name):
             yield from checks.label(f"{at}.name", name)
     if not container.get("image"):
-        yield required(f"{at}.image")
+        yield required_value(f"{at}.image")
     if container["terminationMessagePolicy"] not in _MESSAGES:
-        yield unsupported(f"{at}.terminationMessagePolicy", container["terminationMessagePolicy"], _MESSAGES)
+        yield unsupported_value(f"{at}.terminationMessagePolicy", container["terminationMessagePolicy"], _MESSAGES)
     if ports := container.get("ports"):
         yield from _ports(f"{at}.ports", ports)
     for index, variable in enumerate(container.get("env", ())):
@@ -100,11 +109,11 @@ def _common(at: str, container: Untyped, volumes: Mapping[str, Untyped], names: 
         yield from _variables_from(f"{at}.envFrom", index, source)
     for index, device in enumerate(container.get("volumeDevices", ())):
         if device.get("name") not in volumes:
-            yield unknown(f"{at}.volumeDevices[{index}].name", device.get("name", ""))
+            yield value_not_found(f"{at}.volumeDevices[{index}].name", device.get("name", ""))
     if mounts := container.get("volumeMounts"):
         yield from _mounts(f"{at}.volumeMounts", mounts, volumes)
     if container["imagePullPolicy"] not in _PULL_POLICIES:
-        yield unsupported(f"{at}.imagePullPolicy", container["imagePullPolicy"], _PULL_POLICIES)
+        yield unsupported_value(f"{at}.imagePullPolicy", container["imagePullPolicy"], _PULL_POLICIES)
     if resources := container["resources"]:
         yield from resource_problems(f"{at}.resources", resources)
     if security := container.get("securityContext"):
@@ -127,18 +136,18 @@ def _ports(at: str, ports: Iterable[Untyped]) -> Iterator[Cause]:
         where = f"{at}[{index}]"
         if name := port.get("name"):
             if problems := checks.port_name_problems(name):
-                yield from all_wrong(f"{where}.name", name, problems)
+                yield from invalid_values(f"{where}.name", name, problems)
             elif name in names:
-                yield duplicate(f"{where}.name", name)
+                yield duplicate_value(f"{where}.name", name)
             names.add(name)
         if not port.get("containerPort"):
-            yield required(f"{where}.containerPort")
+            yield required_value(f"{where}.containerPort")
         else:
             yield from checks.port(f"{where}.containerPort", port["containerPort"])
         if port.get("hostPort"):
             yield from checks.port(f"{where}.hostPort", port["hostPort"])
         if port["protocol"] not in _PROTOCOLS:
-            yield unsupported(f"{where}.protocol", port["protocol"], _PROTOCOLS)
+            yield unsupported_value(f"{where}.protocol", port["protocol"], _PROTOCOLS)
 
 
 def _host_ports(at: str, containers: Iterable[Untyped]) -> Iterator[Cause]:
@@ -150,13 +159,13 @@ def _host_ports(at: str, containers: Iterable[Untyped]) -> Iterator[Cause]:
                 continue
             key = f"{port['protocol']}/{port.get('hostIP', '')}/{port['hostPort']}"
             if key in taken:
-                yield duplicate(f"{at}[{index}].ports[{place}].hostPort", key)
+                yield duplicate_value(f"{at}[{index}].ports[{place}].hostPort", key)
             taken.add(key)
 
 
 def _variable(at: str, variable: Untyped) -> Iterator[Cause]:
     if not variable.get("name"):
-        yield required(f"{at}.name")
+        yield required_value(f"{at}.name")
     else:
         yield from checks.env_name(f"{at}.name", variable["name"])
     source = variable.get("valueFrom")
@@ -166,11 +175,11 @@ def _variable(at: str, variable: Untyped) -> Iterator[Cause]:
     named = [name for name in _VALUE_SOURCES if name in source]
     if not named:
         known = ", ".join(f"`{name}`" for name in _VALUE_SOURCES[:-1])
-        yield wrong(where, "", f"must specify one of: {known} or `{_VALUE_SOURCES[-1]}`")
+        yield invalid_value(where, "", f"must specify one of: {known} or `{_VALUE_SOURCES[-1]}`")
     elif variable.get("value"):
-        yield wrong(where, "", "may not be specified when `value` is not empty")
+        yield invalid_value(where, "", "may not be specified when `value` is not empty")
     elif len(named) > 1:
-        yield wrong(where, "", "may not have more than one field specified at a time")
+        yield invalid_value(where, "", "may not have more than one field specified at a time")
     for name in named:
         yield from _value_source(f"{where}.{name}", name, source[name])
 
@@ -179,17 +188,19 @@ def _value_source(at: str, name: str, source: Untyped) -> Iterator[Cause]:
     if name == "fieldRef":
         path = source.get("fieldPath", "")
         if not path:
-            yield required(f"{at}.fieldPath")
+            yield required_value(f"{at}.fieldPath")
         elif path not in _FIELD_PATHS and not path.startswith(("metadata.labels['", "metadata.annotations['")):
-            yield wrong(f"{at}.fieldPath", path, f"error converting fieldPath: field label not supported: {path}")
+            yield invalid_value(
+                f"{at}.fieldPath", path, f"error converting fieldPath: field label not supported: {path}"
+            )
     elif name == "resourceFieldRef":
         if not source.get("resource"):
-            yield required(f"{at}.resource")
+            yield required_value(f"{at}.resource")
     elif name in ("configMapKeyRef", "secretKeyRef"):
         if not source.get("key"):
-            yield required(f"{at}.key")
+            yield required_value(f"{at}.key")
         else:
-            yield from all_wrong(f"{at}.key", source["key"], checks.config_key_problems(source["key"]))
+            yield from invalid_values(f"{at}.key", source["key"], checks.config_key_problems(source["key"]))
 
 
 def _variables_from(at: str, index: int, source: Untyped) -> Iterator[Cause]:
@@ -197,12 +208,12 @@ def _variables_from(at: str, index: int, source: Untyped) -> Iterator[Cause]:
         yield from checks.env_name(f"{at}[{index}].prefix", source["prefix"])
     named = [name for name in ("configMapRef", "secretRef") if name in source]
     if not named:
-        yield wrong(at, "", "must specify one of: `configMapRef` or `secretRef`")
+        yield invalid_value(at, "", "must specify one of: `configMapRef` or `secretRef`")
     elif len(named) > 1:
-        yield wrong(at, "", "may not have more than one field specified at a time")
+        yield invalid_value(at, "", "may not have more than one field specified at a time")
     for name in named:
         if not source[name].get("name"):
-            yield required(f"{at}[{index}].{name}.name")
+            yield required_value(f"{at}[{index}].{name}.name")
 
 
 def _mounts(at: str, mounts: Iterable[Untyped], volumes: Mapping[str, Untyped]) -> Iterator[Cause]:
@@ -210,14 +221,14 @@ def _mounts(at: str, mounts: Iterable[Untyped], volumes: Mapping[str, Untyped]) 
     for index, mount in enumerate(mounts):
         where = f"{at}[{index}]"
         if not mount.get("name"):
-            yield required(f"{where}.name")
+            yield required_value(f"{where}.name")
         if mount.get("name") not in volumes:
-            yield unknown(f"{where}.name", mount.get("name", ""))
+            yield value_not_found(f"{where}.name", mount.get("name", ""))
         path = mount.get("mountPath", "")
         if not path:
-            yield required(f"{where}.mountPath")
+            yield required_value(f"{where}.mountPath")
         if path in paths:
-            yield wrong(f"{where}.mountPath", path, "must be unique")
+            yield invalid_value(f"{where}.mountPath", path, "must be unique")
         paths.add(path)
         if mount.get("subPath"):
             # Kubernetes leaves out which mount it is.
@@ -229,10 +240,55 @@ def _security(at: str, security: Untyped) -> Iterator[Cause]:
         yield from user_id(f"{at}.{name}", security.get(name))
     if security.get("allowPrivilegeEscalation") is False and security.get("privileged"):
         shown = {name: security.get(field) for name, field in _SECURITY_FIELDS.items()}
-        yield wrong(at, shown, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
+        yield invalid_value(at, shown, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
 
 
 def user_id(at: str, number: Any) -> Iterable[Cause]:
     if number is None or 0 <= number < 2**31:
         return ()
-    return (wrong(at, number, "must be between 0 and 2147483647, inclusive"),)
+    return (invalid_value(at, number, "must be between 0 and 2147483647, inclusive"),)
+
+
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+
+
+def probe_problems(at: str, probe: Untyped, *, once: bool) -> Iterator[Cause]:
+    """What is wrong with a probe. `once`: one success must be enough for it."""
+    yield from handler_problems(at, probe)
+    for name in _NUMBERS:
+        if probe.get(name, 0) < 0:
+            yield invalid_value(f"{at}.{name}", probe[name], NOT_NEGATIVE)
+    if probe.get("terminationGracePeriodSeconds", 1) < 1:
+        where = f"{at}.terminationGracePeriodSeconds"
+        yield invalid_value(where, probe["terminationGracePeriodSeconds"], "must be greater than 0")
+    if once and probe["successThreshold"] != 1:
+        yield invalid_value(f"{at}.successThreshold", probe["successThreshold"], "must be 1")
+
+
+def handler_problems(at: str, handler: Untyped, grace: int = 0) -> Iterator[Cause]:
+    """What is wrong with what is done: there must be exactly one thing to do."""
+    named = [name for name in _HANDLERS if name in handler]
+    if not named:
+        yield required_value(at, "must specify a handler type")
+    for name in named[1:]:
+        yield forbidden(f"{at}.{name}", "may not specify more than 1 handler type")
+    for name in named[:1]:
+        yield from _action(f"{at}.{name}", name, handler[name], grace)
+
+
+def _action(at: str, name: str, action: Untyped, grace: int) -> Iterator[Cause]:
+    if name == "exec" and not action.get("command"):
+        yield required_value(f"{at}.command")
+    if name == "httpGet":
+        if not action.get("path"):
+            yield required_value(f"{at}.path")
+        yield from checks.port_or_name(f"{at}.port", action.get("port", 0))
+        yield from must_be_one_of(f"{at}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS"))
+    if name == "tcpSocket":
+        yield from checks.port_or_name(f"{at}.port", action.get("port", 0))
+    if name == "sleep" and not 0 <= action.get("seconds", 0) <= grace:
+        why = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+        yield invalid_value(at, action["seconds"], why)
+    if name == "grpc":
+        yield from checks.port(f"{at}.port", action.get("port", 0))

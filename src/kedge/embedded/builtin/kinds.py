@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kedge.api.resource import Resource
-from kedge.embedded.builtin.rules import RULES
-from kedge.embedded.custom import definition
+from kedge.embedded.builtin.rules_by_kind import RULES_BY_KIND
+from kedge.embedded.custom import crd
 from kedge.embedded.kind import Called, Kind, Scale
+from kedge.embedded.kind_rules import NO_RULES
 from kedge.embedded.naming import Names
-from kedge.embedded.rules import PLAIN
 
 # Habits: C cluster-scoped, q a question, s has /status, S has a strict /status (takes no metadata along), g counts
 # generations, a counts annotations too, v PUT needs the version, p PUT makes what is not there, l /status takes no
@@ -148,7 +148,9 @@ def _kind(row: str) -> Kind:
         scale=Scale() if name in _SCALED else None,
         called=_called(group, name),
         is_question="q" in habits,
-        rules=definition.RULES if name == "CustomResourceDefinition" else RULES.get((group.strip("-"), name), PLAIN),
+        rules=crd.CRD_RULES
+        if name == "CustomResourceDefinition"
+        else RULES_BY_KIND.get((group.strip("-"), name), NO_RULES),
     )
 
 

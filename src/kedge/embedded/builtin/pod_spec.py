@@ -1,15 +1,37 @@
-"""Pod specs: what is left out of a pod, or of the template of one, stands for.
+"""Pod spec: defaults of a pod spec and of a pod template.
 
-`spec` fills any pod spec; `template` one that pods are made from. What only a pod itself gets is in `pods`.
+`default_spec` is for any pod spec; `default_template` for a template. What only a pod itself gets is in `pods`.
 """
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import Any
 
-from kedge.embedded.builtin.filling import each, remembered, struct
-from kedge.embedded.builtin.images import pull_policy
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.defaulting import cached, each, struct
+from kedge.embedded.kind_rules import Untyped
+
+_HOST = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*)(?::[0-9]+)?"
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::(?P<tag>\w[\w.-]{{0,127}}))?(?P<digest>@[A-Za-z][\w+.-]*:[0-9a-fA-F]{{32,}})?"
+)
+
+
+def tag_of(image: str) -> str:
+    """The tag; `latest` where an image names neither tag nor digest, empty where it names a digest alone or is none."""
+    match = _IMAGE.fullmatch(image)
+    if match is None:
+        return ""
+    return match["tag"] or ("" if match["digest"] else "latest")
+
+
+@lru_cache(4096)
+def pull_policy(image: str) -> str:
+    """When to fetch an image that does not say: what may move is fetched always."""
+    return "Always" if tag_of(image) == "latest" else "IfNotPresent"
+
 
 _NOT_SOURCES = ("name",)
 READABLE = 0o644
@@ -74,7 +96,7 @@ iscsi = struct({"iscsiInterface": "default"})
 rbd = struct({"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"})
 azure_disk = struct({"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"})
 scale_io = struct({"storageMode": "ThinProvisioned", "fsType": "xfs"})
-claim_spec = struct({"volumeMode": "Filesystem", "resources": {}})
+default_claim_spec = struct({"volumeMode": "Filesystem", "resources": {}})
 
 _volume = struct(
     configMap=_readable,
@@ -91,7 +113,7 @@ _volume = struct(
         ),
     ),
     hostPath=host_path,
-    ephemeral=struct(volumeClaimTemplate=struct({"metadata": {}, "spec": {}}, spec=claim_spec)),
+    ephemeral=struct(volumeClaimTemplate=struct({"metadata": {}, "spec": {}}, spec=default_claim_spec)),
     image=_image_policy,
     iscsi=iscsi,
     rbd=rbd,
@@ -100,7 +122,7 @@ _volume = struct(
     then=_some_source,
 )
 
-spec = struct(
+default_spec = struct(
     {
         "dnsPolicy": "ClusterFirst",
         "restartPolicy": "Always",
@@ -116,9 +138,9 @@ spec = struct(
     then=_both_account_names,
 )
 
-template = remembered(struct({"metadata": {}, "spec": {}}, spec=spec))
+default_template = cached(struct({"metadata": {}, "spec": {}}, spec=default_spec))
 
 
-def containers_of(spec: Untyped) -> list[Any]:
+def all_containers(spec: Untyped) -> list[Any]:
     """All containers that come with a pod: those that run before the others first."""
     return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]

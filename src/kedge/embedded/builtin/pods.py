@@ -1,17 +1,17 @@
-"""Pods: what a pod is given before it runs anywhere: an account and its token, a priority, tolerations, a first status.
+"""Pods: what a new pod gets: account and token, priority, runtime class, tolerations, QoS class and first status.
 
-As Kubernetes does with its default admission plug-ins, less limit ranges, quotas and pod security.
+As in Kubernetes with its default admission plug-ins, without limit ranges, quotas and pod security.
 """
 
 from __future__ import annotations
 
 from kedge.api.resource import Resource
 from kedge.embedded.builtin import pod_spec
-from kedge.embedded.builtin.filling import one_after_another, remembered, struct
-from kedge.embedded.builtin.pod_spec import containers_of
-from kedge.embedded.builtin.qos import qos_class
-from kedge.embedded.builtin.runtimes import NotToRun, with_runtime
-from kedge.embedded.rules import Surroundings, Untyped
+from kedge.embedded.builtin.defaulting import cached, in_sequence, struct
+from kedge.embedded.builtin.pod_classes import RuntimeClassRefused, with_runtime_class
+from kedge.embedded.builtin.pod_spec import all_containers
+from kedge.embedded.builtin.quantities import parse_quantity
+from kedge.embedded.kind_rules import AdmissionContext, Untyped
 from kedge.embedded.statuses import Refused, forbidden, invalid, not_permitted
 
 PODS = Resource("", "v1", "Pod", "pods")
@@ -19,8 +19,8 @@ _ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 _PRIORITIES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a folder
 _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - a prefix
-_PATIENCE = 300
-_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TOLERATION_SECONDS = 300
+_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def _requests(container: Untyped) -> Untyped:
@@ -65,47 +65,47 @@ def _whole_requests(spec: Untyped) -> Untyped:
     return {**spec, "resources": {**whole, "requests": {**limits, **requests}}}
 
 
-complete = struct(
+default_pod = struct(
     {"spec": {}, "status": {}},
-    spec=remembered(one_after_another(pod_spec.spec, _of_a_pod)),  # the pods of one template are alike
+    spec=cached(in_sequence(pod_spec.default_spec, _of_a_pod)),  # the pods of one template are alike
     status=struct({"phase": "Pending"}),
 )
 
 
-def begin(pod: Untyped, around: Surroundings) -> Untyped:
+def prepare_new_pod(pod: Untyped, context: AdmissionContext) -> Untyped:
     """A new pod, ready to be scheduled."""
     if pod["spec"].get("ephemeralContainers"):
         cause = not_permitted("spec.ephemeralContainers", "cannot be set on create")
         raise invalid(PODS, pod["metadata"].get("name", ""), [cause])
-    spec = _prioritised(pod, around)
-    spec = _accounted(pod, spec, around)
-    spec = {**spec, "tolerations": _tolerant(spec)}
+    spec = _with_priority(pod, context)
+    spec = _with_account(pod, spec, context)
+    spec = {**spec, "tolerations": _with_tolerations(spec)}
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     if spec.get("runtimeClassName") or spec.get("overhead"):
-        spec = _with_runtime(pod, spec, around)
-    return {**pod, "spec": spec, "status": _first_status(spec, around)}
+        spec = _with_runtime(pod, spec, context)
+    return {**pod, "spec": spec, "status": _first_status(spec, context)}
 
 
-def carry(_old: Untyped, new: Untyped) -> Untyped:
+def prepare_changed_pod(_old: Untyped, new: Untyped) -> Untyped:
     """A changed pod tolerates what every pod does for a while."""
-    tolerations = _tolerant(new["spec"])
+    tolerations = _with_tolerations(new["spec"])
     if tolerations == new["spec"].get("tolerations", []):
         return new
     return {**new, "spec": {**new["spec"], "tolerations": tolerations}}
 
 
-def _with_runtime(pod: Untyped, spec: Untyped, around: Surroundings) -> Untyped:
+def _with_runtime(pod: Untyped, spec: Untyped, context: AdmissionContext) -> Untyped:
     try:
-        return with_runtime(spec, around)
-    except NotToRun as error:
+        return with_runtime_class(spec, context)
+    except RuntimeClassRefused as error:
         raise _refused(pod, str(error)) from None
 
 
-def _prioritised(pod: Untyped, around: Surroundings) -> Untyped:
+def _with_priority(pod: Untyped, context: AdmissionContext) -> Untyped:
     spec = pod["spec"]
     name = spec.get("priorityClassName", "")
-    chosen = around.find(_PRIORITIES, "", name) if name else _default_priority(around)
+    chosen = context.find(_PRIORITIES, "", name) if name else _default_priority(context)
     if name and chosen is None:
         raise _refused(pod, f"no PriorityClass with name {name} was found")
     found = chosen or {}
@@ -126,31 +126,31 @@ def _prioritised(pod: Untyped, around: Surroundings) -> Untyped:
     return {**spec, **named, "priority": number, "preemptionPolicy": policy}
 
 
-def _default_priority(around: Surroundings) -> Untyped | None:
-    defaults = [one for one in around.each(_PRIORITIES) if one.get("globalDefault")]
+def _default_priority(context: AdmissionContext) -> Untyped | None:
+    defaults = [one for one in context.each(_PRIORITIES) if one.get("globalDefault")]
     return min(defaults, key=lambda one: int(one["value"]), default=None)
 
 
-def _accounted(pod: Untyped, spec: Untyped, around: Surroundings) -> Untyped:
+def _with_account(pod: Untyped, spec: Untyped, context: AdmissionContext) -> Untyped:
     """The pod of an account that is there, with a token of it to speak to the API server with."""
     name = spec.get("serviceAccountName") or "default"
     namespace = pod["metadata"].get("namespace", "")
-    account = around.find(_ACCOUNTS, namespace, name)
+    account = context.find(_ACCOUNTS, namespace, name)
     if account is None:
         raise _refused(pod, f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found')
     spec = {**spec, "serviceAccountName": name, "serviceAccount": name}
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = account["imagePullSecrets"]
     wanted = spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True))
-    return _with_token(spec, around) if wanted else spec
+    return _with_token(spec, context) if wanted else spec
 
 
-def _with_token(spec: Untyped, around: Surroundings) -> Untyped:
-    if all(_has_token(container) for container in containers_of(spec)):
+def _with_token(spec: Untyped, context: AdmissionContext) -> Untyped:
+    if all(_has_token(container) for container in all_containers(spec)):
         return spec
     names = [volume.get("name", "") for volume in spec.get("volumes", ())]
     there = [name for name in names if name.startswith(_TOKEN_VOLUME)]
-    name = there[-1] if there else around.name(_TOKEN_VOLUME)
+    name = there[-1] if there else context.name(_TOKEN_VOLUME)
     mount = {"name": name, "readOnly": True, "mountPath": _TOKEN_PATH}
     mounted = {
         part: [_mounting(container, mount) for container in spec[part]]
@@ -185,10 +185,10 @@ _TOKEN = {
 }
 
 
-def _tolerant(spec: Untyped) -> list[Untyped]:
+def _with_tolerations(spec: Untyped) -> list[Untyped]:
     """The pod's tolerations, and some minutes of patience with a node in trouble, unless it says how much it has."""
     own = spec.get("tolerations", [])
-    return [*own, *(_waits_out(trouble) for trouble in _TROUBLES if not any(_covers(one, trouble) for one in own))]
+    return [*own, *(_waits_out(trouble) for trouble in _NODE_TAINTS if not any(_covers(one, trouble) for one in own))]
 
 
 def _covers(toleration: Untyped, trouble: str) -> bool:
@@ -196,10 +196,10 @@ def _covers(toleration: Untyped, trouble: str) -> bool:
 
 
 def _waits_out(trouble: str) -> Untyped:
-    return {"key": trouble, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _PATIENCE}
+    return {"key": trouble, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATION_SECONDS}
 
 
-def _first_status(spec: Untyped, around: Surroundings) -> Untyped:
+def _first_status(spec: Untyped, context: AdmissionContext) -> Untyped:
     status: Untyped = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):
         held = {
@@ -208,7 +208,7 @@ def _first_status(spec: Untyped, around: Surroundings) -> Untyped:
             "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
             "lastProbeTime": None,
-            "lastTransitionTime": around.now(),
+            "lastTransitionTime": context.now(),
         }
         status["conditions"] = [held]
     return status
@@ -216,3 +216,27 @@ def _first_status(spec: Untyped, around: Surroundings) -> Untyped:
 
 def _refused(pod: Untyped, why: str) -> Refused:
     return forbidden(PODS, pod["metadata"].get("name", ""), why)
+
+
+_PROMISED = ("cpu", "memory")
+
+
+def qos_class(spec: Untyped) -> str:
+    holders = (
+        [whole] if _amounts(whole := spec.get("resources", {})) else [c["resources"] for c in all_containers(spec)]
+    )
+    if not any(_amounts(one) for one in holders):
+        return "BestEffort"
+    return "Guaranteed" if all(_is_guaranteed(one) for one in holders) else "Burstable"
+
+
+def _amounts(resources: Untyped) -> list[str]:
+    named = [*resources.get("requests", {}).items(), *resources.get("limits", {}).items()]
+    return [name for name, amount in named if name in _PROMISED and parse_quantity(amount).amount]
+
+
+def _is_guaranteed(resources: Untyped) -> bool:
+    limits, requests = resources.get("limits", {}), resources.get("requests", {})
+    if any(name not in limits or not parse_quantity(limits[name]).amount for name in _PROMISED):
+        return False
+    return all(parse_quantity(requests.get(name, limits[name])) == parse_quantity(limits[name]) for name in _PROMISED)

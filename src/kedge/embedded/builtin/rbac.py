@@ -1,14 +1,14 @@
-"""RBAC: what roles and their bindings have beyond their schema."""
+"""RBAC: defaults and validation of roles and their bindings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from kedge.embedded.builtin import checks
-from kedge.embedded.builtin.causes import one_of, required, unsupported, wrong
-from kedge.embedded.builtin.filling import each, struct
-from kedge.embedded.builtin.selection import selector_problems
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.defaulting import each, struct
+from kedge.embedded.builtin.label_selectors import selector_problems
+from kedge.embedded.causes import invalid_value, must_be_one_of, required_value, unsupported_value
+from kedge.embedded.kind_rules import Untyped
 from kedge.kube.errors import Cause
 
 GROUP = "rbac.authorization.k8s.io"
@@ -21,8 +21,8 @@ def _subject(subject: Untyped) -> Untyped:
     return subject
 
 
-complete_role = struct(null=("rules",))
-complete_binding = struct({"roleRef": {}}, roleRef=struct({"apiGroup": GROUP}), subjects=each(_subject))
+default_role = struct(null=("rules",))
+default_binding = struct({"roleRef": {}}, roleRef=struct({"apiGroup": GROUP}), subjects=each(_subject))
 
 
 def role_problems(role: Untyped) -> Iterator[Cause]:
@@ -38,7 +38,7 @@ def cluster_role_problems(role: Untyped) -> Iterator[Cause]:
     if "aggregationRule" in role:
         at, selectors = "aggregationRule.clusterRoleSelectors", role["aggregationRule"].get("clusterRoleSelectors", ())
         if not selectors:
-            yield required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil")
+            yield required_value(at, "at least one clusterRoleSelector required if aggregationRule is non-nil")
         for index, selector in enumerate(selectors):
             yield from selector_problems(f"{at}[{index}]", selector)
 
@@ -53,39 +53,39 @@ def cluster_binding_problems(binding: Untyped) -> Iterator[Cause]:
     yield from _binding(binding, "ClusterRole")
 
 
-def binding_changed(old: Untyped, new: Untyped) -> Iterator[Cause]:
+def binding_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
     """What a binding gives never changes; to whom may."""
     if old["roleRef"] != new["roleRef"]:
         role = new["roleRef"]
         shown = {"APIGroup": role.get("apiGroup", ""), "Kind": role.get("kind", ""), "Name": role.get("name", "")}
-        yield wrong("roleRef", shown, "cannot change roleRef")
+        yield invalid_value("roleRef", shown, "cannot change roleRef")
 
 
 def _rule(at: str, rule: Untyped, *, namespaced: bool) -> Iterator[Cause]:
     if not rule.get("verbs"):
-        yield required(f"{at}.verbs", "verbs must contain at least one value")
+        yield required_value(f"{at}.verbs", "verbs must contain at least one value")
     if paths := rule.get("nonResourceURLs"):
         if namespaced:
-            yield wrong(f"{at}.nonResourceURLs", paths, "namespaced rules cannot apply to non-resource URLs")
+            yield invalid_value(f"{at}.nonResourceURLs", paths, "namespaced rules cannot apply to non-resource URLs")
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
             why = "rules cannot apply to both regular resources and non-resource URLs"
-            yield wrong(f"{at}.nonResourceURLs", paths, why)
+            yield invalid_value(f"{at}.nonResourceURLs", paths, why)
         return
     if not rule.get("apiGroups"):
-        yield required(f"{at}.apiGroups", "resource rules must supply at least one api group")
+        yield required_value(f"{at}.apiGroups", "resource rules must supply at least one api group")
     if not rule.get("resources"):
-        yield required(f"{at}.resources", "resource rules must supply at least one resource")
+        yield required_value(f"{at}.resources", "resource rules must supply at least one resource")
 
 
 def _binding(binding: Untyped, *kinds: str) -> Iterator[Cause]:
     role = binding["roleRef"]
-    yield from one_of("roleRef.apiGroup", role["apiGroup"], (GROUP,))
-    yield from one_of("roleRef.kind", role.get("kind", ""), kinds)
+    yield from must_be_one_of("roleRef.apiGroup", role["apiGroup"], (GROUP,))
+    yield from must_be_one_of("roleRef.kind", role.get("kind", ""), kinds)
     name = role.get("name", "")
     if not name:
-        yield required("roleRef.name")
+        yield required_value("roleRef.name")
     else:
-        yield from (wrong("roleRef.name", name, f"may not contain '{char}'") for char in "/%" if char in name)
+        yield from (invalid_value("roleRef.name", name, f"may not contain '{char}'") for char in "/%" if char in name)
     for index, subject in enumerate(binding.get("subjects", ())):
         yield from _subject_problems(f"subjects[{index}]", subject, namespaced="Role" in kinds)
 
@@ -93,15 +93,15 @@ def _binding(binding: Untyped, *kinds: str) -> Iterator[Cause]:
 def _subject_problems(at: str, subject: Untyped, *, namespaced: bool) -> Iterator[Cause]:
     name, kind, group = subject.get("name", ""), subject.get("kind", ""), subject.get("apiGroup", "")
     if not name:
-        yield required(f"{at}.name")
+        yield required_value(f"{at}.name")
     if kind in ("User", "Group"):
-        yield from one_of(f"{at}.apiGroup", group, (GROUP,))
+        yield from must_be_one_of(f"{at}.apiGroup", group, (GROUP,))
     elif kind == "ServiceAccount":
         if name:
             yield from checks.subdomain(f"{at}.name", name)
         if group:
-            yield unsupported(f"{at}.apiGroup", group, ("",))
+            yield unsupported_value(f"{at}.apiGroup", group, ("",))
         if not namespaced and not subject.get("namespace"):
-            yield required(f"{at}.namespace")
+            yield required_value(f"{at}.namespace")
     else:
-        yield unsupported(f"{at}.kind", kind, ("ServiceAccount", "User", "Group"))
+        yield unsupported_value(f"{at}.kind", kind, ("ServiceAccount", "User", "Group"))

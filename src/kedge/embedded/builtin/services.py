@@ -1,14 +1,14 @@
-"""Services: what is left out of one stands for, and what it keeps and gives up when it changes.
+"""Services: defaults of a Service, and what it keeps and loses on an update.
 
-Addresses and node ports come from `addresses`. There is one family of addresses, IPv4.
+Addresses and node ports come from `service_allocation`. There is one IP family, IPv4.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from kedge.embedded.builtin.filling import each, struct
-from kedge.embedded.rules import Untyped
+from kedge.embedded.builtin.defaulting import each, struct
+from kedge.embedded.kind_rules import Untyped
 
 _OUTWARD = ("NodePort", "LoadBalancer")
 _THREE_HOURS = 10800  # seconds that a client sticks to its endpoint
@@ -30,7 +30,7 @@ def _sticky(spec: Untyped) -> Untyped:
 def _by_type(spec: Untyped) -> Untyped:
     """What only some types of Service have."""
     added: Untyped = {}
-    if is_outward(spec):
+    if is_external(spec):
         added["externalTrafficPolicy"] = "Cluster"
     if spec["type"] != "ExternalName":
         added["internalTrafficPolicy"] = "Cluster"
@@ -55,7 +55,7 @@ def _balanced(service: Untyped) -> Untyped:
     )
 
 
-complete = struct(
+default_service = struct(
     {"spec": {}, "status": {}},
     spec=struct(
         {"sessionAffinity": "None", "type": "ClusterIP"},
@@ -67,7 +67,7 @@ complete = struct(
 )
 
 
-def is_outward(spec: Untyped) -> bool:
+def is_external(spec: Untyped) -> bool:
     """Whether it can be reached from outside the cluster."""
     return spec.get("type") in _OUTWARD or bool(spec.get("externalIPs"))
 
@@ -84,7 +84,7 @@ def has_health_port(spec: Untyped) -> bool:
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
-def carry(old: Untyped, new: Untyped) -> Untyped:
+def prepare_changed_service(old: Untyped, new: Untyped) -> Untyped:
     """The changed Service: it keeps its addresses and ports, or gives up what its new type has no use for."""
     spec = _kept(old["spec"], _released(old["spec"], new["spec"]))
     if spec is new["spec"] and spec["type"] == "LoadBalancer":
@@ -114,7 +114,7 @@ def _came_with(old: Untyped, new: Untyped) -> list[tuple[bool, tuple[str, ...]]]
             old.get("type") == "LoadBalancer" and new.get("type") != "LoadBalancer",
             ("allocateLoadBalancerNodePorts", "loadBalancerClass"),
         ),
-        (is_outward(old) and not is_outward(new), ("externalTrafficPolicy",)),
+        (is_external(old) and not is_external(new), ("externalTrafficPolicy",)),
     ]
 
 

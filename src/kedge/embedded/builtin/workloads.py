@@ -1,11 +1,11 @@
-"""Workloads: what Deployments, ReplicaSets, StatefulSets, DaemonSets and their like have beyond their schema."""
+"""Workloads: defaults of Deployments, ReplicaSets, StatefulSets, DaemonSets and the like."""
 
 from __future__ import annotations
 
 from kedge.embedded.builtin import pod_spec
-from kedge.embedded.builtin.filling import each, one_after_another, struct
-from kedge.embedded.builtin.storage import claim
-from kedge.embedded.rules import Surroundings, Untyped
+from kedge.embedded.builtin.defaulting import each, in_sequence, struct
+from kedge.embedded.builtin.storage import default_claim_template
+from kedge.embedded.kind_rules import AdmissionContext, Untyped
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _NOT_SCHEDULED = {
@@ -61,26 +61,26 @@ def _partitioned(strategy: Untyped) -> Untyped:
     return {**strategy, "rollingUpdate": {**given, "partition": 0}}
 
 
-complete_deployment = struct(
+default_deployment = struct(
     {"spec": {}, "status": {}},
     spec=struct(
         {"replicas": 1, "strategy": {}, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, "template": {}},
         strategy=struct({"type": "RollingUpdate"}, then=_surging),
-        template=pod_spec.template,
+        template=pod_spec.default_template,
     ),
 )
-complete_replica_set = struct(
+default_replica_set = struct(
     {"spec": {}, "status": {}},
-    spec=struct({"replicas": 1, "template": {}}, template=pod_spec.template),
+    spec=struct({"replicas": 1, "template": {}}, template=pod_spec.default_template),
     status=struct({"replicas": 0}),
 )
-complete_replication_controller = struct(
+default_replication_controller = struct(
     {"spec": {}, "status": {}},
-    spec=struct({"replicas": 1}, template=pod_spec.template),
+    spec=struct({"replicas": 1}, template=pod_spec.default_template),
     status=struct({"replicas": 0}),
     then=_named_after_its_pods,
 )
-complete_stateful_set = struct(
+default_stateful_set = struct(
     {"spec": {}, "status": {}},
     spec=struct(
         {
@@ -95,30 +95,30 @@ complete_stateful_set = struct(
         updateStrategy=_partitioned,
         persistentVolumeClaimRetentionPolicy=struct({"whenDeleted": "Retain", "whenScaled": "Retain"}),
         volumeClaimTemplates=each(
-            one_after_another(struct({"apiVersion": "v1", "kind": "PersistentVolumeClaim"}), claim)
+            in_sequence(struct({"apiVersion": "v1", "kind": "PersistentVolumeClaim"}), default_claim_template)
         ),
-        template=pod_spec.template,
+        template=pod_spec.default_template,
     ),
     status=struct({"replicas": 0, "availableReplicas": 0}),
 )
-complete_daemon_set = struct(
+default_daemon_set = struct(
     {"spec": {}, "status": {}},
     spec=struct(
         {"updateStrategy": {}, "revisionHistoryLimit": 10, "template": {}},
         updateStrategy=struct({"type": "RollingUpdate"}, then=_daemon_rolling),
-        template=pod_spec.template,
+        template=pod_spec.default_template,
     ),
     status=struct(_NOT_SCHEDULED),
 )
-complete_controller_revision = struct({"revision": 0})
+default_controller_revision = struct({"revision": 0})
 
 
-def begin_daemon_set(daemon_set: Untyped, _around: Surroundings) -> Untyped:
+def prepare_new_daemon_set(daemon_set: Untyped, _context: AdmissionContext) -> Untyped:
     """A new DaemonSet counts the changes of its template in an annotation, too."""
     return _with_template_generation(daemon_set, "1")
 
 
-def carry_daemon_set(old: Untyped, new: Untyped) -> Untyped:
+def prepare_changed_daemon_set(old: Untyped, new: Untyped) -> Untyped:
     count = int(old["metadata"].get("annotations", {}).get(_TEMPLATE_GENERATION, "0"))
     changed = old["spec"]["template"] != new["spec"]["template"]
     return _with_template_generation(new, str(count + changed))

@@ -1,8 +1,8 @@
-"""Defaults: an object with what its schema fills in.
+"""Defaults: an object with the defaults of its schema.
 
-Promises what Kubernetes does: a null that may not be null is dropped if nothing stands for it, and otherwise replaced;
-a member that is missing gets its default, and what that default brings is completed in turn. Idempotent. Nothing is
-changed in place: what is untouched is shared, and a value that lacks nothing comes back as it is.
+As in Kubernetes: a null that may not be null is replaced by the default, or dropped if there is none; a missing member
+gets its default, and that value gets its own defaults in turn. Idempotent. Nothing is changed in place: unchanged parts
+are shared, and a value that lacks nothing is returned as it is.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from msgspec import UNSET
 
 from kedge.api.openapi.model import Schema
 
-Complete: TypeAlias = Callable[[Any, Any], Any]
+Completer: TypeAlias = Callable[[Any, Any], Any]
 
 
-def completed(schema: Schema, value: Any, known: Any = None) -> Any:
+def with_schema_defaults(schema: Schema, value: Any, known: Any = None) -> Any:
     """The value, completed by its schema. What it shares with `known`, which is complete, is not looked at again."""
     return schema.once(_completer)(value, known)
 
 
-def _completer(schema: Schema) -> Complete:
+def _completer(schema: Schema) -> Completer:
     """How values of one node are completed."""
     fill = {name: one.default for name, one in schema.properties.items() if one.default not in (UNSET, None)}
 
@@ -50,7 +50,9 @@ def _members(schema: Schema, fill: dict[str, Any], value: dict[str, Any], known:
             dropped.append(name)
         elif made is not one:
             changed[name] = made
-    missing = {name: completed(schema.properties[name], one) for name, one in fill.items() if name not in value}
+    missing = {
+        name: with_schema_defaults(schema.properties[name], one) for name, one in fill.items() if name not in value
+    }
     if not changed and not dropped and not missing:
         return value
     kept = {name: one for name, one in value.items() if name not in dropped} if dropped else value

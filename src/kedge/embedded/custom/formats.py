@@ -34,7 +34,7 @@ _PASSED = (
 )  # known to Kubernetes, not checked here
 
 
-def checked(schema: Mapping[str, Any]) -> str:
+def checked_format(schema: Mapping[str, Any]) -> str:
     """The format of a schema if it means anything for its type, else nothing."""
     name, kind = (
         str(schema.get("format", "")),
@@ -45,20 +45,20 @@ def checked(schema: Mapping[str, Any]) -> str:
     return name if name in _NUMBERS.get(kind, ()) else ""
 
 
-def unknown(schema: Mapping[str, Any]) -> Iterator[str]:
+def unknown_formats(schema: Mapping[str, Any]) -> Iterator[str]:
     """The formats in a schema that mean nothing for their types."""
     name = schema.get("format", "")
-    if name and not checked(schema):
+    if name and not checked_format(schema):
         yield name
     below = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]
     for word in ("allOf", "anyOf", "oneOf"):
         below += schema.get(word, ())
     for one in (*below, schema.get("not")):
         if isinstance(one, Mapping):
-            yield from unknown(one)
+            yield from unknown_formats(one)
 
 
-def fits(name: str, text: str) -> bool:
+def matches_format(name: str, text: str) -> bool:
     """Whether a text is of a format."""
     check = TEXTS.get(_plain(name))
     return check is None or check(text)

@@ -1,10 +1,13 @@
-r"""JSONPath, as columns and selectable fields use it: what a path finds in an object.
+"""JSONPath, and field paths by schema: how a CRD points at members of its objects.
 
-    found = path(".status.conditions[?(@.type=='Ready')].status")
+    found = compile_path(".status.conditions[?(@.type=='Ready')].status")
     found(obj)                    # the values, in their order; none where something on the way is missing
 
-Members (`.a`, `['a']`, `.a\.b`), indexes, slices, `[*]`, `.*`, `..a`, unions of names, and filters that compare a
-member with a literal or ask whether it is there. A path that cannot be read is refused (`BadPath`).
+JSONPath is for columns: members (`.a`, `['a']`, `.a\\.b`), indexes, slices, `[*]`, `.*`, `..a`, unions of names, and
+filters that compare a member with a literal or test that it exists. A path that cannot be read raises `BadPath`.
+
+Rules and selectable fields have simple paths: `.spec.replicas`, `.spec['some.key']`. `schema_at` follows one in a
+schema.
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-Step: TypeAlias = Callable[[Any], Iterator[Any]]
-Path: TypeAlias = Callable[[Any], list[Any]]
+from kedge.api.openapi.model import Schema
+
+PathStep: TypeAlias = Callable[[Any], Iterator[Any]]
+CompiledPath: TypeAlias = Callable[[Any], list[Any]]
 
 _NAME = re.compile(r"\.((?:\\.|[^.\[\]\\'\"])+)")
 _BRACKET = re.compile(r"\[((?:'(?:\\.|[^'])*'|\"(?:\\.|[^\"])*\"|[^\]'\"])*)\]")
@@ -40,7 +45,7 @@ class BadPath(ValueError):
 
 
 @lru_cache(maxsize=1024)
-def path(text: str) -> Path:
+def compile_path(text: str) -> CompiledPath:
     """What finds the values of a path."""
     steps = tuple(_steps(text))
 
@@ -53,7 +58,7 @@ def path(text: str) -> Path:
     return find
 
 
-def _steps(text: str) -> Iterator[Step]:
+def _steps(text: str) -> Iterator[PathStep]:
     at = 0
     while at < len(text):
         if text.startswith("..", at):
@@ -73,7 +78,7 @@ def _steps(text: str) -> Iterator[Step]:
             raise BadPath(f"{text}: nothing can be read from {text[at:]!r} on")
 
 
-def _bracket(inner: str) -> Step:
+def _bracket(inner: str) -> PathStep:
     if inner == "*":
         return _every
     if found := _FILTER.match(inner):
@@ -88,7 +93,7 @@ def _bracket(inner: str) -> Step:
     raise BadPath(f"[{inner}] is no index, name or filter")
 
 
-def _member(name: str) -> Step:
+def _member(name: str) -> PathStep:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict) and name in value:
             yield value[name]
@@ -96,7 +101,7 @@ def _member(name: str) -> Step:
     return step
 
 
-def _members(names: list[str]) -> Step:
+def _members(names: list[str]) -> PathStep:
     steps = [_member(name) for name in names]
     return lambda value: (one for step in steps for one in step(value))
 
@@ -111,7 +116,7 @@ def _everything(value: Any) -> Iterator[Any]:
         yield from _everything(one)
 
 
-def _index(at: int) -> Step:
+def _index(at: int) -> PathStep:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list) and -len(value) <= at < len(value):
             yield value[at]
@@ -119,18 +124,18 @@ def _index(at: int) -> Step:
     return step
 
 
-def _slice(part: slice) -> Step:
+def _slice(part: slice) -> PathStep:
     return lambda value: iter(value[part] if isinstance(value, list) else ())
 
 
-def _filter(text: str) -> Step:
+def _filter(text: str) -> PathStep:
     found = _COMPARED.match(text)
     if found is None:
         if not text.startswith("@"):
             raise BadPath(f"?({text}) does not begin with @")
-        there = path(text[1:])
+        there = compile_path(text[1:])
         return lambda value: (one for one in _every(value) if there(one))
-    left, holds, right = path(found["left"]), _SIGNS[found["sign"]], _literal(found["right"])
+    left, holds, right = compile_path(found["left"]), _SIGNS[found["sign"]], _literal(found["right"])
     return lambda value: (one for one in _every(value) if _compares(left(one), holds, right))
 
 
@@ -148,3 +153,42 @@ def _literal(text: str) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         raise BadPath(f"{text} is neither a text nor a number") from None
+
+
+_STEP = re.compile(r"\.(?P<name>[^.\[\]']+)|\['(?P<quoted>(?:[^'\\]|\\.)*)'\]")
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+class PathError(ValueError):
+    """A path that leads nowhere, or is none."""
+
+
+def schema_at(schema: Schema, path: str, *, quoted: bool = True) -> tuple[str, Schema]:
+    """The path as errors name it, and the schema it leads to."""
+    at, here, shown = 0, schema, ""
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if step is None:
+            raise PathError(f"expected [ or . but got: {path[at:]}")
+        if step["quoted"] is not None and not quoted:
+            raise PathError("array notation is not allowed")
+        here, shown = _taken(here, _name(step), shown)
+        at = step.end()
+    return shown, here
+
+
+def _taken(schema: Schema, name: str, shown: str) -> tuple[Schema, str]:
+    if schema.properties:
+        if name not in schema.properties:
+            raise PathError("does not refer to a valid field")
+        return schema.properties[name], f"{shown}.{name}".removeprefix(".")
+    if schema.values is None or "additionalProperties" not in schema.raw:
+        raise PathError("does not refer to a valid field")
+    return schema.values, f"{shown}[{name}]"
+
+
+def _name(step: re.Match[str]) -> str:
+    if step["name"] is not None:
+        return step["name"]
+    return _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]), step["quoted"])

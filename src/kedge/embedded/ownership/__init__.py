@@ -1,1 +1,1 @@
-"""Who owns which fields of an object: server-side apply, and the tracking of plain writes."""
+"""Field ownership: server-side apply, and `managedFields` of plain writes."""

@@ -1,33 +1,48 @@
 """Apply: server-side apply.
 
-Whoever applies a configuration owns what is in it, and nothing else. What others own with another value is a conflict,
-unless it is forced; with the same value it is owned together. What the applier owned before and left out now is taken
-out of the object, unless somebody else owns it.
+Whoever applies a configuration owns exactly the fields in it. A field that others own with another value is a conflict,
+unless the apply is forced; with the same value it is shared. Fields that the applier owned before and left out now are
+removed from the object, unless somebody else owns them.
+
+Client-side apply keeps an annotation of what it applied. For the manager `kubectl` only: fields that still are as the
+annotation says are no conflict, so that one can move from client-side to server-side apply; and the annotation is kept
+up to date, so that one can move back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
-from kedge.embedded.ownership import fields, lastapplied, shapes
-from kedge.embedded.ownership.compare import applied, compare, unchanged
-from kedge.embedded.ownership.entries import Entries, Manager, entry_of, find, owning
-from kedge.embedded.ownership.fields import LEAF, Fields, difference, intersection, union, without
-from kedge.embedded.ownership.fitting import fits, problems
-from kedge.embedded.ownership.merge import merged, pruned, settled
-from kedge.embedded.ownership.terms import NEVER_OWNED, Terms, Untyped
-from kedge.embedded.ownership.tracking import UNKNOWN, losing, replaced, step, tracked
+from kedge.embedded.ownership import field_set, merge_schema
+from kedge.embedded.ownership.compare import applied_fields, compare, unchanged
+from kedge.embedded.ownership.field_set import LEAF, FieldSet, difference, intersection, recursive_difference, union
+from kedge.embedded.ownership.kind_ownership import NEVER_OWNED, KindOwnership, Untyped
+from kedge.embedded.ownership.managed_fields import (
+    UNKNOWN,
+    Entries,
+    Manager,
+    after_write,
+    entry_of,
+    find_entry,
+    tracked_write,
+    with_entry,
+    with_fields,
+    without_fields,
+)
+from kedge.embedded.ownership.merge import merge_applied, remove_unapplied, without_nulls
+from kedge.embedded.ownership.type_check import conforms, type_problems
 from kedge.embedded.statuses import Refused, internal
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 
 
-class Application(Struct, frozen=True):
-    """Somebody applies a configuration."""
+class ApplyRequest(Struct, frozen=True):
+    """One apply of a configuration."""
 
     config: Untyped
     manager: str
@@ -40,104 +55,111 @@ class Application(Struct, frozen=True):
         return Manager(self.manager or UNKNOWN, "Apply", "", self.subresource)
 
 
-class Outcome(Struct, frozen=True):
-    """The object as applied, before anything that was left out is filled in; and who owns what of it."""
+class ApplyResult(Struct, frozen=True):
+    """The object as applied, before defaults, and its entries."""
 
     object: Untyped
     entries: Entries
 
 
 class Conflict(NamedTuple):
-    """Somebody else owns this."""
+    """A field that somebody else owns."""
 
     manager: Manager
-    fields: Fields
+    fields: FieldSet
 
     def each(self) -> Iterator[tuple[str, str]]:
         """Who, and what, in words."""
-        return ((self.manager.text, fields.text(way)) for way in fields.paths(self.fields))
+        return ((self.manager.text, field_set.path_text(way)) for way in field_set.paths(self.fields))
 
 
-def apply(terms: Terms, live: Untyped | None, entries: Entries, asked: Application) -> Outcome:
+def apply(ownership: KindOwnership, live: Untyped | None, entries: Entries, asked: ApplyRequest) -> ApplyResult:
     """Apply to an object, or make one (`live` is None). Refuses conflicts, and what does not fit the schema."""
-    _refuse_misfit(terms, asked.config)
+    _refuse_misfit(ownership, asked.config)
     if live is None:
-        return _made(terms, asked)
-    owners = _fitted(terms, entries) or _before_first(terms, live, asked)
-    there = find(owners, asked.by)
-    mine = without(applied(terms.shape, asked.config), terms.resets(asked.subresource))
-    now = replaced(owners, there, entry_of(asked.by, terms.api_version, there.time if there else "", mine))
-    new = _merged(terms, live, asked.config, there.fields_v1 if there else LEAF, now)
-    return _taken_over(terms, live, new, now, asked)
+        return _made(ownership, asked)
+    owners = _fitted(ownership, entries) or _before_first(ownership, live, asked)
+    there = find_entry(owners, asked.by)
+    mine = recursive_difference(applied_fields(ownership.schema, asked.config), ownership.resets(asked.subresource))
+    now = with_entry(owners, there, entry_of(asked.by, ownership.api_version, there.time if there else "", mine))
+    new = _merged(ownership, live, asked.config, there.fields_v1 if there else LEAF, now)
+    return _taken_over(ownership, live, new, now, asked)
 
 
-def _made(terms: Terms, asked: Application) -> Outcome:
-    mine = difference(without(applied(terms.shape, asked.config), terms.resets(asked.subresource)), NEVER_OWNED)
-    entries = (entry_of(asked.by, terms.api_version, asked.time, mine),) if mine else ()
-    return Outcome(_as_read(terms, asked.config), entries)
+def _made(ownership: KindOwnership, asked: ApplyRequest) -> ApplyResult:
+    mine = difference(
+        recursive_difference(applied_fields(ownership.schema, asked.config), ownership.resets(asked.subresource)),
+        NEVER_OWNED,
+    )
+    entries = (entry_of(asked.by, ownership.api_version, asked.time, mine),) if mine else ()
+    return ApplyResult(_as_read(ownership, asked.config), entries)
 
 
-def _merged(terms: Terms, live: Untyped, config: Untyped, last: Fields, owners: Entries) -> Untyped:
-    laid = merged(terms.shape, live, config)
+def _merged(ownership: KindOwnership, live: Untyped, config: Untyped, last: FieldSet, owners: Entries) -> Untyped:
+    laid = merge_applied(ownership.schema, live, config)
     owned = reduce(union, (entry.fields_v1 for entry in owners), LEAF)
-    result: Untyped = pruned(terms.shape, laid, last, owned)
+    result: Untyped = remove_unapplied(ownership.schema, laid, last, owned)
     return result
 
 
-def _taken_over(terms: Terms, live: Untyped, new: Untyped, owners: Entries, asked: Application) -> Outcome:
-    """Take from others what changes, if they let go of it."""
-    changes = compare(terms.shape, live, new)
-    left = terms.resets(asked.subresource)
-    given, removed = without(changes.given, left), without(changes.removed, left)
+def _taken_over(
+    ownership: KindOwnership, live: Untyped, new: Untyped, owners: Entries, asked: ApplyRequest
+) -> ApplyResult:
+    """Take changed fields from other owners, or refuse."""
+    changes = compare(ownership.schema, live, new)
+    left = ownership.resets(asked.subresource)
+    given, removed = recursive_difference(changes.given, left), recursive_difference(changes.removed, left)
     others = tuple(entry for entry in owners if entry.by != asked.by)
     if not asked.force:
-        _refuse_conflicts(terms, live, others, given, asked)
-    mine = _mine(owners, asked, changed=not unchanged(terms.shape, live, new))
-    obj = lastapplied.kept_up(_as_read(terms, new), asked.config, asked.manager)
-    return Outcome(obj, (*losing(others, union(given, removed)), *mine))
+        _refuse_conflicts(ownership, live, others, given, asked)
+    mine = _mine(owners, asked, changed=not unchanged(ownership.schema, live, new))
+    obj = with_updated_annotation(_as_read(ownership, new), asked.config, asked.manager)
+    return ApplyResult(obj, (*without_fields(others, union(given, removed)), *mine))
 
 
-def _as_read(terms: Terms, obj: Untyped) -> Untyped:
-    result: Untyped = obj if terms.custom else settled(terms.shape, obj)
+def _as_read(ownership: KindOwnership, obj: Untyped) -> Untyped:
+    result: Untyped = obj if ownership.custom else without_nulls(ownership.schema, obj)
     return result
 
 
-def _mine(owners: Entries, asked: Application, *, changed: bool) -> Entries:
+def _mine(owners: Entries, asked: ApplyRequest, *, changed: bool) -> Entries:
     """What the applier owns. The time is that of the last apply that changed the object."""
-    entry = find(owners, asked.by)
+    entry = find_entry(owners, asked.by)
     assert entry is not None
     owned = difference(entry.fields_v1, NEVER_OWNED)
     time = asked.time if changed else entry.time
     return (entry_of(asked.by, entry.api_version, time, owned),) if owned else ()
 
 
-def _fitted(terms: Terms, entries: Entries) -> Entries:
+def _fitted(ownership: KindOwnership, entries: Entries) -> Entries:
     """The entries as the schema is now: without those of versions it is not served in any more."""
-    served = (entry for entry in entries if terms.serves(entry.api_version))
-    if not terms.custom:
+    served = (entry for entry in entries if ownership.serves(entry.api_version))
+    if not ownership.custom:
         return tuple(served)  # the schemas of built-in kinds never change
-    return tuple(owning(entry, shapes.fitted(terms.shape, entry.fields_v1)) for entry in served)
+    return tuple(with_fields(entry, merge_schema.adapted(ownership.schema, entry.fields_v1)) for entry in served)
 
 
-def _before_first(terms: Terms, live: Untyped, asked: Application) -> Entries:
-    """Of an object that nobody owns, somebody without a face owns all there is."""
+def _before_first(ownership: KindOwnership, live: Untyped, asked: ApplyRequest) -> Entries:
+    """An object without owners: a placeholder owns all of it."""
     subresource = asked.subresource
-    found = step(terms, None, live, manager=BEFORE_FIRST_APPLY, time=asked.time, subresource=subresource)
-    return tracked((), found)
+    found = tracked_write(ownership, None, live, manager=BEFORE_FIRST_APPLY, time=asked.time, subresource=subresource)
+    return after_write((), found)
 
 
-def _refuse_conflicts(terms: Terms, live: Untyped, others: Entries, given: Fields, asked: Application) -> None:
+def _refuse_conflicts(
+    ownership: KindOwnership, live: Untyped, others: Entries, given: FieldSet, asked: ApplyRequest
+) -> None:
     found = [Conflict(entry.by, intersection(entry.fields_v1, given)) for entry in others]
     conflicts = [conflict for conflict in found if conflict.fields]
     if not conflicts:
         return
-    excused = lastapplied.excused(terms, live, asked.manager)
+    excused = unchanged_since_client_apply(ownership, live, asked.manager)
     left = [Conflict(conflict.manager, difference(conflict.fields, excused)) for conflict in conflicts]
     if remaining := [conflict for conflict in left if conflict.fields]:
-        raise conflicting(remaining)
+        raise conflict_error(remaining)
 
 
-def conflicting(conflicts: Sequence[Conflict]) -> Refused:
+def conflict_error(conflicts: Sequence[Conflict]) -> Refused:
     """Others own what would change: who, and what."""
     ordered = sorted(conflicts, key=lambda conflict: conflict.manager.identity)
     each = [said for conflict in ordered for said in conflict.each()]
@@ -156,12 +178,57 @@ def _listed(conflict: Conflict) -> str:
     return "\n".join([f"conflicts with {conflict.manager.text}:", *(f"- {field}" for _, field in conflict.each())])
 
 
-def _refuse_misfit(terms: Terms, config: Untyped) -> None:
-    if fits(terms.shape, config):
+def _refuse_misfit(ownership: KindOwnership, config: Untyped) -> None:
+    if conforms(ownership.schema, config):
         return
-    found = [problem.removeprefix(": ") for problem in problems(terms.shape, config)]
-    metadata, resource = config.get("metadata") or {}, terms.resource
+    found = [problem.removeprefix(": ") for problem in type_problems(ownership.schema, config)]
+    metadata, resource = config.get("metadata") or {}, ownership.resource
     what = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
     kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
     why = found[0] if len(found) == 1 else "\n".join(["errors:", *(f"  {problem}" for problem in found)])
     raise internal(f"failed to create typed patch object ({what}; {kind}): {why}")
+
+
+KUBECTL = "kubectl"
+ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+_MAX_ANNOTATION_BYTES = 256 * 1024  # bytes that all annotations of an object may have together
+
+
+def unchanged_since_client_apply(ownership: KindOwnership, live: Untyped, manager: str) -> FieldSet:
+    """Fields that still are as this manager's client-side apply left them, and so are no conflict."""
+    said = _decoded(_annotations(live).get(ANNOTATION, "")) if manager == KUBECTL else None
+    if said is None or said.get("apiVersion") != ownership.api_version or not conforms(ownership.schema, said):
+        return LEAF
+    changes = compare(ownership.schema, said, live)
+    return difference(applied_fields(ownership.schema, said), union(changes.given, changes.removed))
+
+
+def with_updated_annotation(obj: Untyped, config: Untyped, manager: str) -> Untyped:
+    """The object with its annotation updated, if it has one."""
+    there = _annotations(obj)
+    if manager != KUBECTL or not there.get(ANNOTATION):
+        return obj
+    renewed = {**there, ANNOTATION: _written(config)}
+    if sum(len(name) + len(value) for name, value in renewed.items()) > _MAX_ANNOTATION_BYTES:
+        del renewed[ANNOTATION]
+    return {**obj, "metadata": {**obj["metadata"], "annotations": renewed}}
+
+
+def _written(config: Untyped) -> str:
+    there = _annotations(config)
+    if ANNOTATION in there:
+        left = {name: value for name, value in there.items() if name != ANNOTATION}
+        config = {**config, "metadata": {**config["metadata"], "annotations": left}}
+    return field_set.go_json(config) + "\n"
+
+
+def _annotations(obj: Untyped) -> dict[str, str]:
+    return obj.get("metadata", {}).get("annotations") or {}
+
+
+def _decoded(annotation: str) -> Untyped | None:
+    try:
+        found: Any = msgspec.json.decode(annotation)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,1 +1,1 @@
-"""Requests in the binary form that kubectl sends many of its own objects in."""
+"""Protobuf: requests in the binary encoding in which kubectl sends many built-in kinds."""

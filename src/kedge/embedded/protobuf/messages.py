@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from kedge.embedded.protobuf import wire
-from kedge.embedded.protobuf.forms import FORMS, Form
+from kedge.embedded.protobuf.well_known import WELL_KNOWN, JsonForm
 from kedge.embedded.protobuf.wire import Malformed
 
 Json: TypeAlias = Any
@@ -41,7 +41,7 @@ _AROUND: Mapping[str, _Fields] = {  # what has no JSON of its own
     ENVELOPE: {"1": " TypeMeta", "2": "raw bytes", "3": "contentEncoding string", "4": "contentType string"},
     f"{_RUNTIME}.TypeMeta": {"1": "apiVersion string", "2": "kind string"},
 }
-_KEEP_BYTES = frozenset({*FORMS, ENVELOPE})
+_KEEP_BYTES = frozenset({*WELL_KNOWN, ENVELOPE})
 
 # At import, not at first use: that may be inside an event loop, where reading a file has no place.
 MESSAGES: Mapping[str, _Fields] = {
@@ -80,19 +80,19 @@ def _fill(out: Untyped, message: _Message, data: bytes, at: int, end: int, depth
         tag = data[at]
         at += 1
         if tag > _ONE_BYTE:
-            tag, at = wire.number(data, at - 1)
+            tag, at = wire.read_varint(data, at - 1)
         following = tag & 7
         if following == wire.VARINT:
-            value, at = wire.number(data, at)
+            value, at = wire.read_varint(data, at)
             if tag in numbers:
                 numbers[tag](out, value)
                 continue
         else:
-            if following == wire.SIZED and data[at] <= _ONE_BYTE:
+            if following == wire.LENGTH_DELIMITED and data[at] <= _ONE_BYTE:
                 start = at + 1
                 at = start + data[at]
             else:
-                start, at = wire.stretch(data, at, tag)
+                start, at = wire.payload_range(data, at, tag)
             if at > end:
                 break
             if tag in stretches:
@@ -125,13 +125,13 @@ def _compiled(name: str, fields: _Fields, package: str, *, keeps_bytes: bool = F
         tag = int(number) << 3
         plain = written.removeprefix("[]")
         if plain not in _NUMBERS:
-            following = _WIRES.get(plain, wire.SIZED)
+            following = _WIRES.get(plain, wire.LENGTH_DELIMITED)
             stretches[tag | following] = _put(member, written, package, keeps_bytes=keeps_bytes)
         elif plain == written:
             numbers[tag] = partial(_put_number, member, _NUMBERS[plain])
         else:
             numbers[tag] = partial(_add_number, member, _NUMBERS[plain])
-            stretches[tag | wire.SIZED] = partial(_add_packed, member, _NUMBERS[plain])
+            stretches[tag | wire.LENGTH_DELIMITED] = partial(_add_packed, member, _NUMBERS[plain])
     return _Message(name, numbers, stretches, frozenset(map(int, fields)))
 
 
@@ -142,7 +142,7 @@ def _put(name: str, written: str, package: str, *, keeps_bytes: bool) -> _Put:
         return partial(_put_entry, name, partial(_entry_table, tuple(entry.items()), package), value)
     if written.startswith("[]"):
         return partial(_add_one, name, _reader(written.removeprefix("[]"), package, keeps_bytes=keeps_bytes))
-    if (inner := _full(written, package)) in MESSAGES and inner not in FORMS:
+    if (inner := _full(written, package)) in MESSAGES and inner not in WELL_KNOWN:
         return partial(_put_inner, name, inner) if name else partial(_put_among, inner)
     return partial(_put_one, name, _reader(written, package, keeps_bytes=keeps_bytes))
 
@@ -156,7 +156,7 @@ def _reader(written: str, package: str, *, keeps_bytes: bool) -> _Read:
         case "double":
             return _read_double
     name = _full(written, package)
-    return partial(_read_form, name, FORMS[name]) if name in FORMS else partial(_read_inner, name)
+    return partial(_read_form, name, WELL_KNOWN[name]) if name in WELL_KNOWN else partial(_read_inner, name)
 
 
 def _full(written: str, package: str) -> str:
@@ -182,7 +182,7 @@ def _add_packed(
 ) -> None:
     values = out.setdefault(name, [])
     while at < end:
-        value, at = wire.number(data, at)
+        value, at = wire.read_varint(data, at)
         values.append(converted(value))
     if at != end:
         raise Malformed("unexpected EOF")
@@ -239,5 +239,5 @@ def _read_inner(name: str, data: bytes, at: int, end: int, depth: int) -> Json:
     return found
 
 
-def _read_form(name: str, form: Form, data: bytes, at: int, end: int, depth: int) -> Json:
+def _read_form(name: str, form: JsonForm, data: bytes, at: int, end: int, depth: int) -> Json:
     return form(_read_inner(name, data, at, end, depth))

@@ -1,12 +1,12 @@
-"""Wire: the steps by which a protobuf message is read: numbers of variable length, and stretches of bytes.
+"""Wire: the encoding of protobuf: varints, length-delimited fields, groups.
 
-Every step takes the text and where it stands, and says where it stands then. What ends too soon raises IndexError or
-is behind the end: that is for the caller to look at. What cannot be is `Malformed`.
+Every function takes the data and a position, and gives the next position. What ends too soon raises IndexError or gives
+a position behind the end: the caller checks. What is invalid raises `Malformed`.
 """
 
 from __future__ import annotations
 
-VARINT, EIGHT_BYTES, SIZED, GROUP, END_OF_GROUP, FOUR_BYTES = range(6)
+VARINT, EIGHT_BYTES, LENGTH_DELIMITED, GROUP, END_OF_GROUP, FOUR_BYTES = range(6)
 _LONGEST = 70  # bits in the ten bytes that a number may take
 
 
@@ -14,7 +14,7 @@ class Malformed(ValueError):
     """What is no message, in words."""
 
 
-def number(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """A number without a sign, and where it ends."""
     value = data[at]
     if value < 0x80:
@@ -29,11 +29,11 @@ def number(data: bytes, at: int) -> tuple[int, int]:
     raise Malformed("proto: integer overflow")
 
 
-def stretch(data: bytes, at: int, tag: int) -> tuple[int, int]:
+def payload_range(data: bytes, at: int, tag: int) -> tuple[int, int]:
     """Where what follows a tag begins and ends."""
     match tag & 7:
         case 2:
-            size, at = number(data, at)
+            size, at = read_varint(data, at)
             return at, at + size
         case 1:
             return at, at + 8
@@ -48,16 +48,16 @@ def _behind_group(data: bytes, at: int) -> int:
     """Where a group ends, an old form that nothing here has; groups may be in groups."""
     open_groups = 1
     while open_groups:
-        tag, at = number(data, at)
+        tag, at = read_varint(data, at)
         match tag & 7:
             case 0:
-                _, at = number(data, at)
+                _, at = read_varint(data, at)
             case 3:
                 open_groups += 1
             case 4:
                 open_groups -= 1
             case _:
-                _, at = stretch(data, at, tag)
+                _, at = payload_range(data, at, tag)
     return at
 
 

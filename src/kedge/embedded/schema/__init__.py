@@ -1,1 +1,1 @@
-"""What objects may look like: schemas of built-in and custom kinds, and what follows from them alone."""
+"""Schemas of built-in and custom kinds, and decoding, pruning, patching and OpenAPI by them."""

@@ -17,9 +17,9 @@ import msgspec
 
 from kedge.api.openapi.builtin import named
 from kedge.api.openapi.model import Schema
-from kedge.embedded.schema import reading
-from kedge.embedded.schema.misfits import Misfit
-from kedge.embedded.schema.reading import Reading
+from kedge.embedded.schema import builtin_decoding
+from kedge.embedded.schema.builtin_decoding import DecodedStruct
+from kedge.embedded.schema.type_errors import TypeMismatch
 
 Json: TypeAlias = Any
 Untyped: TypeAlias = dict[str, Any]
@@ -31,30 +31,30 @@ _WITH_INSIDE = (dict, list, float)
 _EXACT = 2**53  # beyond it a float no longer says which whole number it was
 
 
-def pruned(schema: Schema, obj: Untyped, known: Untyped | None = None) -> Reading:
+def pruned(schema: Schema, obj: Untyped, known: Untyped | None = None) -> DecodedStruct:
     """An object as its custom kind has it; raises Misfit if its metadata, or that of an object in it, is none.
 
     `known` is an object that was pruned before: members that are the very same in it are not looked at again.
     """
     unknown: list[str] = []
     try:
-        return Reading(_object(schema, obj, unknown, known or {}), bool(unknown))
-    except Misfit as misfit:
+        return DecodedStruct(_object(schema, obj, unknown, known or {}), bool(unknown))
+    except TypeMismatch as misfit:
         raise _located(schema, obj) or misfit from None
 
 
-def embedded(schema: Schema, value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
+def embedded_metadata(schema: Schema, value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
     """The metadata of each object that the schema says is in a value, and its path."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from embedded(schema.items or _NOTHING, item, f"{path}[{index}]")
+            yield from embedded_metadata(schema.items or _NOTHING, item, f"{path}[{index}]")
     if not isinstance(value, dict):
         return
     if path and schema.is_object and value.get("metadata") is not None:
         yield f"{path}.metadata", value["metadata"]
     for name, item in value.items():
         if (inner := schema.at(name)) is not None:
-            yield from embedded(inner, item, f"{path}.{name}" if path else name)
+            yield from embedded_metadata(inner, item, f"{path}.{name}" if path else name)
 
 
 def _object(schema: Schema, obj: Untyped, unknown: list[str], known: Untyped) -> Untyped:
@@ -67,7 +67,7 @@ def _object(schema: Schema, obj: Untyped, unknown: list[str], known: Untyped) ->
     changes = _members(schema, own, unknown)
     metadata = obj.get("metadata")
     if metadata is not None and metadata is not known.get("metadata"):
-        found = reading.read(OBJECT_META, metadata)
+        found = builtin_decoding.decode_struct(OBJECT_META, metadata)
         unknown.extend(["metadata"] * found.has_unknown)
         metadata = found.obj
     if changes is own and metadata is obj.get("metadata"):
@@ -108,20 +108,20 @@ def _pruned(schema: Schema, value: Json, unknown: list[str]) -> Json:
     return value if all(map(is_, new, value)) else new
 
 
-def _located(schema: Schema, obj: Untyped) -> Misfit | None:
+def _located(schema: Schema, obj: Untyped) -> TypeMismatch | None:
     """The first object inside whose metadata is none, with its path; None if it is the object's own metadata."""
     if (metadata := obj.get("metadata")) is not None and _misfit(metadata):
         return None
-    for path, value in embedded(schema, obj):
+    for path, value in embedded_metadata(schema, obj):
         if misfit := _misfit(value):
             shown = msgspec.json.encode(value, order="sorted").decode()
-            return Misfit(f"{path}: Invalid value: {shown}: {misfit}")
+            return TypeMismatch(f"{path}: Invalid value: {shown}: {misfit}")
     return None
 
 
-def _misfit(metadata: Json) -> Misfit | None:
+def _misfit(metadata: Json) -> TypeMismatch | None:
     try:
-        reading.read(OBJECT_META, metadata)
-    except Misfit as misfit:
+        builtin_decoding.decode_struct(OBJECT_META, metadata)
+    except TypeMismatch as misfit:
         return misfit
     return None

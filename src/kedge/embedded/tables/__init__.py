@@ -7,62 +7,62 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from kedge.embedded.kind import Kind
-from kedge.embedded.rules import Untyped
-from kedge.embedded.tables import core, others, workloads
-from kedge.embedded.tables.columns import Column, built_in
+from kedge.embedded.kind_rules import Untyped
+from kedge.embedded.tables import core_cells, other_cells, workload_cells
+from kedge.embedded.tables.builtin_columns import Column, builtin_columns
 
 Cells: TypeAlias = Callable[[Untyped, datetime], list[Any]]
 
 _CELLS: Mapping[str, Cells] = {
-    "APIService": others.api_service,
-    "CSIDriver": others.csi_driver,
-    "CSINode": others.csi_node,
-    "CertificateSigningRequest": others.signing_request,
-    "ClusterRoleBinding": others.role_binding,
-    "ConfigMap": core.config_map,
-    "ControllerRevision": workloads.controller_revision,
-    "CronJob": workloads.cron_job,
-    "DaemonSet": workloads.daemon_set,
-    "Deployment": workloads.deployment,
-    "EndpointSlice": others.endpoint_slice,
-    "Endpoints": core.endpoints,
-    "Event": core.event,
-    "HorizontalPodAutoscaler": others.autoscaler,
-    "Ingress": others.ingress,
-    "IngressClass": others.ingress_class,
-    "Job": workloads.job,
-    "Lease": others.lease,
-    "MutatingWebhookConfiguration": others.webhooks,
-    "Namespace": core.namespace,
-    "NetworkPolicy": others.network_policy,
-    "Node": core.node,
-    "PersistentVolume": core.volume,
-    "PersistentVolumeClaim": core.claim,
-    "Pod": workloads.pod,
-    "PodDisruptionBudget": others.budget,
-    "PodTemplate": workloads.pod_template,
-    "PriorityClass": others.priority_class,
-    "ReplicaSet": workloads.replica_set,
-    "ReplicationController": workloads.replication_controller,
-    "ResourceQuota": core.quota,
-    "RoleBinding": others.role_binding,
-    "RuntimeClass": others.runtime_class,
-    "Scale": others.scale,
-    "Secret": core.secret,
-    "Service": core.service,
-    "ServiceAccount": core.service_account,
-    "StatefulSet": workloads.stateful_set,
-    "StorageClass": others.storage_class,
-    "ValidatingAdmissionPolicy": others.policy,
-    "ValidatingAdmissionPolicyBinding": others.policy_binding,
-    "ValidatingWebhookConfiguration": others.webhooks,
-    "VolumeAttachment": others.attachment,
+    "APIService": other_cells.api_service,
+    "CSIDriver": other_cells.csi_driver,
+    "CSINode": other_cells.csi_node,
+    "CertificateSigningRequest": other_cells.signing_request,
+    "ClusterRoleBinding": other_cells.role_binding,
+    "ConfigMap": core_cells.config_map,
+    "ControllerRevision": workload_cells.controller_revision,
+    "CronJob": workload_cells.cron_job,
+    "DaemonSet": workload_cells.daemon_set,
+    "Deployment": workload_cells.deployment,
+    "EndpointSlice": other_cells.endpoint_slice,
+    "Endpoints": core_cells.endpoints,
+    "Event": core_cells.event,
+    "HorizontalPodAutoscaler": other_cells.autoscaler,
+    "Ingress": other_cells.ingress,
+    "IngressClass": other_cells.ingress_class,
+    "Job": workload_cells.job,
+    "Lease": other_cells.lease,
+    "MutatingWebhookConfiguration": other_cells.webhooks,
+    "Namespace": core_cells.namespace,
+    "NetworkPolicy": other_cells.network_policy,
+    "Node": core_cells.node,
+    "PersistentVolume": core_cells.volume,
+    "PersistentVolumeClaim": core_cells.claim,
+    "Pod": workload_cells.pod,
+    "PodDisruptionBudget": other_cells.budget,
+    "PodTemplate": workload_cells.pod_template,
+    "PriorityClass": other_cells.priority_class,
+    "ReplicaSet": workload_cells.replica_set,
+    "ReplicationController": workload_cells.replication_controller,
+    "ResourceQuota": core_cells.quota,
+    "RoleBinding": other_cells.role_binding,
+    "RuntimeClass": other_cells.runtime_class,
+    "Scale": other_cells.scale,
+    "Secret": core_cells.secret,
+    "Service": core_cells.service,
+    "ServiceAccount": core_cells.service_account,
+    "StatefulSet": workload_cells.stateful_set,
+    "StorageClass": other_cells.storage_class,
+    "ValidatingAdmissionPolicy": other_cells.policy,
+    "ValidatingAdmissionPolicyBinding": other_cells.policy_binding,
+    "ValidatingWebhookConfiguration": other_cells.webhooks,
+    "VolumeAttachment": other_cells.attachment,
 }
 
 
 def columns(kind: Kind) -> Sequence[Column]:
     """The column definitions of a kind."""
-    return kind.custom.columns if kind.custom else built_in(kind.resource.kind)
+    return kind.custom.columns if kind.custom else builtin_columns(kind.resource.kind)
 
 
 def cells(kind: Kind, obj: Untyped, now: datetime) -> list[Any]:
@@ -73,9 +73,9 @@ def cells(kind: Kind, obj: Untyped, now: datetime) -> list[Any]:
     return show(obj, now)
 
 
-def marks(kind: Kind, obj: Untyped) -> dict[str, Any]:
+def row_conditions(kind: Kind, obj: Untyped) -> dict[str, Any]:
     """What a row says beside its cells: the condition of a pod that is over (`Completed`)."""
-    return workloads.pod_marks(obj) if kind.resource.kind == "Pod" else {}
+    return workload_cells.pod_marks(obj) if kind.resource.kind == "Pod" else {}
 
 
 def _any(obj: Untyped, _now: datetime) -> list[Any]:
