@@ -5,6 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kedge.api.staged import RunState
+from kedge.plan.moving.unit import Proof
+from kedge.plan.moving.wait import Blocker, Code, Wait
 from kedge.plan.staging.explaining import clusters_of, explained_cluster, explained_run, tell_cluster
 from kedge.plan.staging.initializing import initialize
 from kedge.plan.staging.returning import taken_back
@@ -51,6 +53,17 @@ def test_a_run_that_waits_for_approval_says_how_to_give_it() -> None:
     assert "kedge approve run one" in explained(found)[1]
     assert cluster(found, "a") == "a: stage one: done"
     assert cluster(found, "b") == "b: stage two: waits: the run has not begun with it"
+
+
+def test_a_cluster_whose_turn_comes_later_waits_for_those_that_move() -> None:
+    found = World({"a": "one", "b": "one", "c": "one"}, stage("one", max_concurrency=2))
+    assert [story.wait for name in "abc" if (story := tell_cluster(found.run, name))] == [None] * 3
+    found.settle()
+    stories = {name: tell_cluster(found.run, name) for name in "abc"}
+    waits = {name: story.wait for name, story in stories.items() if story is not None}
+    numbers = {"desired": 3, "maxUnavailable": 2, "available": 1, "missing": 0}
+    blockers = tuple(Blocker(name, Proof.pending, NOW) for name in "ab")
+    assert waits == {"a": None, "b": None, "c": Wait("c", Code.budget_spent, numbers, blockers)}
 
 
 def test_a_run_that_is_stopped_or_has_failed_says_what_there_is_to_do() -> None:

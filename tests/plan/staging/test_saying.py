@@ -16,7 +16,7 @@ from kedge.api.staged_status import DELETE_STAGE, RunStatus
 from kedge.plan.staging.approvers import signed
 from kedge.plan.staging.naming import When, ask
 from kedge.plan.staging.saying import At, has_begun, say, settled_at, spoken_of
-from kedge.plan.staging.waiting import first
+from kedge.plan.telling.words import first_few
 from plan.staging.making import NOW, World, stage
 
 AT = At(NOW, 1)
@@ -80,7 +80,7 @@ def test_an_approval_is_signed(message: str, said: str) -> None:
     ("count", "said"), [(0, ""), (1, "0"), (3, "0; 1; 2"), (4, "0; 1; 2; and 1 more"), (9, "0; 1; 2; and 6 more")]
 )
 def test_of_many_sentences_the_first_are_said_and_the_rest_is_counted(count: int, said: str) -> None:
-    assert first(map(str, range(count))) == said
+    assert first_few(map(str, range(count))) == said
 
 
 def test_objects_are_written_as_the_placement_said_when_the_run_began() -> None:

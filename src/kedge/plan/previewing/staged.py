@@ -9,7 +9,7 @@ from kedge.api.condition import TRUE, find_condition
 from kedge.api.staged_status import RunStatus, StageStatus, StageTaskStatus
 from kedge.api.twins import Placement, Run
 from kedge.plan.previewing.course import Stage, Wait
-from kedge.plan.rolling.observing import is_external
+from kedge.plan.rolling.rollout_input import is_external
 from kedge.plan.staging.progress import turns
 from kedge.plan.staging.stories import tell_run
 from kedge.plan.telling.places import Place

@@ -27,8 +27,8 @@ from kedge.plan.reporting.clusters import Around, not_picked, picked
 from kedge.plan.reporting.picking import asked_for, goes, live
 from kedge.plan.reporting.steps import STEPS, Said
 from kedge.plan.revisions import is_master, newest_policy, newest_resources, resource_index
-from kedge.plan.rolling.wanted import wanted
-from kedge.plan.rolling.why import waits, waits_to_go
+from kedge.plan.rolling.rollout_input import wanted
+from kedge.plan.rolling.wait_text import removal_wait, wait_text
 from kedge.plan.staging.progress import progress, telling, turns
 from kedge.plan.working.wanted import goes_back_to_original
 
@@ -209,8 +209,8 @@ def _farewell(binding: Binding) -> str:
     cluster = binding.spec.target_cluster
     if binding.metadata.deletion_timestamp is not None:
         return f"{cluster} removes its objects"
-    why = waits_to_go(binding)
-    return waits(binding, why) if why else f"{cluster} is to be removed"
+    why = removal_wait(binding)
+    return wait_text(binding, why) if why else f"{cluster} is to be removed"
 
 
 def _policy(seen: Seen) -> PolicySnapshot | None:

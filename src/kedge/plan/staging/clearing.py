@@ -24,13 +24,17 @@ from kedge.api.reasons import (
 from kedge.api.stage import StageTaskType, StrategySpec
 from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStatus, StageTaskStatus
 from kedge.api.twins import Binding
+from kedge.plan.moving.gate import Closed, Gate, Open
+from kedge.plan.moving.unit import Proof
+from kedge.plan.moving.wait import Blocker, Wait
+from kedge.plan.staging.gates import Gates
 from kedge.plan.staging.initializing import unstarted
 from kedge.plan.staging.naming import When, ask
 from kedge.plan.staging.returning import is_rollback
 from kedge.plan.staging.round import STUCK_AFTER, Round
 from kedge.plan.staging.saying import At, is_moving, is_settled, is_started, say, settled, started
 from kedge.plan.staging.seen import Seen
-from kedge.plan.staging.stages import Gates
+from kedge.plan.staging.wait_text import RunCode, wait_texts
 
 
 class Clearing:
@@ -51,10 +55,11 @@ class Clearing:
         stage = stage or StageStatus(stage_name=DELETE_STAGE, clusters=())
         if not any(map(is_started, stage.clusters)):
             stage = self._listed(stage)
-            stage, waits = self._opened(stage)
-            if waits:
-                self._round.waits.append(waits)
-                return say(stage, PROGRESSING, FALSE, STAGE_WAITING, waits, self._at)
+            stage, gate = self._opened(stage)
+            if isinstance(gate, Closed):
+                self._round.waits += gate.waits
+                text = wait_texts(gate.waits, self._seen.run.metadata.name)
+                return say(stage, PROGRESSING, FALSE, STAGE_WAITING, text, self._at)
         stage = replace(stage, clusters=tuple(map(self._cleared, stage.clusters)))
         stage = replace(stage, start_time=stage.start_time or self._now())
         if not all(map(is_settled, stage.clusters)):
@@ -85,14 +90,14 @@ class Clearing:
     def _is_leaving(self, binding: Binding) -> bool:
         return binding.spec.state == BindingState.unscheduled
 
-    def _opened(self, stage: StageStatus) -> tuple[StageStatus, str]:
+    def _opened(self, stage: StageStatus) -> tuple[StageStatus, Gate]:
         wanted = self._strategy.delete_stage_tasks
         if not stage.clusters or not wanted:
-            return stage, ""
+            return stage, Open()
         tasks = stage.before_stage_task_status or tuple(map(self._task, [task.type for task in wanted]))
         gates = Gates(self._seen, self._round, self._at)
-        tasks, waits = gates.passed(DELETE_STAGE, tasks, wanted, When.before, self._since)
-        return replace(stage, before_stage_task_status=tasks), waits
+        tasks, gate = gates.passed(DELETE_STAGE, tasks, wanted, When.before, self._since)
+        return replace(stage, before_stage_task_status=tasks), gate
 
     def _task(self, kind: StageTaskType) -> StageTaskStatus:
         asked = ask(self._seen.run.metadata.name, DELETE_STAGE, When.before, self._seen.dialect)
@@ -121,5 +126,6 @@ class Clearing:
             self._round.timers.append(since + STUCK_AFTER)
             return cluster
         cause = self._seen.unreachable.get(name) or "what was placed there is not gone yet"
-        self._round.stuck.append(f"{name} is not cleared: {cause}")
+        blocker = Blocker(name, Proof.leaving, since, reported=cause)
+        self._round.stuck.append(Wait(name, RunCode.cluster_not_cleared, {}, (blocker,)))
         return started(cluster, cause, self._at)

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from kedge.api.condition import TRUE
-from kedge.api.reasons import CLUSTER_STARTED, SUCCEEDED, UPDATING_SKIPPED
-from kedge.api.staged_status import ClusterUpdateStatus
+from kedge.api.reasons import CLUSTER_STARTED, PROGRESSING, SUCCEEDED, UPDATING_SKIPPED
+from kedge.api.staged_status import ClusterUpdateStatus, StageStatus
 from kedge.api.twins import Run
-from kedge.plan.staging.saying import find, is_moving
+from kedge.plan.moving.wait import Wait
+from kedge.plan.staging.saying import find, is_moving, says
+from kedge.plan.staging.stages import granted
 from kedge.plan.staging.stories import RunStory, StageStory, stage_name
 from kedge.plan.telling.state import State
 from kedge.plan.telling.words import listed, of_all
@@ -23,6 +25,8 @@ class ClusterStory(Struct, frozen=True):
     stage: str
     state: State
     why: str = ""
+    wait: Wait | None = None
+    """What it waits for as data, while other clusters of its stage move."""
 
 
 def explained_run(story: RunStory) -> list[str]:
@@ -64,8 +68,16 @@ def tell_cluster(run: Run, cluster: str) -> ClusterStory | None:
     for stage in (*run.status.stages_status, *((last,) if last is not None else ())):
         for one in stage.clusters:
             if one.cluster_name == cluster:
-                return ClusterStory(cluster, stage_name(stage), *_where(one))
+                return ClusterStory(cluster, stage_name(stage), *_where(one), wait=_wait(run, stage, cluster))
     return None
+
+
+def _wait(run: Run, stage: StageStatus, cluster: str) -> Wait | None:
+    strategy = run.status.staged_update_strategy_snapshot
+    wanted = next((one for one in strategy.stages if one.name == stage.stage_name), None) if strategy else None
+    if wanted is None or not says(stage, PROGRESSING):
+        return None
+    return granted(stage, wanted).waiting.get(cluster)
 
 
 def clusters_of(run: Run) -> list[str]:

@@ -20,12 +20,15 @@ from kedge.api.reasons import (
 from kedge.api.stage import Missing
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
 from kedge.api.twins import Approval, Binding
-from kedge.plan.rolling.readiness import Around, Readiness, Unit, heads, judge
-from kedge.plan.rolling.why import failure_of
+from kedge.plan.moving.unit import Proof
+from kedge.plan.moving.wait import Blocker, Wait
+from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, judge, one_binding_per_cluster
+from kedge.plan.rolling.wait_text import failure_of
 from kedge.plan.staging.naming import Ask
 from kedge.plan.staging.saying import At, find, is_moving, says, settled, started
 from kedge.plan.staging.seen import Seen
-from kedge.plan.staging.waiting import moment
+from kedge.plan.staging.wait_text import RunCode
+from kedge.plan.telling.words import moment
 
 STUCK_AFTER: Final = timedelta(minutes=5)
 TOLD_AFTER: Final = timedelta(seconds=30)
@@ -49,23 +52,22 @@ class Round:
         self._is_stopped = is_stopped
         self._at = at
         self.moves: list[str] = []  # clusters that are on their way
-        self.stuck: list[str] = []
-        self.waits: list[str] = []
-        self.remarks: list[str] = []
+        self.stuck: list[Wait] = []
+        self.waits: list[Wait] = []
         self.timers: list[datetime] = []
         self.point: list[Binding] = []
         self.remove: list[Binding] = []
         self.ask: list[Ask] = []
         self.accept: list[Approval] = []
         self.withdraw: list[Approval] = []
-        around = Around(at.now, seen.period, seen.unreachable, seen.gone, seen.parting)
+        fleet = FleetFacts(at.now, seen.period, seen.unreachable, seen.gone, seen.parting)
         live = (one for one in seen.bindings if one.metadata.deletion_timestamp is None)
-        wanted = (judge(one, around) for one in live if one.spec.state != BindingState.unscheduled)
-        self._units = heads(sorted(wanted, key=lambda unit: unit.name))
+        wanted = (judge(one, fleet) for one in live if one.spec.state != BindingState.unscheduled)
+        self._units = one_binding_per_cluster(sorted(wanted, key=lambda unit: unit.name))
 
     # A cluster of a stage
 
-    def unit(self, cluster: str) -> Unit | None:
+    def unit(self, cluster: str) -> BindingFacts | None:
         """What is known of a cluster; None if it is not picked."""
         return self._units.get(cluster)
 
@@ -86,7 +88,7 @@ class Round:
         self.moves.append(cluster.cluster_name)
         return self._told(cluster, unit)
 
-    def _told(self, cluster: ClusterUpdateStatus, unit: Unit | None) -> ClusterUpdateStatus:
+    def _told(self, cluster: ClusterUpdateStatus, unit: BindingFacts | None) -> ClusterUpdateStatus:
         """With what it waits for, if it does so for long."""
         since = self.since(cluster)
         due = [since + after for after in (TOLD_AFTER, STUCK_AFTER)]
@@ -96,9 +98,14 @@ class Round:
         if self._at.now < since + TOLD_AFTER:
             return cluster
         cause = self.cause(cluster.cluster_name)
-        if self._at.now >= since + STUCK_AFTER and (unit is None or unit.readiness is not Readiness.unproven):
-            self.stuck.append(f"{cluster.cluster_name} is not done since {moment(since)}: {cause}")
+        if self._at.now >= since + STUCK_AFTER and (unit is None or unit.proof is not Proof.untracked):
+            blocker = Blocker(cluster.cluster_name, None if unit is None else unit.proof, since, reported=cause)
+            self.stuck.append(Wait(cluster.cluster_name, RunCode.cluster_stuck, {}, (blocker,)))
         return started(cluster, cause, self._at)
+
+    def forget_stuck(self, cluster: str) -> None:
+        """Of a cluster that has failed it is not said as well that it takes long."""
+        self.stuck = [one for one in self.stuck if (one.code, one.unit) != (RunCode.cluster_stuck, cluster)]
 
     def since(self, cluster: ClusterUpdateStatus) -> datetime:
         """When a cluster began."""
@@ -108,7 +115,7 @@ class Round:
     def is_stuck(self, cluster: ClusterUpdateStatus) -> bool:
         """Whether a cluster that has begun takes longer than anything should."""
         unit = self._units.get(cluster.cluster_name)
-        is_proving = unit is not None and unit.readiness is Readiness.unproven
+        is_proving = unit is not None and unit.proof is Proof.untracked
         return is_moving(cluster) and not is_proving and self._at.now >= self.since(cluster) + STUCK_AFTER
 
     def cause(self, name: str) -> str:
@@ -120,11 +127,11 @@ class Round:
             return self._seen.unreachable[unit.cluster] or "it is not heard of"
         if not self.has_arrived(unit.binding):
             return f"it is being given {self._seen.resources}"
-        if unit.readiness is Readiness.broken:
+        if unit.proof is Proof.failed:
             return failure_of(unit.binding)
         if unit.proven_at is not None:
             return f"it cannot be seen whether its resources work, so it is given until {moment(unit.proven_at)}"
-        return _CAUSES.get(unit.readiness, "its resources are being applied")
+        return _CAUSES.get(unit.proof, "its resources are being applied")
 
     # Its binding
 
@@ -169,7 +176,7 @@ class Round:
 
 
 _CAUSES: Final = {
-    Readiness.gone: "it is no member of the fleet any more",
-    Readiness.leaving: "it is leaving the fleet",
-    Readiness.empty: "it has not been given its resources yet",
+    Proof.gone: "it is no member of the fleet any more",
+    Proof.leaving: "it is leaving the fleet",
+    Proof.nothing: "it has not been given its resources yet",
 }

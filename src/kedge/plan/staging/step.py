@@ -60,7 +60,7 @@ from kedge.plan.staging.saying import (
 )
 from kedge.plan.staging.seen import Seen, Step
 from kedge.plan.staging.stages import Stages
-from kedge.plan.staging.waiting import first
+from kedge.plan.staging.wait_text import wait_texts
 from kedge.plan.telling.words import listed
 
 _SOON: Final = 0.001
@@ -149,11 +149,11 @@ def _says(seen: Seen, status: RunStatus, round_: Round, at: At) -> RunStatus:
     """What a run says that is under way."""
     name = seen.run.metadata.name
     if round_.stuck:
-        return say(status, PROGRESSING, FALSE, RUN_STUCK, first(round_.stuck), at)
+        return say(status, PROGRESSING, FALSE, RUN_STUCK, wait_texts(round_.stuck, name), at)
     if round_.moves:
         reason = RUN_PROGRESSING if seen.dialect is Dialect.kubefleet else RUN_STARTED
-        return say(status, PROGRESSING, TRUE, reason, first(round_.remarks), at)
-    return say(status, PROGRESSING, FALSE, RUN_WAITING, f"{name} waits: {first(round_.waits)}", at)
+        return say(status, PROGRESSING, TRUE, reason, "", at)
+    return say(status, PROGRESSING, FALSE, RUN_WAITING, f"{name} waits: {wait_texts(round_.waits, name)}", at)
 
 
 def _ended(seen: Seen, status: RunStatus, at: At) -> RunStatus:

@@ -40,9 +40,9 @@ from kedge.plan.staging.saying import (
     says,
     settled_at,
 )
-from kedge.plan.staging.waiting import first
 from kedge.plan.telling.state import State
 from kedge.plan.telling.whole import find_message
+from kedge.plan.telling.words import first_few
 
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 """Of what is said here and now: a story tells no times of conditions."""
@@ -181,7 +181,7 @@ def _approved(stage: StageStatus) -> tuple[str, ...]:
 def _slow(stage: StageStatus) -> str:
     """What its clusters say that have taken long enough to say something."""
     told = ((one.cluster_name, find(one, CLUSTER_STARTED)) for one in stage.clusters if is_moving(one))
-    return first(f"{name} is not done: {said.message}" for name, said in told if said is not None and said.message)
+    return first_few(f"{name} is not done: {said.message}" for name, said in told if said is not None and said.message)
 
 
 def _stage_state(stage: StageStatus) -> State:

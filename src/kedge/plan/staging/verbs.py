@@ -17,8 +17,8 @@ from kedge.api.twins import Run
 from kedge.plan.staging.returning import failed_at, retried
 from kedge.plan.staging.saying import is_initialized, is_taken_back, reason_of
 from kedge.plan.staging.stories import tell_run
-from kedge.plan.staging.waiting import moment
 from kedge.plan.telling.whole import find_message
+from kedge.plan.telling.words import moment
 from kedge.plan.verbs import Answer, refused
 
 

@@ -10,7 +10,7 @@ from kedge.api.reasons import AVAILABLE, ROLLOUT_STARTED, SCHEDULED
 from kedge.api.twins import Placement
 from kedge.plan.reporting.picking import asks_for_none
 from kedge.plan.revisions import newest_resources, resource_index
-from kedge.plan.rolling.observing import is_external
+from kedge.plan.rolling.rollout_input import is_external
 from kedge.plan.telling.places import Observed, Place
 from kedge.plan.telling.state import State, state_of
 from kedge.plan.telling.words import counted, listed, natural
