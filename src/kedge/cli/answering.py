@@ -22,9 +22,8 @@ from kedge.cli.runs import find_run, is_run, run_story, show_run
 from kedge.cli.showing import can_draw, console, draw, history_table, placements_table, runs_table, tree
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, NotFound
-from kedge.plan.staging.explaining import clusters_of, explained_cluster, explained_run, tell_cluster
 from kedge.plan.staging.returning import taken_back_by
-from kedge.plan.staging.stories import RunStory, tell_run
+from kedge.plan.staging.run_story import RunStory, clusters_of, explained_cluster, explained_run, tell_cluster, tell_run
 from kedge.plan.telling.freshness import silence
 from kedge.plan.telling.history import revisions
 from kedge.plan.telling.phrases import explained, explained_place

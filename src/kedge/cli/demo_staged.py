@@ -26,7 +26,7 @@ from kedge.cli.runs import approve, run_tree, take_back
 from kedge.cli.show import PATIENCE, SELECTOR, STANDSTILL, NotAsTold, Show
 from kedge.cli.showing import can_draw, console
 from kedge.kube.clock import Clock, SystemClock
-from kedge.plan.staging.stories import RunStory, StageStory, tell_run
+from kedge.plan.staging.run_story import RunStory, StageStory, tell_run
 from kedge.plan.telling.state import State
 from kedge.plan.telling.words import listed
 from kedge.simulate.clock import LoopClock

@@ -22,7 +22,7 @@ from kedge.cli.runs import doubted, find_run, run_story, run_tree
 from kedge.cli.showing import can_draw, console
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
-from kedge.plan.staging.stories import RunStory, tell_run
+from kedge.plan.staging.run_story import RunStory, tell_run
 
 TICK: Final = 1.0  # seconds between two looks at a clock that runs down
 

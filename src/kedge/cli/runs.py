@@ -27,10 +27,10 @@ from kedge.controllers.hub.rolling_back import roll_back
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
-from kedge.plan.staging.approvers import signed
+from kedge.plan.staging.approvals import signed
+from kedge.plan.staging.conditions import has_condition
 from kedge.plan.staging.returning import taken_back_by
-from kedge.plan.staging.saying import says
-from kedge.plan.staging.stories import RunStory, StageStory, tell_run
+from kedge.plan.staging.run_story import RunStory, StageStory, tell_run
 from kedge.plan.staging.verbs import Verb, answer_to
 from kedge.plan.telling.freshness import silence
 from kedge.plan.telling.words import age, listed, moment
@@ -102,7 +102,7 @@ async def _asked(client: Client, which: Which, run: Run) -> list[Approval]:
     tasks = [task for one in stages for task in (*one.before_stage_task_status, *one.after_stage_task_status)]
     found: list[Approval] = []
     for task in tasks:
-        if task.approval_request_name and not says(task, APPROVAL_GIVEN):
+        if task.approval_request_name and not has_condition(task, APPROVAL_GIVEN):
             with suppress(NotFound):
                 found.append(await client.get(which.twins.approval, task.approval_request_name, which.namespace))
     return [one for one in found if not _is_approved(one)]

@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from kedge.plan.staging.stories import RunStory
+from kedge.plan.staging.run_story import RunStory
 from kedge.plan.telling.folding import Folded, fold
 from kedge.plan.telling.history import Revision
-from kedge.plan.telling.phrases import of_place, of_thing, separate_doubt, standing, summary
+from kedge.plan.telling.phrases import of_place, of_thing, separate_doubt, state_text, summary
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 from kedge.plan.telling.words import age
@@ -83,7 +83,7 @@ def placements_table(stories: Iterable[Story]) -> Table:
     """One line a placement."""
     table = _table("NAME", "REVISION", "DONE", "STATE", "WHY")
     for story in stories:
-        state = Text(standing(story), _MARKS[story.state][2])
+        state = Text(state_text(story), _MARKS[story.state][2])
         table.add_row(
             story.path, story.index, f"{story.done}/{story.wanted}", state, "" if story.is_done else story.why
         )

@@ -15,8 +15,8 @@ from kedge.api.fleet import RETRY, ROLLBACK_OF
 from kedge.api.selector import LabelSelector, LabelSelectorRequirement, Operator
 from kedge.api.stage import Missing
 from kedge.api.staged import RunState
+from kedge.plan.staging.conditions import has_condition
 from kedge.plan.staging.returning import retried
-from kedge.plan.staging.saying import says
 from kedge.plan.staging.step import step
 from plan.rolling.making import AVAILABLE, BAD, NOT_AVAILABLE, UNTRACKABLE, binding, scheduled, unscheduled
 from plan.staging.making import (
@@ -843,7 +843,7 @@ def test_a_run_that_failed_over_an_earlier_stage_goes_on_once_that_works_and_it_
     world.say(NOT_AVAILABLE, "a")
     world.wait(300)
     assert world.says() == "False/UpdateRunFailed"
-    assert says(world.cluster("a"), reasons.SUCCEEDED)
+    assert has_condition(world.cluster("a"), reasons.SUCCEEDED)
     world.now += timedelta(seconds=60)
     asked = replace(world.run.metadata, annotations={RETRY: world.now.isoformat()})
     world.run = replace(world.run, metadata=asked)

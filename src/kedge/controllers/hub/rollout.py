@@ -40,8 +40,8 @@ from kedge.kube.store import Change
 from kedge.plan.membership import silence
 from kedge.plan.revisions import parent
 from kedge.plan.rolling.plan import RolloutPlan, plan
+from kedge.plan.rolling.rollout_condition import Conditions, lacks_rollout_condition, rollout_started_condition
 from kedge.plan.rolling.rollout_input import RolloutInput, is_paused, is_rolling, observe
-from kedge.plan.rolling.standing import Conditions, is_unspoken, standing
 
 MANAGER: Final = "kedge-rollout"
 STARTED_AFTER: Final = 0.1  # seconds until it is said that a rollout has started, where nobody waits for that word
@@ -130,7 +130,7 @@ class Rollout:
         pointed = await self._patch(binding, body)
         self._decided.point(pointed)
         if not (self._starts.seconds and self._decided.suffices(pointed)):
-            await self._say(pointed, standing(pointed, None, self._clock.now()))
+            await self._say(pointed, rollout_started_condition(pointed, None, self._clock.now()))
 
     async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:
         await self._patch(binding, {"applyStrategy": spelled_out(strategy)})
@@ -155,10 +155,10 @@ class Rollout:
         nothing moves and it has been true for a while, since people read it and nobody acts on it.
         """
         stayed = self._stayed(picture, planned)
-        later = await self._say_of_starts(key, [one for one in stayed if is_unspoken(one)], planned)
+        later = await self._say_of_starts(key, [one for one in stayed if lacks_rollout_condition(one)], planned)
         wait = self._pace.hush(key)
         if not wait:
-            news = self._news([one for one in stayed if not is_unspoken(one)], planned)
+            news = self._news([one for one in stayed if not lacks_rollout_condition(one)], planned)
             wait = self._pace.unsettled(key, tuple(planned.why.get(one.metadata.name, "") for one, _ in news))
             if not wait:
                 await self._say_all(news)
@@ -185,7 +185,7 @@ class Rollout:
     def _news(self, bindings: Iterable[Binding], planned: RolloutPlan) -> list[tuple[Binding, Conditions]]:
         """Those whose conditions change, and to what."""
         now = self._clock.now()
-        told = ((one, standing(one, planned.why.get(one.metadata.name), now)) for one in bindings)
+        told = ((one, rollout_started_condition(one, planned.why.get(one.metadata.name), now)) for one in bindings)
         return [(one, said) for one, said in told if said != one.status.conditions]
 
     async def _say_all(self, news: Iterable[tuple[Binding, Conditions]]) -> None:

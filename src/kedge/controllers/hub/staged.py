@@ -43,9 +43,17 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
 from kedge.plan.membership import silence
-from kedge.plan.staging.initializing import Newest, initialize, lacks_resources, needs_newest, selected_by, told
-from kedge.plan.staging.initializing import Seen as Beginning
-from kedge.plan.staging.naming import When, ask
+from kedge.plan.staging.approvals import When, ask
+from kedge.plan.staging.conditions import at_generation, has_ended, is_initialized
+from kedge.plan.staging.initializing import (
+    InitializationInput,
+    Newest,
+    initialize,
+    lacks_resources,
+    needs_newest,
+    observed_policy,
+    selected_by,
+)
 from kedge.plan.staging.returning import (
     is_rollback,
     not_taken_back,
@@ -57,10 +65,8 @@ from kedge.plan.staging.returning import (
     wants_rollback,
     without_gates,
 )
-from kedge.plan.staging.saying import has_ended, is_initialized, spoken_of
-from kedge.plan.staging.seen import Seen, Step
-from kedge.plan.staging.step import step
-from kedge.plan.staging.turns import ahead_of
+from kedge.plan.staging.run_input import RunInput, RunStep
+from kedge.plan.staging.step import ahead_of, step
 
 SETTLED_AFTER: Final = 0.2  # seconds until all that was made before a run has been seen, also what is of other kinds
 
@@ -172,12 +178,12 @@ class StagedRuns:
             return 0.0
         return max(0.0, self._met.setdefault(uid, now) + SETTLED_AFTER - now)
 
-    async def _beginning(self, key: Key, run: Run) -> Beginning:
+    async def _beginning(self, key: Key, run: Run) -> InitializationInput:
         """What a run begins from. The newest resources are written down only if it can begin once they are."""
         placement, whose = await self._placement(key), named(key.namespace, key.name)
         policies = self._policies.by(PLACEMENT, whose)
         strategy, only = await self._strategy_of(run)
-        seen = Beginning(
+        seen = InitializationInput(
             run=run,
             placement=placement,
             strategy=strategy,
@@ -223,7 +229,7 @@ class StagedRuns:
 
     async def _ended(self, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> None:
         """Have a run that failed followed by its rollback, once, if it is to be."""
-        status = spoken_of(run.status, run.metadata.generation)
+        status = at_generation(run.status, run.metadata.generation)
         if wants_rollback(run) and status.previous_resource_snapshot_index is None:
             status = not_taken_back(run, self._clock.now())
         elif wants_rollback(run):
@@ -241,7 +247,7 @@ class StagedRuns:
         await self._move(run, planned)
         return [planned.look_again] if planned.look_again is not None else []
 
-    async def _move(self, run: Run, planned: Step) -> None:
+    async def _move(self, run: Run, planned: RunStep) -> None:
         resources = _resources(run)
         await all_of(
             [
@@ -252,12 +258,12 @@ class StagedRuns:
             ]
         )
 
-    async def _seen(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> Seen:
+    async def _seen(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> RunInput:
         placement, whose = await self._placement(key), named(key.namespace, key.name)
         bindings = self._bindings.by(PLACEMENT, whose)
         there = {one.spec.target_cluster: self._members.get(one.spec.target_cluster) for one in bindings}
-        policy = told(placement, self._policies.by(PLACEMENT, whose)) if placement is not None else None
-        return Seen(
+        policy = observed_policy(placement, self._policies.by(PLACEMENT, whose)) if placement is not None else None
+        return RunInput(
             run=run,
             placement=placement,
             bindings=bindings,

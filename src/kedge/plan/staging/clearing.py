@@ -27,13 +27,21 @@ from kedge.api.twins import Binding
 from kedge.plan.moving.gate import Closed, Gate, Open
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Wait
+from kedge.plan.staging.approvals import When, ask
+from kedge.plan.staging.conditions import (
+    At,
+    is_moving,
+    is_settled,
+    is_started,
+    settled,
+    started,
+    unstarted,
+    with_condition,
+)
 from kedge.plan.staging.gates import Gates
-from kedge.plan.staging.initializing import unstarted
-from kedge.plan.staging.naming import When, ask
 from kedge.plan.staging.returning import is_rollback
 from kedge.plan.staging.round import STUCK_AFTER, Round
-from kedge.plan.staging.saying import At, is_moving, is_settled, is_started, say, settled, started
-from kedge.plan.staging.seen import Seen
+from kedge.plan.staging.run_input import RunInput
 from kedge.plan.staging.wait_text import RunCode, wait_texts
 
 
@@ -41,7 +49,7 @@ class Clearing:
     """The last stage of one run, at one look."""
 
     def __init__(
-        self, seen: Seen, round_: Round, strategy: StrategySpec, at: At, since: datetime | None = None
+        self, seen: RunInput, round_: Round, strategy: StrategySpec, at: At, since: datetime | None = None
     ) -> None:
         """`since` is when all that comes before it was done."""
         self._seen = seen
@@ -59,13 +67,13 @@ class Clearing:
             if isinstance(gate, Closed):
                 self._round.waits += gate.waits
                 text = wait_texts(gate.waits, self._seen.run.metadata.name)
-                return say(stage, PROGRESSING, FALSE, STAGE_WAITING, text, self._at)
+                return with_condition(stage, PROGRESSING, FALSE, STAGE_WAITING, text, self._at)
         stage = replace(stage, clusters=tuple(map(self._cleared, stage.clusters)))
         stage = replace(stage, start_time=stage.start_time or self._now())
         if not all(map(is_settled, stage.clusters)):
-            return say(stage, PROGRESSING, TRUE, STAGE_STARTED, "", self._at)
-        stage = say(stage, PROGRESSING, FALSE, STAGE_SUCCEEDED, "", self._at)
-        return replace(say(stage, SUCCEEDED, TRUE, STAGE_SUCCEEDED, "", self._at), end_time=self._now())
+            return with_condition(stage, PROGRESSING, TRUE, STAGE_STARTED, "", self._at)
+        stage = with_condition(stage, PROGRESSING, FALSE, STAGE_SUCCEEDED, "", self._at)
+        return replace(with_condition(stage, SUCCEEDED, TRUE, STAGE_SUCCEEDED, "", self._at), end_time=self._now())
 
     def _now(self) -> datetime:
         return self._at.now.replace(microsecond=0)
@@ -118,9 +126,9 @@ class Clearing:
         self._round.moves.append(name)
         if name not in self._seen.parting:
             self._round.remove += [one for one in left if one.metadata.deletion_timestamp is None]
-        return self._told(cluster)
+        return self._with_progress(cluster)
 
-    def _told(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
+    def _with_progress(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
         name, since = cluster.cluster_name, self._round.since(cluster)
         if self._at.now < since + STUCK_AFTER:
             self._round.timers.append(since + STUCK_AFTER)

@@ -39,12 +39,11 @@ from kedge.plan.moving.unit import Proof, Unit
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.rolling.readiness import current, has_failed
 from kedge.plan.rolling.wait_text import failure_of
-from kedge.plan.staging.approvers import who_approved
+from kedge.plan.staging.approvals import Ask, When, ask, who_approved
+from kedge.plan.staging.conditions import At, has_condition, with_condition
 from kedge.plan.staging.grouping import wait_of
-from kedge.plan.staging.naming import Ask, When, ask
 from kedge.plan.staging.round import STUCK_AFTER, Round
-from kedge.plan.staging.saying import At, say, says
-from kedge.plan.staging.seen import Seen
+from kedge.plan.staging.run_input import RunInput
 from kedge.plan.staging.wait_text import RunCode
 
 _TO_THE_SECOND: Final = timedelta(seconds=1)  # conditions keep whole seconds: a wait is never shorter than it says
@@ -54,7 +53,7 @@ _PASSED_OVER: Final = (Proof.proven, Proof.gone, Proof.leaving, Proof.nothing)
 class Gates:
     """The tasks before and after stages."""
 
-    def __init__(self, seen: Seen, round_: Round, at: At) -> None:
+    def __init__(self, seen: RunInput, round_: Round, at: At) -> None:
         self._seen = seen
         self._round = round_
         self._at = at
@@ -119,18 +118,18 @@ def attempt(
     """Whether one task is done now. `since` is when its stage was."""
     if task.type is StageTaskType.timed_wait:
         return _wait(task, wanted, asked, since, at)
-    if says(task, APPROVAL_GIVEN):
+    if has_condition(task, APPROVAL_GIVEN):
         return Passed(task)
-    return _approval(say(task, APPROVAL_REQUESTED, TRUE, TASK_REQUESTED, "", at), asked, answer, at)
+    return _approval(with_condition(task, APPROVAL_REQUESTED, TRUE, TASK_REQUESTED, "", at), asked, answer, at)
 
 
 def _wait(task: StageTaskStatus, wanted: StageTask, asked: Ask, since: datetime | None, at: At) -> Passed:
-    if says(task, WAIT_ELAPSED):
+    if has_condition(task, WAIT_ELAPSED):
         return Passed(task)
     gate = timed(asked.stage, since or at.now, wait_of(wanted) + _TO_THE_SECOND, at.now, wanted.wait_time or "")
     if isinstance(gate, Closed):
         return Passed(task, gate)
-    return Passed(say(task, WAIT_ELAPSED, TRUE, TASK_WAIT_ELAPSED, "", at))
+    return Passed(with_condition(task, WAIT_ELAPSED, TRUE, TASK_WAIT_ELAPSED, "", at))
 
 
 def _approval(task: StageTaskStatus, asked: Ask, answer: Answer, at: At) -> Passed:
@@ -151,7 +150,9 @@ def _approval(task: StageTaskStatus, asked: Ask, answer: Answer, at: At) -> Pass
         return Passed(task, _closed(asked, RunCode.approval_pending))
     if said.observed_generation != found.metadata.generation:
         return Passed(task, _outdated(asked, said.observed_generation, found.metadata.generation))
-    given = say(task, APPROVAL_GIVEN, TRUE, TASK_APPROVED, who_approved(found), at)  # it outlives the request
+    given = with_condition(
+        task, APPROVAL_GIVEN, TRUE, TASK_APPROVED, who_approved(found), at
+    )  # it outlives the request
     return Passed(given, accept=None if _is_accepted(found) else found)
 
 
@@ -189,14 +190,14 @@ class LostProof(Struct, frozen=True):
         return [at for at in found if at is not None]
 
 
-def lost_proofs(stage: StageStatus, seen: Seen, round_: Round, policy: Missing) -> list[LostProof]:
+def lost_proofs(stage: StageStatus, seen: RunInput, round_: Round, policy: Missing) -> list[LostProof]:
     """The clusters of a stage that were done, and are not available any more."""
-    done = (one.cluster_name for one in stage.clusters if says(one, SUCCEEDED))
+    done = (one.cluster_name for one in stage.clusters if has_condition(one, SUCCEEDED))
     picked = (name for name in done if seen.picked is None or name in seen.picked)
     return [one for name in picked if (one := _lost(name, seen, round_, policy)) is not None]
 
 
-def _lost(name: str, seen: Seen, round_: Round, policy: Missing) -> LostProof | None:
+def _lost(name: str, seen: RunInput, round_: Round, policy: Missing) -> LostProof | None:
     found = round_.unit(name)
     if found is None or found.proof in _PASSED_OVER:
         return None

@@ -36,8 +36,9 @@ from kedge.api.stage import Missing, StrategySpec
 from kedge.api.staged import RunState
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
 from kedge.api.twins import Run
-from kedge.plan.staging.saying import (
+from kedge.plan.staging.conditions import (
     At,
+    at_generation,
     find,
     has_begun,
     has_ended,
@@ -45,8 +46,7 @@ from kedge.plan.staging.saying import (
     is_started,
     is_taken_back,
     reason_of,
-    say,
-    spoken_of,
+    with_condition,
 )
 
 _LONGEST: Final = 63  # of a name of a run
@@ -127,21 +127,21 @@ def wants_rollback(run: Run) -> bool:
 def taken_back(run: Run, by: Run, now: datetime) -> RunStatus:
     """The status of a run that is rolled back by another: it is over, wherever it was."""
     at = At(now, run.metadata.generation)
-    status = spoken_of(run.status, at.generation)
+    status = at_generation(run.status, at.generation)
     if is_taken_back(status):
         return status
     index = by.spec.resource_snapshot_index
     said = f"run {by.metadata.name} brings its clusters back to {f'resources {index}' if index else 'newest resources'}"
     if not has_ended(status):
         status = _ended(status, said, at)
-    return say(status, ROLLED_BACK, TRUE, ROLLBACK_STARTED, said, at)
+    return with_condition(status, ROLLED_BACK, TRUE, ROLLBACK_STARTED, said, at)
 
 
 def _ended(status: RunStatus, why: str, at: At) -> RunStatus:
     def end(stage: StageStatus) -> StageStatus:
         if is_over(stage) or not has_begun(stage):
             return stage
-        stage = say(stage, PROGRESSING, FALSE, STAGE_STOPPED, why, at)
+        stage = with_condition(stage, PROGRESSING, FALSE, STAGE_STOPPED, why, at)
         return replace(stage, end_time=at.now.replace(microsecond=0))
 
     last = status.deletion_stage_status
@@ -150,15 +150,15 @@ def _ended(status: RunStatus, why: str, at: At) -> RunStatus:
         stages_status=tuple(end(stage) for stage in status.stages_status),
         deletion_stage_status=None if last is None else end(last),
     )
-    status = say(status, PROGRESSING, FALSE, ROLLED_BACK, why, at)
-    return say(status, SUCCEEDED, FALSE, ROLLED_BACK, why, at)
+    status = with_condition(status, PROGRESSING, FALSE, ROLLED_BACK, why, at)
+    return with_condition(status, SUCCEEDED, FALSE, ROLLED_BACK, why, at)
 
 
 def not_taken_back(run: Run, now: datetime) -> RunStatus:
     """The status of a run that was to be rolled back, and had nothing before it."""
     at = At(now, run.metadata.generation)
-    status = spoken_of(run.status, at.generation)
-    return say(status, ROLLED_BACK, FALSE, NOTHING_BEFORE, "its clusters had nothing before it", at)
+    status = at_generation(run.status, at.generation)
+    return with_condition(status, ROLLED_BACK, FALSE, NOTHING_BEFORE, "its clusters had nothing before it", at)
 
 
 def rollback_name(run: Run, number: int = 1) -> str:

@@ -24,9 +24,9 @@ from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, judge, one_binding_per_cluster
 from kedge.plan.rolling.wait_text import failure_of
-from kedge.plan.staging.naming import Ask
-from kedge.plan.staging.saying import At, find, is_moving, says, settled, started
-from kedge.plan.staging.seen import Seen
+from kedge.plan.staging.approvals import Ask
+from kedge.plan.staging.conditions import At, find, has_condition, is_moving, settled, started
+from kedge.plan.staging.run_input import RunInput
 from kedge.plan.staging.wait_text import RunCode
 from kedge.plan.telling.words import moment
 
@@ -47,7 +47,7 @@ class Broken(Exception):
 class Round:
     """One look."""
 
-    def __init__(self, seen: Seen, at: At, *, is_stopped: bool = False) -> None:
+    def __init__(self, seen: RunInput, at: At, *, is_stopped: bool = False) -> None:
         self._seen = seen
         self._is_stopped = is_stopped
         self._at = at
@@ -86,9 +86,9 @@ class Round:
         if unit is not None and not self.has_arrived(unit.binding):
             self.point.append(unit.binding)
         self.moves.append(cluster.cluster_name)
-        return self._told(cluster, unit)
+        return self._with_progress(cluster, unit)
 
-    def _told(self, cluster: ClusterUpdateStatus, unit: BindingFacts | None) -> ClusterUpdateStatus:
+    def _with_progress(self, cluster: ClusterUpdateStatus, unit: BindingFacts | None) -> ClusterUpdateStatus:
         """With what it waits for, if it does so for long."""
         since = self.since(cluster)
         due = [since + after for after in (TOLD_AFTER, STUCK_AFTER)]
@@ -151,10 +151,10 @@ class Round:
     def _is_told(self, binding: Binding) -> bool:
         return is_true(binding.status.conditions, ROLLOUT_STARTED, generation=binding.metadata.generation)
 
-    def tell_again(self, cluster: ClusterUpdateStatus) -> None:
+    def restore_started_condition(self, cluster: ClusterUpdateStatus) -> None:
         """A cluster that is done, and whose binding was written since: that it has its resources is said anew."""
         unit = self._units.get(cluster.cluster_name)
-        if unit is None or not says(cluster, SUCCEEDED):
+        if unit is None or not has_condition(cluster, SUCCEEDED):
             return
         if self.points_there(unit.binding) and not self._is_told(unit.binding):
             self.point.append(unit.binding)

@@ -26,12 +26,8 @@ from kedge.plan.moving.gate import Closed, Gate, Open, combined
 from kedge.plan.moving.grants import Grants, grant
 from kedge.plan.moving.unit import Proof, Unit
 from kedge.plan.moving.wait import Blocker, Wait
-from kedge.plan.staging.gates import Gates, LostProof, health_gate, lost_proofs
-from kedge.plan.staging.grouping import most_at_once
-from kedge.plan.staging.naming import When
-from kedge.plan.staging.returning import is_rollback
-from kedge.plan.staging.round import Broken, Round
-from kedge.plan.staging.saying import (
+from kedge.plan.staging.approvals import When
+from kedge.plan.staging.conditions import (
     At,
     find,
     is_moving,
@@ -39,11 +35,15 @@ from kedge.plan.staging.saying import (
     is_settled,
     is_started,
     reason_of,
-    say,
     settled,
     settled_at,
+    with_condition,
 )
-from kedge.plan.staging.seen import Seen
+from kedge.plan.staging.gates import Gates, LostProof, health_gate, lost_proofs
+from kedge.plan.staging.grouping import most_at_once
+from kedge.plan.staging.returning import is_rollback
+from kedge.plan.staging.round import Broken, Round
+from kedge.plan.staging.run_input import RunInput
 from kedge.plan.staging.wait_text import RunCode, wait_texts
 from kedge.plan.telling.words import counted, listed
 
@@ -73,7 +73,7 @@ def _unit(cluster: ClusterUpdateStatus) -> Unit:
 class Stages:
     """The stages of one run, at one look."""
 
-    def __init__(self, seen: Seen, round_: Round, strategy: StrategySpec, at: At) -> None:
+    def __init__(self, seen: RunInput, round_: Round, strategy: StrategySpec, at: At) -> None:
         self._seen = seen
         self._round = round_
         self._strategy = strategy
@@ -106,7 +106,7 @@ class Stages:
         if stage.clusters:
             self._before = stage
         for cluster in stage.clusters:
-            self._round.tell_again(cluster)
+            self._round.restore_started_condition(cluster)
 
     # Its clusters
 
@@ -131,7 +131,7 @@ class Stages:
 
     def _followed(self, stage: StageStatus, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
         if is_settled(cluster):
-            self._round.tell_again(cluster)
+            self._round.restore_started_condition(cluster)
             return cluster
         cluster = self._round.left(stage, cluster, self._strategy.unreachable_clusters)
         return self._round.followed(cluster) if is_moving(cluster) else cluster
@@ -189,7 +189,7 @@ class Stages:
 
     def _moving(self, stage: StageStatus) -> StageStatus:
         if self._round.moves:
-            return say(self._begun(stage), PROGRESSING, TRUE, STAGE_STARTED, "", self._at)
+            return with_condition(self._begun(stage), PROGRESSING, TRUE, STAGE_STARTED, "", self._at)
         if not self._seen.is_kept:
             gone = Wait(stage.stage_name, RunCode.resources_gone, {}, (Blocker(self._seen.resources),))
             self._round.stuck.append(gone)
@@ -200,20 +200,20 @@ class Stages:
     def _waiting(self, stage: StageStatus, waits: Sequence[Wait]) -> StageStatus:
         self._round.waits += waits
         text = wait_texts(waits, self._seen.run.metadata.name)
-        return say(stage, PROGRESSING, FALSE, STAGE_WAITING, text, self._at)
+        return with_condition(stage, PROGRESSING, FALSE, STAGE_WAITING, text, self._at)
 
     def _begun(self, stage: StageStatus) -> StageStatus:
         return stage if stage.start_time is not None else replace(stage, start_time=self._at.now.replace(microsecond=0))
 
     def _over(self, stage: StageStatus) -> StageStatus:
         reason = STAGE_SUCCEEDED if self._seen.dialect is Dialect.kubefleet else STAGE_WAITING
-        stage = say(stage, PROGRESSING, FALSE, reason, "", self._at)
-        stage = say(stage, SUCCEEDED, TRUE, STAGE_SUCCEEDED, "", self._at)
+        stage = with_condition(stage, PROGRESSING, FALSE, reason, "", self._at)
+        stage = with_condition(stage, SUCCEEDED, TRUE, STAGE_SUCCEEDED, "", self._at)
         return replace(stage, end_time=self._at.now.replace(microsecond=0))
 
     def _skipped(self, stage: StageStatus) -> StageStatus:
-        stage = say(stage, PROGRESSING, FALSE, STAGE_EMPTY, "", self._at)
-        return say(stage, SUCCEEDED, TRUE, STAGE_EMPTY, "", self._at)
+        stage = with_condition(stage, PROGRESSING, FALSE, STAGE_EMPTY, "", self._at)
+        return with_condition(stage, SUCCEEDED, TRUE, STAGE_EMPTY, "", self._at)
 
 
 def _with_failed(stage: StageStatus, lost: Sequence[LostProof], at: At) -> StageStatus:

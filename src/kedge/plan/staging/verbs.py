@@ -14,9 +14,9 @@ from kedge.api.fleet import RETRY
 from kedge.api.reasons import INITIALIZED, ROLLED_BACK, RUN_FAILED, RUN_NOT_INITIALIZED, RUN_SUCCEEDED, SUCCEEDED
 from kedge.api.staged import RunState
 from kedge.api.twins import Run
+from kedge.plan.staging.conditions import is_initialized, is_taken_back, reason_of
 from kedge.plan.staging.returning import failed_at, retried
-from kedge.plan.staging.saying import is_initialized, is_taken_back, reason_of
-from kedge.plan.staging.stories import tell_run
+from kedge.plan.staging.run_story import tell_run
 from kedge.plan.telling.whole import find_message
 from kedge.plan.telling.words import moment
 from kedge.plan.verbs import Answer, refused

@@ -35,7 +35,7 @@ from kedge.plan.rolling.plan import RolloutPlan, plan
 from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, current, judge
 from kedge.plan.rolling.rollout_input import RolloutInput, is_external, observe, period_of
 from kedge.plan.rolling.wait_text import failure_of
-from kedge.plan.staging.progress import turns
+from kedge.plan.staging.progress import turn_texts
 from kedge.plan.telling.state import State, state_of
 from kedge.plan.telling.things import Thing, held_now, works_by_binding
 from kedge.plan.telling.words import moment
@@ -183,7 +183,7 @@ def _waits_for_run(observed: Observed, binding: Binding) -> tuple[State, str] | 
     """That nothing was brought to it, and which run will; None if something was, or no run has to."""
     if binding.spec.resource_snapshot_name or not is_external(observed.placement):
         return None
-    said = {name: words for run in observed.runs for name, words in turns(run).items()}
+    said = {name: words for run in observed.runs for name, words in turn_texts(run).items()}
     return State.waiting, said.get(binding.spec.target_cluster, _OUTSIDE)
 
 

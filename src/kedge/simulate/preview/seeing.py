@@ -34,7 +34,7 @@ from kedge.plan.previewing.course import Move, What
 from kedge.plan.revisions import parent, resource_index
 from kedge.plan.rolling.readiness import FleetFacts, judge
 from kedge.plan.rolling.rollout_input import is_external, period_of, wanted
-from kedge.plan.staging.saying import has_ended
+from kedge.plan.staging.conditions import has_ended
 from kedge.plan.telling.story import Story, tell
 from kedge.simulate.preview.picture import Target
 

@@ -7,10 +7,9 @@ from msgspec.structs import replace
 from kedge.api.staged import RunState
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Code, Wait
-from kedge.plan.staging.explaining import clusters_of, explained_cluster, explained_run, tell_cluster
 from kedge.plan.staging.initializing import initialize
 from kedge.plan.staging.returning import taken_back
-from kedge.plan.staging.stories import tell_run
+from kedge.plan.staging.run_story import clusters_of, explained_cluster, explained_run, tell_cluster, tell_run
 from kedge.plan.telling.state import State
 from plan.rolling.making import NOT_AVAILABLE
 from plan.staging.making import APPROVAL, NOW, World, beginning, run, stage

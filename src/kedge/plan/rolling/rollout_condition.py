@@ -14,7 +14,7 @@ from kedge.api.twins import Binding
 Conditions = tuple[Condition, ...]
 
 
-def standing(binding: Binding, why: str | None, now: datetime) -> Conditions:
+def rollout_started_condition(binding: Binding, why: str | None, now: datetime) -> Conditions:
     """The binding's conditions with RolloutStarted as it has to be; the others are kept.
 
     `why` is what it waits for, if it does. A cluster that is to be removed keeps what was said when it was placed, as
@@ -33,7 +33,7 @@ def standing(binding: Binding, why: str | None, now: datetime) -> Conditions:
     return conditions
 
 
-def is_unspoken(binding: Binding) -> bool:
+def lacks_rollout_condition(binding: Binding) -> bool:
     """Whether somebody waits for a word: no Works are made before this generation of the binding was spoken of."""
     if binding.spec.state == BindingState.unscheduled:
         return False
