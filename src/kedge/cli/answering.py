@@ -22,7 +22,7 @@ from kedge.cli.runs import find_run, is_run, run_story, show_run
 from kedge.cli.showing import can_draw, console, draw, history_table, placements_table, runs_table, tree
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, NotFound
-from kedge.plan.staging.returning import taken_back_by
+from kedge.plan.staging.returning import rollback_run_of
 from kedge.plan.staging.run_story import RunStory, clusters_of, explained_cluster, explained_run, tell_cluster, tell_run
 from kedge.plan.telling.freshness import silence
 from kedge.plan.telling.history import revisions
@@ -89,7 +89,7 @@ async def _all_runs(client: Client, namespace: str | None) -> list[RunStory]:
             continue
         with suppress(NotFound, Forbidden):
             runs = (await client.list(twins.run, namespace if namespaced else None)).items
-            found += [tell_run(run, taken_back_by(run, _beside(run, runs))) for run in runs]
+            found += [tell_run(run, rollback_run_of(run, _beside(run, runs))) for run in runs]
     return sorted(found, key=lambda story: (natural(story.namespace or ""), natural(story.name)))
 
 

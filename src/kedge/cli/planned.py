@@ -173,7 +173,7 @@ def _left(course: Course) -> Iterator[str]:
 
 def _why(stay: Stay) -> str:
     """Without saying again which cluster it is, so that the same is said the same way."""
-    return stay.why.removeprefix(f"{stay.cluster} ").removeprefix("waits: ")
+    return stay.why.removeprefix(f"{stay.cluster} ")
 
 
 def _went_by(planned: Planned, course: Course) -> Iterator[str]:

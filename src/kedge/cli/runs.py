@@ -29,7 +29,7 @@ from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from kedge.plan.staging.approvals import signed
 from kedge.plan.staging.conditions import has_condition
-from kedge.plan.staging.returning import taken_back_by
+from kedge.plan.staging.returning import rollback_run_of
 from kedge.plan.staging.run_story import RunStory, StageStory, tell_run
 from kedge.plan.staging.verbs import Verb, answer_to
 from kedge.plan.telling.freshness import silence
@@ -170,7 +170,7 @@ async def take_back(client: Client, name: str, namespace: str | None = None) -> 
 
 async def rollback_of_run(client: Client, which: Which, run: Run) -> Run | None:
     """The run that takes this one back, if there is one."""
-    return taken_back_by(run, (await client.list(which.twins.run, which.namespace)).items)
+    return rollback_run_of(run, (await client.list(which.twins.run, which.namespace)).items)
 
 
 def agreed(answer: Answer) -> Answer:

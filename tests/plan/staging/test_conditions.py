@@ -14,11 +14,11 @@ from kedge.api.fleet import IS_LATEST_APPROVAL, TARGET_RUN, TARGET_STAGE, TASK_T
 from kedge.api.rollout import ApplyStrategy
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
 from kedge.plan.staging.approvals import When, ask, signed
-from kedge.plan.staging.conditions import At, at_generation, has_begun, settled_at, with_condition
+from kedge.plan.staging.conditions import Stamp, at_generation, has_begun, settled_at, with_condition
 from kedge.plan.telling.words import first_few
 from plan.staging.making import NOW, World, stage
 
-AT = At(NOW, 1)
+AT = Stamp(NOW, 1)
 
 
 @pytest.mark.parametrize("length", [1, 1023, 1024, 1025, 5000])
@@ -31,7 +31,7 @@ def test_a_message_is_cut_where_it_gets_too_long(length: int) -> None:
 def test_all_that_was_said_is_said_of_the_run_as_it_is_now(generations: tuple[int, int]) -> None:
     status = RunStatus()
     for kind, generation in zip((reasons.INITIALIZED, reasons.PROGRESSING), generations, strict=True):
-        status = with_condition(status, kind, TRUE, "Reason", "", At(NOW, generation))
+        status = with_condition(status, kind, TRUE, "Reason", "", Stamp(NOW, generation))
     assert [one.observed_generation for one in at_generation(status, 3).conditions] == [3, 3]
 
 

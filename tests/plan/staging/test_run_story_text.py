@@ -8,7 +8,7 @@ from kedge.api.staged import RunState
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Code, Wait
 from kedge.plan.staging.initializing import initialize
-from kedge.plan.staging.returning import taken_back
+from kedge.plan.staging.returning import as_rolled_back
 from kedge.plan.staging.run_story import clusters_of, explained_cluster, explained_run, tell_cluster, tell_run
 from kedge.plan.telling.state import State
 from plan.rolling.making import NOT_AVAILABLE
@@ -83,7 +83,7 @@ def test_a_run_that_is_stopped_or_has_failed_says_what_there_is_to_do() -> None:
 
 def test_a_run_that_was_rolled_back_says_so_and_what_there_is_to_do() -> None:
     found = world()
-    found.run = replace(found.run, status=taken_back(found.run, rollback(), NOW))
+    found.run = replace(found.run, status=as_rolled_back(found.run, rollback(), NOW))
     lines = explained(found)
     assert lines[0] == "ClusterStagedUpdateRun run moves crp to revision 1: rolled back"
     assert lines[1].endswith(": run run-rollback brings its clusters back to resources 0")

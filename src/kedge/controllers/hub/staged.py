@@ -55,13 +55,13 @@ from kedge.plan.staging.initializing import (
     selected_by,
 )
 from kedge.plan.staging.returning import (
+    as_not_rolled_back,
+    as_rolled_back,
+    begun_clusters,
     is_rollback,
-    not_taken_back,
     retried,
-    rolls_back,
-    taken_back,
-    taken_back_by,
-    touched,
+    rollback_run_of,
+    rolled_back_run,
     wants_rollback,
     without_gates,
 )
@@ -149,8 +149,8 @@ class StagedRuns:
         if run.metadata.deletion_timestamp is not None:
             await self._let_go(run)
             return []
-        if (by := taken_back_by(run, runs.values())) is not None:
-            run = await self._say(run, taken_back(run, by, self._clock.now()), runs)
+        if (by := rollback_run_of(run, runs.values())) is not None:
+            run = await self._say(run, as_rolled_back(run, by, self._clock.now()), runs)
         run = await self._say(run, retried(run), runs)
         if has_ended(run.status):
             await self._ended(run, runs)
@@ -222,16 +222,17 @@ class StagedRuns:
         """The stages to move through, and the clusters a run is confined to: a rollback has both from its run."""
         if not is_rollback(run):
             return await self._strategy(run), None
-        undone = self._runs.get(rolls_back(run), run.metadata.namespace)
-        if undone is None or undone.status.staged_update_strategy_snapshot is None:
+        undone = self._runs.get(rolled_back_run(run), run.metadata.namespace)
+        strategy = undone.status.staged_update_strategy_snapshot if undone is not None else None
+        if undone is None or strategy is None:
             return None, None
-        return self._twins.strategy(spec=without_gates(undone.status.staged_update_strategy_snapshot)), touched(undone)
+        return self._twins.strategy(spec=without_gates(strategy)), begun_clusters(undone)
 
     async def _ended(self, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> None:
         """Have a run that failed followed by its rollback, once, if it is to be."""
         status = at_generation(run.status, run.metadata.generation)
         if wants_rollback(run) and status.previous_resource_snapshot_index is None:
-            status = not_taken_back(run, self._clock.now())
+            status = as_not_rolled_back(run, self._clock.now())
         elif wants_rollback(run):
             await self._writes.roll_back(run)  # which is said of this one when the other is seen
         await self._say(run, status, runs)

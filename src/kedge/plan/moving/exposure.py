@@ -32,7 +32,8 @@ class Holders:
     def __init__(self, revision: str, units: Iterable[Unit]) -> None:
         found = [unit for unit in units if unit.held == revision]
         self._is_proven = any(unit.is_proven for unit in found)
-        self._unproven = {unit.counted_as: unit for unit in found if unit.proof not in _COUNTS_NO_MORE}
+        counting = () if self._is_proven else found
+        self._unproven = {unit.counted_as: unit for unit in counting if unit.proof not in _COUNTS_NO_MORE}
 
     def admit(self, unit: Unit, exposure: Exposure) -> bool:
         """Whether a unit may be moved to the revision."""

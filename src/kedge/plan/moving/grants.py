@@ -73,14 +73,14 @@ class _Round:
     ) -> None:
         places: dict[str, Unit] = {}
         for unit in units:
-            places.setdefault(unit.counted_as, unit)
+            places.setdefault(unit.place or unit.key, unit)
         self._counted = tuple(places.values())
         self._budget = budget
         self._exposure = exposure
         self._add_at_once = add_at_once
         self._charged = charged
-        self._holding = sum(unit.holds for unit in self._counted)
-        self._available = {place for place, unit in places.items() if unit.is_proven}
+        self._holding = sum(unit.held != "" for unit in self._counted)
+        self._available = {place for place, unit in places.items() if unit.proof is Proof.proven}
         self._holders: dict[str, Holders] = {}
         self._exposures: dict[str, tuple[Mapping[str, int], tuple[Blocker, ...]]] = {}
         self._refused: list[tuple[Unit, Code]] = []
@@ -88,15 +88,15 @@ class _Round:
         self.moved: dict[str, Unit] = {}
 
     def ask(self, unit: Unit) -> None:
-        """Move a unit if it may move."""
-        code = self._refusal_to_add() if unit.adds else self._refusal_to_take_down(unit)
+        """Move a unit that wants to, if it may."""
+        code = self._refusal_to_take_down(unit) if unit.held else self._refusal_to_add()
         if code is not None:
             self._refused.append((unit, code))
             return
         self.moved[unit.key] = unit
-        self._added += unit.adds
+        self._added += not unit.held
         self._available.discard(unit.counted_as)
-        if unit.changes:
+        if unit.held and unit.wanted and self._exposure is not None:
             self._holders_of(unit.wanted).add(unit)
 
     def _refusal_to_add(self) -> Code | None:
@@ -112,7 +112,7 @@ class _Round:
     def _refusal_to_take_down(self, unit: Unit) -> Code | None:
         if not unit.needs_no_budget and not self._budget.is_kept_by(len(self._available) - self._cost(unit)):
             return Code.budget_spent
-        if unit.changes and self._exposure is not None:
+        if unit.wanted and self._exposure is not None:
             is_admitted = self._holders_of(unit.wanted).admit(unit, self._exposure)
             return None if is_admitted else Code.revision_unproven
         return None

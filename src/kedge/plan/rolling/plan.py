@@ -108,7 +108,7 @@ class _Rollout:
         counted = list(self._counted.values())
         others = [one for one in facts if self._counted[one.cluster] is not one]
         self._units = {one.name: self._unit(one) for one in (*counted, *others)}
-        self._asked = [one for one in facts if not one.is_deleting and observed.wants_to_move(one.binding)]
+        self._asked = [one for one in facts if not one.is_deleting and self._wants_to_move(one)]
 
     def plan(self, now: datetime) -> RolloutPlan:
         grants = self._granted(self._order, self._held)
@@ -135,11 +135,15 @@ class _Rollout:
             order=order,
             exposure=None if is_kubefleet else Exposure(at_once),
             add_at_once=at_once if throttles_additions(self._observed.placement) else None,
-            charged={one.name for one in self._facts.values() if is_kubefleet and one.proof is Proof.untracked},
+            charged=self._untracked if is_kubefleet else frozenset(),
             held=held,
         )
 
     # Units
+
+    def _wants_to_move(self, one: BindingFacts) -> bool:
+        unit = self._units[one.name]
+        return unit.held != unit.wanted  # also of a cluster that is leaving the fleet, which the kernel asks nothing of
 
     def _unit(self, one: BindingFacts) -> Unit:
         wanted = self._observed.wanted.name if one.is_picked else ""
@@ -179,6 +183,10 @@ class _Rollout:
         proven = [one.proven_at for one in self._counted.values() if one.proven_at is not None]
         return max(0.001, (min(proven) - now).total_seconds()) if proven else None
 
+    @cached_property
+    def _untracked(self) -> frozenset[str]:
+        return frozenset(one.name for one in self._facts.values() if one.proof is Proof.untracked)
+
     # Those that are held back
 
     @cached_property
@@ -202,7 +210,8 @@ class _Rollout:
 
     def _unsent(self, held: Mapping[str, Wait]) -> list[str]:
         """Clusters that are added now, or were, and have not been sent their resources yet."""
-        added = [self._facts[key] for key in self._granted(self._names(BindingState.scheduled), held).moved]
+        additions = self._names(BindingState.scheduled)
+        added = [self._facts[key] for key in self._granted(additions, held).moved] if additions else []
         counted = self._counted.values()
         bound = [one for one in counted if one.state == BindingState.bound and not one.is_deleting]
         return [one.cluster for one in (*added, *bound) if not one.has_works]

@@ -24,7 +24,7 @@ def rollout_started_condition(binding: Binding, why: str | None, now: datetime) 
     if binding.metadata.deletion_timestamp is not None:
         return conditions
     if binding.spec.state == BindingState.unscheduled:
-        return _in_other_words(conditions, why)
+        return _with_message(conditions, why)
     if why is not None:
         return set_condition(conditions, _condition(binding, FALSE, NOT_STARTED, why, now))
     if binding.spec.state == BindingState.bound:
@@ -41,7 +41,7 @@ def lacks_rollout_condition(binding: Binding) -> bool:
     return said is None or said.observed_generation != binding.metadata.generation
 
 
-def _in_other_words(conditions: Conditions, why: str | None) -> Conditions:
+def _with_message(conditions: Conditions, why: str | None) -> Conditions:
     said = find_condition(conditions, ROLLOUT_STARTED)
     return conditions if said is None or why is None else set_condition(conditions, replace(said, message=why))
 

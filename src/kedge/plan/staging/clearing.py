@@ -29,7 +29,7 @@ from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.staging.approvals import When, ask
 from kedge.plan.staging.conditions import (
-    At,
+    Stamp,
     is_moving,
     is_settled,
     is_started,
@@ -49,7 +49,7 @@ class Clearing:
     """The last stage of one run, at one look."""
 
     def __init__(
-        self, seen: RunInput, round_: Round, strategy: StrategySpec, at: At, since: datetime | None = None
+        self, seen: RunInput, round_: Round, strategy: StrategySpec, at: Stamp, since: datetime | None = None
     ) -> None:
         """`since` is when all that comes before it was done."""
         self._seen = seen

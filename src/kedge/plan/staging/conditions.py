@@ -31,14 +31,14 @@ Conditions = tuple[Condition, ...]
 Holder = TypeVar("Holder", RunStatus, StageStatus, ClusterUpdateStatus, StageTaskStatus)
 
 
-class At(Struct, frozen=True):
+class Stamp(Struct, frozen=True):
     """When something is said, and of which generation of the run."""
 
     now: datetime
     generation: int
 
 
-def with_condition(holder: Holder, kind: str, status: str, reason: str, message: str, at: At) -> Holder:
+def with_condition(holder: Holder, kind: str, status: str, reason: str, message: str, at: Stamp) -> Holder:
     """The same, saying this too."""
     condition = Condition(
         type=kind,
@@ -78,11 +78,11 @@ def is_initialized(status: RunStatus) -> bool:
 
 def has_ended(status: RunStatus) -> bool:
     """Whether nothing will happen any more: it has succeeded, failed, was rolled back, or could not even begin."""
-    ended = is_taken_back(status) or reason_of(status, SUCCEEDED) in (RUN_SUCCEEDED, RUN_FAILED)
+    ended = is_rolled_back(status) or reason_of(status, SUCCEEDED) in (RUN_SUCCEEDED, RUN_FAILED)
     return ended or reason_of(status, INITIALIZED) == RUN_NOT_INITIALIZED
 
 
-def is_taken_back(status: RunStatus) -> bool:
+def is_rolled_back(status: RunStatus) -> bool:
     """Whether another run brings the clusters back that this one had begun with, or has."""
     return has_condition(status, ROLLED_BACK)
 
@@ -155,12 +155,12 @@ def is_moving(cluster: ClusterUpdateStatus) -> bool:
     return is_started(cluster) and not is_settled(cluster)
 
 
-def started(cluster: ClusterUpdateStatus, message: str, at: At) -> ClusterUpdateStatus:
+def started(cluster: ClusterUpdateStatus, message: str, at: Stamp) -> ClusterUpdateStatus:
     return with_condition(cluster, CLUSTER_STARTED, TRUE, UPDATING_STARTED, message, at)
 
 
 def settled(
-    cluster: ClusterUpdateStatus, reason: str, message: str, at: At, status: str = FALSE
+    cluster: ClusterUpdateStatus, reason: str, message: str, at: Stamp, status: str = FALSE
 ) -> ClusterUpdateStatus:
     return with_condition(cluster, SUCCEEDED, status, reason, message, at)
 

@@ -40,7 +40,7 @@ from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.rolling.readiness import current, has_failed
 from kedge.plan.rolling.wait_text import failure_of
 from kedge.plan.staging.approvals import Ask, When, ask, who_approved
-from kedge.plan.staging.conditions import At, has_condition, with_condition
+from kedge.plan.staging.conditions import Stamp, has_condition, with_condition
 from kedge.plan.staging.grouping import wait_of
 from kedge.plan.staging.round import STUCK_AFTER, Round
 from kedge.plan.staging.run_input import RunInput
@@ -53,7 +53,7 @@ _PASSED_OVER: Final = (Proof.proven, Proof.gone, Proof.leaving, Proof.nothing)
 class Gates:
     """The tasks before and after stages."""
 
-    def __init__(self, seen: RunInput, round_: Round, at: At) -> None:
+    def __init__(self, seen: RunInput, round_: Round, at: Stamp) -> None:
         self._seen = seen
         self._round = round_
         self._at = at
@@ -69,9 +69,9 @@ class Gates:
         """The tasks as they are now, all tried at once; and whether all are done."""
         meta = self._seen.run.metadata
         asked = ask(meta.name, stage, when, self._seen.dialect)
-        approval = Answer(self._seen.approvals.get(asked.name), meta.creation_timestamp)
+        approval = FoundRequest(self._seen.approvals.get(asked.name), meta.creation_timestamp)
         found = [
-            attempt(task, given, asked, approval, since, self._at) for task, given in zip(tasks, wanted, strict=True)
+            try_task(task, given, asked, approval, since, self._at) for task, given in zip(tasks, wanted, strict=True)
         ]
         self._round.ask += [one.ask for one in found if one.ask is not None]
         self._round.accept += [one.accept for one in found if one.accept is not None]
@@ -84,7 +84,7 @@ class Gates:
 # The tasks of a stage
 
 
-class Passed(Struct, frozen=True):
+class TaskResult(Struct, frozen=True):
     """What became of one task."""
 
     task: StageTaskStatus
@@ -94,7 +94,7 @@ class Passed(Struct, frozen=True):
     withdraw: Approval | None = None
 
 
-class Answer(Struct, frozen=True):
+class FoundRequest(Struct, frozen=True):
     """The request that goes by the name of the one to be made, if there is one; and when the run was made."""
 
     request: Approval | None
@@ -107,53 +107,53 @@ class Answer(Struct, frozen=True):
         return made is not None and self.since is not None and made < self.since
 
 
-def attempt(
+def try_task(
     task: StageTaskStatus,
     wanted: StageTask,
     asked: Ask,
-    answer: Answer,
+    answer: FoundRequest,
     since: datetime | None,
-    at: At,
-) -> Passed:
+    at: Stamp,
+) -> TaskResult:
     """Whether one task is done now. `since` is when its stage was."""
     if task.type is StageTaskType.timed_wait:
         return _wait(task, wanted, asked, since, at)
     if has_condition(task, APPROVAL_GIVEN):
-        return Passed(task)
+        return TaskResult(task)
     return _approval(with_condition(task, APPROVAL_REQUESTED, TRUE, TASK_REQUESTED, "", at), asked, answer, at)
 
 
-def _wait(task: StageTaskStatus, wanted: StageTask, asked: Ask, since: datetime | None, at: At) -> Passed:
+def _wait(task: StageTaskStatus, wanted: StageTask, asked: Ask, since: datetime | None, at: Stamp) -> TaskResult:
     if has_condition(task, WAIT_ELAPSED):
-        return Passed(task)
+        return TaskResult(task)
     gate = timed(asked.stage, since or at.now, wait_of(wanted) + _TO_THE_SECOND, at.now, wanted.wait_time or "")
     if isinstance(gate, Closed):
-        return Passed(task, gate)
-    return Passed(with_condition(task, WAIT_ELAPSED, TRUE, TASK_WAIT_ELAPSED, "", at))
+        return TaskResult(task, gate)
+    return TaskResult(with_condition(task, WAIT_ELAPSED, TRUE, TASK_WAIT_ELAPSED, "", at))
 
 
-def _approval(task: StageTaskStatus, asked: Ask, answer: Answer, at: At) -> Passed:
+def _approval(task: StageTaskStatus, asked: Ask, answer: FoundRequest, at: Stamp) -> TaskResult:
     found = answer.request
     if found is None:
-        return Passed(task, _closed(asked, RunCode.approval_pending), ask=asked)
+        return TaskResult(task, _closed(asked, RunCode.approval_pending), ask=asked)
     if not asked.is_asked_by(found.spec):
         other = f"run {found.spec.parent_stage_rollout}, stage {found.spec.target_stage}"
-        return Passed(task, _closed(asked, RunCode.approval_of_other_stage, other))
+        return TaskResult(task, _closed(asked, RunCode.approval_of_other_stage, other))
     if answer.is_of_another:
-        return Passed(task, _closed(asked, RunCode.approval_of_earlier_run), withdraw=found)
+        return TaskResult(task, _closed(asked, RunCode.approval_of_earlier_run), withdraw=found)
     if found.metadata.deletion_timestamp is not None:
-        return Passed(task, _closed(asked, RunCode.approval_deleting))
+        return TaskResult(task, _closed(asked, RunCode.approval_deleting))
     said = find_condition(found.status.conditions, APPROVED)
     if said is not None and said.status == FALSE:
-        return Passed(task, _closed(asked, RunCode.approval_rejected, f"{said.reason}: {said.message}"))
+        return TaskResult(task, _closed(asked, RunCode.approval_rejected, f"{said.reason}: {said.message}"))
     if said is None or said.status != TRUE:
-        return Passed(task, _closed(asked, RunCode.approval_pending))
+        return TaskResult(task, _closed(asked, RunCode.approval_pending))
     if said.observed_generation != found.metadata.generation:
-        return Passed(task, _outdated(asked, said.observed_generation, found.metadata.generation))
+        return TaskResult(task, _outdated(asked, said.observed_generation, found.metadata.generation))
     given = with_condition(
         task, APPROVAL_GIVEN, TRUE, TASK_APPROVED, who_approved(found), at
     )  # it outlives the request
-    return Passed(given, accept=None if _is_accepted(found) else found)
+    return TaskResult(given, accept=None if _is_accepted(found) else found)
 
 
 def _closed(asked: Ask, code: RunCode, reported: str = "") -> Closed:

@@ -30,7 +30,7 @@ from kedge.api.staged_status import DELETE_STAGE, RunStatus, StageStatus, StageT
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Run, Strategy
 from kedge.plan.revisions import is_master, newest_policy, policy_index, resource_index
 from kedge.plan.staging.approvals import When, ask
-from kedge.plan.staging.conditions import At, at_generation, unstarted, with_condition
+from kedge.plan.staging.conditions import Stamp, at_generation, unstarted, with_condition
 from kedge.plan.staging.grouping import BadStages, Grouped, grouped
 from kedge.plan.staging.run_input import Labels
 
@@ -81,7 +81,7 @@ class Picked(Struct, frozen=True):
 
 def initialize(seen: InitializationInput, now: datetime) -> RunStatus:
     """The status of a run that has worked out its stages; or of one that could not, or not yet."""
-    at, kind = At(now, seen.run.metadata.generation), seen.run.resource.kind
+    at, kind = Stamp(now, seen.run.metadata.generation), seen.run.resource.kind
     before = at_generation(seen.run.status, at.generation)
     try:
         status = _initialized(seen)

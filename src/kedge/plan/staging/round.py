@@ -25,7 +25,7 @@ from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, judge, one_binding_per_cluster
 from kedge.plan.rolling.wait_text import failure_of
 from kedge.plan.staging.approvals import Ask
-from kedge.plan.staging.conditions import At, find, has_condition, is_moving, settled, started
+from kedge.plan.staging.conditions import Stamp, find, has_condition, is_moving, settled, started
 from kedge.plan.staging.run_input import RunInput
 from kedge.plan.staging.wait_text import RunCode
 from kedge.plan.telling.words import moment
@@ -35,7 +35,7 @@ TOLD_AFTER: Final = timedelta(seconds=30)
 """That a cluster takes a moment is nothing to tell."""
 
 
-class Broken(Exception):
+class RunFailure(Exception):
     """The run cannot go on, ever; says why. `stage` and `status` are as far as it got."""
 
     def __init__(self, problem: str, stage: StageStatus | None = None) -> None:
@@ -47,7 +47,7 @@ class Broken(Exception):
 class Round:
     """One look."""
 
-    def __init__(self, seen: RunInput, at: At, *, is_stopped: bool = False) -> None:
+    def __init__(self, seen: RunInput, at: Stamp, *, is_stopped: bool = False) -> None:
         self._seen = seen
         self._is_stopped = is_stopped
         self._at = at
@@ -146,9 +146,9 @@ class Round:
 
     def has_arrived(self, binding: Binding) -> bool:
         """Whether a binding has what the run brings, and the fleet was told so."""
-        return self.points_there(binding) and self._is_told(binding)
+        return self.points_there(binding) and self._has_started_condition(binding)
 
-    def _is_told(self, binding: Binding) -> bool:
+    def _has_started_condition(self, binding: Binding) -> bool:
         return is_true(binding.status.conditions, ROLLOUT_STARTED, generation=binding.metadata.generation)
 
     def restore_started_condition(self, cluster: ClusterUpdateStatus) -> None:
@@ -156,7 +156,7 @@ class Round:
         unit = self._units.get(cluster.cluster_name)
         if unit is None or not has_condition(cluster, SUCCEEDED):
             return
-        if self.points_there(unit.binding) and not self._is_told(unit.binding):
+        if self.points_there(unit.binding) and not self._has_started_condition(unit.binding):
             self.point.append(unit.binding)
 
     # What becomes of clusters that cannot be reached, or are no longer there
@@ -172,7 +172,7 @@ class Round:
             return settled(cluster, UPDATING_SKIPPED, f"{name} was skipped: {seen.unreachable[name]}", self._at)
         failed = settled(cluster, UPDATING_FAILED, seen.unreachable[name], self._at)
         clusters = tuple(failed if one.cluster_name == name else one for one in stage.clusters)
-        raise Broken(f"{name} cannot be reached: {seen.unreachable[name]}", replace(stage, clusters=clusters))
+        raise RunFailure(f"{name} cannot be reached: {seen.unreachable[name]}", replace(stage, clusters=clusters))
 
 
 _CAUSES: Final = {

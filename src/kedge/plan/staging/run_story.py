@@ -36,13 +36,13 @@ from kedge.plan.staging.conditions import (
     has_condition,
     is_moving,
     is_over,
+    is_rolled_back,
     is_settled,
-    is_taken_back,
     reason_of,
     settled_at,
 )
 from kedge.plan.staging.grouping import wait_of
-from kedge.plan.staging.returning import retried, taken_back
+from kedge.plan.staging.returning import as_rolled_back, retried
 from kedge.plan.staging.stages import granted
 from kedge.plan.telling.state import State
 from kedge.plan.telling.whole import find_message
@@ -124,7 +124,7 @@ class ClusterStory(Struct, frozen=True):
 
 def tell_run(run: Run, rollback: Run | None = None) -> RunStory:
     """The story of a run. `rollback` is the run that takes it back, also if the hub has not said so of this one yet."""
-    before = replace(run, status=taken_back(run, rollback, _NO_TIME)) if rollback is not None else run
+    before = replace(run, status=as_rolled_back(run, rollback, _NO_TIME)) if rollback is not None else run
     status, meta = retried(before), run.metadata  # who asks for that, and then looks, is not told of what was forgiven
     last = status.deletion_stage_status
     shown = (*status.stages_status, *((last,) if last is not None and last.clusters else ()))
@@ -141,7 +141,7 @@ def tell_run(run: Run, rollback: Run | None = None) -> RunStory:
 
 
 def _state(status: RunStatus) -> State:
-    if is_taken_back(status):
+    if is_rolled_back(status):
         return State.rolled_back
     if reason_of(status, INITIALIZED) == RUN_NOT_INITIALIZED or reason_of(status, SUCCEEDED) == RUN_FAILED:
         return State.failed
@@ -158,7 +158,7 @@ def _state(status: RunStatus) -> State:
 
 
 def _why(status: RunStatus) -> str:
-    if is_taken_back(status):
+    if is_rolled_back(status):
         return find_message(status.conditions, ROLLED_BACK)
     found = find(status, SUCCEEDED) or find(status, PROGRESSING) or find_condition(status.conditions, INITIALIZED)
     if found is not None and found.type == PROGRESSING and found.reason == RUN_FAILED:

@@ -28,7 +28,7 @@ from kedge.plan.moving.unit import Proof, Unit
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.staging.approvals import When
 from kedge.plan.staging.conditions import (
-    At,
+    Stamp,
     find,
     is_moving,
     is_over,
@@ -42,7 +42,7 @@ from kedge.plan.staging.conditions import (
 from kedge.plan.staging.gates import Gates, LostProof, health_gate, lost_proofs
 from kedge.plan.staging.grouping import most_at_once
 from kedge.plan.staging.returning import is_rollback
-from kedge.plan.staging.round import Broken, Round
+from kedge.plan.staging.round import Round, RunFailure
 from kedge.plan.staging.run_input import RunInput
 from kedge.plan.staging.wait_text import RunCode, wait_texts
 from kedge.plan.telling.words import counted, listed
@@ -73,7 +73,7 @@ def _unit(cluster: ClusterUpdateStatus) -> Unit:
 class Stages:
     """The stages of one run, at one look."""
 
-    def __init__(self, seen: RunInput, round_: Round, strategy: StrategySpec, at: At) -> None:
+    def __init__(self, seen: RunInput, round_: Round, strategy: StrategySpec, at: Stamp) -> None:
         self._seen = seen
         self._round = round_
         self._strategy = strategy
@@ -147,7 +147,7 @@ class Stages:
         clusters = tuple(self._failed(one) if self._round.is_stuck(one) else one for one in stage.clusters)
         stage = replace(stage, clusters=clusters)
         if problem := self._too_many_failed(stage, wanted.max_failures):
-            raise Broken(problem, stage)
+            raise RunFailure(problem, stage)
         return stage
 
     def _too_many_failed(self, stage: StageStatus, max_failures: IntOrPercent) -> str:
@@ -176,7 +176,7 @@ class Stages:
             return health_gate(stage.stage_name, lost)
         failed = _with_failed(stage, lasting, self._at)
         if problem := self._too_many_failed(failed, allowed):
-            raise Broken(problem, None if is_over(stage) else failed)
+            raise RunFailure(problem, None if is_over(stage) else failed)
         return health_gate(stage.stage_name, [one for one in lost if one not in lasting])
 
     def _failed(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
@@ -216,7 +216,7 @@ class Stages:
         return with_condition(stage, SUCCEEDED, TRUE, STAGE_EMPTY, "", self._at)
 
 
-def _with_failed(stage: StageStatus, lost: Sequence[LostProof], at: At) -> StageStatus:
+def _with_failed(stage: StageStatus, lost: Sequence[LostProof], at: Stamp) -> StageStatus:
     causes = {one.unit.key: one.cause for one in lost}
     clusters = tuple(
         settled(one, UPDATING_FAILED, causes[one.cluster_name], at) if one.cluster_name in causes else one

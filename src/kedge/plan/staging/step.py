@@ -46,7 +46,7 @@ from kedge.api.staged_status import RunStatus, StageStatus
 from kedge.api.twins import Run
 from kedge.plan.staging.clearing import Clearing
 from kedge.plan.staging.conditions import (
-    At,
+    Stamp,
     at_generation,
     find,
     has_begun,
@@ -59,7 +59,7 @@ from kedge.plan.staging.conditions import (
     with_condition,
 )
 from kedge.plan.staging.grouping import newcomers, with_newcomers
-from kedge.plan.staging.round import Broken, Round
+from kedge.plan.staging.round import Round, RunFailure
 from kedge.plan.staging.run_input import RunInput, RunStep
 from kedge.plan.staging.stages import Stages
 from kedge.plan.staging.wait_text import wait_texts
@@ -76,14 +76,14 @@ def wanted_state(run: Run, dialect: Dialect) -> RunState:
 
 def step(seen: RunInput, now: datetime) -> RunStep:
     """What a run that is initialized does now. Pure: same observation, same step."""
-    at = At(now, seen.run.metadata.generation)
+    at = Stamp(now, seen.run.metadata.generation)
     status = at_generation(seen.run.status, at.generation)
     if has_ended(status):
         return RunStep(status=status)
     round_ = Round(seen, at, is_stopped=wanted_state(seen.run, seen.dialect) is RunState.stop)
     try:
         status = _taken(seen, status, round_, at)
-    except Broken as failure:
+    except RunFailure as failure:
         failed = _failed(status if failure.status is None else failure.status, str(failure), at)
         return RunStep(status=failed, accept=tuple(round_.accept))
     return RunStep(
@@ -97,9 +97,9 @@ def step(seen: RunInput, now: datetime) -> RunStep:
     )
 
 
-def _taken(seen: RunInput, status: RunStatus, round_: Round, at: At) -> RunStatus:
+def _taken(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
     if seen.gone_for_good:
-        raise Broken(seen.gone_for_good)
+        raise RunFailure(seen.gone_for_good)
     match wanted_state(seen.run, seen.dialect):
         case RunState.initialize:
             return status
@@ -115,7 +115,7 @@ def _taken(seen: RunInput, status: RunStatus, round_: Round, at: At) -> RunStatu
 # Running
 
 
-def _advanced(seen: RunInput, status: RunStatus, round_: Round, at: At) -> RunStatus:
+def _advanced(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
     """As far as it gets now: through clusters that are done, and stages that are over."""
     status, strategy = with_newcomers(seen, status), _strategy(status)
     stages, walk = list(status.stages_status), Stages(seen, round_, strategy, at)
@@ -125,15 +125,15 @@ def _advanced(seen: RunInput, status: RunStatus, round_: Round, at: At) -> RunSt
             continue
         try:
             stages[number] = walk.advance(stage)
-        except Broken as failure:
+        except RunFailure as failure:
             failure.status = _with(status, stages, number, failure.stage or stage)
             raise
         if not is_over(stages[number]):
-            return _says(seen, replace(status, stages_status=tuple(stages)), round_, at)
+            return _with_progressing(seen, replace(status, stages_status=tuple(stages)), round_, at)
     status = replace(status, stages_status=tuple(stages))
     last = Clearing(seen, round_, strategy, at, _done_at(status)).advance(status.deletion_stage_status)
     status = replace(status, deletion_stage_status=last)
-    return _ended(seen, status, at) if is_over(last) else _says(seen, status, round_, at)
+    return _ended(seen, status, at) if is_over(last) else _with_progressing(seen, status, round_, at)
 
 
 def _done_at(status: RunStatus) -> datetime | None:
@@ -147,7 +147,7 @@ def _with(status: RunStatus, stages: list[StageStatus], number: int, stage: Stag
     return replace(status, stages_status=(*stages[:number], stage, *stages[number + 1 :]))
 
 
-def _says(seen: RunInput, status: RunStatus, round_: Round, at: At) -> RunStatus:
+def _with_progressing(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
     """What a run says that is under way."""
     name = seen.run.metadata.name
     if round_.stuck:
@@ -160,7 +160,7 @@ def _says(seen: RunInput, status: RunStatus, round_: Round, at: At) -> RunStatus
     )
 
 
-def _ended(seen: RunInput, status: RunStatus, at: At) -> RunStatus:
+def _ended(seen: RunInput, status: RunStatus, at: Stamp) -> RunStatus:
     late = sorted(newcomers(seen, status))
     left = (
         f"{listed(late)} joined too late, or belongs to no stage: the next run brings the change there" if late else ""
@@ -173,7 +173,7 @@ def _strategy(status: RunStatus) -> StrategySpec:
     return status.staged_update_strategy_snapshot or StrategySpec(stages=())
 
 
-def _failed(status: RunStatus, problem: str, at: At) -> RunStatus:
+def _failed(status: RunStatus, problem: str, at: Stamp) -> RunStatus:
     def fail(stage: StageStatus) -> StageStatus:
         if is_over(stage) or not has_begun(stage):
             return stage
@@ -195,7 +195,7 @@ def _failed(status: RunStatus, problem: str, at: At) -> RunStatus:
 # Stopping
 
 
-def _stopped(seen: RunInput, status: RunStatus, round_: Round, at: At) -> RunStatus:
+def _stopped(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
     """What has begun is followed to its end; nothing else begins."""
     current = next((stage for stage in status.stages_status if not is_over(stage)), None)
     last = status.deletion_stage_status
@@ -213,7 +213,7 @@ def _stopped(seen: RunInput, status: RunStatus, round_: Round, at: At) -> RunSta
     return with_condition(status, PROGRESSING, FALSE, RUN_STOPPED, "", at)
 
 
-def _resting(stage: StageStatus, round_: Round, at: At) -> StageStatus:
+def _resting(stage: StageStatus, round_: Round, at: Stamp) -> StageStatus:
     if round_.moves:
         return with_condition(stage, PROGRESSING, UNKNOWN, STAGE_STOPPING, "", at)
     return with_condition(stage, PROGRESSING, FALSE, STAGE_STOPPED, "", at)
