@@ -120,6 +120,12 @@ def test_units_are_asked_in_the_order_given() -> None:
     assert grant(units, Budget(3, 2), order=["c", "a", "b"]).moved == ("c", "a")
 
 
+@pytest.mark.parametrize(("units", "spare"), [("aaa", 0), ("aa.", 0), ("a..", 1), ("...", 2)])
+def test_how_many_more_could_be_taken_down_is_told(units: str, spare: int) -> None:
+    found = [old(f"u{number}") if one == "a" else new(f"u{number}") for number, one in enumerate(units)]
+    assert granted(found, Budget(3, 2)).spare == spare
+
+
 def test_units_are_added_so_many_at_a_time() -> None:
     units = [new("a", Proof.pending), missing("b"), missing("c"), missing("d")]
     found = granted(units, Budget(4, 1), add_at_once=2)
@@ -151,7 +157,7 @@ def test_units_of_one_place_count_once_and_each_costs_it() -> None:
 def test_units_that_the_scope_holds_back_wait_for_what_it_says() -> None:
     paused = Wait("a", "Paused")
     found = granted([old("a"), old("b")], Budget(2, 1), held={"a": paused})
-    assert found == Grants(("b",), {"a": paused})
+    assert found == Grants(("b",), {"a": paused}, spare=0)
 
 
 def test_what_a_unit_without_budget_waits_for_is_told_in_numbers_and_blockers() -> None:

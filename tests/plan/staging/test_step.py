@@ -370,6 +370,32 @@ def test_a_cluster_that_has_it_all_already_is_done_at_once() -> None:
     assert find_condition(world.cluster("a").conditions, reasons.SUCCEEDED) is not None
 
 
+@pytest.mark.parametrize(
+    ("done", "most", "begun", "moving"),
+    [
+        ("b", 1, "a", "a"),
+        ("a", 1, "ab", "b"),
+        ("bd", 1, "a", "a"),
+        ("ab", 1, "abc", "c"),
+        ("b", 2, "abc", "ac"),
+        ("bd", 2, "abc", "ac"),
+        ("abd", 2, "abcd", "c"),
+        ("abcd", 1, "abcd", ""),
+        ("", 2, "ab", "ab"),
+    ],
+)
+def test_a_cluster_that_has_it_all_takes_no_place_and_begins_in_its_turn(
+    done: str, most: int, begun: str, moving: str
+) -> None:
+    world = World(dict.fromkeys("abcd", "one"), stage("one", max_concurrency=most))
+    for name in done:
+        world.point(world.bindings[name])
+        world.say({"Available": ("True", "AllWorkAreAvailable")}, name)
+    world.look()
+    found = [name for name in "abcd" if has_condition(world.cluster(name), reasons.CLUSTER_STARTED)]
+    assert ("".join(found), "".join(world.moving("one"))) == (begun, moving)
+
+
 def test_a_binding_that_was_written_since_is_told_of_anew() -> None:
     world = two_stages()
     world.settle()

@@ -33,6 +33,8 @@ class Grants(Struct, frozen=True):
 
     moved: tuple[str, ...] = ()
     waiting: Mapping[str, Wait] = {}
+    spare: int = 0
+    """How many more proven units could be taken down."""
 
 
 def grant(
@@ -57,7 +59,7 @@ def grant(
     for key in order:
         if key not in given and by_key[key].is_moving:
             round_.ask(by_key[key])
-    return Grants(tuple(round_.moved), {**given, **round_.waits()})
+    return Grants(tuple(round_.moved), {**given, **round_.waits()}, round_.spare)
 
 
 class _Round:
@@ -124,6 +126,10 @@ class _Round:
         if revision not in self._holders:
             self._holders[revision] = Holders(revision, self._counted)
         return self._holders[revision]
+
+    @property
+    def spare(self) -> int:
+        return self._budget.may_take_down(len(self._available))
 
     # What the others wait for, once all were asked
 

@@ -78,7 +78,7 @@ class Round:
     def followed(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
         """A cluster that has begun: done if it is proven to be. What it was not given before a stop, it is not now."""
         unit = self._units.get(cluster.cluster_name)
-        if unit is not None and self.has_arrived(unit.binding) and unit.is_available:
+        if self.is_done(cluster.cluster_name):
             return settled(started(cluster, "", self._at), UPDATING_SUCCEEDED, "", self._at, TRUE)
         points = unit is not None and self.points_there(unit.binding)
         if self._is_stopped and not points:
@@ -87,6 +87,11 @@ class Round:
             self.point.append(unit.binding)
         self.moves.append(cluster.cluster_name)
         return self._with_progress(cluster, unit)
+
+    def is_done(self, name: str) -> bool:
+        """Whether a cluster is proven to have what the run brings."""
+        unit = self._units.get(name)
+        return unit is not None and self.has_arrived(unit.binding) and unit.is_available
 
     def _with_progress(self, cluster: ClusterUpdateStatus, unit: BindingFacts | None) -> ClusterUpdateStatus:
         """With what it waits for, if it does so for long."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
@@ -50,19 +50,19 @@ from kedge.plan.telling.words import counted, listed
 _BEFORE, _AFTER = "before", "after"
 
 
-def granted(stage: StageStatus, wanted: Stage) -> Grants:
+def granted(stage: StageStatus, wanted: Stage, done: Set[str] = frozenset()) -> Grants:
     """Which clusters of a stage may begin now, and what the others wait for, by maxConcurrency.
 
     It limits how many have begun and are not done, whatever they were before: so a cluster counts as available until it
-    begins, and again once it is done.
+    begins, and again once it is done. `done`: clusters that have all they are to have before they begin.
     """
-    units = [_unit(one) for one in stage.clusters]
+    units = [_unit(one, done) for one in stage.clusters]
     most = most_at_once(wanted, len(units))
     return grant(units, Budget(len(units), most), order=[unit.key for unit in units])
 
 
-def _unit(cluster: ClusterUpdateStatus) -> Unit:
-    if is_settled(cluster):
+def _unit(cluster: ClusterUpdateStatus, done: Set[str]) -> Unit:
+    if is_settled(cluster) or cluster.cluster_name in done:
         return Unit(cluster.cluster_name, _AFTER, _AFTER, Proof.proven)
     begun = find(cluster, CLUSTER_STARTED)
     if begun is None or not is_started(cluster):
@@ -83,7 +83,7 @@ class Stages:
         self._before: StageStatus | None = None  # the last stage that is over and has clusters
 
     def advance(self, stage: StageStatus) -> StageStatus:
-        """The stage as far as it gets now. Raises `Broken`."""
+        """The stage as far as it gets now. Raises `RunFailure`."""
         if not stage.clusters:
             return self._skipped(stage)
         wanted = self._wanted[stage.stage_name]
@@ -123,11 +123,20 @@ class Stages:
         """With those done that are, and as many begun as may move at once."""
         stage = replace(stage, clusters=tuple(self._followed(stage, one) for one in stage.clusters))
         stage = self._judged(stage, wanted)
-        while begun := granted(stage, wanted).moved if self._may_start else ():
-            # One that has all it is to have is done at once, and gives back what it was granted.
-            clusters = (self._round.started(one) if one.cluster_name in begun else one for one in stage.clusters)
-            stage = replace(stage, clusters=tuple(clusters))
-        return stage
+        begun = self._next(stage, wanted) if self._may_start else frozenset()
+        clusters = (self._round.started(one) if one.cluster_name in begun else one for one in stage.clusters)
+        return replace(stage, clusters=tuple(clusters))
+
+    def _next(self, stage: StageStatus, wanted: Stage) -> frozenset[str]:
+        """The clusters that begin now. One that has all it is to have is done at once and keeps no place, but it begins
+        in its turn: not after the one that has taken the last place.
+        """
+        names = [one.cluster_name for one in stage.clusters]
+        later = (one.cluster_name for one in stage.clusters if not is_started(one) and not is_settled(one))
+        done = frozenset(name for name in later if self._round.is_done(name))
+        grants = granted(stage, wanted, done)
+        ahead = names if grants.spare else names[: names.index(grants.moved[-1])] if grants.moved else []
+        return done.intersection(ahead).union(grants.moved)
 
     def _followed(self, stage: StageStatus, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
         if is_settled(cluster):
@@ -141,7 +150,7 @@ class Stages:
         return self._seen.is_kept and self._seen.picked is not None
 
     def _judged(self, stage: StageStatus, wanted: Stage) -> StageStatus:
-        """With those failed that take too long, if some may. Raises `Broken` if too many have."""
+        """With those failed that take too long, if some may. Raises `RunFailure` if too many have."""
         if wanted.max_failures is None:
             return stage
         clusters = tuple(self._failed(one) if self._round.is_stuck(one) else one for one in stage.clusters)
@@ -159,7 +168,7 @@ class Stages:
         return f"{total}: {listed(failed, most=3)}; {failed[-1]}: {self._round.cause(failed[-1])}"
 
     def _still_works(self, stage: StageStatus | None) -> Gate:
-        """The gate after a stage that is done. Raises `Broken` if too many of its clusters have failed since.
+        """The gate after a stage that is done. Raises `RunFailure` if too many of its clusters have failed since.
 
         One that does not work for long has failed after all; what may fail holds nothing up. On the way back nothing
         does: what comes next needs it all the more.
