@@ -115,6 +115,9 @@ def test_a_gate_is_open_only_while_what_is_behind_it_is_proven() -> None:
     )
     assert isinstance(found := while_proven("canary", [failed]), Closed)
     assert found.until is None
+    later = Unit("e", "1", "1", Proof.untracked, NOW, NOW + 2 * HOUR)
+    assert isinstance(found := while_proven("canary", [later, untracked]), Closed)
+    assert found.until == NOW + HOUR
 
 
 def test_several_gates_are_open_if_all_are_and_wait_for_all_that_the_closed_ones_do() -> None:
