@@ -203,6 +203,10 @@ def test_programs_get_the_same_as_people(stuck: Path, form: str, read: Callable[
     assert (told["state"], told["updated"], told["up"], told["done"], told["wanted"]) == ("waiting", 1, 1, 0, 2)
     assert [one["cluster"] for one in told["places"]] == ["cluster-1", "cluster-2"]
     assert read(kedge(stuck, "explain", "stuck", "cluster-1", "-o", form).stdout)["cluster"] == "cluster-1"
+    wait = read(kedge(stuck, "explain", "stuck", "cluster-2", "-o", form).stdout)["wait"]
+    assert (wait["unit"], wait["code"], wait["numbers"]["maxUnavailable"]) == ("cluster-2", "BudgetSpent", 1)
+    assert [(one["key"], one["proof"]) for one in wait["blockers"]] == [("cluster-1", "failed")]
+    assert "ImagePullBackOff" in wait["blockers"][0]["reported"]
     assert [one["index"] for one in read(kedge(stuck, "history", "stuck", "-o", form).stdout)] == [1, 0]
     assert "stuck" in [one["name"] for one in read(kedge(stuck, "get", "-o", form).stdout)]
 

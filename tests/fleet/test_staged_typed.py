@@ -23,7 +23,7 @@ from fleet.masks import masked_table
 from fleet.traces import Table, table
 from kedge.api.dialect import Dialect
 from kedge.api.staged import ClusterApprovalRequest
-from kedge.plan.staging.naming import When, ask
+from kedge.plan.staging.approvals import When, ask
 
 pytestmark = pytest.mark.timeout(SECONDS)
 

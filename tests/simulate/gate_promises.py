@@ -17,7 +17,7 @@ from kedge.api.stage import Missing, Stage
 from kedge.api.staged_status import StageStatus
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
-from kedge.plan.staging.saying import is_over, is_settled, is_started, says
+from kedge.plan.staging.conditions import has_condition, is_over, is_settled, is_started
 from kedge.simulate.simulation import Simulation
 from simulate.heard import Known
 from simulate.promises import Promises, is_available
@@ -67,7 +67,7 @@ class GatePromises:
 
     def _down(self, run: Run, stage: StageStatus, known: Known) -> list[str]:
         """The clusters of a stage that are done, have the run's resources, and are not available."""
-        done = {one.cluster_name for one in stage.clusters if says(one, SUCCEEDED)}
+        done = {one.cluster_name for one in stage.clusters if has_condition(one, SUCCEEDED)}
         seen = (one.object for one in self._promises.bindings.seen_all(known).values())
         held = [one for one in seen if one is not None and has_resources_of(one, run)]
         return sorted(

@@ -13,8 +13,9 @@ from kedge.controllers.hub.staged_writes import RunWrites
 from kedge.kube.client import Client
 from kedge.kube.expectations import WriteSet
 from kedge.kube.patches import MergePatch
-from kedge.plan.rolling.exposure import Exposure
-from kedge.plan.staging.stages import Gates
+from kedge.plan.moving.exposure import Exposure
+from kedge.plan.moving.gate import Open
+from kedge.plan.staging.gates import Gates
 from kedge.simulate.simulation import Simulation
 from simulate.rolling import rolling
 from simulate.staging import staging
@@ -66,8 +67,8 @@ async def without_gates(simulation: Simulation) -> None:
     rng = simulation.rng("gates")
 
     def ajar(self: Gates, *arguments: Any, **options: Any) -> Any:
-        tasks, waits = _passed(self, *arguments, **options)
-        return tasks, "" if rng.random() < 0.1 else waits
+        tasks, gate = _passed(self, *arguments, **options)
+        return tasks, Open() if rng.random() < 0.1 else gate
 
     with patch.object(Gates, "passed", ajar):
         await staging(simulation)
@@ -81,5 +82,5 @@ async def without_turns(simulation: Simulation) -> None:
 
 async def without_health(simulation: Simulation) -> None:
     """No gate looks at whether what is behind it still works."""
-    with patch("kedge.plan.staging.stages.unwell", lambda *_: []):
+    with patch("kedge.plan.staging.stages.lost_proofs", lambda *_: []):
         await staging(simulation)

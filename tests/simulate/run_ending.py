@@ -6,8 +6,8 @@ import asyncio
 
 from kedge.api.reasons import SUCCEEDED
 from kedge.api.staged import RunState
-from kedge.plan.staging.saying import has_ended, is_moving, says
-from kedge.plan.staging.stories import tell_run
+from kedge.plan.staging.conditions import has_condition, has_ended, is_moving
+from kedge.plan.staging.run_story import tell_run
 from kedge.simulate.simulation import InvariantViolated, Simulation
 from simulate.ending import SOON
 from simulate.promises import Promises, is_available
@@ -77,7 +77,10 @@ class RunEnding:
     def _down(self, run: Run) -> list[str]:
         """The clusters of a run that are done, and are said not to be available any more."""
         done = {
-            one.cluster_name for stage in run.status.stages_status for one in stage.clusters if says(one, SUCCEEDED)
+            one.cluster_name
+            for stage in run.status.stages_status
+            for one in stage.clusters
+            if has_condition(one, SUCCEEDED)
         }
         bindings = self._promises.bindings.all().values()
         return [
@@ -93,7 +96,7 @@ class RunEnding:
                 raise InvariantViolated(f"{name} does not end: {tell_run(self._now(name)).why!r}")
             await self._oblige(resume=False)
             await asyncio.sleep(EVERY)
-        if not says(self._now(name).status, SUCCEEDED):
+        if not has_condition(self._now(name).status, SUCCEEDED):
             raise InvariantViolated(f"{name} fails: {tell_run(self._now(name)).why!r}")
         await self._simulation.until("every request has a run", lambda: not self._orphans(), within=60)
 

@@ -11,8 +11,8 @@ from kedge.api.reasons import APPROVAL_ACCEPTED, APPROVED
 from kedge.api.stage import StrategySpec
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, RunState
 from kedge.api.staged_status import ClusterUpdateStatus, StageStatus
-from kedge.plan.staging.naming import spoken
-from kedge.plan.staging.saying import has_ended
+from kedge.plan.staging.approvals import stage_label
+from kedge.plan.staging.conditions import has_ended
 from simulate.promises import Binding
 
 Run = ClusterStagedUpdateRun
@@ -64,7 +64,7 @@ def has_resources_of(binding: Binding, run: Run) -> bool:
 
 
 def is_about(request: Request, run: Run, stage: str) -> bool:
-    return (request.spec.parent_stage_rollout, request.spec.target_stage) == (run.metadata.name, spoken(stage))
+    return (request.spec.parent_stage_rollout, request.spec.target_stage) == (run.metadata.name, stage_label(stage))
 
 
 def is_approved(request: Request) -> bool:

@@ -34,8 +34,17 @@ from kedge.api.staged import RunState
 from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStatus
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
-from kedge.plan.staging.naming import spoken
-from kedge.plan.staging.saying import find, has_ended, is_moving, is_over, is_settled, is_started, says, settled_at
+from kedge.plan.staging.approvals import stage_label
+from kedge.plan.staging.conditions import (
+    find,
+    has_condition,
+    has_ended,
+    is_moving,
+    is_over,
+    is_settled,
+    is_started,
+    settled_at,
+)
 from kedge.simulate.simulation import Simulation
 from kedge.simulate.trace import Entry
 from simulate.heard import Heard, Sent
@@ -147,7 +156,7 @@ class RunPromises:
     def _of_way_back(self, before: Run, now: Run) -> str:
         """A run that says it is taken back is so by a run that was made since it was made itself."""
         said = find(now.status, ROLLED_BACK)
-        if said is None or said.status != TRUE or says(before.status, ROLLED_BACK):
+        if said is None or said.status != TRUE or has_condition(before.status, ROLLED_BACK):
             return ""
         self._promises.asked("a run that is said to be taken back is so", tight=True)
         made, name = self._made[now.metadata.uid], now.metadata.name
@@ -219,9 +228,8 @@ class RunPromises:
         earlier = list(stages_before(now, stage))
         gates = [gate for one in earlier if one.clusters for gate in self._after(now, one)]
         since = max(filter(None, map(settled_at, earlier)), default=None)
-        gates += [
-            (stage.stage_name, f"{now.metadata.name}-before-{spoken(stage.stage_name)}", task, since) for task in own
-        ]
+        asked = f"{now.metadata.name}-before-{stage_label(stage.stage_name)}"
+        gates += [(stage.stage_name, asked, task, since) for task in own]
         self._promises.asked("no cluster before the gates before it", tight=is_first and bool(gates))
         for one in earlier:
             if not is_over(one) or not all(map(is_settled, one.clusters)):
@@ -267,7 +275,7 @@ class RunPromises:
     # Clusters that are done
 
     def _of_done(self, before: Run, now: Run) -> str:
-        for stage, new in newly(before, now, lambda one: says(one, SUCCEEDED)):
+        for stage, new in newly(before, now, lambda one: has_condition(one, SUCCEEDED)):
             for cluster in new if stage.stage_name != DELETE_STAGE else ():
                 if wrong := self._of_one_done(now, cluster):
                     return wrong

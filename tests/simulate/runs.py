@@ -15,9 +15,9 @@ from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, Clu
 from kedge.kube.client import Client
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import MergePatch
+from kedge.plan.staging.conditions import has_condition, has_ended
 from kedge.plan.staging.returning import failed_at
-from kedge.plan.staging.saying import has_ended, says
-from kedge.plan.staging.waiting import moment
+from kedge.plan.telling.words import moment
 from simulate.fleets import NAME
 
 Run = ClusterStagedUpdateRun
@@ -97,7 +97,7 @@ class Runs:
             self._free.append(name)
 
     async def has_succeeded(self, name: str) -> bool:
-        return says((await self._hub.get(Run, name)).status, SUCCEEDED)
+        return has_condition((await self._hub.get(Run, name)).status, SUCCEEDED)
 
     # Requests
 

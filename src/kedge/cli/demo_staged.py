@@ -26,7 +26,7 @@ from kedge.cli.render import can_draw, console
 from kedge.cli.runs import approve, roll_back_run, run_tree
 from kedge.cli.targets import quiet_logs
 from kedge.kube.clock import Clock, SystemClock
-from kedge.plan.staging.stories import RunStory, StageStory, tell_run
+from kedge.plan.staging.run_story import RunStory, StageStory, tell_run
 from kedge.plan.telling.state import State
 from kedge.plan.telling.words import listed
 from kedge.simulate.clock import LoopClock

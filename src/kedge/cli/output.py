@@ -30,9 +30,8 @@ from kedge.cli.targets import NO_PLACEMENTS, Hub, PlacementTarget, find
 from kedge.cli.watch import PlacementTree, screen, watch_placement, watch_run
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, NotFound
-from kedge.plan.staging.explaining import clusters_of, explained_cluster, explained_run, tell_cluster
-from kedge.plan.staging.returning import taken_back_by
-from kedge.plan.staging.stories import RunStory, tell_run
+from kedge.plan.staging.returning import rollback_run_of
+from kedge.plan.staging.run_story import RunStory, clusters_of, explained_cluster, explained_run, tell_cluster, tell_run
 from kedge.plan.telling.freshness import silence
 from kedge.plan.telling.history import revisions
 from kedge.plan.telling.phrases import explained, explained_place
@@ -98,7 +97,7 @@ async def _all_runs(client: Client, namespace: str | None) -> list[RunStory]:
             continue
         with suppress(NotFound, Forbidden):
             runs = (await client.list(twins.run, namespace if namespaced else None)).items
-            found += [tell_run(run, taken_back_by(run, _in_same_namespace(run, runs))) for run in runs]
+            found += [tell_run(run, rollback_run_of(run, _in_same_namespace(run, runs))) for run in runs]
     return sorted(found, key=lambda story: (natural(story.namespace or ""), natural(story.name)))
 
 

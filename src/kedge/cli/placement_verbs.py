@@ -13,7 +13,7 @@ from kedge.cli.targets import MANAGER, Hub, PlacementTarget, find
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
 from kedge.plan.revisions import newest_resources, resource_index
-from kedge.plan.rolling.observing import is_external
+from kedge.plan.rolling.rollout_input import is_external
 from kedge.plan.staging.verbs import Verb
 from kedge.plan.telling.history import Revision, revisions
 from kedge.plan.telling.verbs import pause, resume, unpin

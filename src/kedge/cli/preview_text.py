@@ -168,7 +168,7 @@ def _left(course: Course) -> Iterator[str]:
 
 def _why(stay: Stay) -> str:
     """The reason without the name of the cluster, so that equal reasons can be grouped."""
-    return stay.why.removeprefix(f"{stay.cluster} ").removeprefix("waits: ")
+    return stay.why.removeprefix(f"{stay.cluster} ")
 
 
 def _went_by(result: PreviewResult, course: Course) -> Iterator[str]:

@@ -21,10 +21,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kedge.cli.safe_text import escape_json, printable
-from kedge.plan.staging.stories import RunStory
+from kedge.plan.staging.run_story import RunStory
 from kedge.plan.telling.folding import Folded, fold
 from kedge.plan.telling.history import Revision
-from kedge.plan.telling.phrases import of_place, of_thing, separate_doubt, standing, summary
+from kedge.plan.telling.phrases import of_place, of_thing, separate_doubt, state_text, summary
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 from kedge.plan.telling.words import age
@@ -90,7 +90,7 @@ def placements_table(stories: Iterable[Story]) -> Table:
     """One line for each placement."""
     table = _table("NAME", "REVISION", "DONE", "STATE", "WHY")
     for story in stories:
-        state = Text(standing(story), _MARKS[story.state][2])
+        state = Text(state_text(story), _MARKS[story.state][2])
         table.add_row(
             story.path,
             story.index,

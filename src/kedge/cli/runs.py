@@ -28,14 +28,13 @@ from kedge.controllers.hub.rolling_back import roll_back
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
-from kedge.plan.staging.approvers import signed
-from kedge.plan.staging.returning import taken_back_by
-from kedge.plan.staging.saying import says
-from kedge.plan.staging.stories import RunStory, StageStory, tell_run
+from kedge.plan.staging.approvals import signed
+from kedge.plan.staging.conditions import has_condition
+from kedge.plan.staging.returning import rollback_run_of
+from kedge.plan.staging.run_story import RunStory, StageStory, tell_run
 from kedge.plan.staging.verbs import Verb, answer_to
-from kedge.plan.staging.waiting import moment
 from kedge.plan.telling.freshness import silence
-from kedge.plan.telling.words import age, listed
+from kedge.plan.telling.words import age, listed, moment
 from kedge.plan.verbs import Answer
 
 BAR: Final = 20  # letters
@@ -104,7 +103,7 @@ async def _asked(client: Client, which: PlacementName, run: Run) -> list[Approva
     tasks = [task for one in stages for task in (*one.before_stage_task_status, *one.after_stage_task_status)]
     found: list[Approval] = []
     for task in tasks:
-        if task.approval_request_name and not says(task, APPROVAL_GIVEN):
+        if task.approval_request_name and not has_condition(task, APPROVAL_GIVEN):
             with suppress(NotFound):
                 found.append(await client.get(which.twins.approval, task.approval_request_name, which.namespace))
     return [one for one in found if not _is_approved(one)]
@@ -172,7 +171,7 @@ async def roll_back_run(client: Client, name: str, namespace: str | None = None)
 
 async def rollback_of_run(client: Client, which: PlacementName, run: Run) -> Run | None:
     """The run that rolls this one back, if there is one."""
-    return taken_back_by(run, (await client.list(which.twins.run, which.namespace)).items)
+    return rollback_run_of(run, (await client.list(which.twins.run, which.namespace)).items)
 
 
 def accepted(answer: Answer) -> Answer:

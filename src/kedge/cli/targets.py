@@ -28,7 +28,7 @@ from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
 from kedge.plan.revisions import is_master, resource_index
-from kedge.plan.rolling.observing import is_external
+from kedge.plan.rolling.rollout_input import is_external
 from kedge.plan.selecting.choosing import Selection
 from kedge.plan.selecting.kinds import RUN_ON_THE_HUB
 from kedge.plan.telling.freshness import against_lease, against_placement, against_selection, needs_selection

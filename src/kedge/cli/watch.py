@@ -31,7 +31,7 @@ from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import Unreachable
-from kedge.plan.staging.stories import RunStory, tell_run
+from kedge.plan.staging.run_story import RunStory, tell_run
 from kedge.plan.telling.phrases import of_place, separate_doubt, summary
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests

@@ -18,7 +18,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import PLACEMENT_GENERATION
 from kedge.api.reasons import SUCCEEDED
 from kedge.kube.patches import MergePatch
-from kedge.plan.staging.naming import When, ask
+from kedge.plan.staging.approvals import When, ask
 from plan.rolling.making import NOT_AVAILABLE
 
 GUARDED = (stage("one", afterStageTasks=[APPROVAL]), stage("two"))

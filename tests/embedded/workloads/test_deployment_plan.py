@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kedge.api.apps import Rolling, UpdateStrategy
-from kedge.embedded.workloads.deployment_plan import Budget, Share, Sizes, budget_of, rescaled, rolling
+from kedge.embedded.workloads.deployment_plan import Share, Sizes, budget_of, rescaled, rolling
+from kedge.plan.moving.budget import Budget
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -40,7 +41,7 @@ def test_percentages_are_rounded_in_favour_of_the_pods_and_a_budget_of_nothing_l
 ) -> None:
     strategy = UpdateStrategy(rolling_update=Rolling(max_surge=surge, max_unavailable=unavailable))
     budget = budget_of(strategy, desired)
-    assert (budget.surge, budget.unavailable) == expected
+    assert (budget.max_surge, budget.max_unavailable) == expected
 
 
 def test_recreate_allows_nothing_beside() -> None:
@@ -50,10 +51,10 @@ def test_recreate_allows_nothing_beside() -> None:
 @pytest.mark.parametrize(
     ("budget", "new", "olds", "expected"),
     [
-        pytest.param(Budget(3, 1, 0), share("new", 0), [share("old", 3)], {"new": 1}, id="grow by the surge"),
-        pytest.param(Budget(3, 1, 0), share("new", 1, 0), [share("old", 3)], {}, id="wait for the new pod"),
-        pytest.param(Budget(3, 1, 0), share("new", 1), [share("old", 3)], {"old": 2}, id="a new pod pays for an old"),
-        pytest.param(Budget(3, 0, 1), share("new", 0), [share("old", 3)], {"old": 2}, id="shrink first without surge"),
+        pytest.param(Budget(3, 0, 1), share("new", 0), [share("old", 3)], {"new": 1}, id="grow by the surge"),
+        pytest.param(Budget(3, 0, 1), share("new", 1, 0), [share("old", 3)], {}, id="wait for the new pod"),
+        pytest.param(Budget(3, 0, 1), share("new", 1), [share("old", 3)], {"old": 2}, id="a new pod pays for an old"),
+        pytest.param(Budget(3, 1, 0), share("new", 0), [share("old", 3)], {"old": 2}, id="shrink first without surge"),
         pytest.param(Budget(3, 1, 1), share("new", 3), [share("old", 1)], {"old": 0}, id="the last old pod"),
         pytest.param(Budget(3, 1, 1), share("new", 3), [], {}, id="done"),
         pytest.param(Budget(3, 1, 1), share("new", 5), [], {"new": 3}, id="more new pods than desired"),
@@ -66,7 +67,7 @@ def test_recreate_allows_nothing_beside() -> None:
             id="the oldest first",
         ),
         pytest.param(
-            Budget(4, 1, 2), share("new", 2, 0), [share("old", 3, 4)], {"old": 2}, id="a status that is behind"
+            Budget(4, 2, 1), share("new", 2, 0), [share("old", 3, 4)], {"old": 2}, id="a status that is behind"
         ),
     ],
 )
@@ -93,7 +94,7 @@ def test_a_rolling_step(budget: Budget, new: Share, olds: Sequence[Share], expec
 def test_everyone_keeps_a_part_of_the_whole_when_the_desired_number_changes(
     desired: int, new: Share | None, olds: Sequence[Share], expected: Sizes
 ) -> None:
-    assert rescaled(new, olds, Budget(desired, 3, 2), saturated=False, rolling=True) == expected
+    assert rescaled(new, olds, Budget(desired, 2, 3), saturated=False, rolling=True) == expected
 
 
 def test_what_old_ones_have_is_too_much_once_the_new_one_has_all_it_needs() -> None:
@@ -167,7 +168,7 @@ def test_a_rollout_ends_whenever_pods_become_available_in_whatever_order(
 def test_scaling_divides_exactly_what_is_allowed(world: tuple[Budget, tuple[Share, ...]], desired: int) -> None:
     budget, shares = world
     before = tuple(replace(one, most_before=max(budget.most, total(shares))) for one in shares)
-    wanted = replace(budget, desired=desired, unavailable=min(budget.unavailable, desired))
+    wanted = replace(budget, desired=desired, max_unavailable=min(budget.max_unavailable, desired))
     active = [one for one in before if one.replicas]
     after = resized(before, rescaled(before[-1], before[:-1], wanted, saturated=False, rolling=True))
     if len(active) > 1:

@@ -47,7 +47,7 @@ from kedge.api.twins import Binding
 from kedge.plan.reporting.fitting import fitting
 from kedge.plan.reporting.report import Seen, is_complete, report, stands_the_same
 from kedge.plan.reporting.steps import STEPS
-from kedge.plan.rolling.standing import standing
+from kedge.plan.rolling.rollout_condition import rollout_started_condition
 from plan.working.objects import LATER, NOON, binding, said
 
 P = "ClusterResourcePlacement"
@@ -228,7 +228,7 @@ def test_without_any_cluster_only_the_scheduling_is_spoken_of() -> None:
 
 def test_clusters_that_are_still_to_be_removed_are_named() -> None:
     leaving = binding(*WELL, cluster="b", state="Unscheduled")
-    told = standing(leaving, "b waits to be removed: a is not available", LATER)
+    told = rollout_started_condition(leaving, "b waits to be removed: a is not available", LATER)
     leaving = replace(leaving, status=replace(leaving.status, conditions=told))
     status = report(seen(binding(*WELL), leaving, policies=[policy("a")]), LATER)
     assert found(status, ROLLOUT_STARTED).message == (

@@ -17,8 +17,8 @@ from kedge.api.placement_status import FailedPlacement
 from kedge.api.rollout import RollingUpdate, RolloutStrategy
 from kedge.api.scheduling import PlacementPolicy, PlacementType
 from kedge.api.snapshot import ClusterDecision
-from kedge.plan.rolling.plan import Plan, Seen, plan
-from kedge.plan.rolling.wanted import Wanted
+from kedge.plan.rolling.plan import RolloutPlan, plan
+from kedge.plan.rolling.rollout_input import RolloutInput, Wanted
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 OLD, NEW = "crp-0-snapshot", "crp-1-snapshot"
@@ -145,11 +145,11 @@ def seen(
     dialect: Dialect = Dialect.seed,
     wanted: Wanted = NEWEST,
     **around: Any,
-) -> Seen:
-    return Seen(placement=placed, bindings=tuple(bindings), wanted=wanted, dialect=dialect, **around)
+) -> RolloutInput:
+    return RolloutInput(placement=placed, bindings=tuple(bindings), wanted=wanted, dialect=dialect, **around)
 
 
-def planned(placed: ClusterResourcePlacement, *bindings: ClusterResourceBinding, **around: Any) -> Plan:
+def planned(placed: ClusterResourcePlacement, *bindings: ClusterResourceBinding, **around: Any) -> RolloutPlan:
     return plan(seen(placed, bindings, **around), NOW)
 
 
@@ -157,6 +157,6 @@ def clusters(bindings: Iterable[ClusterResourceBinding | Any]) -> list[str]:
     return [one.spec.target_cluster for one in bindings]
 
 
-def moves(found: Plan) -> tuple[list[str], list[str], list[str]]:
+def moves(found: RolloutPlan) -> tuple[list[str], list[str], list[str]]:
     """Which clusters are bound, changed and removed."""
     return clusters(found.bind), clusters(found.repoint), clusters(found.remove)

@@ -33,7 +33,8 @@ def test_percentages_round_up_and_nothing_counts_as_one(
 ) -> None:
     spec = placement(max_unavailable=unavailable, max_surge=surge).spec
     found = budget_of(spec, Clusters(target, target), Dialect.seed)
-    assert (found.max_unavailable, found.max_surge, found.must_stay_available, found.most) == numbers
+    budget = found.budget
+    assert (budget.max_unavailable, budget.max_surge, budget.must_stay_available, budget.most) == numbers
 
 
 def test_that_nothing_counts_as_one_is_said() -> None:
@@ -44,7 +45,7 @@ def test_that_nothing_counts_as_one_is_said() -> None:
 
 def test_in_the_kubefleet_dialect_nothing_stays_nothing() -> None:
     found = budget_of(placement(max_unavailable=0, max_surge=0).spec, Clusters(3, 3), Dialect.kubefleet)
-    assert (found.max_unavailable, found.max_surge, found.remark) == (0, 0, "")
+    assert (found.budget.max_unavailable, found.budget.max_surge, found.remark) == (0, 0, "")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_how_long_to_wait_where_nothing_can_be_seen(
     strategy: RolloutStrategy | None, dialect: Dialect, seconds: int
 ) -> None:
     found = budget_of(placement(strategy=strategy).spec, Clusters(10, 10), dialect)
-    assert (found.period, found.max_unavailable, found.max_surge) == (timedelta(seconds=seconds), 3, 3)
+    assert (found.period, found.budget.max_unavailable, found.budget.max_surge) == (timedelta(seconds=seconds), 3, 3)
 
 
 @pytest.mark.parametrize("value", ["many", "-1", "3.5%", -1])
@@ -102,4 +103,5 @@ def test_what_could_not_be_picked_cannot_be_unavailable(
     policy: PlacementPolicy, dialect: Dialect, unavailable: Any, numbers: tuple[int, ...]
 ) -> None:
     found = budget_of(placement(policy, max_unavailable=unavailable).spec, Clusters(3, 3), dialect)
-    assert (found.target, found.counted, found.max_unavailable, found.must_stay_available) == numbers
+    budget = found.budget
+    assert (found.target, budget.desired, budget.max_unavailable, budget.must_stay_available) == numbers

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PAUSED, THROTTLE_FIRST
 from kedge.api.rollout import ApplyStrategy, ApplyType, RollingUpdate, RolloutStrategy, RolloutStrategyType
-from kedge.plan.rolling.wanted import Wanted
+from kedge.plan.rolling.rollout_input import Wanted
 from plan.rolling.making import (
     AVAILABLE,
     BAD,

@@ -12,8 +12,8 @@ from kedge.api.binding import BindingState, ClusterResourceBinding
 from kedge.api.dialect import Dialect
 from kedge.api.numbers import resolve
 from kedge.api.placement import ClusterResourcePlacement
-from kedge.plan.rolling.plan import Plan, Seen, plan
-from kedge.plan.rolling.wanted import Wanted
+from kedge.plan.rolling.plan import RolloutPlan, plan
+from kedge.plan.rolling.rollout_input import RolloutInput, Wanted
 from plan.rolling.making import (
     AVAILABLE,
     IN_PROGRESS,
@@ -104,7 +104,7 @@ class Case(Struct, frozen=True):
     silent: frozenset[str]
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> RolloutInput:
         bindings = [one.binding for one in self.fleet]
         return seen(self.placed, bindings, dialect=self.dialect, unreachable=dict.fromkeys(self.silent, "silent"))
 
@@ -214,7 +214,7 @@ def test_the_order_in_which_bindings_are_seen_does_not_matter(case: Case, random
 # Histories
 
 
-def after(fleet: list[Cluster], found: Plan, working: dict[str, Said]) -> list[Cluster]:
+def after(fleet: list[Cluster], found: RolloutPlan, working: dict[str, Said]) -> list[Cluster]:
     """The fleet once what was planned was done, and every member has answered as it does."""
     added, changed, removed = names(found.bind), names(found.repoint), names(found.remove)
     left = []
@@ -258,4 +258,4 @@ def test_a_rollout_that_stands_still_names_a_cluster_that_does_not_work(case: Ca
 @given(cases())
 def test_nothing_happens_where_nothing_is_wanted(case: Case) -> None:
     found = plan(seen(case.placed, [one.binding for one in case.fleet], wanted=Wanted()), NOW)
-    assert found == Plan()
+    assert found == RolloutPlan()

@@ -43,10 +43,9 @@ from kedge.api.staged import (
 )
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
 from kedge.api.twins import Approval, Binding
-from kedge.plan.staging.initializing import Newest, initialize
-from kedge.plan.staging.initializing import Seen as Beginning
-from kedge.plan.staging.saying import is_moving
-from kedge.plan.staging.seen import Seen, Step
+from kedge.plan.staging.conditions import is_moving
+from kedge.plan.staging.initializing import InitializationInput, Newest, initialize
+from kedge.plan.staging.run_input import RunInput, RunStep
 from kedge.plan.staging.step import step
 from plan.rolling.making import AVAILABLE, NOTHING, NOW, Said, binding, scheduled
 
@@ -117,7 +116,7 @@ def snapshot(index: int) -> ObjectMeta:
     return ObjectMeta(name=f"crp-{index}-snapshot", labels=labels, annotations={RESOURCE_HASH: "x"})
 
 
-def beginning(stages: Mapping[str, str], *wanted: Stage, **how: Any) -> Beginning:
+def beginning(stages: Mapping[str, str], *wanted: Stage, **how: Any) -> InitializationInput:
     """A run about to begin; `stages` are the clusters' labels `stage`."""
     given: dict[str, Any] = {
         "run": run(),
@@ -129,7 +128,7 @@ def beginning(stages: Mapping[str, str], *wanted: Stage, **how: Any) -> Beginnin
         "labels": {name: {"stage": value} for name, value in stages.items()},
         "newest": Newest(1),
     }
-    return Beginning(**{**given, **how})
+    return InitializationInput(**{**given, **how})
 
 
 def approval(name: str, stage: str, *, run: str = "run", **how: Any) -> ClusterApprovalRequest:
@@ -170,8 +169,8 @@ class World:
     # Looking
 
     @property
-    def seen(self) -> Seen:
-        return Seen(
+    def seen(self) -> RunInput:
+        return RunInput(
             run=self.run,
             placement=self.placement,
             bindings=tuple(self.bindings.values()),
@@ -216,7 +215,7 @@ class World:
 
     # Acting
 
-    def look(self, *, lose: bool = False) -> Step:
+    def look(self, *, lose: bool = False) -> RunStep:
         """Take a step; `lose` is a crash after the run's own write."""
         planned = step(self.seen, self.now)
         self.run = replace(self.run, status=planned.status)

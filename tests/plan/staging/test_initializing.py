@@ -18,8 +18,8 @@ from kedge.api.stage import Missing
 from kedge.api.staged import RunState
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
 from kedge.plan.staging.initializing import (
+    InitializationInput,
     Newest,
-    Seen,
     apply_strategy,
     initialize,
     lacks_resources,
@@ -241,5 +241,5 @@ def test_what_a_run_said_before_it_could_begin_gives_way() -> None:
     assert said(begun)[0] == "True"
 
 
-def replace_in(seen: Seen, **how: Any) -> Seen:
+def replace_in(seen: InitializationInput, **how: Any) -> InitializationInput:
     return replace(seen, **how)

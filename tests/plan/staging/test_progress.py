@@ -10,7 +10,7 @@ from kedge.api import reasons
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.staged_status import RunStatus
 from kedge.plan.staging.initializing import initialize
-from kedge.plan.staging.progress import current, progress, telling, turns
+from kedge.plan.staging.progress import current, progress, run_to_report, turn_texts
 from plan.rolling.making import unscheduled
 from plan.staging.making import APPROVAL, NOW, World, beginning, run, stage
 
@@ -25,10 +25,10 @@ def test_a_run_says_how_far_it_has_got_and_what_it_waits_for() -> None:
     )
     world.approve("run-one")
     world.settle()
-    assert turns(world.run) == {"c": "Run run brings this cluster its resources in stage two"}
+    assert turn_texts(world.run) == {"c": "Run run brings this cluster its resources in stage two"}
     world.arrive_all()
     assert progress(world.run) == "run run has brought 3 of 3 clusters resources 1"
-    assert turns(world.run) == {}
+    assert turn_texts(world.run) == {}
 
 
 def test_a_run_that_has_not_begun_says_so() -> None:
@@ -42,9 +42,9 @@ def test_the_run_under_way_is_spoken_of_before_those_that_have_ended() -> None:
     later = replace(
         run(name="later"), metadata=replace(run().metadata, name="later", creation_timestamp=NOW + timedelta(1))
     )
-    assert telling([ended, later]) is later
-    assert telling([ended]) is ended
-    assert telling([]) is None
+    assert run_to_report([ended, later]) is later
+    assert run_to_report([ended]) is ended
+    assert run_to_report([]) is None
 
 
 def test_a_run_that_cannot_begin_says_why() -> None:
@@ -89,7 +89,7 @@ def test_of_several_runs_under_way_the_first_is_spoken_of_and_of_several_that_en
         return replace(found, metadata=replace(live.metadata, name=name, creation_timestamp=at))
 
     def told(*runs: ClusterStagedUpdateRun) -> str:
-        found = telling(runs)
+        found = run_to_report(runs)
         return found.metadata.name if found is not None else ""
 
     for found, wanted in ((live, "a"), (world.run, "c")):

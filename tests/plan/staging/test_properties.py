@@ -14,8 +14,8 @@ from kedge.api.condition import find_condition
 from kedge.api.dialect import Dialect
 from kedge.api.stage import Stage
 from kedge.api.staged import RunState
+from kedge.plan.staging.conditions import has_ended, is_over, is_settled
 from kedge.plan.staging.grouping import most_at_once
-from kedge.plan.staging.saying import has_ended, is_over, is_settled
 from plan.rolling.making import AVAILABLE, NOT_AVAILABLE, UNTRACKABLE
 from plan.staging.making import APPROVAL, World, stage, timed
 

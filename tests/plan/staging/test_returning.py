@@ -13,15 +13,15 @@ from kedge.api.fleet import RETRY, ROLLBACK_OF
 from kedge.api.staged import RunState
 from kedge.api.twins import Run
 from kedge.plan.staging.returning import (
+    as_not_rolled_back,
+    as_rolled_back,
+    begun_clusters,
     failed_at,
-    not_taken_back,
+    is_rollback_of,
     retried,
     rollback_name,
     rollback_of,
-    taken_back,
-    taken_back_by,
-    takes_back,
-    touched,
+    rollback_run_of,
     wants_rollback,
     without_gates,
 )
@@ -155,7 +155,7 @@ def test_a_run_that_fails_is_taken_back_only_if_the_strategy_says_so() -> None:
     assert not wants_rollback(failed().run)
     world = failed(rollback_on_failure=True)
     assert wants_rollback(world.run)
-    world.run = replace(world.run, status=taken_back(world.run, rollback(), NOW))
+    world.run = replace(world.run, status=as_rolled_back(world.run, rollback(), NOW))
     assert not wants_rollback(world.run)
 
 
@@ -170,14 +170,14 @@ def test_a_rollback_is_a_run_over_the_clusters_that_were_touched() -> None:
         "resourceSnapshotIndex": "0",
         "state": "Run",
     }
-    assert touched(world.run) == {"a"}
+    assert begun_clusters(world.run) == {"a"}
 
 
 def test_a_run_that_was_taken_back_is_not_tried_again() -> None:
     """What it had done was undone: it would end as if that were still there."""
     world = failed(rollback_on_failure=True)
     world.run = replace(world.run, status=replace(world.status, previous_resource_snapshot_index="0"))
-    world.run = replace(world.run, status=taken_back(world.run, rollback(), NOW))
+    world.run = replace(world.run, status=as_rolled_back(world.run, rollback(), NOW))
     assert failed_at(world.status) is None
     assert annotated(world, "2030-01-01T12:05:00Z").says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
 
@@ -185,11 +185,11 @@ def test_a_run_that_was_taken_back_is_not_tried_again() -> None:
 def test_a_run_is_rolled_back_as_soon_as_a_run_says_so_of_itself() -> None:
     world = World({"a": "one", "b": "one"}, stage("one"))
     world.settle()
-    assert taken_back_by(world.run, [world.run]) is None
-    assert taken_back_by(world.run, [world.run, rollback(deletion_timestamp=NOW)]) is None
-    by = taken_back_by(world.run, [world.run, rollback()])
+    assert rollback_run_of(world.run, [world.run]) is None
+    assert rollback_run_of(world.run, [world.run, rollback(deletion_timestamp=NOW)]) is None
+    by = rollback_run_of(world.run, [world.run, rollback()])
     assert by is not None
-    world.run = replace(world.run, status=taken_back(world.run, by, NOW))
+    world.run = replace(world.run, status=as_rolled_back(world.run, by, NOW))
     said = "run run-rollback brings its clusters back to resources 0"
     assert (world.says("RolledBack"), world.message("RolledBack")) == ("True/RollbackStarted", said)
     assert (world.says(), world.message()) == ("False/RolledBack", said)
@@ -201,7 +201,7 @@ def test_a_run_is_rolled_back_as_soon_as_a_run_says_so_of_itself() -> None:
 def test_a_run_that_was_rolled_back_moves_nothing_whatever_is_asked_of_it(state: RunState) -> None:
     world = World({"a": "one", "b": "one"}, stage("one"))
     world.settle()
-    world.run = replace(world.run, status=taken_back(world.run, rollback(), NOW))
+    world.run = replace(world.run, status=as_rolled_back(world.run, rollback(), NOW))
     world.set_state(state)
     world.arrive("a")
     planned = world.look()
@@ -214,7 +214,7 @@ def test_a_run_that_had_ended_still_says_how_it_ended_and_that_it_was_rolled_bac
     world = World({"a": "one"}, stage("one"))
     world.settle()
     world.arrive("a")
-    world.run = replace(world.run, status=taken_back(world.run, rollback(), NOW))
+    world.run = replace(world.run, status=as_rolled_back(world.run, rollback(), NOW))
     assert world.says(reasons.SUCCEEDED) == "True/UpdateRunSucceeded"
     assert world.says("RolledBack") == "True/RollbackStarted"
 
@@ -223,11 +223,11 @@ def test_a_rollback_of_an_earlier_run_of_the_same_name_is_not_this_ones() -> Non
     ours = rollback()
     earlier = replace(ours, metadata=replace(ours.metadata, creation_timestamp=NOW.replace(hour=1)))
     other = replace(ours, metadata=replace(ours.metadata, annotations={}))
-    assert [takes_back(one, run()) for one in (ours, earlier, other)] == [True, False, False]
+    assert [is_rollback_of(one, run()) for one in (ours, earlier, other)] == [True, False, False]
 
 
 def test_where_there_was_nothing_before_it_says_so() -> None:
-    said = not_taken_back(failed(rollback_on_failure=True).run, NOW).conditions[-1]
+    said = as_not_rolled_back(failed(rollback_on_failure=True).run, NOW).conditions[-1]
     assert (said.type, said.status, said.reason) == ("RolledBack", "False", "NothingToGoBackTo")
 
 

@@ -15,8 +15,8 @@ from kedge.api.fleet import RETRY, ROLLBACK_OF
 from kedge.api.selector import LabelSelector, LabelSelectorRequirement, Operator
 from kedge.api.stage import Missing
 from kedge.api.staged import RunState
+from kedge.plan.staging.conditions import has_condition
 from kedge.plan.staging.returning import retried
-from kedge.plan.staging.saying import says
 from kedge.plan.staging.step import step
 from plan.rolling.making import AVAILABLE, BAD, NOT_AVAILABLE, UNTRACKABLE, binding, scheduled, unscheduled
 from plan.staging.making import (
@@ -368,6 +368,32 @@ def test_a_cluster_that_has_it_all_already_is_done_at_once() -> None:
     planned = world.look()
     assert [one.spec.target_cluster for one in planned.point] == ["b"]
     assert find_condition(world.cluster("a").conditions, reasons.SUCCEEDED) is not None
+
+
+@pytest.mark.parametrize(
+    ("done", "most", "begun", "moving"),
+    [
+        ("b", 1, "a", "a"),
+        ("a", 1, "ab", "b"),
+        ("bd", 1, "a", "a"),
+        ("ab", 1, "abc", "c"),
+        ("b", 2, "abc", "ac"),
+        ("bd", 2, "abc", "ac"),
+        ("abd", 2, "abcd", "c"),
+        ("abcd", 1, "abcd", ""),
+        ("", 2, "ab", "ab"),
+    ],
+)
+def test_a_cluster_that_has_it_all_takes_no_place_and_begins_in_its_turn(
+    done: str, most: int, begun: str, moving: str
+) -> None:
+    world = World(dict.fromkeys("abcd", "one"), stage("one", max_concurrency=most))
+    for name in done:
+        world.point(world.bindings[name])
+        world.say({"Available": ("True", "AllWorkAreAvailable")}, name)
+    world.look()
+    found = [name for name in "abcd" if has_condition(world.cluster(name), reasons.CLUSTER_STARTED)]
+    assert ("".join(found), "".join(world.moving("one"))) == (begun, moving)
 
 
 def test_a_binding_that_was_written_since_is_told_of_anew() -> None:
@@ -843,7 +869,7 @@ def test_a_run_that_failed_over_an_earlier_stage_goes_on_once_that_works_and_it_
     world.say(NOT_AVAILABLE, "a")
     world.wait(300)
     assert world.says() == "False/UpdateRunFailed"
-    assert says(world.cluster("a"), reasons.SUCCEEDED)
+    assert has_condition(world.cluster("a"), reasons.SUCCEEDED)
     world.now += timedelta(seconds=60)
     asked = replace(world.run.metadata, annotations={RETRY: world.now.isoformat()})
     world.run = replace(world.run, metadata=asked)

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from kedge.api.dialect import Dialect
 from kedge.api.staged import ClusterStagedUpdateRun, RunState
 from kedge.api.staged_status import RunStatus
-from kedge.plan.staging.step import holds
-from kedge.plan.staging.turns import ahead_of
+from kedge.plan.staging.step import ahead_of, holds
 from plan.rolling.making import unscheduled
 from plan.staging.making import NOW, World, stage
 

@@ -11,7 +11,7 @@ from kedge.api.fleet import ROLLBACK_OF
 from kedge.api.staged import RunState
 from kedge.api.twins import Run
 from kedge.plan.staging.initializing import initialize
-from kedge.plan.staging.returning import taken_back
+from kedge.plan.staging.returning import as_rolled_back
 from kedge.plan.staging.verbs import Phase, Verb, answer_to, phase_of
 from plan.rolling.making import NOT_AVAILABLE, binding
 from plan.staging.making import NOW, World, beginning, run, stage
@@ -62,7 +62,7 @@ def invalid() -> Run:
 
 
 def rolled_back() -> Run:
-    return replace(stopped(), status=taken_back(stopped(), ROLLBACK, NOW))
+    return replace(stopped(), status=as_rolled_back(stopped(), ROLLBACK, NOW))
 
 
 RUNS: dict[Phase, Callable[[], Run]] = {

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kedge.plan.telling.folding import fold
-from kedge.plan.telling.phrases import explained, explained_place, of_place, standing, summary
+from kedge.plan.telling.phrases import explained, explained_place, of_place, state_text, summary
 from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
@@ -112,7 +112,7 @@ def test_what_is_held_says_what_lets_it_go() -> None:
     ],
 )
 def test_where_a_placement_stands_says_whether_it_is_held(how: dict[str, Any], told: str) -> None:
-    assert standing(story(available(1), **how)) == told
+    assert state_text(story(available(1), **how)) == told
 
 
 def test_one_cluster_is_explained_object_by_object() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kedge.api.twins import Run, Twins
 from kedge.kube.client import Client
 from kedge.kube.errors import AlreadyExists
-from kedge.plan.staging.returning import rollback_name, rollback_of, takes_back
+from kedge.plan.staging.returning import is_rollback_of, rollback_name, rollback_of
 
 
 async def roll_back(client: Client, twins: Twins, run: Run, *, manager: str) -> tuple[str, bool]:
@@ -16,7 +16,7 @@ async def roll_back(client: Client, twins: Twins, run: Run, *, manager: str) -> 
         try:
             await client.create(twins.run, rollback_of(run, number), namespace, manager=manager)
         except AlreadyExists:
-            if takes_back(await client.get(twins.run, name, namespace), run):
+            if is_rollback_of(await client.get(twins.run, name, namespace), run):
                 return name, False
             number += 1
         else:

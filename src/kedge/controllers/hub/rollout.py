@@ -39,10 +39,9 @@ from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.membership import silence
 from kedge.plan.revisions import parent
-from kedge.plan.rolling.observing import observe
-from kedge.plan.rolling.plan import Plan, is_paused, is_rolling, plan
-from kedge.plan.rolling.plan import Seen as Picture
-from kedge.plan.rolling.standing import Conditions, is_unspoken, standing
+from kedge.plan.rolling.plan import RolloutPlan, plan
+from kedge.plan.rolling.rollout_condition import Conditions, lacks_rollout_condition, rollout_started_condition
+from kedge.plan.rolling.rollout_input import RolloutInput, is_paused, is_rolling, observe
 
 MANAGER: Final = "kedge-rollout"
 STARTED_AFTER: Final = 0.1  # seconds until it is said that a rollout has started, where nobody waits for that word
@@ -103,7 +102,7 @@ class Rollout:
 
     # Observing
 
-    def _observe(self, placement: Placement, bindings: tuple[Binding, ...]) -> Picture:
+    def _observe(self, placement: Placement, bindings: tuple[Binding, ...]) -> RolloutInput:
         meta = placement.metadata
         revisions = self._snapshots.by(PLACEMENT, named(meta.namespace, meta.name))
         members = {one.metadata.name: one for one in map(self._member_of, bindings) if one is not None}
@@ -120,18 +119,18 @@ class Rollout:
 
     # Acting
 
-    async def _move(self, picture: Picture, planned: Plan) -> None:
+    async def _move(self, picture: RolloutInput, planned: RolloutPlan) -> None:
         pointed = (partial(self._point, binding, picture) for binding in (*planned.bind, *planned.repoint))
         await all_of([*pointed, *(partial(self._remove, binding) for binding in planned.remove)])
 
-    async def _point(self, binding: Binding, picture: Picture) -> None:
+    async def _point(self, binding: Binding, picture: RolloutInput) -> None:
         body: dict[str, Any] = {"state": BindingState.bound.value, "resourceSnapshotName": picture.wanted.name}
         if not picture.is_applied_so(binding):
             body["applyStrategy"] = spelled_out(picture.apply_strategy)
         pointed = await self._patch(binding, body)
         self._decided.point(pointed)
         if not (self._starts.seconds and self._decided.suffices(pointed)):
-            await self._say(pointed, standing(pointed, None, self._clock.now()))
+            await self._say(pointed, rollout_started_condition(pointed, None, self._clock.now()))
 
     async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:
         await self._patch(binding, {"applyStrategy": spelled_out(strategy)})
@@ -151,15 +150,15 @@ class Rollout:
 
     # Telling
 
-    async def _tell(self, key: Key, picture: Picture, planned: Plan) -> Outcome:
+    async def _tell(self, key: Key, picture: RolloutInput, planned: RolloutPlan) -> Outcome:
         """Have every binding that stays say how it stands: at once where somebody waits for that word, else once
         nothing moves and it has been true for a while, since people read it and nobody acts on it.
         """
         stayed = self._stayed(picture, planned)
-        later = await self._say_of_starts(key, [one for one in stayed if is_unspoken(one)], planned)
+        later = await self._say_of_starts(key, [one for one in stayed if lacks_rollout_condition(one)], planned)
         wait = self._pace.hush(key)
         if not wait:
-            news = self._news([one for one in stayed if not is_unspoken(one)], planned)
+            news = self._news([one for one in stayed if not lacks_rollout_condition(one)], planned)
             wait = self._pace.unsettled(key, tuple(planned.why.get(one.metadata.name, "") for one, _ in news))
             if not wait:
                 await self._say_all(news)
@@ -167,7 +166,7 @@ class Rollout:
         waits = [after for after in (planned.look_again, later, wait) if after]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
 
-    async def _say_of_starts(self, key: Key, unspoken: Sequence[Binding], planned: Plan) -> float:
+    async def _say_of_starts(self, key: Key, unspoken: Sequence[Binding], planned: RolloutPlan) -> float:
         """Say that rollouts have started; gives in how many seconds to say it of those that nobody waits for."""
         left = self._starts.left(key) if any(map(self._decided.suffices, unspoken)) else 0.0
         if not left:
@@ -176,17 +175,17 @@ class Rollout:
         await self._say_all(self._news(due, planned))
         return left
 
-    def _stayed(self, picture: Picture, planned: Plan) -> list[Binding]:
+    def _stayed(self, picture: RolloutInput, planned: RolloutPlan) -> list[Binding]:
         """The bindings there is something to say of."""
         if not picture.wanted.name and not picture.wanted.problem:
             return []
         moved = {one.metadata.name for one in (*planned.bind, *planned.repoint, *planned.remove)}
         return [one for one in picture.bindings if one.metadata.name not in moved]
 
-    def _news(self, bindings: Iterable[Binding], planned: Plan) -> list[tuple[Binding, Conditions]]:
+    def _news(self, bindings: Iterable[Binding], planned: RolloutPlan) -> list[tuple[Binding, Conditions]]:
         """Those whose conditions change, and to what."""
         now = self._clock.now()
-        told = ((one, standing(one, planned.why.get(one.metadata.name), now)) for one in bindings)
+        told = ((one, rollout_started_condition(one, planned.why.get(one.metadata.name), now)) for one in bindings)
         return [(one, said) for one, said in told if said != one.status.conditions]
 
     async def _say_all(self, news: Iterable[tuple[Binding, Conditions]]) -> None:
@@ -208,7 +207,7 @@ class Rollout:
 # How objects are applied. KubeFleet gives all clusters a new strategy at once (kubefleet.md §3.1).
 
 
-def _applied_otherwise(picture: Picture) -> list[Binding]:
+def _applied_otherwise(picture: RolloutInput) -> list[Binding]:
     live = (one for one in picture.bindings if one.metadata.deletion_timestamp is None)
     return [] if is_paused(picture.placement) else [one for one in live if not picture.is_applied_so(one)]
 

@@ -15,8 +15,8 @@ from kedge.api.condition import TRUE
 from kedge.api.reasons import APPROVAL_GIVEN, APPROVAL_REQUESTED, CLUSTER_STARTED, INITIALIZED, PROGRESSING, SUCCEEDED
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageTaskStatus
 from kedge.api.twins import Run
-from kedge.plan.staging.naming import When
-from kedge.plan.staging.saying import find, says
+from kedge.plan.staging.approvals import When
+from kedge.plan.staging.conditions import find, has_condition
 
 _SECONDS: Final = (1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 _LONG: Final = (60, 300, 900, 1800, 3600, 7200, 14400, 28800, 86400, 259200)
@@ -54,11 +54,11 @@ class RunMetrics:
             self.forget(after)
             self._shown[meta.uid] = labels
             self._times.labels(*labels).set(now)
-        done = {one.cluster_name for one in _clusters(before.status) if says(one, SUCCEEDED)}
+        done = {one.cluster_name for one in _clusters(before.status) if has_condition(one, SUCCEEDED)}
         for cluster in _clusters(after.status):
             if cluster.cluster_name not in done and (took := _took(cluster)) is not None:
                 self._clusters.labels(meta.namespace or "", meta.name).observe(took.total_seconds())
-        given = {task.approval_request_name for _, task in _tasks(before.status) if says(task, APPROVAL_GIVEN)}
+        given = {task.approval_request_name for _, task in _tasks(before.status) if has_condition(task, APPROVAL_GIVEN)}
         for when, task in _tasks(after.status):
             if task.approval_request_name not in given and (took := _waited(task)) is not None:
                 self._approvals.labels(meta.namespace or "", meta.name, when.value).observe(took.total_seconds())

@@ -51,8 +51,8 @@ from kedge.plan.selecting.choosing import Selection
 from kedge.plan.selecting.collecting import Coming
 from kedge.plan.selecting.revising import Revision, newest, step, surplus
 from kedge.plan.selecting.selectors import home_of, name_problem, strays
+from kedge.plan.staging.conditions import has_ended
 from kedge.plan.staging.initializing import Newest
-from kedge.plan.staging.saying import has_ended
 
 Typed = TypeVar("Typed", ClusterSchedulingPolicySnapshot, PartialObject)
 

@@ -43,24 +43,30 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
 from kedge.plan.membership import silence
-from kedge.plan.staging.initializing import Newest, initialize, lacks_resources, needs_newest, selected_by, told
-from kedge.plan.staging.initializing import Seen as Beginning
-from kedge.plan.staging.naming import When, ask
+from kedge.plan.staging.approvals import When, ask
+from kedge.plan.staging.conditions import at_generation, has_ended, is_initialized
+from kedge.plan.staging.initializing import (
+    InitializationInput,
+    Newest,
+    initialize,
+    lacks_resources,
+    needs_newest,
+    observed_policy,
+    selected_by,
+)
 from kedge.plan.staging.returning import (
+    as_not_rolled_back,
+    as_rolled_back,
+    begun_clusters,
     is_rollback,
-    not_taken_back,
     retried,
-    rolls_back,
-    taken_back,
-    taken_back_by,
-    touched,
+    rollback_run_of,
+    rolled_back_run,
     wants_rollback,
     without_gates,
 )
-from kedge.plan.staging.saying import has_ended, is_initialized, spoken_of
-from kedge.plan.staging.seen import Seen, Step
-from kedge.plan.staging.step import step
-from kedge.plan.staging.turns import ahead_of
+from kedge.plan.staging.run_input import RunInput, RunStep
+from kedge.plan.staging.step import ahead_of, step
 
 SETTLED_AFTER: Final = 0.2  # seconds until all that was made before a run has been seen, also what is of other kinds
 
@@ -143,8 +149,8 @@ class StagedRuns:
         if run.metadata.deletion_timestamp is not None:
             await self._let_go(run)
             return []
-        if (by := taken_back_by(run, runs.values())) is not None:
-            run = await self._say(run, taken_back(run, by, self._clock.now()), runs)
+        if (by := rollback_run_of(run, runs.values())) is not None:
+            run = await self._say(run, as_rolled_back(run, by, self._clock.now()), runs)
         run = await self._say(run, retried(run), runs)
         if has_ended(run.status):
             await self._ended(run, runs)
@@ -172,12 +178,12 @@ class StagedRuns:
             return 0.0
         return max(0.0, self._met.setdefault(uid, now) + SETTLED_AFTER - now)
 
-    async def _beginning(self, key: Key, run: Run) -> Beginning:
+    async def _beginning(self, key: Key, run: Run) -> InitializationInput:
         """What a run begins from. The newest resources are written down only if it can begin once they are."""
         placement, whose = await self._placement(key), named(key.namespace, key.name)
         policies = self._policies.by(PLACEMENT, whose)
         strategy, only = await self._strategy_of(run)
-        seen = Beginning(
+        seen = InitializationInput(
             run=run,
             placement=placement,
             strategy=strategy,
@@ -216,16 +222,17 @@ class StagedRuns:
         """The stages to move through, and the clusters a run is confined to: a rollback has both from its run."""
         if not is_rollback(run):
             return await self._strategy(run), None
-        undone = self._runs.get(rolls_back(run), run.metadata.namespace)
-        if undone is None or undone.status.staged_update_strategy_snapshot is None:
+        undone = self._runs.get(rolled_back_run(run), run.metadata.namespace)
+        strategy = undone.status.staged_update_strategy_snapshot if undone is not None else None
+        if undone is None or strategy is None:
             return None, None
-        return self._twins.strategy(spec=without_gates(undone.status.staged_update_strategy_snapshot)), touched(undone)
+        return self._twins.strategy(spec=without_gates(strategy)), begun_clusters(undone)
 
     async def _ended(self, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> None:
         """Have a run that failed followed by its rollback, once, if it is to be."""
-        status = spoken_of(run.status, run.metadata.generation)
+        status = at_generation(run.status, run.metadata.generation)
         if wants_rollback(run) and status.previous_resource_snapshot_index is None:
-            status = not_taken_back(run, self._clock.now())
+            status = as_not_rolled_back(run, self._clock.now())
         elif wants_rollback(run):
             await self._writes.roll_back(run)  # which is said of this one when the other is seen
         await self._say(run, status, runs)
@@ -241,7 +248,7 @@ class StagedRuns:
         await self._move(run, planned)
         return [planned.look_again] if planned.look_again is not None else []
 
-    async def _move(self, run: Run, planned: Step) -> None:
+    async def _move(self, run: Run, planned: RunStep) -> None:
         resources = _resources(run)
         await all_of(
             [
@@ -252,12 +259,12 @@ class StagedRuns:
             ]
         )
 
-    async def _seen(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> Seen:
+    async def _seen(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> RunInput:
         placement, whose = await self._placement(key), named(key.namespace, key.name)
         bindings = self._bindings.by(PLACEMENT, whose)
         there = {one.spec.target_cluster: self._members.get(one.spec.target_cluster) for one in bindings}
-        policy = told(placement, self._policies.by(PLACEMENT, whose)) if placement is not None else None
-        return Seen(
+        policy = observed_policy(placement, self._policies.by(PLACEMENT, whose)) if placement is not None else None
+        return RunInput(
             run=run,
             placement=placement,
             bindings=bindings,

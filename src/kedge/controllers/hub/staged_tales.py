@@ -25,7 +25,7 @@ from kedge.api.reasons import (
 from kedge.api.staged_status import RunStatus, StageStatus
 from kedge.api.twins import Run
 from kedge.kube.events import Recorder
-from kedge.plan.staging.saying import find, has_begun, is_over
+from kedge.plan.staging.conditions import find, has_begun, is_over
 
 _BAD = (RUN_NOT_INITIALIZED, RUN_STUCK, RUN_FAILED, NOTHING_BEFORE)
 _TOLD = (*_BAD, RUN_INITIALIZED, RUN_WAITING, RUN_STOPPED, RUN_SUCCEEDED)

@@ -15,7 +15,7 @@ from kedge.kube.source import WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.membership import silence
 from kedge.plan.revisions import parent
-from kedge.plan.staging.saying import has_ended
+from kedge.plan.staging.conditions import has_ended
 from kedge.plan.staging.step import holds
 
 

@@ -24,7 +24,7 @@ from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import difference
-from kedge.plan.staging.naming import Ask
+from kedge.plan.staging.approvals import Ask
 
 MANAGER: Final = "kedge-staged-runs"
 

@@ -14,25 +14,9 @@ from msgspec import Struct
 
 from kedge.api.apps import Rolling, UpdateStrategy
 from kedge.api.numbers import resolve
+from kedge.plan.moving.budget import Budget
 
 DEFAULT = "25%"
-
-
-class Budget(Struct, frozen=True):
-    """How many pods a rollout may have too many, and too few."""
-
-    desired: int
-    surge: int
-    unavailable: int
-
-    @property
-    def most(self) -> int:
-        """How many pods there may be in all."""
-        return self.desired + self.surge
-
-    @property
-    def must_stay_available(self) -> int:
-        return self.desired - self.unavailable
 
 
 class Share(Struct, frozen=True):
@@ -57,13 +41,13 @@ Sizes = Mapping[str, int]
 def budget_of(strategy: UpdateStrategy, desired: int) -> Budget:
     """What a strategy allows for so many replicas. A budget of nothing at all would stand still: it lets one go."""
     if strategy.type != "RollingUpdate":
-        return Budget(desired, 0, 0)
+        return Budget(desired, 0)
     given = strategy.rolling_update or Rolling()
     surge = resolve(_or_default(given.max_surge), desired, round_up=True)
     unavailable = resolve(_or_default(given.max_unavailable), desired, round_up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
-    return Budget(desired, surge, min(unavailable, desired))
+    return Budget(desired, min(unavailable, desired), surge)
 
 
 def _or_default(value: int | str | None) -> int | str:
@@ -82,25 +66,23 @@ def size_of_new(new: Share, olds: Iterable[Share], budget: Budget) -> int:
     """How large the new ReplicaSet may be beside the old ones."""
     if new.replicas >= budget.desired:
         return budget.desired
-    room = budget.most - new.replicas - sum(old.replicas for old in olds)
-    return new.replicas + max(0, min(room, budget.desired - new.replicas))
+    room = budget.may_add(new.replicas + sum(old.replicas for old in olds))
+    return new.replicas + min(room, budget.desired - new.replicas)
 
 
 def shrink(new: Share, olds: Sequence[Share], budget: Budget) -> Sizes:
     """What the old ReplicaSets can give up: first what is of no use anyway, then what the new pods make up for."""
     total = new.replicas + sum(old.replicas for old in olds)
-    spare = total - budget.must_stay_available - (new.replicas - new.sure)
-    if spare <= 0:
-        return {}
+    spare = budget.may_take_down(total - (new.replicas - new.sure))
     sizes = {old.name: old.replicas for old in olds}
     oldest_first = sorted(olds, key=_age)
     for old in oldest_first:
         gone = min(spare, old.replicas - old.sure)
         sizes[old.name] -= gone
         spare -= gone
-    left = new.sure + sum(old.sure for old in olds) - budget.must_stay_available
+    left = budget.may_take_down(new.sure + sum(old.sure for old in olds))
     for old in oldest_first:
-        gone = max(0, min(left, sizes[old.name]))
+        gone = min(left, sizes[old.name])
         sizes[old.name] -= gone
         left -= gone
     return {old.name: sizes[old.name] for old in olds if sizes[old.name] != old.replicas}

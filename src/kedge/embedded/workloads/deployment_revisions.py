@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from kedge.api.meta import ObjectMeta
 from kedge.api.selector import LabelSelector
 from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet, ReplicaSetSpec
-from kedge.embedded.workloads.deployment_plan import Budget
 from kedge.embedded.workloads.kinds import Template
 from kedge.embedded.workloads.owned import reference_to
+from kedge.plan.moving.budget import Budget
 
 HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, UNKNOWN, find_condition
 from kedge.embedded.workloads.deployment_kinds import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
-from kedge.embedded.workloads.deployment_plan import Budget
 from kedge.embedded.workloads.replica_plan import FAILURE
+from kedge.plan.moving.budget import Budget
 
 AVAILABLE, PROGRESSING = "Available", "Progressing"
 CREATED, FOUND, NOT_CREATED = "NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetCreateError"
@@ -82,7 +82,7 @@ def counted(
         unavailable_replicas=max(0, sum(one.replicas for one in sets) - available),
         terminating_replicas=None if None in leaving else sum(one or 0 for one in leaving),
     )
-    if available >= budget.must_stay_available:
+    if budget.is_kept_by(available):
         said = TRUE, "MinimumReplicasAvailable", "Deployment has minimum availability."
     else:
         said = FALSE, "MinimumReplicasUnavailable", "Deployment does not have minimum availability."

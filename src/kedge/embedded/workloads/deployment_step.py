@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from kedge.embedded.workloads import deployment_plan, deployment_revisions, deployment_status
 from kedge.embedded.workloads.deployment_kinds import Deployment, DeploymentStatus, ReplicaSet
-from kedge.embedded.workloads.deployment_plan import Budget, Share, Sizes
+from kedge.embedded.workloads.deployment_plan import Share, Sizes
+from kedge.plan.moving.budget import Budget
 
 NEW = ""  # the name of a ReplicaSet that is not there yet
 

@@ -9,9 +9,9 @@ from kedge.api.condition import TRUE, find_condition
 from kedge.api.staged_status import RunStatus, StageStatus, StageTaskStatus
 from kedge.api.twins import Placement, Run
 from kedge.plan.previewing.course import Stage, Wait
-from kedge.plan.rolling.observing import is_external
-from kedge.plan.staging.progress import turns
-from kedge.plan.staging.stories import tell_run
+from kedge.plan.rolling.rollout_input import is_external
+from kedge.plan.staging.progress import turn_texts
+from kedge.plan.staging.run_story import tell_run
 from kedge.plan.telling.places import Place
 from kedge.plan.telling.state import State
 from kedge.plan.telling.words import listed
@@ -47,7 +47,7 @@ def not_brought(placement: Placement, places: Iterable[Place], runs: Iterable[Ru
 
 def turns_in(runs: Iterable[Run]) -> dict[str, str]:
     """What the clusters wait for that runs have not begun with."""
-    return {name: said for run in runs for name, said in turns(run).items()}
+    return {name: said for run in runs for name, said in turn_texts(run).items()}
 
 
 def _stage(stage: StageStatus, began: datetime) -> Stage:

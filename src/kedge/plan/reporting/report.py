@@ -27,9 +27,9 @@ from kedge.plan.reporting.clusters import Around, not_picked, picked
 from kedge.plan.reporting.picking import asked_for, goes, live
 from kedge.plan.reporting.steps import STEPS, Said
 from kedge.plan.revisions import is_master, newest_policy, newest_resources, resource_index
-from kedge.plan.rolling.wanted import wanted
-from kedge.plan.rolling.why import waits, waits_to_go
-from kedge.plan.staging.progress import progress, telling, turns
+from kedge.plan.rolling.rollout_input import wanted
+from kedge.plan.rolling.wait_text import removal_wait, wait_text
+from kedge.plan.staging.progress import progress, run_to_report, turn_texts
 from kedge.plan.working.wanted import goes_back_to_original
 
 
@@ -151,7 +151,7 @@ def _clusters(
         unreachable=seen.unreachable,
         unwell=seen.unwell,
         before={one.cluster_name: one for one in before if one.cluster_name},
-        turns={name: said for run in seen.runs for name, said in turns(run).items()},
+        turns={name: said for run in seen.runs for name, said in turn_texts(run).items()},
     )
     decisions = policy.status.target_clusters if policy.status is not None else ()
     chosen = [one for one in decisions if one.selected]
@@ -181,7 +181,7 @@ def _overall(
     if not clusters or scheduled.reason == INVALID_SELECTORS:
         return []
     if _is_external(seen) and (shared is None or any(_is_unknown(one) for one in clusters)):
-        run = telling(seen.runs)
+        run = run_to_report(seen.runs)
         return [overall.moved_outside(clusters, progress(run) if run is not None else "")]
     return overall.taken(clusters, _leaving(seen, clusters))
 
@@ -209,8 +209,8 @@ def _farewell(binding: Binding) -> str:
     cluster = binding.spec.target_cluster
     if binding.metadata.deletion_timestamp is not None:
         return f"{cluster} removes its objects"
-    why = waits_to_go(binding)
-    return waits(binding, why) if why else f"{cluster} is to be removed"
+    why = removal_wait(binding)
+    return wait_text(binding, why) if why else f"{cluster} is to be removed"
 
 
 def _policy(seen: Seen) -> PolicySnapshot | None:

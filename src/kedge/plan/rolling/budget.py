@@ -1,9 +1,11 @@
-"""Budget: how many clusters a rolling update may take down, and how many more than wanted may hold resources.
+"""Budget: what the strategy of a placement comes to, in integers for the kernel.
 
-Percentages are of the number of clusters wanted, and rounded up. A budget of nothing counts as one, so that something
-can move, and says so. Clusters that are wanted and could not be picked, since there are not so many, do not count as
-unavailable: nobody can lose them; those that are still to be removed do count. In the kubefleet dialect nothing stays
-nothing, and those missing count.
+Percentages are of the number of clusters wanted, and rounded up. A budget of 0 counts as 1, so that something can move,
+and a remark says so. Clusters that are wanted and could not be picked, since there are not so many, do not count as
+unavailable: nobody can lose them. Clusters that are still to be removed do count. In the kubefleet dialect 0 stays 0,
+and missing clusters count.
+
+There is always room for the clusters that are bound: where fewer are bound than wanted, all of them may hold resources.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from kedge.api.placement import PlacementSpec
 from kedge.api.rollout import RollingUpdate
 from kedge.api.scheduling import PlacementPolicy, PlacementType
 from kedge.api.twins import Binding
+from kedge.plan.moving.budget import Budget
 
 _SEED_DEFAULT: Final = RollingUpdate(unavailable_period_seconds=10)  # seed 002, where no strategy is given at all
 _FIELDS: Final = "spec.strategy.rollingUpdate"
@@ -30,32 +33,17 @@ class BadStrategy(ValueError):
     """A strategy that cannot be followed; says which field, and what it takes."""
 
 
-class Budget(Struct, frozen=True):
-    """What a rolling update may spend at once."""
+class RolloutBudget(Struct, frozen=True):
+    """What a rolling update may spend at once, in integers; and what else its strategy says."""
 
+    budget: Budget
+    """Its desired number is that of the clusters of which those that are unavailable are counted."""
     target: int
     """How many clusters are wanted."""
-    max_unavailable: int
-    max_surge: int
-    counted: int
-    """Of how many clusters those that are unavailable are counted."""
     period: timedelta = timedelta(0)
-    """How long to wait where it cannot be seen whether resources work."""
+    """How long to wait where it cannot be observed whether resources work."""
     remark: str = ""
     """What a user may not expect of these numbers; empty if nothing."""
-
-    @property
-    def must_stay_available(self) -> int:
-        return max(0, self.counted - self.max_unavailable)
-
-    @property
-    def most(self) -> int:
-        """How many clusters may hold resources at once."""
-        return self.target + self.max_surge
-
-    def may_disturb(self, others: int) -> bool:
-        """Whether a cluster may be disturbed while so many others stay available."""
-        return others >= self.must_stay_available
 
 
 class Clusters(Struct, frozen=True):
@@ -71,7 +59,7 @@ class Clusters(Struct, frozen=True):
         return cls(len(picked), len({one.spec.target_cluster for one in bindings}))
 
 
-def budget_of(spec: PlacementSpec, clusters: Clusters, dialect: Dialect) -> Budget:
+def budget_of(spec: PlacementSpec, clusters: Clusters, dialect: Dialect) -> RolloutBudget:
     """What a placement's strategy allows. Raises `BadStrategy`."""
     rolling, target = _rolling(spec, dialect), _target(spec.policy, clusters.picked)
     counted = target if dialect is Dialect.kubefleet else min(target, clusters.bound)
@@ -79,11 +67,9 @@ def budget_of(spec: PlacementSpec, clusters: Clusters, dialect: Dialect) -> Budg
     surge = _count("maxSurge", rolling.max_surge, target)
     least = 0 if dialect is Dialect.kubefleet else 1
     given = {"maxUnavailable": unavailable, "maxSurge": surge}
-    return Budget(
+    return RolloutBudget(
+        budget=Budget(counted, max(least, unavailable), max(least, surge)),
         target=target,
-        max_unavailable=max(least, unavailable),
-        max_surge=max(least, surge),
-        counted=counted,
         period=timedelta(seconds=rolling.unavailable_period_seconds),
         remark="; ".join(f"{name} is 0, which counts as 1" for name, number in given.items() if target and not number)
         if least

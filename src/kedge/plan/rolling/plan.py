@@ -1,75 +1,43 @@
 """Plan: which clusters of a placement move now, and what every other one waits for.
 
-Promises (seed 000):
+The kernel decides within budget and exposure (`plan.moving.grants`). This is the adapter for bindings of a placement
+(seed 000):
 
-* a cluster is added only while fewer clusters than wanted + maxSurge hold resources;
-* a cluster that is available, or may be, is changed or removed only if wanted - maxUnavailable others are available and
-  stay so; one whose own status says that it does not work may be changed or removed without regard to that, so that a
-  fix reaches it;
-* until the resources wanted are available on a cluster, at most maxUnavailable clusters hold them (`exposure`);
-* removals come before changes, and of changes those of clusters that do not work come first, so that a fix goes where
-  the bad release is; else names in ascending order;
+* removals come before changes. Of changes those of clusters that do not work come first, so that a fix goes where the
+  bad release is; else names in ascending order;
+* until the resources wanted are available on a cluster, at most maxUnavailable clusters are changed to them;
 * no cluster that is available is removed before those being added have been sent their resources;
-* whoever waits, waits with a sentence.
+* of several bindings of one cluster only the oldest is added or changed; any may be removed.
+
+In the kubefleet dialect there is no exposure, and a cluster that still has to prove itself costs as an available one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct, field
 
 from kedge.api.binding import BindingState
 from kedge.api.dialect import Dialect
-from kedge.api.fleet import PAUSED, THROTTLE_FIRST
-from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
-from kedge.api.twins import Binding, Placement
-from kedge.plan.rolling import why
-from kedge.plan.rolling.budget import BadStrategy, Budget, Clusters, budget_of
-from kedge.plan.rolling.exposure import Exposure
-from kedge.plan.rolling.readiness import Around, Readiness, Unit, heads, judge
-from kedge.plan.rolling.wanted import Wanted
+from kedge.api.fleet import PAUSED, PINNED
+from kedge.api.twins import Binding
+from kedge.plan.moving.exposure import Exposure
+from kedge.plan.moving.grants import Grants, grant
+from kedge.plan.moving.unit import Proof, Unit
+from kedge.plan.moving.wait import Blocker, Wait
+from kedge.plan.rolling.budget import BadStrategy, Clusters, RolloutBudget, budget_of
+from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, judge, one_binding_per_cluster
+from kedge.plan.rolling.rollout_input import RolloutInput, is_paused, is_rolling, throttles_additions
+from kedge.plan.rolling.wait_text import HoldCode, RolloutFacts, WaitTexts
 
-_ON: Final = "true"
-
-
-class Seen(Struct, frozen=True):
-    """Everything a plan depends on but the time."""
-
-    placement: Placement
-    bindings: tuple[Binding, ...]
-    wanted: Wanted
-    """The resources to roll out."""
-    unreachable: Mapping[str, str] = {}
-    """Clusters that are not heard of, and what is known of since when, in words."""
-    gone: Set[str] = frozenset()
-    """Clusters that are no members any more."""
-    parting: Set[str] = frozenset()
-    """Members that are leaving: what was placed there is to stay, so nothing is touched until they are gone."""
-    dialect: Dialect = Dialect.seed
-
-    @property
-    def apply_strategy(self) -> ApplyStrategy:
-        """How objects are to be written."""
-        strategy = self.placement.spec.strategy
-        return (strategy.apply_strategy if strategy is not None else None) or ApplyStrategy()
-
-    def is_applied_so(self, binding: Binding) -> bool:
-        """Whether a cluster's objects are written as they are to be."""
-        return (binding.spec.apply_strategy or ApplyStrategy()) == self.apply_strategy
-
-    def has_wanted(self, binding: Binding) -> bool:
-        """Whether a cluster has the resources wanted, in the way wanted."""
-        return binding.spec.resource_snapshot_name == self.wanted.name and self.is_applied_so(binding)
-
-    def wants_to_move(self, binding: Binding) -> bool:
-        """Whether a binding is not where it is to be."""
-        return binding.spec.state != BindingState.bound or not self.has_wanted(binding)
+_NO_REVISION: Final = "-"  # of a binding that may have something on its cluster, and does not say what
 
 
-class Plan(Struct, frozen=True):
+class RolloutPlan(Struct, frozen=True):
     """The bindings that move now, and why the others do not."""
 
     resources: str = ""
@@ -77,193 +45,173 @@ class Plan(Struct, frozen=True):
     bind: tuple[Binding, ...] = ()
     repoint: tuple[Binding, ...] = ()
     remove: tuple[Binding, ...] = ()
-    why: Mapping[str, str] = field(default_factory=dict)
+    waits: Mapping[str, Wait] = field(default_factory=dict)
     """What each binding waits for, by its name."""
+    texts: WaitTexts = WaitTexts({}, {})
+    """The same in sentences."""
     look_again: float | None = None
     """In how many seconds waiting alone will have proven something; None if never."""
 
+    @property
+    def why(self) -> Mapping[str, str]:
+        """What each binding waits for, in a sentence, by its name."""
+        return self.texts
 
-def is_rolling(placement: Placement) -> bool:
-    """Whether a placement is rolled out from here: not if it goes away, nor if staged runs move it."""
-    strategy = placement.spec.strategy
-    outside = strategy is not None and strategy.type is RolloutStrategyType.external
-    return placement.metadata.deletion_timestamp is None and not outside
+    def reason(self, name: str) -> str:
+        """What a binding waits for, in words, without its cluster."""
+        return self.texts.reason(name)
+
+    def detailed(self, name: str) -> Wait | None:
+        """What a binding waits for, with what its blockers report; None if it does not wait."""
+        return self.texts.detailed(name) if name in self.waits else None
 
 
-def is_paused(placement: Placement) -> bool:
-    """Whether a user has stopped it for now (`kedge pause`)."""
-    return placement.metadata.annotations.get(PAUSED) == _ON
-
-
-def plan(seen: Seen, now: datetime) -> Plan:
+def plan(observed: RolloutInput, now: datetime) -> RolloutPlan:
     """Which clusters may move now. Pure: same observation, same plan."""
-    if not is_rolling(seen.placement):
-        return Plan()
-    if not seen.wanted.name and not seen.wanted.problem:
-        return Plan()  # nothing was selected yet; the placement itself says so
+    if not is_rolling(observed.placement):
+        return RolloutPlan()
+    if not observed.wanted.name and not observed.wanted.problem:
+        return RolloutPlan()  # nothing was selected yet; the placement itself says so
     try:
-        budget = _budget(seen)
+        budget = budget_of(observed.placement.spec, Clusters.of(observed.bindings), observed.dialect)
     except BadStrategy as error:
-        return _standing_still(seen, str(error))
-    held_up = seen.wanted.problem or (why.PAUSED if is_paused(seen.placement) else "")
-    if held_up:
-        return _standing_still(seen, held_up)
-    return _moving(seen, budget, now)
+        return _halted(observed, HoldCode.bad_strategy, Blocker("spec.strategy", reported=str(error)))
+    if observed.wanted.problem:
+        return _halted(observed, HoldCode.no_such_revision, Blocker(PINNED, reported=observed.wanted.problem))
+    if is_paused(observed.placement):
+        return _halted(observed, HoldCode.paused, Blocker(PAUSED))
+    fleet = FleetFacts(now, budget.period, observed.unreachable, observed.gone, observed.parting)
+    facts = sorted((judge(binding, fleet) for binding in observed.bindings), key=lambda one: one.name)
+    return _Rollout(observed, budget, facts).plan(now)
 
 
-def _budget(seen: Seen) -> Budget:
-    return budget_of(seen.placement.spec, Clusters.of(seen.bindings), seen.dialect)
-
-
-def _throttles(seen: Seen) -> bool:
-    return seen.placement.metadata.annotations.get(THROTTLE_FIRST) == _ON
-
-
-def _standing_still(seen: Seen, reason: str) -> Plan:
-    """Nothing moves, and whoever would says why."""
-    held = {
-        binding.metadata.name: why.waits(binding, reason)
-        for binding in seen.bindings
-        if binding.metadata.deletion_timestamp is None and seen.wants_to_move(binding)
+def _halted(observed: RolloutInput, code: HoldCode, blocker: Blocker) -> RolloutPlan:
+    """Nothing moves, and whoever would move waits for the same."""
+    stopped = {
+        one.metadata.name: one
+        for one in observed.bindings
+        if one.metadata.deletion_timestamp is None and observed.wants_to_move(one)
     }
-    return Plan(resources=seen.wanted.name, why=held)
+    blockers = (blocker,)
+    waits = {name: Wait(name, code, blockers=blockers) for name in stopped}
+    return RolloutPlan(resources=observed.wanted.name, waits=waits, texts=WaitTexts(waits, stopped))
 
 
-def _moving(seen: Seen, budget: Budget, now: datetime) -> Plan:
-    around = Around(now, budget.period, seen.unreachable, seen.gone, seen.parting)
-    units = sorted((judge(binding, around) for binding in seen.bindings), key=lambda unit: unit.name)
-    return _Round(seen, budget, units).plan(now)
+class _Rollout:
+    """The units of one placement, as the kernel takes them."""
 
-
-class _Round:
-    """One look at all clusters; what is granted is taken from what is left."""
-
-    def __init__(self, seen: Seen, budget: Budget, units: list[Unit]) -> None:
-        self._seen = seen
+    def __init__(self, observed: RolloutInput, budget: RolloutBudget, facts: list[BindingFacts]) -> None:
+        self._observed = observed
         self._budget = budget
-        self._units = units
-        self._heads = heads(units)
-        self._holding = sum(unit.holds for unit in self._heads.values())
-        self._available = {cluster for cluster, unit in self._heads.items() if unit.is_available}
-        self._exposure = self._exposed()
-        self._held_back: set[str] = set()  # the names of those that wait for proof, and for nothing else
-        self._without_works: tuple[str, ...] = ()
-        self._moved: dict[str, Unit] = {}  # by name
+        self._facts = {one.name: one for one in facts}
+        self._counted = one_binding_per_cluster(facts)
+        counted = list(self._counted.values())
+        others = [one for one in facts if self._counted[one.cluster] is not one]
+        self._units = {one.name: self._unit(one) for one in (*counted, *others)}
+        self._asked = [one for one in facts if not one.is_deleting and self._wants_to_move(one)]
 
-    def plan(self, now: datetime) -> Plan:
-        live = [unit for unit in self._units if not unit.is_deleting]
-        waiting = [unit for unit in live if self._seen.wants_to_move(unit.binding)]
-        acting = [unit for unit in waiting if self._speaks(unit)]
-        added = self._add([unit for unit in acting if unit.state == BindingState.scheduled])
-        unpicked = [unit for unit in waiting if unit.state == BindingState.unscheduled]
-        self._without_works = self._not_sent() if unpicked else ()
-        removed = self._disturb([unit for unit in unpicked if self._speaks(unit)])
-        changed = self._disturb(self._in_turn(unit for unit in acting if unit.state == BindingState.bound))
-        explained = self._explained([unit for unit in waiting if unit.name not in self._moved])
-        return Plan(
-            resources=self._seen.wanted.name,
-            bind=_bindings(added),
-            repoint=_bindings(changed),
-            remove=_bindings(removed),
-            why=explained,
-            look_again=self._next_proof(now) if explained else None,
+    def plan(self, now: datetime) -> RolloutPlan:
+        grants = self._granted(self._order, self._held)
+        moved = [self._units[key] for key in grants.moved]
+        bindings = {one.name: one.binding for one in self._facts.values()}
+        facts = RolloutFacts(self._counted, self._budget, self._observed.unreachable, self._observed.wanted.name)
+        return RolloutPlan(
+            resources=self._observed.wanted.name,
+            bind=tuple(bindings[unit.key] for unit in moved if unit.adds),
+            repoint=tuple(bindings[unit.key] for unit in moved if unit.changes),
+            remove=tuple(bindings[unit.key] for unit in moved if unit.leaves),
+            waits=grants.waiting,
+            texts=WaitTexts(grants.waiting, bindings, facts),
+            look_again=self._next_proof(now) if grants.waiting else None,
         )
 
-    def _speaks(self, unit: Unit) -> bool:
-        """Whether it may act: of several bindings of a cluster only the first, but any may be taken away."""
-        if unit.cluster in self._seen.parting:
-            return False
-        return unit is self._heads[unit.cluster] or unit.state == BindingState.unscheduled
-
-    # Adding
-
-    def _add(self, units: list[Unit]) -> list[Unit]:
-        added = units[: max(0, self._room())]
-        self._moved.update((unit.name, unit) for unit in added)
-        return added
-
-    def _room(self) -> int:
-        room = self._budget.most - self._holding
-        if _throttles(self._seen):
-            room = min(room, max(1, self._budget.max_unavailable) - len(self._unproven()))
-        return room
-
-    def _unproven(self) -> list[Unit]:
-        """Wanted clusters that have resources, and are not known to work."""
-        return [unit for unit in self._heads.values() if unit.is_picked and unit.holds and not unit.is_available]
-
-    # Changing and removing
-
-    def _exposed(self) -> Exposure:
-        holders = [unit for unit in self._heads.values() if unit.holds and self._seen.has_wanted(unit.binding)]
-        bound = max(1, self._budget.max_unavailable)
-        return Exposure(holders, len(self._heads) if self._seen.dialect is Dialect.kubefleet else bound)
-
-    def _in_turn(self, units: Iterable[Unit]) -> list[Unit]:
-        """Those first that do not work, and of them those whose resources work nowhere."""
-        proven = {unit.binding.spec.resource_snapshot_name for unit in self._heads.values() if unit.is_available}
-        return sorted(
-            units,
-            key=lambda unit: (not unit.is_free, unit.binding.spec.resource_snapshot_name in proven, unit.name),
+    def _granted(self, order: Iterable[str], held: Mapping[str, Wait]) -> Grants:
+        budget = self._budget.budget
+        at_once = max(1, budget.max_unavailable)
+        is_kubefleet = self._observed.dialect is Dialect.kubefleet
+        return grant(
+            tuple(self._units.values()),
+            budget,
+            order=order,
+            exposure=None if is_kubefleet else Exposure(at_once),
+            add_at_once=at_once if throttles_additions(self._observed.placement) else None,
+            charged=self._untracked if is_kubefleet else frozenset(),
+            held=held,
         )
 
-    def _disturb(self, units: list[Unit]) -> list[Unit]:
-        moved = []
-        for unit in units:
-            if self._may_disturb(unit):
-                self._available.discard(unit.cluster)
-                self._moved[unit.name] = unit
-                moved.append(unit)
-                if unit.is_picked:
-                    self._exposure.grant(unit)
-        return moved
+    # Units
 
-    def _may_disturb(self, unit: Unit) -> bool:
-        if not unit.is_picked:
-            return unit.is_free or (not self._without_works and self._has_budget(unit))
-        if not (unit.is_free or self._has_budget(unit)):
-            return False
-        if self._exposure.has_room(unit.cluster):
-            return True
-        self._held_back.add(unit.name)
-        return False
+    def _wants_to_move(self, one: BindingFacts) -> bool:
+        unit = self._units[one.name]
+        return unit.held != unit.wanted  # also of a cluster that is leaving the fleet, which the kernel asks nothing of
 
-    def _has_budget(self, unit: Unit) -> bool:
-        return self._budget.may_disturb(len(self._available) - self._counts(unit))
+    def _unit(self, one: BindingFacts) -> Unit:
+        wanted = self._observed.wanted.name if one.is_picked else ""
+        return Unit(one.name, self._revision(one), wanted, one.proof, proven_at=one.proven_at, place=one.cluster)
 
-    def _counts(self, unit: Unit) -> bool:
-        """Whether one cluster fewer would be available: the peer lets none go on that is still to prove itself."""
-        if self._seen.dialect is Dialect.kubefleet and unit.readiness is Readiness.unproven:
-            return True
-        return unit.cluster in self._available
+    def _revision(self, one: BindingFacts) -> str:
+        """What a cluster holds. The same resources, written in another way than wanted, are another revision."""
+        name, wanted = one.binding.spec.resource_snapshot_name, self._observed.wanted.name
+        if not one.holds:
+            return ""
+        if name == wanted and not self._observed.is_applied_so(one.binding):
+            return f"{name}, applied otherwise"
+        return name or _NO_REVISION
 
-    def _not_sent(self) -> tuple[str, ...]:
-        """Clusters being added that have not been sent their resources yet."""
-        bound = (unit for unit in self._heads.values() if unit.state == BindingState.bound and not unit.is_deleting)
-        return tuple(unit.cluster for unit in (*self._moved.values(), *bound) if not unit.has_works)
+    @cached_property
+    def _order(self) -> list[str]:
+        """Additions, removals, changes; of changes those first that do not work, and of them those whose resources
+        work nowhere.
+        """
+        proven = {one.binding.spec.resource_snapshot_name for one in self._counted.values() if one.is_available}
 
-    # Explaining
+        def turn(one: BindingFacts) -> tuple[bool, bool, str]:
+            is_proven = one.binding.spec.resource_snapshot_name in proven
+            return (not self._units[one.name].needs_no_budget, is_proven, one.name)
 
-    def _explained(self, waiting: list[Unit]) -> Mapping[str, str]:
-        reasons = why.Reasons(
-            budget=self._budget,
-            heads=self._heads,
-            moved=self._moved,
-            unreachable=self._seen.unreachable,
-            parting=self._seen.parting,
-            holding=self._holding,
-            without_works=self._without_works,
-            throttled=_throttles(self._seen),
-            held_back=self._held_back,
-            exposure=self._exposure,
-            resources=self._seen.wanted.name,
-        )
-        return why.Waits(reasons, waiting)
+        changes = sorted((one for one in self._asked if one.state == BindingState.bound), key=turn)
+        return [
+            *self._names(BindingState.scheduled),
+            *self._names(BindingState.unscheduled),
+            *(one.name for one in changes),
+        ]
+
+    def _names(self, state: BindingState) -> list[str]:
+        return [one.name for one in self._asked if one.state == state]
 
     def _next_proof(self, now: datetime) -> float | None:
-        proven = [unit.proven_at for unit in self._heads.values() if unit.proven_at is not None]
+        proven = [one.proven_at for one in self._counted.values() if one.proven_at is not None]
         return max(0.001, (min(proven) - now).total_seconds()) if proven else None
 
+    @cached_property
+    def _untracked(self) -> frozenset[str]:
+        return frozenset(one.name for one in self._facts.values() if one.proof is Proof.untracked)
 
-def _bindings(units: Iterable[Unit]) -> tuple[Binding, ...]:
-    return tuple(unit.binding for unit in units)
+    # Those that are held back
+
+    @cached_property
+    def _held(self) -> Mapping[str, Wait]:
+        held = {one.name: wait for one in self._asked if (wait := self._hold(one)) is not None}
+        removals = [one for one in self._names(BindingState.unscheduled) if one not in held]
+        unsent = tuple(map(Blocker, self._unsent(held))) if removals else ()
+        costly = [name for name in removals if unsent and not self._units[name].needs_no_budget]
+        return {**held, **{name: Wait(name, HoldCode.unsent, {"unsent": len(unsent)}, unsent) for name in costly}}
+
+    def _hold(self, one: BindingFacts) -> Wait | None:
+        if one.cluster in self._observed.parting:
+            return Wait(one.name, HoldCode.leaving_fleet)
+        first = self._counted[one.cluster]
+        if one is first or one.state == BindingState.unscheduled:
+            return None
+        is_going = first.is_deleting or not first.is_picked
+        return Wait(
+            one.name, HoldCode.earlier_binding if is_going else HoldCode.other_binding, {}, (Blocker(first.name),)
+        )
+
+    def _unsent(self, held: Mapping[str, Wait]) -> list[str]:
+        """Clusters that are added now, or were, and have not been sent their resources yet."""
+        additions = self._names(BindingState.scheduled)
+        added = [self._facts[key] for key in self._granted(additions, held).moved] if additions else []
+        counted = self._counted.values()
+        bound = [one for one in counted if one.state == BindingState.bound and not one.is_deleting]
+        return [one.cluster for one in (*added, *bound) if not one.has_works]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from datetime import datetime, timedelta
-from enum import Enum
 from typing import Final
 
 from msgspec import Struct
@@ -30,6 +29,7 @@ from kedge.api.reasons import (
     WORK_UNTRACKABLE,
 )
 from kedge.api.twins import Binding
+from kedge.plan.moving.unit import Proof
 
 _STEPS: Final = frozenset((OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE, DIFF_REPORTED))
 _PROOFS: Final = frozenset((AVAILABLE, DIFF_REPORTED))
@@ -42,30 +42,8 @@ _UNDERWAY: Final = frozenset(
 _UNTRACKABLE: Final = frozenset((WORK_UNTRACKABLE, NOT_ALL_TRACKABLE))
 
 
-class Readiness(Enum):
-    """What is known of a placement on one cluster. The order is how much it tells of why a rollout stands still."""
-
-    broken = 0
-    """Its own status says that it does not work."""
-    unreachable = 1
-    gone = 2
-    """The cluster is no member any more."""
-    unproven = 3
-    """It cannot be seen whether it works, and the time to wait instead is not over."""
-    underway = 4
-    """It has no status of its newest resources yet."""
-    leaving = 5
-    """It is being removed, or the cluster is leaving the fleet."""
-    empty = 6
-    """It was never given resources."""
-    available = 7
-
-
-_FREE: Final = (Readiness.broken, Readiness.gone, Readiness.empty)
-
-
-class Around(Struct, frozen=True):
-    """What readiness depends on beside the binding."""
+class FleetFacts(Struct, frozen=True):
+    """What the proof of a binding depends on beside the binding."""
 
     now: datetime
     period: timedelta
@@ -74,7 +52,7 @@ class Around(Struct, frozen=True):
     parting: Set[str] = frozenset()
 
 
-class Unit(Struct, frozen=True, gc=False):
+class BindingFacts(Struct, frozen=True, gc=False):
     """One binding, and what is known of it."""
 
     binding: Binding
@@ -82,13 +60,13 @@ class Unit(Struct, frozen=True, gc=False):
     cluster: str
     state: str
     is_deleting: bool
-    readiness: Readiness
+    proof: Proof
     proven_at: datetime | None = None
     """When waiting will have proven it, if that is what it takes."""
 
     @property
     def is_available(self) -> bool:
-        return self.readiness is Readiness.available
+        return self.proof is Proof.proven
 
     @property
     def is_picked(self) -> bool:
@@ -101,11 +79,6 @@ class Unit(Struct, frozen=True, gc=False):
         return self.is_deleting or self.state != BindingState.scheduled
 
     @property
-    def is_free(self) -> bool:
-        """Whether nobody loses anything if it is changed or removed: it is known not to work."""
-        return self.readiness in _FREE
-
-    @property
     def has_works(self) -> bool:
         """Whether its resources have been sent on their way, or could not be."""
         return any(one.type == WORK_SYNCHRONIZED and one.status in (TRUE, FALSE) for one in self.conditions)
@@ -115,43 +88,43 @@ class Unit(Struct, frozen=True, gc=False):
         return self.binding.status.conditions
 
 
-def judge(binding: Binding, around: Around) -> Unit:
+def judge(binding: Binding, fleet: FleetFacts) -> BindingFacts:
     """What is known of one binding."""
     meta, spec = binding.metadata, binding.spec
-    readiness, proven_at = _judged(binding, around)
+    proof, proven_at = _judged(binding, fleet)
     is_deleting = meta.deletion_timestamp is not None
-    return Unit(binding, meta.name, spec.target_cluster, spec.state, is_deleting, readiness, proven_at)
+    return BindingFacts(binding, meta.name, spec.target_cluster, spec.state, is_deleting, proof, proven_at)
 
 
-def _judged(binding: Binding, around: Around) -> tuple[Readiness, datetime | None]:
-    readiness = _apart_from_status(binding, around)
-    if readiness is not None:
-        return readiness, None
-    proof: Condition | None = None
+def _judged(binding: Binding, fleet: FleetFacts) -> tuple[Proof, datetime | None]:
+    proof = _apart_from_status(binding, fleet)
+    if proof is not None:
+        return proof, None
+    works: Condition | None = None
     generation = binding.metadata.generation
     for said in binding.status.conditions:  # as in `current`; spelled out, since there may be thousands to look at
         if said.observed_generation != generation or said.type not in _STEPS:
             continue
         if said.status == FALSE and has_failed(said):
-            return Readiness.broken, None
-        if said.status == TRUE and proof is None and said.type in _PROOFS:
-            proof = said
-    if proof is None:
-        return Readiness.underway, None
-    if proof.reason in _UNTRACKABLE and (at := proof.last_transition_time + around.period) > around.now:
-        return Readiness.unproven, at
-    return Readiness.available, None
+            return Proof.failed, None
+        if said.status == TRUE and works is None and said.type in _PROOFS:
+            works = said
+    if works is None:
+        return Proof.pending, None
+    if works.reason in _UNTRACKABLE and (at := works.last_transition_time + fleet.period) > fleet.now:
+        return Proof.untracked, at
+    return Proof.proven, None
 
 
-def _apart_from_status(binding: Binding, around: Around) -> Readiness | None:
+def _apart_from_status(binding: Binding, fleet: FleetFacts) -> Proof | None:
     cluster = binding.spec.target_cluster
-    if binding.metadata.deletion_timestamp is not None or cluster in around.parting:
-        return Readiness.leaving
+    if binding.metadata.deletion_timestamp is not None or cluster in fleet.parting:
+        return Proof.leaving
     if not binding.spec.resource_snapshot_name:
-        return Readiness.empty
-    if cluster in around.gone:
-        return Readiness.gone
-    return Readiness.unreachable if cluster in around.unreachable else None
+        return Proof.nothing
+    if cluster in fleet.gone:
+        return Proof.gone
+    return Proof.unknown if cluster in fleet.unreachable else None
 
 
 def current(binding: Binding) -> list[Condition]:
@@ -165,16 +138,16 @@ def has_failed(condition: Condition) -> bool:
     return condition.status == FALSE and condition.reason not in _UNDERWAY
 
 
-def heads(units: Iterable[Unit]) -> dict[str, Unit]:
-    """The one binding that speaks for each cluster, should there be several: the one that has been there longest."""
-    found: dict[str, Unit] = {}
-    for unit in units:
-        other = found.get(unit.cluster)
-        if other is None or _seniority(unit) < _seniority(other):
-            found[unit.cluster] = unit
+def one_binding_per_cluster(bindings: Iterable[BindingFacts]) -> dict[str, BindingFacts]:
+    """The binding that counts for each cluster, should there be several: the one that has been there longest."""
+    found: dict[str, BindingFacts] = {}
+    for one in bindings:
+        other = found.get(one.cluster)
+        if other is None or _seniority(one) < _seniority(other):
+            found[one.cluster] = one
     return found
 
 
-def _seniority(unit: Unit) -> tuple[bool, bool, float, str]:
-    made = unit.binding.metadata.creation_timestamp
-    return (not unit.is_deleting, not unit.holds, made.timestamp() if made else 0.0, unit.name)
+def _seniority(one: BindingFacts) -> tuple[bool, bool, float, str]:
+    created = one.binding.metadata.creation_timestamp
+    return (not one.is_deleting, not one.holds, created.timestamp() if created else 0.0, one.name)

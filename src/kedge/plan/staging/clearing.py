@@ -24,20 +24,32 @@ from kedge.api.reasons import (
 from kedge.api.stage import StageTaskType, StrategySpec
 from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStatus, StageTaskStatus
 from kedge.api.twins import Binding
-from kedge.plan.staging.initializing import unstarted
-from kedge.plan.staging.naming import When, ask
+from kedge.plan.moving.gate import Closed, Gate, Open
+from kedge.plan.moving.unit import Proof
+from kedge.plan.moving.wait import Blocker, Wait
+from kedge.plan.staging.approvals import When, ask
+from kedge.plan.staging.conditions import (
+    Stamp,
+    is_moving,
+    is_settled,
+    is_started,
+    settled,
+    started,
+    unstarted,
+    with_condition,
+)
+from kedge.plan.staging.gates import Gates
 from kedge.plan.staging.returning import is_rollback
 from kedge.plan.staging.round import STUCK_AFTER, Round
-from kedge.plan.staging.saying import At, is_moving, is_settled, is_started, say, settled, started
-from kedge.plan.staging.seen import Seen
-from kedge.plan.staging.stages import Gates
+from kedge.plan.staging.run_input import RunInput
+from kedge.plan.staging.wait_text import RunCode, wait_texts
 
 
 class Clearing:
     """The last stage of one run, at one look."""
 
     def __init__(
-        self, seen: Seen, round_: Round, strategy: StrategySpec, at: At, since: datetime | None = None
+        self, seen: RunInput, round_: Round, strategy: StrategySpec, at: Stamp, since: datetime | None = None
     ) -> None:
         """`since` is when all that comes before it was done."""
         self._seen = seen
@@ -51,16 +63,17 @@ class Clearing:
         stage = stage or StageStatus(stage_name=DELETE_STAGE, clusters=())
         if not any(map(is_started, stage.clusters)):
             stage = self._listed(stage)
-            stage, waits = self._opened(stage)
-            if waits:
-                self._round.waits.append(waits)
-                return say(stage, PROGRESSING, FALSE, STAGE_WAITING, waits, self._at)
+            stage, gate = self._opened(stage)
+            if isinstance(gate, Closed):
+                self._round.waits += gate.waits
+                text = wait_texts(gate.waits, self._seen.run.metadata.name)
+                return with_condition(stage, PROGRESSING, FALSE, STAGE_WAITING, text, self._at)
         stage = replace(stage, clusters=tuple(map(self._cleared, stage.clusters)))
         stage = replace(stage, start_time=stage.start_time or self._now())
         if not all(map(is_settled, stage.clusters)):
-            return say(stage, PROGRESSING, TRUE, STAGE_STARTED, "", self._at)
-        stage = say(stage, PROGRESSING, FALSE, STAGE_SUCCEEDED, "", self._at)
-        return replace(say(stage, SUCCEEDED, TRUE, STAGE_SUCCEEDED, "", self._at), end_time=self._now())
+            return with_condition(stage, PROGRESSING, TRUE, STAGE_STARTED, "", self._at)
+        stage = with_condition(stage, PROGRESSING, FALSE, STAGE_SUCCEEDED, "", self._at)
+        return replace(with_condition(stage, SUCCEEDED, TRUE, STAGE_SUCCEEDED, "", self._at), end_time=self._now())
 
     def _now(self) -> datetime:
         return self._at.now.replace(microsecond=0)
@@ -85,14 +98,14 @@ class Clearing:
     def _is_leaving(self, binding: Binding) -> bool:
         return binding.spec.state == BindingState.unscheduled
 
-    def _opened(self, stage: StageStatus) -> tuple[StageStatus, str]:
+    def _opened(self, stage: StageStatus) -> tuple[StageStatus, Gate]:
         wanted = self._strategy.delete_stage_tasks
         if not stage.clusters or not wanted:
-            return stage, ""
+            return stage, Open()
         tasks = stage.before_stage_task_status or tuple(map(self._task, [task.type for task in wanted]))
         gates = Gates(self._seen, self._round, self._at)
-        tasks, waits = gates.passed(DELETE_STAGE, tasks, wanted, When.before, self._since)
-        return replace(stage, before_stage_task_status=tasks), waits
+        tasks, gate = gates.passed(DELETE_STAGE, tasks, wanted, When.before, self._since)
+        return replace(stage, before_stage_task_status=tasks), gate
 
     def _task(self, kind: StageTaskType) -> StageTaskStatus:
         asked = ask(self._seen.run.metadata.name, DELETE_STAGE, When.before, self._seen.dialect)
@@ -113,13 +126,14 @@ class Clearing:
         self._round.moves.append(name)
         if name not in self._seen.parting:
             self._round.remove += [one for one in left if one.metadata.deletion_timestamp is None]
-        return self._told(cluster)
+        return self._with_progress(cluster)
 
-    def _told(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
+    def _with_progress(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
         name, since = cluster.cluster_name, self._round.since(cluster)
         if self._at.now < since + STUCK_AFTER:
             self._round.timers.append(since + STUCK_AFTER)
             return cluster
         cause = self._seen.unreachable.get(name) or "what was placed there is not gone yet"
-        self._round.stuck.append(f"{name} is not cleared: {cause}")
+        blocker = Blocker(name, Proof.leaving, since, reported=cause)
+        self._round.stuck.append(Wait(name, RunCode.cluster_not_cleared, {}, (blocker,)))
         return started(cluster, cause, self._at)

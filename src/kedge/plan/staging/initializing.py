@@ -26,12 +26,13 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.reasons import INITIALIZED, RUN_INITIALIZED, RUN_NOT_INITIALIZED, RUN_WAITING, SCHEDULED
 from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
 from kedge.api.stage import Missing, Stage, StageTaskType, StrategySpec
-from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, RunStatus, StageStatus, StageTaskStatus
+from kedge.api.staged_status import DELETE_STAGE, RunStatus, StageStatus, StageTaskStatus
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Run, Strategy
 from kedge.plan.revisions import is_master, newest_policy, policy_index, resource_index
-from kedge.plan.staging.grouping import BadStages, Grouped, Labels, grouped
-from kedge.plan.staging.naming import When, ask
-from kedge.plan.staging.saying import At, say, spoken_of
+from kedge.plan.staging.approvals import When, ask
+from kedge.plan.staging.conditions import Stamp, at_generation, unstarted, with_condition
+from kedge.plan.staging.grouping import BadStages, Grouped, grouped
+from kedge.plan.staging.run_input import Labels
 
 _SHOWN: Final = 10
 
@@ -51,7 +52,7 @@ class Newest(Struct, frozen=True):
     pending: str = ""
 
 
-class Seen(Struct, frozen=True):
+class InitializationInput(Struct, frozen=True):
     """Everything the beginning of a run depends on but the time."""
 
     run: Run
@@ -78,18 +79,18 @@ class Picked(Struct, frozen=True):
     leaving: tuple[str, ...]
 
 
-def initialize(seen: Seen, now: datetime) -> RunStatus:
+def initialize(seen: InitializationInput, now: datetime) -> RunStatus:
     """The status of a run that has worked out its stages; or of one that could not, or not yet."""
-    at, kind = At(now, seen.run.metadata.generation), seen.run.resource.kind
-    before = spoken_of(seen.run.status, at.generation)
+    at, kind = Stamp(now, seen.run.metadata.generation), seen.run.resource.kind
+    before = at_generation(seen.run.status, at.generation)
     try:
         status = _initialized(seen)
     except Cannot as error:
-        return say(before, INITIALIZED, FALSE, RUN_NOT_INITIALIZED, str(error), at)
+        return with_condition(before, INITIALIZED, FALSE, RUN_NOT_INITIALIZED, str(error), at)
     except NotYet as error:
-        return say(before, INITIALIZED, UNKNOWN, RUN_WAITING, f"{seen.run.metadata.name} waits: {error}", at)
+        return with_condition(before, INITIALIZED, UNKNOWN, RUN_WAITING, f"{seen.run.metadata.name} waits: {error}", at)
     status = replace(status, conditions=before.conditions)
-    return say(status, INITIALIZED, TRUE, RUN_INITIALIZED, f"{kind} initialized successfully", at)
+    return with_condition(status, INITIALIZED, TRUE, RUN_INITIALIZED, f"{kind} initialized successfully", at)
 
 
 def needs_newest(run: Run) -> bool:
@@ -97,7 +98,7 @@ def needs_newest(run: Run) -> bool:
     return not run.spec.resource_snapshot_index
 
 
-def lacks_resources(seen: Seen) -> bool:
+def lacks_resources(seen: InitializationInput) -> bool:
     """Whether a run could begin, if only the newest resources were known."""
     try:
         _grouped(seen)
@@ -106,14 +107,14 @@ def lacks_resources(seen: Seen) -> bool:
     return needs_newest(seen.run) and seen.newest.index is None
 
 
-def _grouped(seen: Seen) -> tuple[Placement, Picked, StrategySpec, Grouped]:
+def _grouped(seen: InitializationInput) -> tuple[Placement, Picked, StrategySpec, Grouped]:
     placement = external(seen)
     found = picked(placement, seen.policies, seen.bindings)
     strategy = _strategy(seen)
     return placement, found, strategy, _groups(seen, strategy, found)
 
 
-def _initialized(seen: Seen) -> RunStatus:
+def _initialized(seen: InitializationInput) -> RunStatus:
     placement, found, strategy, groups = _grouped(seen)
     index = _index(seen)
     return RunStatus(
@@ -128,12 +129,7 @@ def _initialized(seen: Seen) -> RunStatus:
     )
 
 
-def unstarted(names: Sequence[str]) -> tuple[ClusterUpdateStatus, ...]:
-    """Clusters of which there is nothing to say yet."""
-    return tuple(ClusterUpdateStatus(cluster_name=name) for name in names)
-
-
-def _stage(seen: Seen, stage: Stage, clusters: Sequence[str]) -> StageStatus:
+def _stage(seen: InitializationInput, stage: Stage, clusters: Sequence[str]) -> StageStatus:
     def tasks(given: Sequence[StageTaskType], when: When) -> tuple[StageTaskStatus, ...]:
         name = ask(seen.run.metadata.name, stage.name, when, seen.dialect).name
         return tuple(
@@ -152,7 +148,7 @@ def _stage(seen: Seen, stage: Stage, clusters: Sequence[str]) -> StageStatus:
 # The placement
 
 
-def external(seen: Seen) -> Placement:
+def external(seen: InitializationInput) -> Placement:
     """The placement of a run, which has to leave it to runs to move it. Raises `Cannot`, or `NotYet` before it is made.
 
     For the peer a run without a placement has failed.
@@ -207,14 +203,14 @@ def picked(placement: Placement, policies: Sequence[PolicySnapshot], bindings: S
 
 def decided(placement: Placement, policies: Sequence[PolicySnapshot]) -> PolicySnapshot | None:
     """The policy of a placement as it is now, once its clusters are picked; None until then. Raises `Cannot`."""
-    policy = told(placement, policies)
+    policy = observed_policy(placement, policies)
     said = find_condition(policy.status.conditions, SCHEDULED) if policy is not None and policy.status else None
     if policy is not None and said is not None and said.status == FALSE:
         raise Cannot(f"policy snapshot `{policy.metadata.name}` not fully scheduled yet: {said.message}")
     return policy
 
 
-def told(placement: Placement, policies: Sequence[PolicySnapshot]) -> PolicySnapshot | None:
+def observed_policy(placement: Placement, policies: Sequence[PolicySnapshot]) -> PolicySnapshot | None:
     """The policy of a placement as it is now, once it says which clusters there are, were they enough or not."""
     newest = newest_policy([one.metadata for one in policies])
     policy = next((one for one in policies if newest is not None and one.metadata.name == newest.name), None)
@@ -236,14 +232,14 @@ def selected_by(policy: PolicySnapshot) -> set[str]:
 # Its stages
 
 
-def _strategy(seen: Seen) -> StrategySpec:
+def _strategy(seen: InitializationInput) -> StrategySpec:
     if seen.strategy is None:
         name = seen.run.spec.staged_rollout_strategy_name
         raise Cannot(f"referenced updateStrategy not found: there is no strategy {name}")
     return seen.strategy.spec
 
 
-def _groups(seen: Seen, strategy: StrategySpec, found: Picked) -> Grouped:
+def _groups(seen: InitializationInput, strategy: StrategySpec, found: Picked) -> Grouped:
     if missing := sorted(found.clusters - seen.labels.keys()):
         raise NotYet(f"{missing[0]} is picked, and is no member of the fleet: clusters are being picked anew")
     try:
@@ -262,7 +258,7 @@ def _groups(seen: Seen, strategy: StrategySpec, found: Picked) -> Grouped:
 # Its resources
 
 
-def _index(seen: Seen) -> int:
+def _index(seen: InitializationInput) -> int:
     asked = seen.run.spec.resource_snapshot_index
     if not asked:
         if seen.newest.index is None:
@@ -280,7 +276,7 @@ def _index(seen: Seen) -> int:
     return int(asked)
 
 
-def _previous(seen: Seen, found: Picked, index: int) -> str | None:
+def _previous(seen: InitializationInput, found: Picked, index: int) -> str | None:
     """The resources that most of the clusters have, if they are others than those that come; the newer of two.
 
     A status of the peer has no place for it.

@@ -8,11 +8,19 @@ from kedge.api.condition import FALSE, TRUE
 from kedge.api.reasons import PROGRESSING, ROLLED_BACK, SUCCEEDED
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
 from kedge.api.twins import Run
-from kedge.plan.staging.saying import find, has_ended, is_initialized, is_over, is_settled, is_started, says
+from kedge.plan.staging.conditions import (
+    find,
+    has_condition,
+    has_ended,
+    is_initialized,
+    is_over,
+    is_settled,
+    is_started,
+)
 from kedge.plan.telling.words import of_all
 
 
-def telling(runs: Iterable[Run]) -> Run | None:
+def run_to_report(runs: Iterable[Run]) -> Run | None:
     """The run to speak of: the one under way that was made first, or else the last that was made."""
     known = sorted(runs, key=_age)
     live = [run for run in known if not has_ended(run.status)]
@@ -29,13 +37,13 @@ def progress(run: Run) -> str:
         reason = status.conditions[-1].message if status.conditions else ""
         return f"run {name} has not begun" + (f": {reason}" if reason else "")
     everyone = list(_clusters(status))
-    done = of_all(sum(says(one, SUCCEEDED) for one in everyone), len(everyone), "cluster")
+    done = of_all(sum(has_condition(one, SUCCEEDED) for one in everyone), len(everyone), "cluster")
     said = find(status, PROGRESSING)
     why = f": {said.message}" if said is not None and said.status == FALSE and said.message else ""
     return f"run {name} has brought {done} resources {status.resource_snapshot_index_used}{_where(status)}{why}"
 
 
-def turns(run: Run) -> Mapping[str, str]:
+def turn_texts(run: Run) -> Mapping[str, str]:
     """What each cluster that a run has not begun with waits for."""
     if has_ended(run.status):
         return {}

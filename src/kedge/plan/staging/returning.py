@@ -36,17 +36,17 @@ from kedge.api.stage import Missing, StrategySpec
 from kedge.api.staged import RunState
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
 from kedge.api.twins import Run
-from kedge.plan.staging.saying import (
-    At,
+from kedge.plan.staging.conditions import (
+    Stamp,
+    at_generation,
     find,
     has_begun,
     has_ended,
     is_over,
+    is_rolled_back,
     is_started,
-    is_taken_back,
     reason_of,
-    say,
-    spoken_of,
+    with_condition,
 )
 
 _LONGEST: Final = 63  # of a name of a run
@@ -58,7 +58,7 @@ _LONGEST: Final = 63  # of a name of a run
 def retried(run: Run) -> RunStatus:
     """The status of a run, in which what failed until it was asked to try again has not failed."""
     until = _asked(run)
-    if until is None or is_taken_back(run.status) or reason_of(run.status, INITIALIZED) == RUN_NOT_INITIALIZED:
+    if until is None or is_rolled_back(run.status) or reason_of(run.status, INITIALIZED) == RUN_NOT_INITIALIZED:
         return run.status
     stages = tuple(stage if is_over(stage) else _reopened(stage, until) for stage in run.status.stages_status)
     if not _is_forgiven(run.status.conditions, RUN_FAILED, until):
@@ -68,7 +68,7 @@ def retried(run: Run) -> RunStatus:
 
 def failed_at(status: RunStatus) -> datetime | None:
     """When something failed last that can be tried again; None if nothing has."""
-    if is_taken_back(status):
+    if is_rolled_back(status):
         return None
     clusters = (one for stage in status.stages_status if not is_over(stage) for one in stage.clusters)
     failed = [find(one, SUCCEEDED) for one in clusters if reason_of(one, SUCCEEDED) == UPDATING_FAILED]
@@ -109,10 +109,10 @@ def _without(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
 
 def is_rollback(run: Run) -> bool:
     """Whether a run takes another one back."""
-    return bool(rolls_back(run))
+    return bool(rolled_back_run(run))
 
 
-def rolls_back(run: Run) -> str:
+def rolled_back_run(run: Run) -> str:
     """The run that a run takes back; empty if it does not."""
     return run.metadata.annotations.get(ROLLBACK_OF, "")
 
@@ -124,24 +124,24 @@ def wants_rollback(run: Run) -> bool:
     return is_wanted and reason_of(run.status, SUCCEEDED) == RUN_FAILED and find(run.status, ROLLED_BACK) is None
 
 
-def taken_back(run: Run, by: Run, now: datetime) -> RunStatus:
+def as_rolled_back(run: Run, by: Run, now: datetime) -> RunStatus:
     """The status of a run that is rolled back by another: it is over, wherever it was."""
-    at = At(now, run.metadata.generation)
-    status = spoken_of(run.status, at.generation)
-    if is_taken_back(status):
+    at = Stamp(now, run.metadata.generation)
+    status = at_generation(run.status, at.generation)
+    if is_rolled_back(status):
         return status
     index = by.spec.resource_snapshot_index
     said = f"run {by.metadata.name} brings its clusters back to {f'resources {index}' if index else 'newest resources'}"
     if not has_ended(status):
         status = _ended(status, said, at)
-    return say(status, ROLLED_BACK, TRUE, ROLLBACK_STARTED, said, at)
+    return with_condition(status, ROLLED_BACK, TRUE, ROLLBACK_STARTED, said, at)
 
 
-def _ended(status: RunStatus, why: str, at: At) -> RunStatus:
+def _ended(status: RunStatus, why: str, at: Stamp) -> RunStatus:
     def end(stage: StageStatus) -> StageStatus:
         if is_over(stage) or not has_begun(stage):
             return stage
-        stage = say(stage, PROGRESSING, FALSE, STAGE_STOPPED, why, at)
+        stage = with_condition(stage, PROGRESSING, FALSE, STAGE_STOPPED, why, at)
         return replace(stage, end_time=at.now.replace(microsecond=0))
 
     last = status.deletion_stage_status
@@ -150,15 +150,15 @@ def _ended(status: RunStatus, why: str, at: At) -> RunStatus:
         stages_status=tuple(end(stage) for stage in status.stages_status),
         deletion_stage_status=None if last is None else end(last),
     )
-    status = say(status, PROGRESSING, FALSE, ROLLED_BACK, why, at)
-    return say(status, SUCCEEDED, FALSE, ROLLED_BACK, why, at)
+    status = with_condition(status, PROGRESSING, FALSE, ROLLED_BACK, why, at)
+    return with_condition(status, SUCCEEDED, FALSE, ROLLED_BACK, why, at)
 
 
-def not_taken_back(run: Run, now: datetime) -> RunStatus:
+def as_not_rolled_back(run: Run, now: datetime) -> RunStatus:
     """The status of a run that was to be rolled back, and had nothing before it."""
-    at = At(now, run.metadata.generation)
-    status = spoken_of(run.status, at.generation)
-    return say(status, ROLLED_BACK, FALSE, NOTHING_BEFORE, "its clusters had nothing before it", at)
+    at = Stamp(now, run.metadata.generation)
+    status = at_generation(run.status, at.generation)
+    return with_condition(status, ROLLED_BACK, FALSE, NOTHING_BEFORE, "its clusters had nothing before it", at)
 
 
 def rollback_name(run: Run, number: int = 1) -> str:
@@ -167,17 +167,17 @@ def rollback_name(run: Run, number: int = 1) -> str:
     return f"{run.metadata.name[: _LONGEST - len(end)].rstrip('-.')}{end}"
 
 
-def takes_back(found: Run, run: Run) -> bool:
+def is_rollback_of(found: Run, run: Run) -> bool:
     """Whether a run takes this one back, and not an earlier one of the same name."""
     made, since = found.metadata.creation_timestamp, run.metadata.creation_timestamp
-    is_of_name = rolls_back(found) == run.metadata.name and found.spec.placement_name == run.spec.placement_name
+    is_of_name = rolled_back_run(found) == run.metadata.name and found.spec.placement_name == run.spec.placement_name
     return is_of_name and (made is None or since is None or made >= since)
 
 
-def taken_back_by(run: Run, runs: Iterable[Run]) -> Run | None:
+def rollback_run_of(run: Run, runs: Iterable[Run]) -> Run | None:
     """Of these runs the one that takes this one back; None if none does."""
     there = (one for one in runs if one.metadata.deletion_timestamp is None and one.metadata.uid != run.metadata.uid)
-    return next((one for one in there if takes_back(one, run)), None)
+    return next((one for one in there if is_rollback_of(one, run)), None)
 
 
 def rollback_of(run: Run, number: int = 1) -> Mapping[str, Any]:
@@ -194,7 +194,7 @@ def rollback_of(run: Run, number: int = 1) -> Mapping[str, Any]:
     }
 
 
-def touched(run: Run) -> frozenset[str]:
+def begun_clusters(run: Run) -> frozenset[str]:
     """The clusters that a run had begun with."""
     everyone = (one for stage in run.status.stages_status for one in stage.clusters)
     return frozenset(one.cluster_name for one in everyone if is_started(one))

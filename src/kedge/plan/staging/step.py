@@ -16,6 +16,7 @@ be lost, the next look finds a cluster that has begun and does not point where i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
@@ -43,24 +44,25 @@ from kedge.api.stage import StrategySpec
 from kedge.api.staged import RunState
 from kedge.api.staged_status import RunStatus, StageStatus
 from kedge.api.twins import Run
-from kedge.plan.staging.changing import changed, newcomers
 from kedge.plan.staging.clearing import Clearing
-from kedge.plan.staging.round import Broken, Round
-from kedge.plan.staging.saying import (
-    At,
+from kedge.plan.staging.conditions import (
+    Stamp,
+    at_generation,
     find,
     has_begun,
     has_ended,
+    is_initialized,
     is_moving,
     is_over,
     reason_of,
-    say,
     settled_at,
-    spoken_of,
+    with_condition,
 )
-from kedge.plan.staging.seen import Seen, Step
+from kedge.plan.staging.grouping import newcomers, with_newcomers
+from kedge.plan.staging.round import Round, RunFailure
+from kedge.plan.staging.run_input import RunInput, RunStep
 from kedge.plan.staging.stages import Stages
-from kedge.plan.staging.waiting import first
+from kedge.plan.staging.wait_text import wait_texts
 from kedge.plan.telling.words import listed
 
 _SOON: Final = 0.001
@@ -72,19 +74,19 @@ def wanted_state(run: Run, dialect: Dialect) -> RunState:
     return run.spec.state or default
 
 
-def step(seen: Seen, now: datetime) -> Step:
+def step(seen: RunInput, now: datetime) -> RunStep:
     """What a run that is initialized does now. Pure: same observation, same step."""
-    at = At(now, seen.run.metadata.generation)
-    status = spoken_of(seen.run.status, at.generation)
+    at = Stamp(now, seen.run.metadata.generation)
+    status = at_generation(seen.run.status, at.generation)
     if has_ended(status):
-        return Step(status=status)
+        return RunStep(status=status)
     round_ = Round(seen, at, is_stopped=wanted_state(seen.run, seen.dialect) is RunState.stop)
     try:
         status = _taken(seen, status, round_, at)
-    except Broken as failure:
+    except RunFailure as failure:
         failed = _failed(status if failure.status is None else failure.status, str(failure), at)
-        return Step(status=failed, accept=tuple(round_.accept))
-    return Step(
+        return RunStep(status=failed, accept=tuple(round_.accept))
+    return RunStep(
         status=status,
         point=tuple(round_.point),
         remove=tuple(round_.remove),
@@ -95,9 +97,9 @@ def step(seen: Seen, now: datetime) -> Step:
     )
 
 
-def _taken(seen: Seen, status: RunStatus, round_: Round, at: At) -> RunStatus:
+def _taken(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
     if seen.gone_for_good:
-        raise Broken(seen.gone_for_good)
+        raise RunFailure(seen.gone_for_good)
     match wanted_state(seen.run, seen.dialect):
         case RunState.initialize:
             return status
@@ -105,7 +107,7 @@ def _taken(seen: Seen, status: RunStatus, round_: Round, at: At) -> RunStatus:
             return _stopped(seen, status, round_, at)
         case RunState.run if seen.ahead:
             why = f"run {seen.ahead} moves the placement: this one goes on when that has ended, is stopped or deleted"
-            return say(status, PROGRESSING, FALSE, RUN_WAITING, f"{seen.run.metadata.name} waits: {why}", at)
+            return with_condition(status, PROGRESSING, FALSE, RUN_WAITING, f"{seen.run.metadata.name} waits: {why}", at)
         case _:
             return _advanced(seen, status, round_, at)
 
@@ -113,9 +115,9 @@ def _taken(seen: Seen, status: RunStatus, round_: Round, at: At) -> RunStatus:
 # Running
 
 
-def _advanced(seen: Seen, status: RunStatus, round_: Round, at: At) -> RunStatus:
+def _advanced(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
     """As far as it gets now: through clusters that are done, and stages that are over."""
-    status, strategy = changed(seen, status), _strategy(status)
+    status, strategy = with_newcomers(seen, status), _strategy(status)
     stages, walk = list(status.stages_status), Stages(seen, round_, strategy, at)
     for number, stage in enumerate(stages):
         if is_over(stage):
@@ -123,15 +125,15 @@ def _advanced(seen: Seen, status: RunStatus, round_: Round, at: At) -> RunStatus
             continue
         try:
             stages[number] = walk.advance(stage)
-        except Broken as failure:
+        except RunFailure as failure:
             failure.status = _with(status, stages, number, failure.stage or stage)
             raise
         if not is_over(stages[number]):
-            return _says(seen, replace(status, stages_status=tuple(stages)), round_, at)
+            return _with_progressing(seen, replace(status, stages_status=tuple(stages)), round_, at)
     status = replace(status, stages_status=tuple(stages))
     last = Clearing(seen, round_, strategy, at, _done_at(status)).advance(status.deletion_stage_status)
     status = replace(status, deletion_stage_status=last)
-    return _ended(seen, status, at) if is_over(last) else _says(seen, status, round_, at)
+    return _ended(seen, status, at) if is_over(last) else _with_progressing(seen, status, round_, at)
 
 
 def _done_at(status: RunStatus) -> datetime | None:
@@ -145,36 +147,40 @@ def _with(status: RunStatus, stages: list[StageStatus], number: int, stage: Stag
     return replace(status, stages_status=(*stages[:number], stage, *stages[number + 1 :]))
 
 
-def _says(seen: Seen, status: RunStatus, round_: Round, at: At) -> RunStatus:
+def _with_progressing(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
     """What a run says that is under way."""
     name = seen.run.metadata.name
     if round_.stuck:
-        return say(status, PROGRESSING, FALSE, RUN_STUCK, first(round_.stuck), at)
+        return with_condition(status, PROGRESSING, FALSE, RUN_STUCK, wait_texts(round_.stuck, name), at)
     if round_.moves:
         reason = RUN_PROGRESSING if seen.dialect is Dialect.kubefleet else RUN_STARTED
-        return say(status, PROGRESSING, TRUE, reason, first(round_.remarks), at)
-    return say(status, PROGRESSING, FALSE, RUN_WAITING, f"{name} waits: {first(round_.waits)}", at)
+        return with_condition(status, PROGRESSING, TRUE, reason, "", at)
+    return with_condition(
+        status, PROGRESSING, FALSE, RUN_WAITING, f"{name} waits: {wait_texts(round_.waits, name)}", at
+    )
 
 
-def _ended(seen: Seen, status: RunStatus, at: At) -> RunStatus:
+def _ended(seen: RunInput, status: RunStatus, at: Stamp) -> RunStatus:
     late = sorted(newcomers(seen, status))
     left = (
         f"{listed(late)} joined too late, or belongs to no stage: the next run brings the change there" if late else ""
     )
-    status = say(status, PROGRESSING, FALSE, RUN_SUCCEEDED, "", at)
-    return say(status, SUCCEEDED, TRUE, RUN_SUCCEEDED, left, at)
+    status = with_condition(status, PROGRESSING, FALSE, RUN_SUCCEEDED, "", at)
+    return with_condition(status, SUCCEEDED, TRUE, RUN_SUCCEEDED, left, at)
 
 
 def _strategy(status: RunStatus) -> StrategySpec:
     return status.staged_update_strategy_snapshot or StrategySpec(stages=())
 
 
-def _failed(status: RunStatus, problem: str, at: At) -> RunStatus:
+def _failed(status: RunStatus, problem: str, at: Stamp) -> RunStatus:
     def fail(stage: StageStatus) -> StageStatus:
         if is_over(stage) or not has_begun(stage):
             return stage
-        stage = say(stage, PROGRESSING, FALSE, STAGE_FAILED, "", at)
-        return replace(say(stage, SUCCEEDED, FALSE, STAGE_FAILED, problem, at), end_time=at.now.replace(microsecond=0))
+        stage = with_condition(stage, PROGRESSING, FALSE, STAGE_FAILED, "", at)
+        return replace(
+            with_condition(stage, SUCCEEDED, FALSE, STAGE_FAILED, problem, at), end_time=at.now.replace(microsecond=0)
+        )
 
     last = status.deletion_stage_status
     status = replace(
@@ -182,14 +188,14 @@ def _failed(status: RunStatus, problem: str, at: At) -> RunStatus:
         stages_status=tuple(fail(stage) for stage in status.stages_status),
         deletion_stage_status=None if last is None else fail(last),
     )
-    status = say(status, PROGRESSING, FALSE, RUN_FAILED, problem, at)
-    return say(status, SUCCEEDED, FALSE, RUN_FAILED, problem, at)
+    status = with_condition(status, PROGRESSING, FALSE, RUN_FAILED, problem, at)
+    return with_condition(status, SUCCEEDED, FALSE, RUN_FAILED, problem, at)
 
 
 # Stopping
 
 
-def _stopped(seen: Seen, status: RunStatus, round_: Round, at: At) -> RunStatus:
+def _stopped(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
     """What has begun is followed to its end; nothing else begins."""
     current = next((stage for stage in status.stages_status if not is_over(stage)), None)
     last = status.deletion_stage_status
@@ -201,14 +207,16 @@ def _stopped(seen: Seen, status: RunStatus, round_: Round, at: At) -> RunStatus:
         rested = Clearing(seen, round_, _strategy(status), at).rested(last)
         status = replace(status, deletion_stage_status=_resting(rested, round_, at))
     if round_.moves:
-        return say(status, PROGRESSING, UNKNOWN, RUN_STOPPING, f"still moving: {listed(round_.moves, most=3)}", at)
-    return say(status, PROGRESSING, FALSE, RUN_STOPPED, "", at)
+        return with_condition(
+            status, PROGRESSING, UNKNOWN, RUN_STOPPING, f"still moving: {listed(round_.moves, most=3)}", at
+        )
+    return with_condition(status, PROGRESSING, FALSE, RUN_STOPPED, "", at)
 
 
-def _resting(stage: StageStatus, round_: Round, at: At) -> StageStatus:
+def _resting(stage: StageStatus, round_: Round, at: Stamp) -> StageStatus:
     if round_.moves:
-        return say(stage, PROGRESSING, UNKNOWN, STAGE_STOPPING, "", at)
-    return say(stage, PROGRESSING, FALSE, STAGE_STOPPED, "", at)
+        return with_condition(stage, PROGRESSING, UNKNOWN, STAGE_STOPPING, "", at)
+    return with_condition(stage, PROGRESSING, FALSE, STAGE_STOPPED, "", at)
 
 
 def holds(status: RunStatus) -> bool:
@@ -218,3 +226,20 @@ def holds(status: RunStatus) -> bool:
     if current is None or find(status, PROGRESSING) is None:
         return False
     return has_begun(current) and reason_of(current, PROGRESSING) not in (STAGE_STOPPED, STAGE_STOPPING)
+
+
+# Which of several runs moves a placement
+
+
+def ahead_of(run: Run, runs: Iterable[Run], dialect: Dialect) -> str:
+    """The run that has the placement, or is to have it, before this one; empty if it is this one's turn.
+
+    One that was asked to stop makes room as soon as it says that it does, and not before: it may be asked to go on in
+    the same moment, and would find that it was never stopped. What it began with may never arrive, and another is to
+    mend it.
+    """
+    live = [one for one in runs if not has_ended(one.status) and one.metadata.deletion_timestamp is None]
+    ready = [one for one in live if is_initialized(one.status)]
+    wanted = [one for one in ready if wanted_state(one, dialect) is RunState.run]
+    first = next((one for one in ready if holds(one.status)), wanted[0] if wanted else None)
+    return "" if first is None or first.metadata.uid == run.metadata.uid else first.metadata.name

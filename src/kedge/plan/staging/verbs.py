@@ -14,11 +14,11 @@ from kedge.api.fleet import RETRY
 from kedge.api.reasons import INITIALIZED, ROLLED_BACK, RUN_FAILED, RUN_NOT_INITIALIZED, RUN_SUCCEEDED, SUCCEEDED
 from kedge.api.staged import RunState
 from kedge.api.twins import Run
+from kedge.plan.staging.conditions import is_initialized, is_rolled_back, reason_of
 from kedge.plan.staging.returning import failed_at, retried
-from kedge.plan.staging.saying import is_initialized, is_taken_back, reason_of
-from kedge.plan.staging.stories import tell_run
-from kedge.plan.staging.waiting import moment
+from kedge.plan.staging.run_story import tell_run
 from kedge.plan.telling.whole import find_message
+from kedge.plan.telling.words import moment
 from kedge.plan.verbs import Answer, refused
 
 
@@ -51,7 +51,7 @@ _BEGUN = (Phase.running, Phase.stopped, Phase.succeeded, Phase.failed, Phase.rol
 
 def phase_of(run: Run, rollback: Run | None = None) -> Phase:
     """Where a run stands. `rollback` is the run that takes it back, which the hub may not have seen yet."""
-    if rollback is not None or is_taken_back(run.status):
+    if rollback is not None or is_rolled_back(run.status):
         return Phase.rolled_back
     status = retried(run)
     if reason_of(status, INITIALIZED) == RUN_NOT_INITIALIZED:

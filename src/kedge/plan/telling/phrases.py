@@ -46,7 +46,7 @@ def separate_doubt(story: Story) -> str:
     return "" if story.doubt == story.why else story.doubt
 
 
-def standing(story: Story) -> str:
+def state_text(story: Story) -> str:
     """Where a placement stands in a few words, also whether it is held."""
     held = _held(story)
     return f"{story.state}{held.removesuffix(', paused') if story.state is State.paused else held}"

@@ -26,25 +26,27 @@ from kedge.api.reasons import APPLIED, AVAILABLE, OVERRIDDEN, ROLLOUT_STARTED, S
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.api.work import Work
+from kedge.plan.moving.unit import Proof
+from kedge.plan.moving.wait import Wait
 from kedge.plan.reporting.clusters import why_not_picked
 from kedge.plan.reporting.picking import asked_for, goes, live
 from kedge.plan.revisions import newest_policy, resource_index
-from kedge.plan.rolling.observing import is_external, observe, period_of
-from kedge.plan.rolling.plan import Plan, Seen, plan
-from kedge.plan.rolling.readiness import Around, Readiness, Unit, current, judge
-from kedge.plan.rolling.why import failure_of, waits
-from kedge.plan.staging.progress import turns
-from kedge.plan.staging.waiting import moment
+from kedge.plan.rolling.plan import RolloutPlan, plan
+from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, current, judge
+from kedge.plan.rolling.rollout_input import RolloutInput, is_external, observe, period_of
+from kedge.plan.rolling.wait_text import failure_of
+from kedge.plan.staging.progress import turn_texts
 from kedge.plan.telling.state import State, state_of
 from kedge.plan.telling.things import Thing, held_now, works_by_binding
+from kedge.plan.telling.words import moment
 
 STEPS = (ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE)
 _PICKED = "it was picked, and nothing more yet"
 _OUTSIDE = "a staged update run has to bring it its resources"
 _WORDS = {
-    Readiness.gone: (State.unknown, "it is no member of the fleet any more"),
-    Readiness.leaving: (State.unknown, "it is leaving the fleet, and what was placed there is to stay"),
-    Readiness.empty: (State.moving, "it has not been given its resources yet"),
+    Proof.gone: (State.unknown, "it is no member of the fleet any more"),
+    Proof.leaving: (State.unknown, "it is leaving the fleet, and what was placed there is to stay"),
+    Proof.nothing: (State.moving, "it has not been given its resources yet"),
 }
 
 
@@ -60,6 +62,8 @@ class Place(Struct, frozen=True):
     is_down: bool = False
     """Whether its own status says that it is not; neither, if that is not known."""
     why: str = ""
+    wait: Wait | None = None
+    """The same as data, if it waits for the rollout."""
     things: tuple[Thing, ...] = ()
 
 
@@ -87,7 +91,7 @@ class Observed(Struct, frozen=True, dict=True):
         return {one.binding.metadata.name: (one.binding, one.things) for one in found}
 
     @cached_property
-    def rollout(self) -> Seen:
+    def rollout(self) -> RolloutInput:
         """What the rollout's plan depends on."""
         bindings = [binding for binding, _ in self.held.values()]
         seen = observe(self.placement, bindings, self.snapshots, self.members or {}, self.dialect)
@@ -97,7 +101,7 @@ class Observed(Struct, frozen=True, dict=True):
         return replace(seen, unreachable=unreachable, gone=frozenset())
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> RolloutPlan:
         """Who moves now, and what the others wait for."""
         return plan(self.rollout, self.now)
 
@@ -111,13 +115,13 @@ class Observed(Struct, frozen=True, dict=True):
         return frozenset(one.metadata.name for one in (*self.plan.bind, *self.plan.repoint))
 
     @cached_property
-    def _around(self) -> Around:
+    def _fleet(self) -> FleetFacts:
         seen, period = self.rollout, period_of(self.placement, self.dialect)
-        return Around(self.now, period, seen.unreachable, seen.gone, seen.parting)
+        return FleetFacts(self.now, period, seen.unreachable, seen.gone, seen.parting)
 
-    def unit(self, binding: Binding) -> Unit:
+    def unit(self, binding: Binding) -> BindingFacts:
         """What is known of one of the bindings."""
-        return judge(binding, self._around)
+        return judge(binding, self._fleet)
 
     def index(self, binding: Binding) -> str:
         return self.indexes.get(binding.spec.resource_snapshot_name, "")
@@ -145,14 +149,15 @@ def picked_places(observed: Observed) -> list[Place]:
 def _place(observed: Observed, binding: Binding) -> Place:
     unit = observed.unit(binding)
     state, why = _moves(observed, binding) or _waits_for_run(observed, binding) or _stands(unit, observed)
-    is_proven = unit.is_available or (unit.readiness is Readiness.unproven and state is not State.unknown)
+    is_proven = unit.is_available or (unit.proof is Proof.untracked and state is not State.unknown)
     return Place(
         cluster=unit.cluster,
         state=state,
         index=observed.index(binding),
         is_up=is_proven,
-        is_down=unit.readiness is Readiness.broken,
+        is_down=unit.proof is Proof.failed,
         why=why,
+        wait=observed.plan.detailed(unit.name),
         things=observed.held[unit.name][1],
     )
 
@@ -160,8 +165,8 @@ def _place(observed: Observed, binding: Binding) -> Place:
 def _moves(observed: Observed, binding: Binding) -> tuple[State, str] | None:
     """That it moves now, or what it waits for; None if it stays where it is."""
     name, planned = binding.metadata.name, observed.plan
-    if name in planned.why:
-        return State.waiting, planned.why[name].removeprefix(waits(binding, ""))
+    if name in planned.waits:
+        return State.waiting, planned.reason(name)
     return (State.next, _remark(observed.placement)) if name in observed.moving else None
 
 
@@ -178,32 +183,32 @@ def _waits_for_run(observed: Observed, binding: Binding) -> tuple[State, str] | 
     """That nothing was brought to it, and which run will; None if something was, or no run has to."""
     if binding.spec.resource_snapshot_name or not is_external(observed.placement):
         return None
-    said = {name: words for run in observed.runs for name, words in turns(run).items()}
+    said = {name: words for run in observed.runs for name, words in turn_texts(run).items()}
     return State.waiting, said.get(binding.spec.target_cluster, _OUTSIDE)
 
 
-def _stands(unit: Unit, observed: Observed) -> tuple[State, str]:
+def _stands(unit: BindingFacts, observed: Observed) -> tuple[State, str]:
     """How it stands with what it has."""
-    match unit.readiness:
-        case Readiness.available:
+    match unit.proof:
+        case Proof.proven:
             return State.available, ""
-        case Readiness.unproven if unit.proven_at is not None:
+        case Proof.untracked if unit.proven_at is not None:
             until = f"it cannot be seen whether its resources work, so it is given until {moment(unit.proven_at)}"
-            return (State.unknown, until) if observed.plan.why else (State.available, "")
-        case Readiness.unreachable:
+            return (State.unknown, until) if observed.plan.waits else (State.available, "")
+        case Proof.unknown:
             return State.unknown, observed.rollout.unreachable[unit.cluster]
-        case Readiness.broken | Readiness.underway:
+        case Proof.failed | Proof.pending:
             return _stopped(unit)
         case other:
             return _WORDS[other]
 
 
-def _stopped(unit: Unit) -> tuple[State, str]:
+def _stopped(unit: BindingFacts) -> tuple[State, str]:
     """At which step it has stopped, and why."""
     stopped = next((one for one in _steps(unit.binding) if one.status != TRUE), None)
     if stopped is None:
         return State.moving, "nothing has been reported yet"
-    why = failure_of(unit.binding) if unit.readiness is Readiness.broken else stopped.message
+    why = failure_of(unit.binding) if unit.proof is Proof.failed else stopped.message
     return state_of(stopped), why
 
 
@@ -224,9 +229,10 @@ def _leaving(observed: Observed, binding: Binding) -> Place:
     unit, why = observed.unit(binding), "it is no longer picked"
     if unit.is_deleting:
         why = "what was placed is being removed"
-    elif unit.name in observed.plan.why:
-        why = observed.plan.why[unit.name].removeprefix(waits(binding, ""))
-    return Place(unit.cluster, State.leaving, observed.index(binding), is_up=unit.is_available, why=why)
+    elif unit.name in observed.plan.waits:
+        why = observed.plan.reason(unit.name)
+    index, wait = observed.index(binding), observed.plan.detailed(unit.name)
+    return Place(unit.cluster, State.leaving, index, is_up=unit.is_available, why=why, wait=wait)
 
 
 def not_picked(observed: Observed) -> list[str]:

@@ -25,10 +25,10 @@ from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import AVAILABLE, DIFF_REPORTED, SCHEDULED
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.api.work import Work
-from kedge.plan.rolling.observing import is_external
+from kedge.plan.rolling.rollout_input import is_external, is_paused
 from kedge.plan.telling.places import STEPS, Observed, Place, leaving_places, not_picked, passed_over, picked_places
 from kedge.plan.telling.state import State, state_of
-from kedge.plan.telling.whole import find_message, is_paused, observed_whole, reported_whole, wanted_index
+from kedge.plan.telling.whole import find_message, observed_whole, reported_whole, wanted_index
 from kedge.plan.telling.words import natural
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kedge.api.condition import TRUE, Condition, find_condition
-from kedge.api.fleet import PAUSED, PINNED
+from kedge.api.fleet import PINNED
 from kedge.api.reasons import AVAILABLE, ROLLOUT_STARTED, SCHEDULED
 from kedge.api.twins import Placement
 from kedge.plan.reporting.picking import asks_for_none
 from kedge.plan.revisions import newest_resources, resource_index
-from kedge.plan.rolling.observing import is_external
+from kedge.plan.rolling.rollout_input import is_external, is_paused
 from kedge.plan.telling.places import Observed, Place
 from kedge.plan.telling.state import State, state_of
 from kedge.plan.telling.words import counted, listed, natural
@@ -132,8 +132,3 @@ def find_message(conditions: Iterable[Condition], type_: str) -> str:
     """What the condition of a type says; empty if there is none."""
     found = find_condition(conditions, type_)
     return found.message if found is not None else ""
-
-
-def is_paused(placement: Placement) -> bool:
-    """Whether a user holds it."""
-    return placement.metadata.annotations.get(PAUSED) == "true"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 
 def counted(number: int, noun: str) -> str:
@@ -23,6 +23,18 @@ def listed(names: Iterable[str], most: int = 5) -> str:
     if len(found) > most:
         return f"{', '.join(found[:most])} and {len(found) - most} more"
     return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+
+
+def first_few(sentences: Iterable[str], most: int = 3) -> str:
+    """The first few of many sentences, as one."""
+    found = list(sentences)
+    more = f"; and {len(found) - most} more" if len(found) > most else ""
+    return "; ".join(found[:most]) + more
+
+
+def moment(at: datetime) -> str:
+    """A time as people write it."""
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def natural(name: str) -> tuple[tuple[bool, int, str], ...]:

@@ -52,8 +52,7 @@ from kedge.plan.previewing.coming import (
     rounds_of,
 )
 from kedge.plan.previewing.times import Times
-from kedge.plan.rolling.plan import is_rolling
-from kedge.plan.rolling.wanted import wanted
+from kedge.plan.rolling.rollout_input import is_rolling, wanted
 
 MANAGER: Final = "kedge-applier"
 WORKERS: Final = 32

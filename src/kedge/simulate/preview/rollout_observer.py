@@ -29,12 +29,12 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.store import Change
+from kedge.plan.moving.unit import Proof
 from kedge.plan.previewing.course import Move, What
 from kedge.plan.revisions import parent, resource_index
-from kedge.plan.rolling.observing import is_external, period_of
-from kedge.plan.rolling.readiness import Around, Readiness, judge
-from kedge.plan.rolling.wanted import wanted
-from kedge.plan.staging.saying import has_ended
+from kedge.plan.rolling.readiness import FleetFacts, judge
+from kedge.plan.rolling.rollout_input import is_external, period_of, wanted
+from kedge.plan.staging.conditions import has_ended
 from kedge.plan.telling.story import Story, tell
 from kedge.simulate.preview.fleet_state import Target
 
@@ -222,8 +222,8 @@ class RolloutObserver:
         if binding.spec.state != BindingState.bound:
             return None
         now, placement = self._clock.now(), self.placement(target)
-        unit = judge(binding, Around(now, period_of(placement, self._dialect) if placement is not None else _NONE))
-        if unit.readiness is Readiness.available:
+        unit = judge(binding, FleetFacts(now, period_of(placement, self._dialect) if placement is not None else _NONE))
+        if unit.proof is Proof.proven:
             return _now()
         return None if unit.proven_at is None else _now() + (unit.proven_at - now).total_seconds()
 

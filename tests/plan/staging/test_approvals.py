@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kedge.api.meta import FieldsOwner
 from kedge.api.reasons import APPROVED
 from kedge.api.staged import ApprovalCondition, ApprovalStatus, ClusterApprovalRequest
-from kedge.plan.staging.approvers import signed, who_approved
+from kedge.plan.staging.approvals import signed, who_approved
 from plan.staging.making import NOW, approval
 
 WHOLE: dict[str, Any] = {".": {}, "f:status": {}, "f:reason": {}, "f:message": {}, "f:type": {}}

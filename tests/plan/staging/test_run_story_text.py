@@ -5,10 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kedge.api.staged import RunState
-from kedge.plan.staging.explaining import clusters_of, explained_cluster, explained_run, tell_cluster
+from kedge.plan.moving.unit import Proof
+from kedge.plan.moving.wait import Blocker, Code, Wait
 from kedge.plan.staging.initializing import initialize
-from kedge.plan.staging.returning import taken_back
-from kedge.plan.staging.stories import tell_run
+from kedge.plan.staging.returning import as_rolled_back
+from kedge.plan.staging.run_story import clusters_of, explained_cluster, explained_run, tell_cluster, tell_run
 from kedge.plan.telling.state import State
 from plan.rolling.making import NOT_AVAILABLE
 from plan.staging.making import APPROVAL, NOW, World, beginning, run, stage
@@ -53,6 +54,17 @@ def test_a_run_that_waits_for_approval_says_how_to_give_it() -> None:
     assert cluster(found, "b") == "b: stage two: waits: the run has not begun with it"
 
 
+def test_a_cluster_whose_turn_comes_later_waits_for_those_that_move() -> None:
+    found = World({"a": "one", "b": "one", "c": "one"}, stage("one", max_concurrency=2))
+    assert [story.wait for name in "abc" if (story := tell_cluster(found.run, name))] == [None] * 3
+    found.settle()
+    stories = {name: tell_cluster(found.run, name) for name in "abc"}
+    waits = {name: story.wait for name, story in stories.items() if story is not None}
+    numbers = {"desired": 3, "maxUnavailable": 2, "available": 1, "missing": 0}
+    blockers = tuple(Blocker(name, Proof.pending, NOW) for name in "ab")
+    assert waits == {"a": None, "b": None, "c": Wait("c", Code.budget_spent, numbers, blockers)}
+
+
 def test_a_run_that_is_stopped_or_has_failed_says_what_there_is_to_do() -> None:
     found = world()
     found.set_state(RunState.stop)
@@ -71,7 +83,7 @@ def test_a_run_that_is_stopped_or_has_failed_says_what_there_is_to_do() -> None:
 
 def test_a_run_that_was_rolled_back_says_so_and_what_there_is_to_do() -> None:
     found = world()
-    found.run = replace(found.run, status=taken_back(found.run, rollback(), NOW))
+    found.run = replace(found.run, status=as_rolled_back(found.run, rollback(), NOW))
     lines = explained(found)
     assert lines[0] == "ClusterStagedUpdateRun run moves crp to revision 1: rolled back"
     assert lines[1].endswith(": run run-rollback brings its clusters back to resources 0")

@@ -9,8 +9,12 @@ from msgspec.structs import replace
 
 from kedge.api import reasons
 from kedge.api.condition import FALSE, TRUE, UNKNOWN
-from kedge.plan.rolling.readiness import Around, current, heads, judge
-from kedge.plan.rolling.why import failure_of, waits, waits_to_go
+from kedge.api.fleet import PAUSED
+from kedge.plan.moving.unit import Proof
+from kedge.plan.moving.wait import Blocker, Code, Wait
+from kedge.plan.rolling.readiness import FleetFacts, current, judge, one_binding_per_cluster
+from kedge.plan.rolling.rollout_input import Wanted
+from kedge.plan.rolling.wait_text import HoldCode, failure_of, removal_wait, wait_text
 from plan.rolling.making import (
     APPLIED,
     AVAILABLE,
@@ -26,10 +30,11 @@ from plan.rolling.making import (
     pick_n,
     placement,
     planned,
+    scheduled,
     unscheduled,
 )
 
-AROUND = Around(NOW, NOW - NOW, {}, frozenset(), frozenset())
+FLEET = FleetFacts(NOW, NOW - NOW, {}, frozenset(), frozenset())
 
 
 def saying(message: str, *, name: str = "web", namespace: str | None = "test-ns") -> Any:
@@ -72,12 +77,12 @@ def test_a_cause_is_cut_where_it_gets_too_long(length: int) -> None:
 
 def test_what_a_cluster_that_is_to_be_removed_waits_for_is_what_was_said_last() -> None:
     going = unscheduled("a", NOTHING)
-    assert waits_to_go(going) == ""
-    for message, told in ((waits(going, "b has to come first"), "b has to come first"), ("something else", "")):
+    assert removal_wait(going) == ""
+    for message, told in ((wait_text(going, "b has to come first"), "b has to come first"), ("something else", "")):
         said = unscheduled("a", {reasons.ROLLOUT_STARTED: (FALSE, "Reason")})
         [condition] = said.status.conditions
         said = replace(said, status=replace(said.status, conditions=(replace(condition, message=message),)))
-        assert waits_to_go(said) == told
+        assert removal_wait(said) == told
 
 
 @pytest.mark.parametrize(
@@ -91,7 +96,7 @@ def test_what_a_cluster_that_is_to_be_removed_waits_for_is_what_was_said_last() 
     ],
 )
 def test_resources_are_on_their_way_once_the_status_says_so_or_that_they_could_not_be(said: Any, sent: bool) -> None:
-    assert judge(binding("a", said), AROUND).has_works is sent
+    assert judge(binding("a", said), FLEET).has_works is sent
 
 
 def test_only_what_is_said_of_the_binding_as_it_is_counts_and_not_the_rollouts_own_word() -> None:
@@ -101,14 +106,14 @@ def test_only_what_is_said_of_the_binding_as_it_is_counts_and_not_the_rollouts_o
 
 
 def test_of_two_bindings_of_one_age_the_first_by_name_speaks_for_its_cluster() -> None:
-    pair = [judge(binding("a", suffix=suffix), AROUND) for suffix in ("1", "2")]
+    pair = [judge(binding("a", suffix=suffix), FLEET) for suffix in ("1", "2")]
     ageless = [
-        judge(replace(unit.binding, metadata=replace(unit.binding.metadata, creation_timestamp=None)), AROUND)
+        judge(replace(unit.binding, metadata=replace(unit.binding.metadata, creation_timestamp=None)), FLEET)
         for unit in pair
     ]
     for units in (pair, pair[::-1], ageless, ageless[::-1]):
-        assert heads(units)["a"].name == "crp-a-1"
-    assert heads([pair[1], ageless[0]])["a"].name == "crp-a-1"
+        assert one_binding_per_cluster(units)["a"].name == "crp-a-1"
+    assert one_binding_per_cluster([pair[1], ageless[0]])["a"].name == "crp-a-1"
 
 
 @pytest.mark.parametrize(
@@ -125,3 +130,68 @@ def test_clusters_that_are_waited_for_are_named(names: str, told: str) -> None:
     new = [binding(name, NOTHING, has=NEW) for name in names]
     found = planned(placement(pick_n(len(names)), max_surge=9), *new, unscheduled("z"))
     assert found.why["crp-z-1"] == f"z waits to be removed: {told}"
+
+
+# As data
+
+
+def test_a_wait_is_data_with_numbers_and_what_the_blockers_report() -> None:
+    found = planned(
+        placement(pick_n(3), max_unavailable=1), binding("a", NOT_AVAILABLE, has=NEW), binding("b"), binding("c")
+    )
+    numbers = {"desired": 3, "maxUnavailable": 1, "available": 2, "missing": 0}
+    assert found.waits["crp-b-1"] == Wait("crp-b-1", Code.budget_spent, numbers, (Blocker("a", Proof.failed),))
+    told = (Blocker("a", Proof.failed, reported=BAD),)
+    assert found.detailed("crp-b-1") == Wait("b", Code.budget_spent, {**numbers, "blockers": 1}, told)
+    assert found.detailed("crp-a-1") is None
+    assert found.why["crp-b-1"] == f"b waits: {found.reason('crp-b-1')}"
+
+
+def test_of_many_blockers_the_first_are_told_and_how_many_there_are() -> None:
+    names = [f"c{number:02}" for number in range(12)]
+    found = planned(
+        placement(pick_n(13), max_unavailable=1), *(binding(name, IN_PROGRESS) for name in names), binding("z")
+    )
+    wait = found.detailed("crp-z-1")
+    assert wait is not None
+    assert [one.key for one in wait.blockers] == names[:10]
+    assert wait.numbers["blockers"] == 12
+
+
+@pytest.mark.parametrize(
+    ("said", "blocker"),
+    [
+        ("not heard of since noon", Blocker("a", Proof.unknown, reported="not heard of since noon")),
+        ("", Blocker("a", Proof.unknown)),
+    ],
+)
+def test_what_is_known_of_a_cluster_that_is_not_heard_of_is_told(said: str, blocker: Blocker) -> None:
+    bindings = [binding("a", has=NEW), binding("b"), binding("c")]
+    found = planned(placement(pick_n(3), max_unavailable=1), *bindings, unreachable={"a": said})
+    wait = found.detailed("crp-b-1")
+    assert wait is not None
+    assert wait.blockers == (blocker,)
+
+
+def test_a_rollout_that_is_held_says_by_what() -> None:
+    paused = planned(placement(pick_n(1), annotations={PAUSED: "true"}), binding("a"))
+    assert paused.waits == {"crp-a-1": Wait("crp-a-1", HoldCode.paused, {}, (Blocker(PAUSED),))}
+    strange = planned(placement(pick_n(1), max_unavailable="some"), binding("a"))
+    [wait] = strange.waits.values()
+    assert (wait.code, wait.blockers[0].key) == (HoldCode.bad_strategy, "spec.strategy")
+    lost = planned(placement(pick_n(1)), binding("a"), wanted=Wanted(problem="there are none"))
+    assert lost.waits["crp-a-1"].code == HoldCode.no_such_revision
+    assert lost.why == {"crp-a-1": "a waits: there are none"}
+
+
+def test_bindings_that_are_held_back_say_by_what() -> None:
+    twice = [binding("a"), binding("a", suffix="2", age=1)]
+    found = planned(placement(pick_n(1)), *twice)
+    assert found.waits["crp-a-2"] == Wait("crp-a-2", HoldCode.other_binding, {}, (Blocker("crp-a-1"),))
+    again = [unscheduled("a"), scheduled("a", suffix="2")]
+    found = planned(placement(pick_n(1)), *again)
+    assert found.waits["crp-a-2"] == Wait("crp-a-2", HoldCode.earlier_binding, {}, (Blocker("crp-a-1"),))
+    found = planned(placement(pick_n(1)), binding("a"), parting={"a"})
+    assert found.waits["crp-a-1"] == Wait("crp-a-1", HoldCode.leaving_fleet)
+    found = planned(placement(pick_n(1), max_surge=1), scheduled("a"), unscheduled("b"))
+    assert found.waits["crp-b-1"] == Wait("crp-b-1", HoldCode.unsent, {"unsent": 1}, (Blocker("a"),))

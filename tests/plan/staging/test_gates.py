@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kedge.api import reasons
 from kedge.api.condition import FALSE, find_condition
 from kedge.api.stage import Missing
-from kedge.plan.staging.gates import Answer
+from kedge.plan.staging.gates import FoundRequest
 from plan.rolling.making import IN_PROGRESS, NOT_AVAILABLE, UNTRACKABLE
 from plan.staging.making import APPROVAL, NOW, World, approval, approved, stage, strategy, timed
 
@@ -32,8 +32,8 @@ def test_a_request_is_of_another_run_if_it_was_made_before_this_one(
 ) -> None:
     times = [None if each is None else NOW + timedelta(seconds=each) for each in (made, since)]
     request = approval("run-one", "one", creation_timestamp=times[0])
-    assert Answer(request, times[1]).is_of_another is is_of_another
-    assert not Answer(None, NOW).is_of_another
+    assert FoundRequest(request, times[1]).is_of_another is is_of_another
+    assert not FoundRequest(None, NOW).is_of_another
 
 
 def test_what_was_approved_once_is_not_asked_for_again() -> None:

@@ -14,7 +14,7 @@ from kedge.api.twins import Binding
 Conditions = tuple[Condition, ...]
 
 
-def standing(binding: Binding, why: str | None, now: datetime) -> Conditions:
+def rollout_started_condition(binding: Binding, why: str | None, now: datetime) -> Conditions:
     """The binding's conditions with RolloutStarted as it has to be; the others are kept.
 
     `why` is what it waits for, if it does. A cluster that is to be removed keeps what was said when it was placed, as
@@ -24,7 +24,7 @@ def standing(binding: Binding, why: str | None, now: datetime) -> Conditions:
     if binding.metadata.deletion_timestamp is not None:
         return conditions
     if binding.spec.state == BindingState.unscheduled:
-        return _in_other_words(conditions, why)
+        return _with_message(conditions, why)
     if why is not None:
         return set_condition(conditions, _condition(binding, FALSE, NOT_STARTED, why, now))
     if binding.spec.state == BindingState.bound:
@@ -33,7 +33,7 @@ def standing(binding: Binding, why: str | None, now: datetime) -> Conditions:
     return conditions
 
 
-def is_unspoken(binding: Binding) -> bool:
+def lacks_rollout_condition(binding: Binding) -> bool:
     """Whether somebody waits for a word: no Works are made before this generation of the binding was spoken of."""
     if binding.spec.state == BindingState.unscheduled:
         return False
@@ -41,7 +41,7 @@ def is_unspoken(binding: Binding) -> bool:
     return said is None or said.observed_generation != binding.metadata.generation
 
 
-def _in_other_words(conditions: Conditions, why: str | None) -> Conditions:
+def _with_message(conditions: Conditions, why: str | None) -> Conditions:
     said = find_condition(conditions, ROLLOUT_STARTED)
     return conditions if said is None or why is None else set_condition(conditions, replace(said, message=why))
 

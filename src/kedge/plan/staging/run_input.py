@@ -1,4 +1,4 @@
-"""Seen: all that a run's next step depends on; and the step."""
+"""Run input: all that a run's next step depends on; and the step."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from kedge.api.dialect import Dialect
 from kedge.api.rollout import ApplyStrategy, RollingUpdate
 from kedge.api.staged_status import RunStatus
 from kedge.api.twins import Approval, Binding, Placement, Run
-from kedge.plan.staging.grouping import Labels
-from kedge.plan.staging.naming import Ask
+from kedge.plan.staging.approvals import Ask
+
+Labels = Mapping[str, str]
 
 
-class Seen(Struct, frozen=True):
+class RunInput(Struct, frozen=True):
     """Everything the next step of a run depends on but the time."""
 
     run: Run
@@ -61,7 +62,7 @@ class Seen(Struct, frozen=True):
         return self.run.status.applied_strategy or ApplyStrategy()
 
 
-class Step(Struct, frozen=True):
+class RunStep(Struct, frozen=True):
     """What a run says now, and what is to be done once it has said it."""
 
     status: RunStatus

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from kedge.api.condition import FALSE, TRUE, Condition, find_condition
 from kedge.api.reasons import NOT_STARTED, ROLLOUT_STARTED, STARTED
 from kedge.api.twins import Binding
-from kedge.plan.rolling.standing import is_unspoken, standing
+from kedge.plan.rolling.rollout_condition import lacks_rollout_condition, rollout_started_condition
 from plan.rolling.making import AVAILABLE, NOW, binding, scheduled, unscheduled
 
 
 def started(found: Binding, why: str | None = None) -> tuple[str, str, int | None, str] | None:
-    said = find_condition(standing(found, why, NOW), ROLLOUT_STARTED)
+    said = find_condition(rollout_started_condition(found, why, NOW), ROLLOUT_STARTED)
     return None if said is None else (said.status, said.reason, said.observed_generation, said.message)
 
 
@@ -48,24 +48,24 @@ def test_a_binding_that_was_only_picked_says_nothing() -> None:
 def test_a_cluster_to_be_removed_changes_its_words_alone() -> None:
     found = placed(unscheduled("a", generation=4), generation=3)
     assert started(found, "a waits to be removed") == (TRUE, STARTED, 3, "a waits to be removed")
-    assert not is_unspoken(found)
+    assert not lacks_rollout_condition(found)
     assert started(unscheduled("a"), "a waits to be removed") is None
 
 
 def test_a_binding_on_its_way_out_is_left_alone() -> None:
     found = binding("a", deleting=True)
-    assert standing(found, "waits", NOW) == found.status.conditions
+    assert rollout_started_condition(found, "waits", NOW) == found.status.conditions
 
 
 def test_the_conditions_of_others_are_kept_and_so_is_the_time_while_nothing_changes() -> None:
     found = placed(binding("a"), generation=2)
-    said = standing(found, None, NOW)
+    said = rollout_started_condition(found, None, NOW)
     assert said[1:] == found.status.conditions[1:]
     assert len(said) == 1 + len(AVAILABLE)
     assert said[0].last_transition_time == NOW - timedelta(hours=1)
 
 
 def test_somebody_waits_for_the_first_word_about_each_generation() -> None:
-    assert is_unspoken(scheduled("a"))
-    assert is_unspoken(placed(binding("a"), generation=2))
-    assert not is_unspoken(placed(binding("a"), generation=3))
+    assert lacks_rollout_condition(scheduled("a"))
+    assert lacks_rollout_condition(placed(binding("a"), generation=2))
+    assert not lacks_rollout_condition(placed(binding("a"), generation=3))

@@ -5,7 +5,7 @@ All of them speak of the run as it is now: what was said before a run was stoppe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -31,14 +31,14 @@ Conditions = tuple[Condition, ...]
 Holder = TypeVar("Holder", RunStatus, StageStatus, ClusterUpdateStatus, StageTaskStatus)
 
 
-class At(Struct, frozen=True):
+class Stamp(Struct, frozen=True):
     """When something is said, and of which generation of the run."""
 
     now: datetime
     generation: int
 
 
-def say(holder: Holder, kind: str, status: str, reason: str, message: str, at: At) -> Holder:
+def with_condition(holder: Holder, kind: str, status: str, reason: str, message: str, at: Stamp) -> Holder:
     """The same, saying this too."""
     condition = Condition(
         type=kind,
@@ -62,7 +62,7 @@ def reason_of(holder: Holder, kind: str) -> str:
     return found.reason if found is not None else ""
 
 
-def says(holder: Holder, kind: str, status: str = TRUE) -> bool:
+def has_condition(holder: Holder, kind: str, status: str = TRUE) -> bool:
     """Whether it says this."""
     found = find(holder, kind)
     return found is not None and found.status == status
@@ -73,21 +73,21 @@ def says(holder: Holder, kind: str, status: str = TRUE) -> bool:
 
 def is_initialized(status: RunStatus) -> bool:
     """Whether it has worked out its stages."""
-    return says(status, INITIALIZED)
+    return has_condition(status, INITIALIZED)
 
 
 def has_ended(status: RunStatus) -> bool:
     """Whether nothing will happen any more: it has succeeded, failed, was rolled back, or could not even begin."""
-    ended = is_taken_back(status) or reason_of(status, SUCCEEDED) in (RUN_SUCCEEDED, RUN_FAILED)
+    ended = is_rolled_back(status) or reason_of(status, SUCCEEDED) in (RUN_SUCCEEDED, RUN_FAILED)
     return ended or reason_of(status, INITIALIZED) == RUN_NOT_INITIALIZED
 
 
-def is_taken_back(status: RunStatus) -> bool:
+def is_rolled_back(status: RunStatus) -> bool:
     """Whether another run brings the clusters back that this one had begun with, or has."""
-    return says(status, ROLLED_BACK)
+    return has_condition(status, ROLLED_BACK)
 
 
-def spoken_of(status: RunStatus, generation: int) -> RunStatus:
+def at_generation(status: RunStatus, generation: int) -> RunStatus:
     """The same, said of the run as it is now."""
     stages = tuple(_stage(stage, generation) for stage in status.stages_status)
     last = status.deletion_stage_status
@@ -124,7 +124,7 @@ def _all(conditions: Conditions, generation: int) -> Conditions:
 
 def is_over(stage: StageStatus) -> bool:
     """Whether a stage is done with, its gates included."""
-    return says(stage, SUCCEEDED)
+    return has_condition(stage, SUCCEEDED)
 
 
 def has_begun(stage: StageStatus) -> bool:
@@ -135,9 +135,14 @@ def has_begun(stage: StageStatus) -> bool:
 # A cluster
 
 
+def unstarted(names: Sequence[str]) -> tuple[ClusterUpdateStatus, ...]:
+    """Clusters of which there is nothing to say yet."""
+    return tuple(ClusterUpdateStatus(cluster_name=name) for name in names)
+
+
 def is_started(cluster: ClusterUpdateStatus) -> bool:
     """Whether the run has begun to bring it the change."""
-    return says(cluster, CLUSTER_STARTED)
+    return has_condition(cluster, CLUSTER_STARTED)
 
 
 def is_settled(cluster: ClusterUpdateStatus) -> bool:
@@ -150,14 +155,14 @@ def is_moving(cluster: ClusterUpdateStatus) -> bool:
     return is_started(cluster) and not is_settled(cluster)
 
 
-def started(cluster: ClusterUpdateStatus, message: str, at: At) -> ClusterUpdateStatus:
-    return say(cluster, CLUSTER_STARTED, TRUE, UPDATING_STARTED, message, at)
+def started(cluster: ClusterUpdateStatus, message: str, at: Stamp) -> ClusterUpdateStatus:
+    return with_condition(cluster, CLUSTER_STARTED, TRUE, UPDATING_STARTED, message, at)
 
 
 def settled(
-    cluster: ClusterUpdateStatus, reason: str, message: str, at: At, status: str = FALSE
+    cluster: ClusterUpdateStatus, reason: str, message: str, at: Stamp, status: str = FALSE
 ) -> ClusterUpdateStatus:
-    return say(cluster, SUCCEEDED, status, reason, message, at)
+    return with_condition(cluster, SUCCEEDED, status, reason, message, at)
 
 
 def settled_at(stage: StageStatus) -> datetime | None:

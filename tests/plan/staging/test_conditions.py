@@ -13,18 +13,17 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import IS_LATEST_APPROVAL, TARGET_RUN, TARGET_STAGE, TASK_TYPE
 from kedge.api.rollout import ApplyStrategy
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
-from kedge.plan.staging.approvers import signed
-from kedge.plan.staging.naming import When, ask
-from kedge.plan.staging.saying import At, has_begun, say, settled_at, spoken_of
-from kedge.plan.staging.waiting import first
+from kedge.plan.staging.approvals import When, ask, signed
+from kedge.plan.staging.conditions import Stamp, at_generation, has_begun, settled_at, with_condition
+from kedge.plan.telling.words import first_few
 from plan.staging.making import NOW, World, stage
 
-AT = At(NOW, 1)
+AT = Stamp(NOW, 1)
 
 
 @pytest.mark.parametrize("length", [1, 1023, 1024, 1025, 5000])
 def test_a_message_is_cut_where_it_gets_too_long(length: int) -> None:
-    [found] = say(RunStatus(), reasons.PROGRESSING, TRUE, "Reason", "x" * length, AT).conditions
+    [found] = with_condition(RunStatus(), reasons.PROGRESSING, TRUE, "Reason", "x" * length, AT).conditions
     assert found.message == ("x" * length if length <= 1024 else "x" * 1023 + "…")
 
 
@@ -32,8 +31,8 @@ def test_a_message_is_cut_where_it_gets_too_long(length: int) -> None:
 def test_all_that_was_said_is_said_of_the_run_as_it_is_now(generations: tuple[int, int]) -> None:
     status = RunStatus()
     for kind, generation in zip((reasons.INITIALIZED, reasons.PROGRESSING), generations, strict=True):
-        status = say(status, kind, TRUE, "Reason", "", At(NOW, generation))
-    assert [one.observed_generation for one in spoken_of(status, 3).conditions] == [3, 3]
+        status = with_condition(status, kind, TRUE, "Reason", "", Stamp(NOW, generation))
+    assert [one.observed_generation for one in at_generation(status, 3).conditions] == [3, 3]
 
 
 def test_a_stage_has_begun_once_something_was_said_of_it() -> None:
@@ -80,7 +79,7 @@ def test_an_approval_is_signed(message: str, said: str) -> None:
     ("count", "said"), [(0, ""), (1, "0"), (3, "0; 1; 2"), (4, "0; 1; 2; and 1 more"), (9, "0; 1; 2; and 6 more")]
 )
 def test_of_many_sentences_the_first_are_said_and_the_rest_is_counted(count: int, said: str) -> None:
-    assert first(map(str, range(count))) == said
+    assert first_few(map(str, range(count))) == said
 
 
 def test_objects_are_written_as_the_placement_said_when_the_run_began() -> None:

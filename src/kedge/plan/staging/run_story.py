@@ -1,14 +1,15 @@
-"""Stories: where a run stands, stage by stage, each with the reason; from what the run says of itself alone."""
+"""Run story: where a run stands, stage by stage, each with the reason; from its own status alone. Also in sentences."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.condition import FALSE, UNKNOWN, find_condition
+from kedge.api.condition import FALSE, TRUE, UNKNOWN, find_condition
 from kedge.api.reasons import (
     APPROVAL_GIVEN,
     CLUSTER_STARTED,
@@ -22,27 +23,30 @@ from kedge.api.reasons import (
     RUN_SUCCEEDED,
     SUCCEEDED,
     UPDATING_FAILED,
+    UPDATING_SKIPPED,
     WAIT_ELAPSED,
 )
 from kedge.api.stage import StageTaskType
-from kedge.api.staged_status import DELETE_STAGE, RunStatus, StageStatus
+from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, RunStatus, StageStatus
 from kedge.api.twins import Run
-from kedge.plan.staging.grouping import wait_of
-from kedge.plan.staging.returning import retried, taken_back
-from kedge.plan.staging.saying import (
+from kedge.plan.moving.wait import Wait
+from kedge.plan.staging.conditions import (
     find,
     has_begun,
+    has_condition,
     is_moving,
     is_over,
+    is_rolled_back,
     is_settled,
-    is_taken_back,
     reason_of,
-    says,
     settled_at,
 )
-from kedge.plan.staging.waiting import first
+from kedge.plan.staging.grouping import wait_of
+from kedge.plan.staging.returning import as_rolled_back, retried
+from kedge.plan.staging.stages import granted
 from kedge.plan.telling.state import State
 from kedge.plan.telling.whole import find_message
+from kedge.plan.telling.words import first_few, listed, of_all
 
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 """Of what is said here and now: a story tells no times of conditions."""
@@ -107,9 +111,20 @@ class RunStory(Struct, frozen=True):
         return self.state in (State.available, State.failed, State.rolled_back)
 
 
+class ClusterStory(Struct, frozen=True):
+    """A run on one cluster."""
+
+    cluster: str
+    stage: str
+    state: State
+    why: str = ""
+    wait: Wait | None = None
+    """What it waits for as data, while other clusters of its stage move."""
+
+
 def tell_run(run: Run, rollback: Run | None = None) -> RunStory:
     """The story of a run. `rollback` is the run that takes it back, also if the hub has not said so of this one yet."""
-    before = replace(run, status=taken_back(run, rollback, _NO_TIME)) if rollback is not None else run
+    before = replace(run, status=as_rolled_back(run, rollback, _NO_TIME)) if rollback is not None else run
     status, meta = retried(before), run.metadata  # who asks for that, and then looks, is not told of what was forgiven
     last = status.deletion_stage_status
     shown = (*status.stages_status, *((last,) if last is not None and last.clusters else ()))
@@ -126,7 +141,7 @@ def tell_run(run: Run, rollback: Run | None = None) -> RunStory:
 
 
 def _state(status: RunStatus) -> State:
-    if is_taken_back(status):
+    if is_rolled_back(status):
         return State.rolled_back
     if reason_of(status, INITIALIZED) == RUN_NOT_INITIALIZED or reason_of(status, SUCCEEDED) == RUN_FAILED:
         return State.failed
@@ -143,7 +158,7 @@ def _state(status: RunStatus) -> State:
 
 
 def _why(status: RunStatus) -> str:
-    if is_taken_back(status):
+    if is_rolled_back(status):
         return find_message(status.conditions, ROLLED_BACK)
     found = find(status, SUCCEEDED) or find(status, PROGRESSING) or find_condition(status.conditions, INITIALIZED)
     if found is not None and found.type == PROGRESSING and found.reason == RUN_FAILED:
@@ -181,13 +196,13 @@ def _approved(stage: StageStatus) -> tuple[str, ...]:
 def _slow(stage: StageStatus) -> str:
     """What its clusters say that have taken long enough to say something."""
     told = ((one.cluster_name, find(one, CLUSTER_STARTED)) for one in stage.clusters if is_moving(one))
-    return first(f"{name} is not done: {said.message}" for name, said in told if said is not None and said.message)
+    return first_few(f"{name} is not done: {said.message}" for name, said in told if said is not None and said.message)
 
 
 def _stage_state(stage: StageStatus) -> State:
     if is_over(stage):
         return State.available
-    if says(stage, SUCCEEDED, FALSE):
+    if has_condition(stage, SUCCEEDED, FALSE):
         return State.failed
     if not has_begun(stage):
         return State.waiting
@@ -201,5 +216,85 @@ def _until(status: RunStatus, stage: StageStatus) -> datetime | None:
         return None
     wanted = next((one for one in strategy.stages if one.name == stage.stage_name), None)
     pairs = zip(stage.after_stage_task_status, wanted.after_stage_tasks if wanted is not None else (), strict=False)
-    waits = [task for told, task in pairs if task.type is StageTaskType.timed_wait and not says(told, WAIT_ELAPSED)]
+    waits = [
+        task for told, task in pairs if task.type is StageTaskType.timed_wait and not has_condition(told, WAIT_ELAPSED)
+    ]
     return since + wait_of(waits[0]) + timedelta(seconds=1) if waits else None
+
+
+# In sentences
+
+
+def explained_run(story: RunStory) -> list[str]:
+    """Why a run is where it is: a sentence for the run, one for each stage, and what there is to do."""
+    said = [f"{story.kind} {story.path} moves {story.placement} to revision {story.index or '?'}", story.word]
+    why = "" if any(stage.why for stage in story.stages) else story.why
+    doubt = [story.doubt] if story.doubt else []
+    return [": ".join([*said, *([why] if why else [])]), *map(_stage_text, story.stages), *doubt, *_advice(story)]
+
+
+def _stage_text(stage: StageStory) -> str:
+    if not stage.clusters:
+        return f"{stage.name}: no clusters"
+    parts = [f"{of_all(stage.done, stage.clusters, 'cluster')} done"]
+    parts += [f"{listed(stage.moving, most=10)} not done yet"] if stage.moving else []
+    parts += [f"{listed(stage.failed, most=10)} failed"] if stage.failed else []
+    parts += stage.approved
+    return f"{stage.name}: {', '.join(parts)}" + (f": {stage.why}" if stage.why else "")
+
+
+def _advice(story: RunStory) -> Iterable[str]:
+    match story.state:
+        case State.paused:
+            yield f"It is stopped: `kedge resume {story.path}` lets it go on, `kedge rollback {story.path}` goes back."
+        case State.failed if not story.stages:
+            yield "It has not begun, and never will: correct what is wrong, and make a new run."
+        case State.failed:
+            yield (
+                f"`kedge retry {story.path}` tries once more what failed, `kedge rollback {story.path}` brings its "
+                "clusters back to what they had."
+            )
+        case State.rolled_back:
+            yield "It is over: to bring the change out after all, make a new run."
+
+
+def tell_cluster(run: Run, cluster: str) -> ClusterStory | None:
+    """Where a run stands on one cluster; None if that is no part of it."""
+    last = run.status.deletion_stage_status
+    for stage in (*run.status.stages_status, *((last,) if last is not None else ())):
+        for one in stage.clusters:
+            if one.cluster_name == cluster:
+                return ClusterStory(cluster, stage_name(stage), *_where(one), wait=_wait(run, stage, cluster))
+    return None
+
+
+def _wait(run: Run, stage: StageStatus, cluster: str) -> Wait | None:
+    strategy = run.status.staged_update_strategy_snapshot
+    wanted = next((one for one in strategy.stages if one.name == stage.stage_name), None) if strategy else None
+    if wanted is None or not has_condition(stage, PROGRESSING):
+        return None
+    return granted(stage, wanted).waiting.get(cluster)
+
+
+def clusters_of(run: Run) -> list[str]:
+    """Every cluster that is part of a run, in their order."""
+    last = run.status.deletion_stage_status
+    stages = (*run.status.stages_status, *((last,) if last is not None else ()))
+    return [one.cluster_name for stage in stages for one in stage.clusters]
+
+
+def _where(cluster: ClusterUpdateStatus) -> tuple[State, str]:
+    done, begun = find(cluster, SUCCEEDED), find(cluster, CLUSTER_STARTED)
+    if done is not None and (done.status == TRUE or done.reason == UPDATING_SKIPPED):
+        return State.available, done.message
+    if done is not None:
+        return State.failed, done.message
+    if is_moving(cluster) and begun is not None:
+        return State.moving, begun.message
+    return State.waiting, "the run has not begun with it"
+
+
+def explained_cluster(story: ClusterStory) -> str:
+    """The same as a sentence."""
+    word = {State.available: "done", State.moving: "not done yet", State.waiting: "waits"}.get(story.state, story.state)
+    return f"{story.cluster}: stage {story.stage}: {word}" + (f": {story.why}" if story.why else "")

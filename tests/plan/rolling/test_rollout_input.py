@@ -6,7 +6,7 @@ import pytest
 
 from kedge.api.fleet import IS_LATEST, PINNED, RESOURCE_HASH, RESOURCE_INDEX, SUBINDEX
 from kedge.api.meta import ObjectMeta
-from kedge.plan.rolling.wanted import Wanted, wanted
+from kedge.plan.rolling.rollout_input import Wanted, wanted
 
 
 def snapshot(index: int, *, latest: bool = False) -> ObjectMeta:

@@ -1,0 +1,48 @@
+"""Exposure: how many units may hold a revision that no unit has proven yet.
+
+A unit that does not work needs no budget, so that a fix reaches it at any time. Without a limit a bad revision would
+reach every unit that breaks for a reason of its own in the same way. What counts as proof is what is proven now, not
+what once was. Units that held nothing before are added without regard to the limit; they count once they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from kedge.plan.moving.unit import Proof, Unit
+
+_COUNTS_NO_MORE = (Proof.gone, Proof.leaving)
+
+
+class Exposure(Struct, frozen=True):
+    """The limit."""
+
+    limit: int
+
+    def has_room(self, others: int) -> bool:
+        """Whether one more unit may hold a revision that so many others hold, and none has proven."""
+        return others < self.limit
+
+
+class Holders:
+    """The units that hold one revision, while units are moved to it."""
+
+    def __init__(self, revision: str, units: Iterable[Unit]) -> None:
+        found = [unit for unit in units if unit.held == revision]
+        self._is_proven = any(unit.is_proven for unit in found)
+        counting = () if self._is_proven else found
+        self._unproven = {unit.counted_as: unit for unit in counting if unit.proof not in _COUNTS_NO_MORE}
+
+    def admit(self, unit: Unit, exposure: Exposure) -> bool:
+        """Whether a unit may be moved to the revision."""
+        return self._is_proven or exposure.has_room(len(self._unproven.keys() - {unit.counted_as}))
+
+    def add(self, unit: Unit) -> None:
+        self._unproven[unit.counted_as] = unit
+
+    @property
+    def unproven(self) -> tuple[Unit, ...]:
+        """In the order of their places. Only asked for while nobody has proven the revision."""
+        return tuple(unit for _, unit in sorted(self._unproven.items()))

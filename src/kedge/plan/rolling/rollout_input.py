@@ -1,0 +1,138 @@
+"""Rollout input: what a rollout's plan depends on, from the objects of a hub.
+
+Which resources a placement rolls out is part of it: the newest, or those it is pinned to (`kedge rollback`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from kedge.api.binding import BindingState
+from kedge.api.cluster import MemberCluster
+from kedge.api.dialect import Dialect
+from kedge.api.fleet import PAUSED, PINNED, THROTTLE_FIRST
+from kedge.api.meta import ObjectMeta
+from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
+from kedge.api.twins import Binding, Placement
+from kedge.plan.membership import silence
+from kedge.plan.revisions import is_master, newest_resources, resource_index
+from kedge.plan.rolling.budget import BadStrategy, Clusters, budget_of
+
+_ON: Final = "true"
+
+
+class Wanted(Struct, frozen=True):
+    """The resources to roll out, by the name of their first snapshot; empty if there are none."""
+
+    name: str = ""
+    problem: str = ""
+    """Why what is asked for cannot be had; empty if it can, or nothing is there yet."""
+
+
+class RolloutInput(Struct, frozen=True):
+    """Everything a plan depends on but the time."""
+
+    placement: Placement
+    bindings: tuple[Binding, ...]
+    wanted: Wanted
+    """The resources to roll out."""
+    unreachable: Mapping[str, str] = {}
+    """Clusters that are not heard of, and what is known of since when, in words."""
+    gone: Set[str] = frozenset()
+    """Clusters that are no members any more."""
+    parting: Set[str] = frozenset()
+    """Members that are leaving: what was placed there is to stay, so nothing is touched until they are gone."""
+    dialect: Dialect = Dialect.seed
+
+    @property
+    def apply_strategy(self) -> ApplyStrategy:
+        """How objects are to be written."""
+        strategy = self.placement.spec.strategy
+        return (strategy.apply_strategy if strategy is not None else None) or ApplyStrategy()
+
+    def is_applied_so(self, binding: Binding) -> bool:
+        """Whether a cluster's objects are written as they are to be."""
+        return (binding.spec.apply_strategy or ApplyStrategy()) == self.apply_strategy
+
+    def has_wanted(self, binding: Binding) -> bool:
+        """Whether a cluster has the resources wanted, in the way wanted."""
+        return binding.spec.resource_snapshot_name == self.wanted.name and self.is_applied_so(binding)
+
+    def wants_to_move(self, binding: Binding) -> bool:
+        """Whether a binding is not where it is to be."""
+        return binding.spec.state != BindingState.bound or not self.has_wanted(binding)
+
+
+def observe(
+    placement: Placement,
+    bindings: Iterable[Binding],
+    snapshots: Iterable[ObjectMeta],
+    members: Mapping[str, MemberCluster],
+    dialect: Dialect = Dialect.seed,
+) -> RolloutInput:
+    """A placement with its bindings, the metadata of its resource snapshots, and the members by name."""
+    held = tuple(bindings)
+    clusters = {one.spec.target_cluster: members.get(one.spec.target_cluster) for one in held}
+    return RolloutInput(
+        placement=placement,
+        bindings=held,
+        wanted=wanted(placement.metadata, snapshots),
+        unreachable={name: said for name, one in clusters.items() if (said := silence(one))},
+        gone={name for name, one in clusters.items() if one is None},
+        parting={name for name, one in clusters.items() if one and one.metadata.deletion_timestamp},
+        dialect=dialect,
+    )
+
+
+def period_of(placement: Placement, dialect: Dialect = Dialect.seed) -> timedelta:
+    """How long a cluster is given where it cannot be seen whether its resources work."""
+    try:
+        return budget_of(placement.spec, Clusters(), dialect).period
+    except BadStrategy:
+        return timedelta(0)
+
+
+def is_external(placement: Placement) -> bool:
+    """Whether staged update runs move it, and not a rollout."""
+    strategy = placement.spec.strategy
+    return strategy is not None and strategy.type is RolloutStrategyType.external
+
+
+def is_rolling(placement: Placement) -> bool:
+    """Whether a placement is rolled out from here: not if it goes away, nor if staged runs move it."""
+    return placement.metadata.deletion_timestamp is None and not is_external(placement)
+
+
+def throttles_additions(placement: Placement) -> bool:
+    """Whether clusters that have nothing yet are added a few at a time, too."""
+    return placement.metadata.annotations.get(THROTTLE_FIRST) == _ON
+
+
+def is_paused(placement: Placement) -> bool:
+    """Whether a user has stopped it for now (`kedge pause`)."""
+    return placement.metadata.annotations.get(PAUSED) == _ON
+
+
+# The resources to roll out
+
+
+def wanted(placement: ObjectMeta, snapshots: Iterable[ObjectMeta]) -> Wanted:
+    """What a placement with these annotations rolls out, of these snapshots."""
+    asked = placement.annotations.get(PINNED)
+    if asked is not None:
+        return _pinned(asked, [meta for meta in snapshots if is_master(meta)])
+    newest = newest_resources(snapshots)
+    return Wanted(newest.name) if newest is not None else Wanted()
+
+
+def _pinned(asked: str, masters: list[ObjectMeta]) -> Wanted:
+    for meta in masters:
+        if str(resource_index(meta)) == asked.strip():
+            return Wanted(meta.name)
+    known = sorted(index for meta in masters if (index := resource_index(meta)) is not None)
+    there = f"there are {', '.join(map(str, known))}" if known else "there are none at all"
+    return Wanted(problem=f"annotation {PINNED} asks for resources {asked!r}, and {there}: change or remove it")
