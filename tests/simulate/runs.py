@@ -17,7 +17,7 @@ from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import MergePatch
 from kedge.plan.staging.returning import failed_at
 from kedge.plan.staging.saying import has_ended, says
-from kedge.plan.staging.waiting import moment
+from kedge.plan.text import moment
 from simulate.fleets import NAME
 
 Run = ClusterStagedUpdateRun

@@ -29,7 +29,7 @@ from kedge.plan.telling.freshness import silence
 from kedge.plan.telling.history import revisions
 from kedge.plan.telling.phrases import explained, explained_place
 from kedge.plan.telling.story import Story, tell
-from kedge.plan.telling.words import listed, natural
+from kedge.plan.text import listed, natural
 
 LINES = 200
 """More than so many lines nobody reads: what is well is left out of longer trees, unless all is asked for."""

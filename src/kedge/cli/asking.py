@@ -27,14 +27,14 @@ from kedge.kube.codec import metadata_of
 from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
+from kedge.plan.placements import is_external
 from kedge.plan.revisions import is_master, resource_index
-from kedge.plan.rolling.observing import is_external
 from kedge.plan.selecting.choosing import Selection
 from kedge.plan.selecting.kinds import RUN_ON_THE_HUB
 from kedge.plan.telling.freshness import against_lease, against_placement, against_selection, needs_selection
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests
-from kedge.plan.telling.words import listed
+from kedge.plan.text import listed
 
 T = TypeVar("T")
 MANAGER = "kedge-cli"

@@ -20,9 +20,9 @@ from kedge.cli.quiet import quiet
 from kedge.cli.show import PATIENCE, SELECTOR, STANDSTILL, NotAsTold, Show
 from kedge.cli.showing import can_draw, console, tree
 from kedge.kube.clock import Clock, SystemClock
-from kedge.plan.telling.state import State
+from kedge.plan.state import State
 from kedge.plan.telling.story import Story
-from kedge.plan.telling.words import listed
+from kedge.plan.text import listed
 
 MEMBERS: Final = 4
 NAME: Final = "crp"

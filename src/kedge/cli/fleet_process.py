@@ -25,7 +25,7 @@ from kedge.embedded.door import Door
 from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
 from kedge.kube.memory.loading import settle
-from kedge.plan.telling.words import counted
+from kedge.plan.text import counted
 
 
 def keep_up(members: int, port: int, file: Path, *, bare: bool, ready: Callable[[], object]) -> None:

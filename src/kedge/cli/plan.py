@@ -28,7 +28,7 @@ from kedge.cli.quiet import quiet
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped
 from kedge.kube.errors import ApiError, NotFound
-from kedge.plan.telling.words import listed, natural
+from kedge.plan.text import listed, natural
 from kedge.simulate.preview.picture import (
     BadPicture,
     Picture,

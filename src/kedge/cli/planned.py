@@ -18,7 +18,7 @@ from rich.text import Text
 from kedge.cli.showing import console, draw
 from kedge.plan.previewing.course import Course, Move, Stage, Stay, Wave, What
 from kedge.plan.previewing.times import Expected, Times
-from kedge.plan.telling.words import counted, listed, natural
+from kedge.plan.text import counted, listed, natural
 
 _NAMED = 12
 

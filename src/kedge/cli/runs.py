@@ -32,9 +32,8 @@ from kedge.plan.staging.returning import taken_back_by
 from kedge.plan.staging.saying import says
 from kedge.plan.staging.stories import RunStory, StageStory, tell_run
 from kedge.plan.staging.verbs import Verb, answer_to
-from kedge.plan.staging.waiting import moment
 from kedge.plan.telling.freshness import silence
-from kedge.plan.telling.words import age, listed
+from kedge.plan.text import age, listed, moment
 from kedge.plan.verbs import Answer
 
 BAR: Final = 20  # letters

@@ -24,7 +24,7 @@ from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch
-from kedge.plan.telling.words import natural
+from kedge.plan.text import natural
 
 SPACE, APP = "test-ns", "web"
 SELECTOR: Final[Mapping[str, str]] = {"group": "", "kind": "Namespace", "version": "v1", "name": SPACE}

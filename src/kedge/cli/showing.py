@@ -15,12 +15,12 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kedge.plan.staging.stories import RunStory
+from kedge.plan.state import State
 from kedge.plan.telling.folding import Folded, fold
 from kedge.plan.telling.history import Revision
 from kedge.plan.telling.phrases import of_place, of_thing, separate_doubt, standing, summary
-from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
-from kedge.plan.telling.words import age
+from kedge.plan.text import age
 
 _WIDE: Final = 4096  # off a terminal nothing is wrapped: whoever reads it there has tools for that
 _NAMED: Final = 10

@@ -13,7 +13,7 @@ from msgspec import Struct
 from kedge.api.apps import Deployment
 from kedge.kube.client import Client
 from kedge.kube.codec import Bookmark, Untyped, untyped
-from kedge.plan.telling.words import natural
+from kedge.plan.text import natural
 
 DEPLOYMENTS = untyped(Deployment.resource)
 

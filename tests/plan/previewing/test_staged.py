@@ -13,8 +13,8 @@ from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.staged_status import RunStatus
 from kedge.plan.previewing.course import Stage, Wait
 from kedge.plan.previewing.staged import not_brought, stages_of
+from kedge.plan.state import State
 from kedge.plan.telling.places import Place
-from kedge.plan.telling.state import State
 
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 

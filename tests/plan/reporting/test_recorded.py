@@ -17,7 +17,7 @@ from kedge.api.placement_status import ClusterPlacementStatus, PlacementStatus
 from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.snapshot import ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot
 from kedge.api.work import Work
-from kedge.plan.reporting.identities import identities
+from kedge.plan.identifiers import identifiers_of
 from kedge.plan.reporting.report import Seen, report, revision
 from kedge.plan.working.folding import folded, spoken
 from kedge.plan.working.kept import kept
@@ -57,7 +57,7 @@ def test_a_placement_says_what_it_said_in_the_recorded_fleet(trace: str) -> None
     by_name = {one.metadata.name: one for one in snapshots}
     parts = [by_name[one.name] for one in revision(seen.snapshots, status.observed_resource_index)]
     objects = [found for part in parts for found in part.spec.selected_resources]
-    assert identities(objects) == placement.status.selected_resources
+    assert identifiers_of(objects) == placement.status.selected_resources
 
 
 @pytest.mark.parametrize("trace", AT_REST[:-1])  # in the last one, a binding has just moved

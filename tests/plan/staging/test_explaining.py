@@ -9,7 +9,7 @@ from kedge.plan.staging.explaining import clusters_of, explained_cluster, explai
 from kedge.plan.staging.initializing import initialize
 from kedge.plan.staging.returning import taken_back
 from kedge.plan.staging.stories import tell_run
-from kedge.plan.telling.state import State
+from kedge.plan.state import State
 from plan.rolling.making import NOT_AVAILABLE
 from plan.staging.making import APPROVAL, NOW, World, beginning, run, stage
 from plan.staging.test_returning import rollback

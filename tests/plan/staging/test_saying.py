@@ -16,7 +16,7 @@ from kedge.api.staged_status import DELETE_STAGE, RunStatus
 from kedge.plan.staging.approvers import signed
 from kedge.plan.staging.naming import When, ask
 from kedge.plan.staging.saying import At, has_begun, say, settled_at, spoken_of
-from kedge.plan.staging.waiting import first
+from kedge.plan.text import first
 from plan.staging.making import NOW, World, stage
 
 AT = At(NOW, 1)

@@ -14,6 +14,7 @@ from kedge.api.microtime import format_micro_time
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
 from kedge.api.resource import Resource
 from kedge.plan.selecting.choosing import Chosen, Selection
+from kedge.plan.state import State
 from kedge.plan.telling.freshness import (
     against_lease,
     against_placement,
@@ -23,7 +24,6 @@ from kedge.plan.telling.freshness import (
 )
 from kedge.plan.telling.phrases import explained, summary
 from kedge.plan.telling.places import Place
-from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)

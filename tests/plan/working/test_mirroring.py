@@ -14,7 +14,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec, ResourcePlacement
 from kedge.api.twins import Binding, Placement
 from kedge.api.work import BackReportedStatus, ManifestCondition, Work, Workload, WorkResourceIdentifier
-from kedge.plan.reporting.identities import identities
+from kedge.plan.identifiers import identifiers_of
 from kedge.plan.working.mirroring import Mirroring, mirrored
 from plan.working.objects import NOON, binding, work
 
@@ -33,7 +33,7 @@ APPROVAL = manifest("placement.kubernetes-fleet.io/v1beta1", "ClusterApprovalReq
 
 
 def named(found: dict[str, Any], ordinal: int = 0, **other: Any) -> WorkResourceIdentifier:
-    (one,) = identities([found])
+    (one,) = identifiers_of([found])
     namespace = one.namespace or ""
     named = WorkResourceIdentifier(
         ordinal=ordinal, group=one.group, version=one.version, kind=one.kind, namespace=namespace, name=one.name
@@ -58,7 +58,7 @@ def judged(
     placement: Placement = PLACEMENT,
     bound: Binding | None = None,
 ) -> Mirroring:
-    return mirrored(placement, bound or binding(), found, identities(placed))
+    return mirrored(placement, bound or binding(), found, identifiers_of(placed))
 
 
 def names(found: Mirroring) -> list[str]:
@@ -170,7 +170,7 @@ def test_whatever_a_member_says_only_what_the_hub_placed_in_its_work_is_shown(
     reports = [report(named(one, ordinal)) for one, ordinal in said]
     found = judged(of_work(*reports, manifests=held), placed)
     shown = [one.original for one in found.shown]
-    assert set(shown) <= set(identities(held)) & set(identities(placed))
+    assert set(shown) <= set(identifiers_of(held)) & set(identifiers_of(placed))
     assert len(shown) == len(set(shown))
     assert not [one for one in shown if one.group.endswith(("kubernetes-fleet.io", "kedge.dev"))]
     assert len(shown) + found.not_placed <= len(reports)

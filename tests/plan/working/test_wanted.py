@@ -31,17 +31,10 @@ from kedge.api.rollout import (
     ServerSideApplyConfig,
 )
 from kedge.api.work import Work, Workload
+from kedge.plan.placements import abandons, report_back, reports_to_original
 from kedge.plan.working.kept import kept
 from kedge.plan.working.parts import Resources, further_parts, part
-from kedge.plan.working.wanted import (
-    Changes,
-    Wanted,
-    abandons,
-    compare,
-    goes_back_to_original,
-    report_back,
-    wanted_works,
-)
+from kedge.plan.working.wanted import Changes, Wanted, compare, wanted_works
 from plan.working.objects import NOON, binding
 
 OBJECTS = ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},)
@@ -241,7 +234,7 @@ DISABLED = ReportBackStrategy(type=ReportBackType.disabled)
 def test_statuses_come_back_as_the_placement_says(
     strategy: RolloutStrategy | None, how: ReportBackStrategy | None, original: bool
 ) -> None:
-    assert (report_back(placing(strategy)), goes_back_to_original(placing(strategy))) == (how, original)
+    assert (report_back(placing(strategy)), reports_to_original(placing(strategy))) == (how, original)
 
 
 def test_a_work_that_lost_its_labels_gets_them_back() -> None:

@@ -35,13 +35,13 @@ from kedge.kube.patches import MergePatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
+from kedge.plan.placements import reports_to_original
 from kedge.plan.reporting.picking import live
 from kedge.plan.reporting.report import revision
 from kedge.plan.revisions import parent, resource_index
 from kedge.plan.selecting.kinds import Catalogue
 from kedge.plan.working.kept import kept
 from kedge.plan.working.mirroring import Mirrored, is_work_of, mirrored
-from kedge.plan.working.wanted import goes_back_to_original
 
 MANAGER: Final = "kedge-mirror"
 
@@ -140,7 +140,7 @@ class Mirror:
         if (namespace is not None) != self._twins.placement.resource.namespaced:
             return None
         found = self._placements.get(parent(work.metadata), namespace)
-        return found if found is not None and goes_back_to_original(found) else None
+        return found if found is not None and reports_to_original(found) else None
 
     def _only_binding(self, work: Work) -> Binding | None:
         """The binding of a Work, if its cluster is the only one that is picked."""
@@ -168,7 +168,7 @@ class Mirror:
 
     def _works_beside(self, seen: Seen[ClusterResourceBinding] | Seen[PartialObject]) -> Iterable[Key]:
         placement = self._placements.get(parent(seen.meta), seen.meta.namespace)
-        if placement is None or not goes_back_to_original(placement):
+        if placement is None or not reports_to_original(placement):
             return ()
         return self._of(seen.cluster, named(seen.meta.namespace, parent(seen.meta)))
 
@@ -183,8 +183,8 @@ def _name(binding: Binding) -> str:
 
 
 def _asks_otherwise(change: Change[ClusterResourcePlacement]) -> bool:
-    old = change.old is not None and goes_back_to_original(change.old)
-    return change.new is not None and goes_back_to_original(change.new) != old
+    old = change.old is not None and reports_to_original(change.old)
+    return change.new is not None and reports_to_original(change.new) != old
 
 
 def _points_elsewhere(change: Change[ClusterResourceBinding]) -> bool:

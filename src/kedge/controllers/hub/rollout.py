@@ -38,9 +38,10 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
 from kedge.plan.membership import silence
+from kedge.plan.placements import is_paused
 from kedge.plan.revisions import parent
 from kedge.plan.rolling.observing import observe
-from kedge.plan.rolling.plan import Plan, is_paused, is_rolling, plan
+from kedge.plan.rolling.plan import Plan, is_rolling, plan
 from kedge.plan.rolling.plan import Seen as Picture
 from kedge.plan.rolling.standing import Conditions, is_unspoken, standing
 

@@ -47,12 +47,13 @@ from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
+from kedge.plan.placements import abandons, report_back
 from kedge.plan.revisions import parent
 from kedge.plan.working import folding
 from kedge.plan.working.folding import Told
 from kedge.plan.working.kept import kept
 from kedge.plan.working.parts import Resources
-from kedge.plan.working.wanted import Changes, abandons, compare, is_leaving, report_back, wanted_works
+from kedge.plan.working.wanted import Changes, compare, is_leaving, wanted_works
 
 MANAGER: Final = "kedge-works"
 _NO_OVERRIDES: Final = "The binding names overrides, which cannot be applied yet: remove them from its spec"

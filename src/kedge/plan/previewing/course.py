@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from kedge.plan.telling.words import natural
+from kedge.plan.text import natural
 
 
 class What(StrEnum):

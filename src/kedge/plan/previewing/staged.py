@@ -8,13 +8,13 @@ from datetime import datetime
 from kedge.api.condition import TRUE, find_condition
 from kedge.api.staged_status import RunStatus, StageStatus, StageTaskStatus
 from kedge.api.twins import Placement, Run
+from kedge.plan.placements import is_external
 from kedge.plan.previewing.course import Stage, Wait
-from kedge.plan.rolling.observing import is_external
 from kedge.plan.staging.progress import turns
 from kedge.plan.staging.stories import tell_run
+from kedge.plan.state import State
 from kedge.plan.telling.places import Place
-from kedge.plan.telling.state import State
-from kedge.plan.telling.words import listed
+from kedge.plan.text import listed
 
 _BEGUN = ("ApprovalRequestCreated",)
 _OVER = ("ApprovalRequestApproved", "WaitTimeElapsed")

@@ -19,9 +19,9 @@ from kedge.api.fleet import SUBINDEX
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement_status import ClusterPlacementStatus, PlacementStatus
 from kedge.api.reasons import INVALID_SELECTORS, ROLLOUT_STARTED, SCHEDULED
-from kedge.api.rollout import RolloutStrategyType
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
+from kedge.plan.placements import is_external, reports_to_original
 from kedge.plan.reporting import overall
 from kedge.plan.reporting.clusters import Around, not_picked, picked
 from kedge.plan.reporting.picking import asked_for, goes, live
@@ -30,7 +30,6 @@ from kedge.plan.revisions import is_master, newest_policy, newest_resources, res
 from kedge.plan.rolling.wanted import wanted
 from kedge.plan.rolling.why import waits, waits_to_go
 from kedge.plan.staging.progress import progress, telling, turns
-from kedge.plan.working.wanted import goes_back_to_original
 
 
 class Seen(Struct, frozen=True):
@@ -119,7 +118,7 @@ def _part(meta: ObjectMeta) -> int:
 
 def _spoken_of(seen: Seen) -> ObjectMeta | None:
     """The resources that are rolled out; None if there are none yet, or runs from outside decide that."""
-    if _is_external(seen):
+    if is_external(seen.placement):
         return None
     newest = newest_resources(seen.snapshots)
     name = wanted(seen.placement.metadata, seen.snapshots).name or (newest.name if newest is not None else "")
@@ -129,7 +128,7 @@ def _spoken_of(seen: Seen) -> ObjectMeta | None:
 def _shared(seen: Seen, clusters: Sequence[ClusterPlacementStatus]) -> ObjectMeta | None:
     """What all clusters have, if a run has given all of them the same."""
     indexes = {one.observed_resource_index for one in clusters}
-    if not _is_external(seen) or len(indexes) != 1:
+    if not is_external(seen.placement) or len(indexes) != 1:
         return None
     return next(iter(revision(seen.snapshots, indexes.pop())), None)
 
@@ -146,7 +145,7 @@ def _clusters(
         generation=seen.placement.metadata.generation,
         now=now,
         dialect=seen.dialect,
-        snapshot=None if _is_external(seen) else snapshot.name if snapshot is not None else "",
+        snapshot=None if is_external(seen.placement) else snapshot.name if snapshot is not None else "",
         indexes={one.name: str(resource_index(one)) for one in seen.snapshots},
         unreachable=seen.unreachable,
         unwell=seen.unwell,
@@ -180,7 +179,7 @@ def _overall(
 ) -> list[Said]:
     if not clusters or scheduled.reason == INVALID_SELECTORS:
         return []
-    if _is_external(seen) and (shared is None or any(_is_unknown(one) for one in clusters)):
+    if is_external(seen.placement) and (shared is None or any(_is_unknown(one) for one in clusters)):
         run = telling(seen.runs)
         return [overall.moved_outside(clusters, progress(run) if run is not None else "")]
     return overall.taken(clusters, _leaving(seen, clusters))
@@ -190,7 +189,7 @@ def _remarked(seen: Seen, scheduled: Said, chosen: int) -> Said:
     """With what there is to say of the selectors, and what cannot be done for so many clusters."""
     if seen.remark and not seen.problem:
         scheduled = replace(scheduled, message=f"{scheduled.message}. {seen.remark}")
-    if chosen < 2 or not goes_back_to_original(seen.placement):
+    if chosen < 2 or not reports_to_original(seen.placement):
         return scheduled
     field = "spec.strategy.reportBackStrategy.destination"
     remark = f"{field} is OriginalResource, which can show the status of one cluster, and {chosen} are picked"
@@ -225,8 +224,3 @@ def _is_pending(scheduled: Said) -> bool:
 def _is_unknown(cluster: ClusterPlacementStatus) -> bool:
     found = find_condition(cluster.conditions, ROLLOUT_STARTED)
     return found is None or found.status == UNKNOWN
-
-
-def _is_external(seen: Seen) -> bool:
-    strategy = seen.placement.spec.strategy
-    return strategy is not None and strategy.type == RolloutStrategyType.external

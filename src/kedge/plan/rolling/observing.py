@@ -8,7 +8,6 @@ from datetime import timedelta
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
 from kedge.api.meta import ObjectMeta
-from kedge.api.rollout import RolloutStrategyType
 from kedge.api.twins import Binding, Placement
 from kedge.plan.membership import silence
 from kedge.plan.rolling.budget import BadStrategy, Clusters, budget_of
@@ -43,9 +42,3 @@ def period_of(placement: Placement, dialect: Dialect = Dialect.seed) -> timedelt
         return budget_of(placement.spec, Clusters(), dialect).period
     except BadStrategy:
         return timedelta(0)
-
-
-def is_external(placement: Placement) -> bool:
-    """Whether staged update runs move it, and not a rollout."""
-    strategy = placement.spec.strategy
-    return strategy is not None and strategy.type is RolloutStrategyType.external

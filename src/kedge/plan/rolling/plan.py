@@ -23,9 +23,10 @@ from msgspec import Struct, field
 
 from kedge.api.binding import BindingState
 from kedge.api.dialect import Dialect
-from kedge.api.fleet import PAUSED, THROTTLE_FIRST
-from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
+from kedge.api.fleet import THROTTLE_FIRST
+from kedge.api.rollout import ApplyStrategy
 from kedge.api.twins import Binding, Placement
+from kedge.plan.placements import is_external, is_paused
 from kedge.plan.rolling import why
 from kedge.plan.rolling.budget import BadStrategy, Budget, Clusters, budget_of
 from kedge.plan.rolling.exposure import Exposure
@@ -85,14 +86,7 @@ class Plan(Struct, frozen=True):
 
 def is_rolling(placement: Placement) -> bool:
     """Whether a placement is rolled out from here: not if it goes away, nor if staged runs move it."""
-    strategy = placement.spec.strategy
-    outside = strategy is not None and strategy.type is RolloutStrategyType.external
-    return placement.metadata.deletion_timestamp is None and not outside
-
-
-def is_paused(placement: Placement) -> bool:
-    """Whether a user has stopped it for now (`kedge pause`)."""
-    return placement.metadata.annotations.get(PAUSED) == _ON
+    return placement.metadata.deletion_timestamp is None and not is_external(placement)
 
 
 def plan(seen: Seen, now: datetime) -> Plan:

@@ -19,7 +19,7 @@ from kedge.api.twins import Binding
 from kedge.plan.rolling.budget import Budget
 from kedge.plan.rolling.exposure import Exposure
 from kedge.plan.rolling.readiness import Readiness, Unit, current, has_failed
-from kedge.plan.staging.waiting import moment
+from kedge.plan.text import moment
 
 PAUSED: Final = f"the placement is paused; `kedge resume`, or removing its annotation {_PAUSED}, lets it go on"
 _NAMED: Final = 3

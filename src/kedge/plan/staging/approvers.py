@@ -14,7 +14,7 @@ from kedge.api.condition import Condition, find_condition
 from kedge.api.meta import FieldsOwner
 from kedge.api.reasons import APPROVED
 from kedge.api.twins import Approval
-from kedge.plan.staging.waiting import moment
+from kedge.plan.text import moment
 
 _SIGNED: Final = re.compile(r"by ([^:]+)(?:: (.*))?", re.DOTALL)
 _OURS: Final = re.compile(r"(Cluster)?ApprovalRequestApproved")  # the reason that `kedge approve` gives

@@ -12,8 +12,8 @@ from kedge.api.staged_status import ClusterUpdateStatus
 from kedge.api.twins import Run
 from kedge.plan.staging.saying import find, is_moving
 from kedge.plan.staging.stories import RunStory, StageStory, stage_name
-from kedge.plan.telling.state import State
-from kedge.plan.telling.words import listed, of_all
+from kedge.plan.state import State
+from kedge.plan.text import listed, of_all
 
 
 class ClusterStory(Struct, frozen=True):

@@ -31,7 +31,7 @@ from kedge.plan.staging.approvers import who_approved
 from kedge.plan.staging.grouping import wait_of
 from kedge.plan.staging.naming import Ask
 from kedge.plan.staging.saying import At, say, says
-from kedge.plan.staging.waiting import moment
+from kedge.plan.text import moment
 
 _TO_THE_SECOND: Final = timedelta(seconds=1)  # conditions keep whole seconds: a wait is never shorter than it says
 

@@ -21,7 +21,7 @@ from kedge.plan.rolling.why import failure_of
 from kedge.plan.staging.round import STUCK_AFTER, Round
 from kedge.plan.staging.saying import says
 from kedge.plan.staging.seen import Seen
-from kedge.plan.staging.waiting import first
+from kedge.plan.text import first
 
 _PASSED_OVER: Final = (Readiness.available, Readiness.gone, Readiness.leaving, Readiness.empty)
 

@@ -9,7 +9,7 @@ from kedge.api.reasons import PROGRESSING, ROLLED_BACK, SUCCEEDED
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
 from kedge.api.twins import Run
 from kedge.plan.staging.saying import find, has_ended, is_initialized, is_over, is_settled, is_started, says
-from kedge.plan.telling.words import of_all
+from kedge.plan.text import of_all
 
 
 def telling(runs: Iterable[Run]) -> Run | None:

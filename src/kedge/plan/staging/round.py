@@ -25,7 +25,7 @@ from kedge.plan.rolling.why import failure_of
 from kedge.plan.staging.naming import Ask
 from kedge.plan.staging.saying import At, find, is_moving, says, settled, started
 from kedge.plan.staging.seen import Seen
-from kedge.plan.staging.waiting import moment
+from kedge.plan.text import moment
 
 STUCK_AFTER: Final = timedelta(minutes=5)
 TOLD_AFTER: Final = timedelta(seconds=30)

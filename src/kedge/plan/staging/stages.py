@@ -40,8 +40,7 @@ from kedge.plan.staging.saying import (
     settled_at,
 )
 from kedge.plan.staging.seen import Seen
-from kedge.plan.staging.waiting import first
-from kedge.plan.telling.words import counted, listed
+from kedge.plan.text import counted, first, listed
 
 _GONE: Final = "the run cannot give them to further clusters: make a new run"
 

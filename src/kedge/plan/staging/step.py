@@ -60,8 +60,7 @@ from kedge.plan.staging.saying import (
 )
 from kedge.plan.staging.seen import Seen, Step
 from kedge.plan.staging.stages import Stages
-from kedge.plan.staging.waiting import first
-from kedge.plan.telling.words import listed
+from kedge.plan.text import first, listed
 
 _SOON: Final = 0.001
 

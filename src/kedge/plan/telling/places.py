@@ -26,17 +26,18 @@ from kedge.api.reasons import APPLIED, AVAILABLE, OVERRIDDEN, ROLLOUT_STARTED, S
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.api.work import Work
+from kedge.plan.placements import is_external
 from kedge.plan.reporting.clusters import why_not_picked
 from kedge.plan.reporting.picking import asked_for, goes, live
 from kedge.plan.revisions import newest_policy, resource_index
-from kedge.plan.rolling.observing import is_external, observe, period_of
+from kedge.plan.rolling.observing import observe, period_of
 from kedge.plan.rolling.plan import Plan, Seen, plan
 from kedge.plan.rolling.readiness import Around, Readiness, Unit, current, judge
 from kedge.plan.rolling.why import failure_of, waits
 from kedge.plan.staging.progress import turns
-from kedge.plan.staging.waiting import moment
-from kedge.plan.telling.state import State, state_of
+from kedge.plan.state import State, state_of
 from kedge.plan.telling.things import Thing, held_now, works_by_binding
+from kedge.plan.text import moment
 
 STEPS = (ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE)
 _PICKED = "it was picked, and nothing more yet"

@@ -17,7 +17,7 @@ from kedge.api.fleet import PARENT_BINDING, PARENT_SNAPSHOT_NAME
 from kedge.api.reasons import APPLIED, AVAILABLE, DIFF_REPORTED, MANIFEST_NOT_TRACKABLE, WORK_SYNCHRONIZED
 from kedge.api.twins import Binding
 from kedge.api.work import ManifestCondition, Work, WorkSpec
-from kedge.plan.telling.state import State
+from kedge.plan.state import State
 from kedge.plan.working.folding import folded, spoken
 
 _BY_MEMBERS = (APPLIED, AVAILABLE)

@@ -19,7 +19,7 @@ from kedge.api.fleet import PARENT_BINDING, PARENT_NAMESPACE, RESERVED_PREFIXES,
 from kedge.api.placement_status import ResourceIdentifier
 from kedge.api.twins import Binding, Placement
 from kedge.api.work import ManifestCondition, Work, WorkResourceIdentifier
-from kedge.plan.reporting.identities import identities
+from kedge.plan.identifiers import identifiers_of
 from kedge.plan.revisions import parent
 
 _NEVER_SHOWN: Final = (
@@ -55,7 +55,7 @@ def mirrored(placement: Placement, binding: Binding, work: Work, placed: Iterabl
     reported = [(named, status) for named, status in statuses if status is not None]
     if not is_work_of(binding, work):
         return Mirroring(not_placed=len(reported))
-    held, allowed = identities(work.spec.workload.manifests), frozenset(placed)
+    held, allowed = identifiers_of(work.spec.workload.manifests), frozenset(placed)
     shown: dict[ResourceIdentifier, Mapping[str, Any]] = {}
     not_placed = 0
     for named, status in reported:

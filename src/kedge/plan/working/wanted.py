@@ -28,11 +28,9 @@ from kedge.api.fleet import (
 from kedge.api.rollout import (
     ApplyStrategy,
     PropagationPolicy,
-    ReportBackDestination,
     ReportBackStrategy,
-    ReportBackType,
 )
-from kedge.api.twins import Binding, Placement
+from kedge.api.twins import Binding
 from kedge.api.work import Work
 from kedge.plan.digest import digest
 from kedge.plan.revisions import parent
@@ -154,26 +152,6 @@ def difference_to(wanted: Wanted, work: Work) -> dict[str, Any]:
 
 def is_leaving(work: Work) -> bool:
     return work.metadata.deletion_timestamp is not None
-
-
-def abandons(placement: Placement) -> bool:
-    """Whether what it placed stays on the members when it is deleted."""
-    strategy = placement.spec.strategy
-    how = strategy.delete_strategy if strategy is not None else None
-    return how is not None and how.propagation_policy == PropagationPolicy.abandon
-
-
-def report_back(placement: Placement) -> ReportBackStrategy | None:
-    """How the statuses of placed objects come back; None if they do not."""
-    strategy = placement.spec.strategy
-    how = strategy.report_back_strategy if strategy is not None else None
-    return how if how is not None and how.type != ReportBackType.disabled else None
-
-
-def goes_back_to_original(placement: Placement) -> bool:
-    """Whether the statuses of placed objects are to be shown on the originals."""
-    how = report_back(placement)
-    return how is not None and how.destination == ReportBackDestination.original_resource
 
 
 def _in_the_way(binding: Binding, work: Work, rivals: frozenset[str]) -> str:

@@ -34,7 +34,7 @@ from kedge.plan.previewing.staged import not_brought, stages_of, turns_in
 from kedge.plan.previewing.times import Times, measured
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.plan.staging.saying import has_ended
-from kedge.plan.telling.state import State
+from kedge.plan.state import State
 from kedge.plan.telling.story import Story
 from kedge.roles import HubOptions, add_hub
 from kedge.simulate.clock import LoopClock

@@ -29,9 +29,10 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.store import Change
+from kedge.plan.placements import is_external
 from kedge.plan.previewing.course import Move, What
 from kedge.plan.revisions import parent, resource_index
-from kedge.plan.rolling.observing import is_external, period_of
+from kedge.plan.rolling.observing import period_of
 from kedge.plan.rolling.readiness import Around, Readiness, judge
 from kedge.plan.rolling.wanted import wanted
 from kedge.plan.staging.saying import has_ended

@@ -1,10 +1,13 @@
-"""Words: numbers and names as people read them."""
+"""Text: numbers, names, times and lists as people read them. Shared by every message of the plans."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+_ELLIPSIS: Final = "…"
 
 
 def counted(number: int, noun: str) -> str:
@@ -23,6 +26,33 @@ def listed(names: Iterable[str], most: int = 5) -> str:
     if len(found) > most:
         return f"{', '.join(found[:most])} and {len(found) - most} more"
     return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+
+
+def first(sentences: Iterable[str], most: int = 3) -> str:
+    """The first few of many sentences, as one: `a; b; c; and 4 more`."""
+    found = list(sentences)
+    more = f"; and {len(found) - most} more" if len(found) > most else ""
+    return "; ".join(found[:most]) + more
+
+
+def cut(message: str, longest: int) -> str:
+    """The message, cut to this many characters if it is longer."""
+    return message if len(message) <= longest else f"{message[: longest - 1]}{_ELLIPSIS}"
+
+
+def path_of(namespace: str | None, name: str) -> str:
+    """`name`, or `namespace/name`: what users call an object by."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+def object_name(kind: str, namespace: str | None, name: str) -> str:
+    """An object in a sentence: `Deployment shop/web`."""
+    return f"{kind} {path_of(namespace, name)}"
+
+
+def moment(at: datetime) -> str:
+    """A time, to the second: `2026-03-01T12:00:00Z`."""
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
