@@ -15,7 +15,7 @@ from kedge.api.placement_status import ClusterPlacementStatus, PlacementStatus
 from kedge.api.reasons import AVAILABLE, ROLLOUT_STARTED, SCHEDULED
 from kedge.api.scheduling import PlacementPolicy, PlacementType
 from kedge.api.snapshot import ClusterDecision
-from kedge.plan.reporting.picking import live
+from kedge.plan.placing.bindings import remaining_bindings
 from kedge.plan.reporting.report import is_complete, report, revision
 from kedge.plan.reporting.steps import STEPS, Said
 from plan.reporting.test_report import WELL, P, found, policy, seen
@@ -121,7 +121,7 @@ def test_of_two_bindings_of_a_cluster_the_one_with_resources_speaks() -> None:
     for pair in ((bound, other), (other, bound)):
         status = report(seen(*pair, policies=[policy("a")]), LATER)
         assert status.placement_statuses[0].conditions[-1].type == AVAILABLE
-        assert {one.metadata.name for one in live(pair)} == {"crp-a-0", "crp-a-1"}
+        assert {one.metadata.name for one in remaining_bindings(pair)} == {"crp-a-0", "crp-a-1"}
 
 
 def test_what_was_said_of_a_nameless_cluster_is_not_taken_for_that_of_a_picked_one() -> None:

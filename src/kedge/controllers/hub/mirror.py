@@ -36,7 +36,7 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
 from kedge.plan.placements import reports_to_original
-from kedge.plan.reporting.picking import live
+from kedge.plan.placing.bindings import remaining_bindings
 from kedge.plan.reporting.report import revision
 from kedge.plan.revisions import parent, resource_index
 from kedge.plan.selecting.kinds import Catalogue
@@ -145,7 +145,7 @@ class Mirror:
     def _only_binding(self, work: Work) -> Binding | None:
         """The binding of a Work, if its cluster is the only one that is picked."""
         whose = named(work.metadata.labels.get(PARENT_NAMESPACE), parent(work.metadata))
-        picked = live(self._bindings.by(PLACEMENT, whose))
+        picked = remaining_bindings(self._bindings.by(PLACEMENT, whose))
         return picked[0] if len(picked) == 1 and is_work_of(picked[0], work) else None
 
     async def _placed(self, binding: Binding) -> tuple[ResourceIdentifier, ...]:

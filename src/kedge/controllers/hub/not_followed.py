@@ -21,7 +21,7 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import generation_changed
 from kedge.plan.reporting.report import not_followed
-from kedge.plan.selecting.selectors import place_problem
+from kedge.plan.selecting.selectors import namespace_problem
 
 MANAGER: Final = "kedge-status"
 
@@ -40,7 +40,7 @@ class NotFollowed:
         placement = self._placements.get(key.name, key.namespace)
         if placement is None or placement.metadata.deletion_timestamp is not None:
             return Outcome.done
-        before, problem = placement.status, place_problem(placement)
+        before, problem = placement.status, namespace_problem(placement)
         after = not_followed(placement, problem, self._clock.now())
         if after == before:
             return Outcome.done

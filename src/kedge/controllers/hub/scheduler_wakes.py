@@ -24,7 +24,7 @@ from kedge.kube.source import Seen
 from kedge.kube.store import Change
 from kedge.plan.membership import NAMESPACES_KNOWN
 from kedge.plan.placing.affinity import reads_properties
-from kedge.plan.placing.eligibility import why_ineligible
+from kedge.plan.placing.filters import why_ineligible
 from kedge.plan.revisions import parent
 
 Members: TypeAlias = Change[MemberCluster]

@@ -42,7 +42,7 @@ from kedge.plan.reporting.report import Seen as Picture
 from kedge.plan.reporting.report import is_complete, not_followed, report, revision, stands_the_same
 from kedge.plan.reporting.steps import STEPS
 from kedge.plan.revisions import parent
-from kedge.plan.selecting.selectors import strays
+from kedge.plan.selecting.selectors import status_namespace_problem
 
 MANAGER: Final = "kedge-status"
 TRY_AGAIN: Final = 30.0  # seconds until a copy that was refused is tried again
@@ -144,7 +144,7 @@ class PlacementStatuses:
     # Observing
 
     async def _status(self, placement: ClusterResourcePlacement) -> PlacementStatus:
-        if problem := strays(placement):
+        if problem := status_namespace_problem(placement):
             return not_followed(placement, problem, self._clock.now())
         picture = self._observe(placement)
         status = report(picture, self._clock.now())
@@ -166,7 +166,7 @@ class PlacementStatuses:
             unwell=self._said_of_members(bindings, illness),
             problem=selection.problem,
             pending=selection.pending,
-            remark=selection.remark,
+            remark=selection.warning,
             dialect=self._dialect,
         )
 
@@ -190,7 +190,11 @@ class PlacementStatuses:
         self, placement: ClusterResourcePlacement, status: PlacementStatus
     ) -> tuple[PlacementStatus, Outcome]:
         """The status with what is to be said of its copy, if it has one."""
-        said = None if self._copies is None or strays(placement) else await self._copies.keep(placement, status)
+        said = (
+            None
+            if self._copies is None or status_namespace_problem(placement)
+            else await self._copies.keep(placement, status)
+        )
         if said is None:
             return status, Outcome.done
         said = replace(said, type=f"{self._twins.prefix}{said.type}")

@@ -20,7 +20,7 @@ from kedge.api.reasons import (
     SCHEDULED,
 )
 from kedge.api.twins import PolicySnapshot
-from kedge.plan.placing.schedule import names_no_cluster
+from kedge.plan.placing.policies import names_no_cluster
 from kedge.plan.reporting.steps import STEPS, Said, Step
 
 Standing: TypeAlias = tuple[ClusterPlacementStatus, Condition]

@@ -22,9 +22,10 @@ from kedge.api.reasons import INVALID_SELECTORS, ROLLOUT_STARTED, SCHEDULED
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.plan.placements import is_external, reports_to_original
+from kedge.plan.placing.bindings import is_being_removed, remaining_bindings
+from kedge.plan.placing.policies import wanted_number
 from kedge.plan.reporting import overall
 from kedge.plan.reporting.clusters import Around, not_picked, picked
-from kedge.plan.reporting.picking import asked_for, goes, live
 from kedge.plan.reporting.steps import STEPS, Said
 from kedge.plan.revisions import is_master, newest_policy, newest_resources, resource_index
 from kedge.plan.rolling.wanted import wanted
@@ -154,7 +155,7 @@ def _clusters(
     )
     decisions = policy.status.target_clusters if policy.status is not None else ()
     chosen = [one for one in decisions if one.selected]
-    bound = {one.spec.target_cluster: one for one in live(seen.bindings)}
+    bound = {one.spec.target_cluster: one for one in remaining_bindings(seen.bindings)}
     found = [picked(one, bound.get(one.cluster_name), around) for one in chosen]
     nameless = [one for one in before if not one.cluster_name]
     short = _short_of(seen.placement, decisions)
@@ -167,7 +168,7 @@ def _clusters(
 
 def _short_of(placement: Placement, decisions: Sequence[ClusterDecision]) -> list[ClusterDecision]:
     """Why clusters are missing: as many reasons as clusters."""
-    missing = asked_for(placement.spec.policy) - sum(one.selected for one in decisions)
+    missing = wanted_number(placement.spec.policy) - sum(one.selected for one in decisions)
     return [one for one in decisions if not one.selected][: max(0, missing)]
 
 
@@ -200,7 +201,7 @@ def _remarked(seen: Seen, scheduled: Said, chosen: int) -> Said:
 def _leaving(seen: Seen, clusters: Sequence[ClusterPlacementStatus]) -> list[str]:
     """What is said of clusters that hold resources, and are no longer picked."""
     stay = {one.cluster_name for one in clusters}
-    going = [one for one in seen.bindings if one.spec.target_cluster not in stay and goes(one)]
+    going = [one for one in seen.bindings if one.spec.target_cluster not in stay and is_being_removed(one)]
     return [_farewell(one) for one in sorted(going, key=lambda one: one.metadata.name)]
 
 

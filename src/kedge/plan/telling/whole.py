@@ -9,7 +9,7 @@ from kedge.api.fleet import PINNED
 from kedge.api.reasons import AVAILABLE, ROLLOUT_STARTED, SCHEDULED
 from kedge.api.twins import Placement
 from kedge.plan.placements import is_external, is_paused
-from kedge.plan.reporting.picking import asks_for_none
+from kedge.plan.placing.policies import wants_no_cluster
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.plan.state import State, state_of
 from kedge.plan.telling.places import Observed, Place
@@ -42,7 +42,7 @@ def reported_whole(placement: Placement, clusters: int) -> tuple[State, str]:
         return State.moving, behind
     if stopped is not None:
         return state_of(stopped, placement.resource.kind), stopped.message
-    if not clusters and not asks_for_none(placement.spec.policy):
+    if not clusters and not wants_no_cluster(placement.spec.policy):
         return State.waiting, "no cluster was picked"
     return State.available, condition_message(conditions, f"{placement.resource.kind}{AVAILABLE}")
 
@@ -74,7 +74,7 @@ def observed_whole(
         return first.state, _said_of(first, places)
     if behind or leaving:
         return State.moving, behind or _still(len(leaving), "has to be cleared")
-    if not places and not asks_for_none(placement.spec.policy):
+    if not places and not wants_no_cluster(placement.spec.policy):
         return State.waiting, _on_none(observed)
     if stopped is not None:
         return State.moving, _moved_outside(places) if is_external(placement) else _NOT_NOTED

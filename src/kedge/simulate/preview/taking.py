@@ -26,9 +26,9 @@ from kedge.api.work import Work
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import Forbidden, NotFound
-from kedge.plan.selecting.candidates import stays
+from kedge.plan.selecting.candidates import is_hub_object
 from kedge.plan.selecting.kinds import Catalogue
-from kedge.plan.selecting.selectors import Meaning, Pick
+from kedge.plan.selecting.selectors import ResolvedSelector, ResolvedSelectors
 from kedge.simulate.preview.picture import FLEET_GROUPS, Picture, Target, group_in, meta_of
 from kedge.simulate.preview.selecting import catalogue_of, meaning_of, selecting
 
@@ -103,25 +103,25 @@ class _Reader:
 
     # What is selected
 
-    async def _selected(self, meant: Meaning, catalogue: Catalogue) -> list[Untyped]:
+    async def _selected(self, meant: ResolvedSelectors, catalogue: Catalogue) -> list[Untyped]:
         found: list[Untyped] = []
-        for pick in meant.picks:
+        for pick in meant.selectors:
             own = await self._picked(pick)
             found += own
-            if pick.with_contents:
+            if pick.includes_contents:
                 for space in own:
                     found += await self._contents(space["metadata"]["name"], catalogue)
         return found
 
-    async def _picked(self, pick: Pick) -> list[Untyped]:
+    async def _picked(self, pick: ResolvedSelector) -> list[Untyped]:
         fields = {"metadata.name": pick.selector.name} if pick.selector.name else None
-        found = await self._readable(pick.resource, pick.inside, fields)
+        found = await self._readable(pick.resource, pick.namespace, fields)
         wanted = pick.selector.label_selector
         return [one for one in found if wanted is None or wanted.matches(one["metadata"].get("labels") or {})]
 
     async def _contents(self, namespace: str, catalogue: Catalogue) -> list[Untyped]:
         found: list[Untyped] = []
-        for kind in catalogue.of_namespaces:
+        for kind in catalogue.placeable_namespaced:
             found += await self._readable(kind.resource, namespace)
         return found
 
@@ -133,7 +133,7 @@ class _Reader:
             found = await self.all(resource, namespace, fields=fields)
         except (Forbidden, NotFound):
             return []
-        return [one for one in found if not stays(resource, meta_of(one), one)]
+        return [one for one in found if not is_hub_object(resource, meta_of(one), one)]
 
     # Reading
 

@@ -9,13 +9,19 @@ from hypothesis import strategies as st
 from kedge.api.fleet import IS_LATEST
 from kedge.api.meta import ObjectMeta
 from kedge.api.scheduling import PlacementPolicy, PlacementType, Toleration
-from kedge.plan.selecting.policies import number_of_clusters, policy_hash
-from kedge.plan.selecting.revising import Revision, newest, revisions, step, surplus
+from kedge.plan.placing.policies import number_of_clusters, policy_hash
+from kedge.plan.selecting.snapshots import (
+    NumberedSnapshot,
+    newest_snapshot,
+    numbered_snapshots,
+    snapshot_change,
+    surplus_snapshots,
+)
 
 
-def revision(index: int, content: str, latest: bool | None = None) -> Revision:
+def revision(index: int, content: str, latest: bool | None = None) -> NumberedSnapshot:
     labels = {} if latest is None else {IS_LATEST: str(latest).lower()}
-    return Revision(ObjectMeta(name=f"r{index}", labels=labels), index, content)
+    return NumberedSnapshot(ObjectMeta(name=f"r{index}", labels=labels), index, content)
 
 
 A0, B1, B1_MARKED = revision(0, "a", False), revision(1, "b", False), revision(1, "b", True)
@@ -36,19 +42,19 @@ A0, B1, B1_MARKED = revision(0, "a", False), revision(1, "b", False), revision(1
         ([revision(7, "a", True)], "b", [7], None, 8),
     ],
 )
-def test_what_to_do(
-    known: list[Revision], wanted: str, unlabel: list[int], label: int | None, make: int | None
+def test_the_snapshot_change_for_each_situation(
+    known: list[NumberedSnapshot], wanted: str, unlabel: list[int], label: int | None, make: int | None
 ) -> None:
-    found = step(known, wanted)
+    found = snapshot_change(known, wanted)
     assert [each.index for each in found.unlabel] == unlabel
-    assert (found.label.index if found.label else None, found.make) == (label, make)
+    assert (found.label.index if found.label else None, found.create_index) == (label, make)
 
 
-def test_a_number_that_others_go_by_is_not_given_again() -> None:
+def test_a_number_that_is_referred_to_is_not_used_again() -> None:
     """Somebody deleted what it meant; clusters have it still."""
-    assert step([], "b", {0}).make == 1
-    assert step([A0], "b", {3, 1}).make == 4
-    assert step([revision(7, "a", True)], "b", {3}).make == 8
+    assert snapshot_change([], "b", {0}).create_index == 1
+    assert snapshot_change([A0], "b", {3, 1}).create_index == 4
+    assert snapshot_change([revision(7, "a", True)], "b", {3}).create_index == 8
 
 
 HISTORIES = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=6).map(
@@ -57,27 +63,29 @@ HISTORIES = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=
 
 
 @given(HISTORIES, st.sampled_from("abc"))
-def test_after_a_step_exactly_one_is_the_newest_and_holds_what_is_wanted(known: list[Revision], wanted: str) -> None:
-    found = step(known, wanted)
+def test_after_the_change_one_snapshot_is_the_latest_and_has_the_wanted_content(
+    known: list[NumberedSnapshot], wanted: str
+) -> None:
+    found = snapshot_change(known, wanted)
     after = [
         revision(each.index, each.hash, each is found.label or (each.is_labelled and each not in found.unlabel))
         for each in known
     ]
-    if found.make is not None:
-        assert found.make > max((each.index for each in known), default=-1)
-        after.append(revision(found.make, wanted, True))
+    if found.create_index is not None:
+        assert found.create_index > max((each.index for each in known), default=-1)
+        after.append(revision(found.create_index, wanted, True))
     assert [each.hash for each in after if each.is_labelled] == [wanted]
-    assert step(after, wanted).make is None
+    assert snapshot_change(after, wanted).create_index is None
 
 
 @given(HISTORIES, st.integers(1, 4), st.sets(st.integers(0, 6)))
-def test_history_keeps_the_newest_and_what_is_needed(known: list[Revision], limit: int, needed: set[int]) -> None:
-    gone = surplus(known, limit, needed)
+def test_the_latest_and_needed_snapshots_are_kept(known: list[NumberedSnapshot], limit: int, needed: set[int]) -> None:
+    gone = surplus_snapshots(known, limit, needed)
     left = [each for each in known if each not in gone]
     assert not {each.index for each in gone} & needed
-    assert newest(known) not in gone
+    assert newest_snapshot(known) not in gone
     assert known[-limit:] == left[-limit:] if known else not gone
-    assert all(each.index in needed or each is newest(known) for each in left[: max(0, len(left) - limit)])
+    assert all(each.index in needed or each is newest_snapshot(known) for each in left[: max(0, len(left) - limit)])
 
 
 @pytest.mark.parametrize(
@@ -87,23 +95,23 @@ def test_history_keeps_the_newest_and_what_is_needed(known: list[Revision], limi
         (1, (1,), [0, 2]), (2, (0, 1), []),
     ],
 )  # fmt: skip
-def test_the_oldest_go_first(limit: int, needed: tuple[int, ...], gone: list[int]) -> None:
+def test_the_oldest_snapshots_are_removed_first(limit: int, needed: tuple[int, ...], gone: list[int]) -> None:
     known = [revision(index, "x", index == 3) for index in range(4)]
-    assert [each.index for each in surplus(known, limit, needed)] == gone
+    assert [each.index for each in surplus_snapshots(known, limit, needed)] == gone
 
 
-def test_the_newest_stays_also_if_others_have_higher_numbers() -> None:
+def test_the_latest_stays_even_if_others_have_higher_numbers() -> None:
     known = [revision(0, "a", True), revision(1, "b", False), revision(2, "c", False)]
-    assert [each.index for each in surplus(known, 1, ())] == [1]
+    assert [each.index for each in surplus_snapshots(known, 1, ())] == [1]
 
 
-def test_what_does_not_say_its_number_is_left_alone() -> None:
+def test_a_snapshot_without_a_number_is_left_alone() -> None:
     metas = [ObjectMeta(name="b", generation=1), ObjectMeta(name="stray"), ObjectMeta(name="a", generation=0)]
-    found = revisions(metas, lambda meta: {"a": 0, "b": 1}.get(meta.name), lambda meta: meta.name)
+    found = numbered_snapshots(metas, lambda meta: {"a": 0, "b": 1}.get(meta.name), lambda meta: meta.name)
     assert [(each.index, each.hash) for each in found] == [(0, "a"), (1, "b")]
 
 
-def test_how_many_clusters_are_taken_is_not_part_of_the_policy() -> None:
+def test_numberOfClusters_is_not_part_of_the_policy_hash() -> None:
     one = PlacementPolicy(placement_type=PlacementType.pick_n, number_of_clusters=1)
     two = PlacementPolicy(placement_type=PlacementType.pick_n, number_of_clusters=2)
     other = PlacementPolicy(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kedge.plan.placing.eligibility import eligible_until, why_ineligible
+from kedge.plan.placing.filters import eligible_until, why_ineligible
 from plan.placing.members_and_bindings import NOW, agent, member
 
 LOST = "cluster is not connected to the fleet: "
@@ -44,7 +44,7 @@ CASES: list[tuple[str, dict[str, Any], str | None]] = [
 
 
 @pytest.mark.parametrize(("said", "why"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_a_member_is_eligible_or_says_why_not(said: dict[str, Any], why: str | None) -> None:
+def test_a_member_is_eligible_or_there_is_a_reason(said: dict[str, Any], why: str | None) -> None:
     assert why_ineligible(member("c", **said), NOW) == why
 
 
@@ -52,7 +52,7 @@ def test_a_member_is_eligible_or_says_why_not(said: dict[str, Any], why: str | N
     ("said", "minutes"),
     [(agent(heard=1), 4), (agent(heard=1, healthy="False", since=3), 2), (agent(heard=4, healthy="False", since=3), 1)],
 )
-def test_it_stays_eligible_until_it_was_silent_or_unwell_for_five_minutes(said: Any, minutes: int) -> None:
+def test_a_member_stays_eligible_until_it_was_silent_or_unhealthy_for_five_minutes(said: Any, minutes: int) -> None:
     found = member("c", agents=(said,))
     end = eligible_until(found)
     assert end == NOW + timedelta(minutes=minutes)
@@ -60,6 +60,6 @@ def test_it_stays_eligible_until_it_was_silent_or_unwell_for_five_minutes(said: 
     assert why_ineligible(found, end + timedelta(seconds=1)) is not None
 
 
-def test_of_a_member_that_was_never_heard_nothing_can_be_said() -> None:
+def test_eligible_until_is_unknown_without_a_heartbeat() -> None:
     assert eligible_until(member("c", agents=(agent(heard=None),))) is None
     assert eligible_until(member("c", agents=())) is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.plan.selecting.collecting import LONGEST, Coming
+from kedge.plan.selecting.snapshots import MAX_WAITS, ChangeBurst
 
 QUIET = 0.1
 LONG_AGO = -1000.0
@@ -22,7 +22,7 @@ def revisions(times: list[float], quiet: float = QUIET) -> list[tuple[int, float
         if coming is not None and now >= coming.ends(quiet):
             found.append((count, coming.ends(quiet)))
             coming, count = None, 0
-        coming = coming.next(now) if coming is not None else Coming.first(now, before)
+        coming = coming.next(now) if coming is not None else ChangeBurst.first(now, before)
         count, before = count + 1, now
     return found if coming is None else [*found, (count, coming.ends(quiet))]
 
@@ -41,26 +41,26 @@ def revisions(times: list[float], quiet: float = QUIET) -> list[tuple[int, float
         ([0.05] * 100, [41, 41, 19]),  # without an end, every 2 s
     ],
 )
-def test_how_many_changes_are_one_revision(pauses: list[float], counts: list[int]) -> None:
+def test_changes_in_a_burst_become_one_revision(pauses: list[float], counts: list[int]) -> None:
     times = [*accumulate(pauses, initial=1000.0)]
     assert [count for count, _ in revisions(times)] == counts
 
 
-def test_a_pause_that_is_as_long_as_it_may_be_still_counts() -> None:
-    assert Coming(10.0, 11.0, 2.0).ends(0.1) == 12.0
-    assert Coming(10.0, 11.0, 2.1).ends(0.1) == pytest.approx(11.1)
+def test_the_longest_pause_that_counts_extends_the_wait() -> None:
+    assert ChangeBurst(10.0, 11.0, 2.0).ends(0.1) == 12.0
+    assert ChangeBurst(10.0, 11.0, 2.1).ends(0.1) == pytest.approx(11.1)
 
 
-def test_one_change_waits_no_longer_than_it_has_to() -> None:
-    assert Coming.first(10.0, LONG_AGO).ends(QUIET) == pytest.approx(10.1)
-    assert Coming.first(10.0, LONG_AGO).ends(0.0) == 10.0
+def test_a_single_change_waits_only_the_quiet_time() -> None:
+    assert ChangeBurst.first(10.0, LONG_AGO).ends(QUIET) == pytest.approx(10.1)
+    assert ChangeBurst.first(10.0, LONG_AGO).ends(0.0) == 10.0
 
 
 @given(st.lists(st.floats(0.0, 30.0), max_size=60), st.floats(0.0, 5.0))
-def test_every_change_is_in_a_revision_that_comes_soon_after_it(pauses: list[float], quiet: float) -> None:
+def test_every_change_becomes_a_revision_within_the_limit(pauses: list[float], quiet: float) -> None:
     times = [*accumulate(pauses, initial=1000.0)]
     found = revisions(times, quiet)
     assert sum(count for count, _ in found) == len(times)
     starts = [0, *accumulate(count for count, _ in found)]
     for (first, after), (_, made) in zip(pairwise(starts), found, strict=True):
-        assert times[after - 1] <= made <= times[first] + LONGEST * quiet + 1e-6
+        assert times[after - 1] <= made <= times[first] + MAX_WAITS * quiet + 1e-6

@@ -32,10 +32,9 @@ from kedge.api.resource import Resource
 from kedge.api.twins import Placement
 from kedge.plan.digest import digest
 from kedge.plan.selecting.candidates import Candidate, candidate
-from kedge.plan.selecting.choosing import Selection, choose, contents_digest, manifests_digest
-from kedge.plan.selecting.custom import by_preference, custom_kinds
-from kedge.plan.selecting.kinds import Catalogue, Kind
-from kedge.plan.selecting.selectors import meaning, tokens_of
+from kedge.plan.selecting.kinds import Catalogue, Kind, by_version_priority, kinds_of_crd
+from kedge.plan.selecting.selection import Selection, contents_digest, manifests_digest, select_objects
+from kedge.plan.selecting.selectors import index_keys_of, resolve_selectors
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 MAPS = Resource("", "v1", "ConfigMap", "configmaps")
@@ -96,15 +95,15 @@ def placement(*selectors: ResourceSelector, namespace: str | None = None) -> Pla
 
 
 def selected(hub: Hub, *selectors: ResourceSelector, namespace: str | None = None) -> Selection:
-    return choose(meaning(placement(*selectors, namespace=namespace), CATALOGUE), CATALOGUE, hub)
+    return select_objects(resolve_selectors(placement(*selectors, namespace=namespace), CATALOGUE), CATALOGUE, hub)
 
 
 def names(selection: Selection) -> list[str]:
     assert selection.is_known, (selection.problem, selection.pending)
-    return [str(each) for each in selection.chosen]
+    return [str(each) for each in selection.objects]
 
 
-def test_a_namespace_comes_with_what_is_in_it_in_the_order_of_a_snapshot() -> None:
+def test_a_namespace_is_selected_with_its_contents_in_snapshot_order() -> None:
     hub = Hub(
         "widgets shop/w",
         "deployments shop/b",
@@ -127,16 +126,16 @@ def test_a_namespace_comes_with_what_is_in_it_in_the_order_of_a_snapshot() -> No
     ]
 
 
-def test_what_is_in_a_namespace_that_is_not_there_is_not_selected() -> None:
+def test_objects_in_a_missing_namespace_are_not_selected() -> None:
     assert names(selected(Hub("configmaps shop/m"), selector(NAMESPACES, "shop"))) == []
 
 
-def test_endpoints_of_a_service_are_its_controllers_and_others_are_the_users() -> None:
+def test_endpoints_are_selected_only_without_a_service_of_their_name() -> None:
     hub = Hub("endpoints shop/web", "services shop/web", "endpoints shop/outside")
     assert names(selected(hub, selector(ENDPOINTS), namespace="shop")) == ["Endpoints shop/outside"]
 
 
-def test_a_resource_placement_stays_in_its_namespace() -> None:
+def test_a_resource_placement_selects_only_in_its_namespace() -> None:
     hub = Hub("configmaps shop/a", "configmaps other/a")
     assert names(selected(hub, selector(MAPS), namespace="shop")) == ["ConfigMap shop/a"]
     assert names(selected(hub, selector(MAPS, "a"), namespace="shop")) == ["ConfigMap shop/a"]
@@ -153,7 +152,7 @@ def test_a_problem_names_a_few_objects_and_counts_the_rest() -> None:
     found = selected(hub, selector(MAPS), selector(MAPS), namespace="shop")
     assert found.problem.count("both select") == 3
     assert ", and 7 more: an object may be selected once" in found.problem
-    assert not found.chosen
+    assert not found.objects
 
 
 @pytest.mark.parametrize(
@@ -174,16 +173,16 @@ def test_a_problem_counts_only_what_it_does_not_name(count: int, end: str) -> No
         (tuple("abcde"), "a, b, c and 2 more select nothing on the hub: correct them, or make what is meant"),
     ],
 )
-def test_selectors_that_select_nothing_are_remarked_upon(idle: tuple[str, ...], remark: str) -> None:
-    assert Selection(idle=idle).remark == remark
+def test_selectors_that_select_nothing_give_a_warning(idle: tuple[str, ...], remark: str) -> None:
+    assert Selection(unmatched=idle).warning == remark
 
 
-def test_a_selector_that_selects_nothing_is_named_by_where_it_is() -> None:
+def test_a_selector_that_selects_nothing_is_named_by_its_field() -> None:
     found = selected(Hub("configmaps shop/a"), selector(MAPS), selector(SERVICES), namespace="shop")
-    assert found.idle == ("spec.resourceSelectors[1]",)
+    assert found.unmatched == ("spec.resourceSelectors[1]",)
 
 
-def test_what_is_selected_is_named_as_statuses_name_it_and_told_from_the_rest_by_a_digest() -> None:
+def test_a_selection_has_identifiers_and_a_digest_of_its_content() -> None:
     one, other = Hub("configmaps shop/a", "configmaps shop/b"), Hub("configmaps shop/a")
     found, less = (selected(hub, selector(MAPS), namespace="shop") for hub in (one, other))
     assert [(each.group, each.version, each.kind, each.namespace, each.name) for each in found.identifiers] == [
@@ -201,19 +200,21 @@ def test_what_is_selected_is_named_as_statuses_name_it_and_told_from_the_rest_by
     )
 
 
-def test_where_a_server_is_silent_only_those_who_select_whole_namespaces_have_to_wait() -> None:
-    silent = Catalogue([Kind(each) for each in ALL], silent=["aggregated.example.com/v1"])
+def test_an_unavailable_group_is_a_problem_only_for_those_who_select_whole_namespaces() -> None:
+    silent = Catalogue([Kind(each) for each in ALL], unavailable=["aggregated.example.com/v1"])
     for selectors, waits in (
         ([selector(ROLES)], False),
         ([selector(ROLES), selector(NAMESPACES, "shop")], True),
     ):
-        found = choose(meaning(placement(*selectors), silent), silent, Hub("clusterroles r", "namespaces shop"))
+        found = select_objects(
+            resolve_selectors(placement(*selectors), silent), silent, Hub("clusterroles r", "namespaces shop")
+        )
         assert bool(found.problem) is waits
 
 
-def test_a_catalogue_is_what_it_serves() -> None:
+def test_catalogues_that_serve_the_same_are_equal() -> None:
     assert Catalogue([Kind(MAPS)]) == Catalogue([Kind(MAPS)])
-    assert Catalogue([Kind(MAPS)]) != Catalogue([Kind(MAPS)], silent=["a/v1"])
+    assert Catalogue([Kind(MAPS)]) != Catalogue([Kind(MAPS)], unavailable=["a/v1"])
     assert Catalogue([Kind(MAPS)]) != Catalogue([Kind(ROLES)])
     assert Catalogue([Kind(MAPS)]) != "ConfigMap"
     assert CATALOGUE.versions("autoscaling", "HorizontalPodAutoscaler") == ("v2", "v1")
@@ -227,32 +228,32 @@ def test_a_preferred_version_is_taken_and_else_the_first() -> None:
     assert Catalogue([]).preferred(key) is None
 
 
-def test_what_goes_along_with_a_namespace_is_namespaced_and_can_be_placed() -> None:
+def test_kinds_placed_with_a_namespace_are_namespaced_and_placeable() -> None:
     pods = Resource("", "v1", "Pod", "pods")
-    found = Catalogue([Kind(MAPS), Kind(ROLES), Kind(pods), Kind(WIDGETS, followed=False)]).of_namespaces
+    found = Catalogue([Kind(MAPS), Kind(ROLES), Kind(pods), Kind(WIDGETS, watchable=False)]).placeable_namespaced
     assert [each.resource for each in found] == [MAPS]
 
 
-def test_what_cannot_be_read_stops_those_who_need_it() -> None:
+def test_a_kind_that_cannot_be_read_is_a_problem_for_those_who_select_it() -> None:
     hub = Hub("namespaces shop", hidden={"widgets": "403 Forbidden"})
     found = selected(hub, selector(NAMESPACES, "shop"))
     assert found.problem == "objects of kind widgets.example.com cannot be read on the hub: 403 Forbidden"
     assert names(selected(hub, selector(ROLES))) == []
 
 
-def test_what_is_not_known_yet_is_waited_for() -> None:
+def test_a_kind_that_is_not_listed_yet_makes_the_selection_pending() -> None:
     found = selected(Hub("namespaces shop", late=["widgets"]), selector(NAMESPACES, "shop"))
     assert found.pending == "the hub has not told yet of all widgets.example.com"
     assert not found.is_known
     assert not found.problem
 
 
-def test_where_a_server_is_silent_nobody_knows_what_is_in_a_namespace() -> None:
-    silent = Catalogue([Kind(each) for each in ALL], silent=["aggregated.example.com/v1"])
-    meant = meaning(placement(selector(NAMESPACES, "shop")), silent)
-    assert "aggregated.example.com/v1 do not answer" in choose(meant, silent, Hub("namespaces shop")).problem
+def test_with_an_unavailable_group_the_contents_of_namespaces_are_unknown() -> None:
+    silent = Catalogue([Kind(each) for each in ALL], unavailable=["aggregated.example.com/v1"])
+    meant = resolve_selectors(placement(selector(NAMESPACES, "shop")), silent)
+    assert "aggregated.example.com/v1 do not answer" in select_objects(meant, silent, Hub("namespaces shop")).problem
     asked = ResourceSelector(group="aggregated.example.com", version="v1", kind="Thing")
-    [problem] = meaning(placement(asked), silent).problems
+    [problem] = resolve_selectors(placement(asked), silent).problems
     assert problem.endswith("does not answer: see to its APIService on the hub")
 
 
@@ -262,7 +263,7 @@ def test_a_resource_placement_in_a_reserved_namespace_places_nothing() -> None:
     assert names(selected(Hub("configmaps default/a"), selector(MAPS), namespace="default")) == ["ConfigMap default/a"]
 
 
-def test_every_problem_is_told() -> None:
+def test_every_problem_is_reported() -> None:
     unknown = ResourceSelector(group="x", version="v1", kind="Y")
     found = selected(Hub(), unknown, selector(NAMESPACES, "kube-system"))
     assert found.problem.count("spec.resourceSelectors[") == 2
@@ -293,26 +294,26 @@ SELECTORS = st.sampled_from(
 @given(
     st.sets(st.sampled_from(OBJECTS)), st.lists(SELECTORS, min_size=1, max_size=3), st.randoms(use_true_random=False)
 )
-def test_the_same_hub_is_selected_the_same_whatever_order_it_tells(
+def test_the_order_in_which_objects_are_listed_does_not_matter(
     objects: set[str], selectors: list[ResourceSelector], rng: Random
 ) -> None:
     told = sorted(objects)
     first = selected(Hub(*told), *selectors)
     rng.shuffle(told)
     assert selected(Hub(*told), *selectors) == first
-    assert not (first.problem and first.chosen)
+    assert not (first.problem and first.objects)
 
 
 @given(st.sets(st.sampled_from(OBJECTS)), st.sampled_from(OBJECTS), st.lists(SELECTORS, min_size=1, max_size=2))
-def test_whoever_selects_an_object_is_woken_by_it(
+def test_the_index_keys_of_an_object_reach_every_placement_that_selects_it(
     objects: set[str], one: str, selectors: list[ResourceSelector]
 ) -> None:
     """If an object makes a difference to a selection, a token of the placement names it."""
     with_it, without = Hub(*sorted(objects | {one})), Hub(*sorted(objects - {one}))
-    meant = meaning(placement(*selectors), CATALOGUE)
-    if choose(meant, CATALOGUE, with_it) != choose(meant, CATALOGUE, without):
+    meant = resolve_selectors(placement(*selectors), CATALOGUE)
+    if select_objects(meant, CATALOGUE, with_it) != select_objects(meant, CATALOGUE, without):
         kind, found = Hub(one).objects[0]
-        assert set(tokens_of(kind, found)) & set(meant.tokens())
+        assert set(index_keys_of(kind, found)) & set(meant.index_keys())
         assert kind in meant.resources(CATALOGUE)
 
 
@@ -325,32 +326,32 @@ def crd(*versions: str, established: str = "True", scope: str = "Namespaced") ->
     )
 
 
-def test_a_crd_is_established_whatever_else_is_said_of_it() -> None:
+def test_a_crd_is_established_whatever_its_other_conditions() -> None:
     found = crd("v1")
     other = Observed(type="NonStructuralSchema", status="True")
     told = CustomResourceDefinitionStatus(conditions=(other, *(found.status.conditions or ())))
-    assert custom_kinds(replace(found, status=told))
+    assert kinds_of_crd(replace(found, status=told))
 
 
-def test_a_crd_tells_which_kind_is_served_in_which_versions() -> None:
-    found = custom_kinds(crd("v1beta1", "-v3", "v2"))
+def test_a_crd_gives_its_kind_in_each_served_version() -> None:
+    found = kinds_of_crd(crd("v1beta1", "-v3", "v2"))
     assert [(each.resource.version, each.preferred) for each in found] == [("v2", True), ("v1beta1", False)]
     assert all(each.resource.namespaced for each in found)
-    assert custom_kinds(crd("v1", established="False")) == ()
-    assert not custom_kinds(crd("v1", scope="Cluster"))[0].resource.namespaced
+    assert kinds_of_crd(crd("v1", established="False")) == ()
+    assert not kinds_of_crd(crd("v1", scope="Cluster"))[0].resource.namespaced
 
 
 @pytest.mark.parametrize(
     ("given_versions", "wanted"), [(["v1alpha1", "v1", "foo", "v10", "v2", "v1beta2", "v1beta10"],) * 2]
 )
-def test_versions_are_preferred_as_kubernetes_does(given_versions: list[str], wanted: list[str]) -> None:
+def test_versions_are_sorted_by_kubernetes_version_priority(given_versions: list[str], wanted: list[str]) -> None:
     wanted = ["v10", "v2", "v1", "v1beta10", "v1beta2", "v1alpha1", "bar", "foo"]
-    assert list(by_preference([*given_versions, "bar"])) == wanted
+    assert list(by_version_priority([*given_versions, "bar"])) == wanted
 
 
 def test_a_kind_that_only_an_older_version_of_its_group_has_is_found_there() -> None:
     catalogue = Catalogue([Kind(WIDGETS, preferred=False)])
-    assert [each.resource for each in catalogue.of_namespaces] == [WIDGETS]
+    assert [each.resource for each in catalogue.placeable_namespaced] == [WIDGETS]
 
 
 PICKY = selector(NAMESPACES, "shop", selection_scope=SelectionScope.namespace_with_resource_selectors)
@@ -371,26 +372,28 @@ PICKY = selector(NAMESPACES, "shop", selection_scope=SelectionScope.namespace_wi
         ),
     ],
 )
-def test_for_kubefleet_a_namespace_of_which_some_is_selected_must_be_there(
+def test_in_the_kubefleet_dialect_a_namespace_with_resource_selectors_must_exist(
     dialect: Dialect, objects: list[str], problem: str
 ) -> None:
-    meant = meaning(placement(PICKY, selector(MAPS)), CATALOGUE)
-    assert choose(meant, CATALOGUE, Hub(*objects), dialect).problem == problem
+    meant = resolve_selectors(placement(PICKY, selector(MAPS)), CATALOGUE)
+    assert select_objects(meant, CATALOGUE, Hub(*objects), dialect).problem == problem
 
 
-def test_for_kubefleet_too_other_selectors_may_select_nothing() -> None:
-    meant = meaning(placement(selector(NAMESPACES, "gone")), CATALOGUE)
-    found = choose(meant, CATALOGUE, Hub("namespaces shop"), Dialect.kubefleet)
-    assert (found.problem, found.idle) == ("", ("spec.resourceSelectors[0]",))
+def test_in_the_kubefleet_dialect_other_selectors_may_select_nothing() -> None:
+    meant = resolve_selectors(placement(selector(NAMESPACES, "gone")), CATALOGUE)
+    found = select_objects(meant, CATALOGUE, Hub("namespaces shop"), Dialect.kubefleet)
+    assert (found.problem, found.unmatched) == ("", ("spec.resourceSelectors[0]",))
 
 
-def test_what_is_left_out_is_not_selected_by_name_nor_with_its_namespace() -> None:
-    catalogue = Catalogue([Kind(each) for each in ALL], left_out=[("", "ConfigMap")])
+def test_an_excluded_kind_is_selected_neither_by_name_nor_with_its_namespace() -> None:
+    catalogue = Catalogue([Kind(each) for each in ALL], excluded=[("", "ConfigMap")])
     hub = Hub("namespaces shop", "configmaps shop/a", "services shop/a")
     assert catalogue != Catalogue([Kind(each) for each in ALL])
-    assert names(choose(meaning(placement(selector(NAMESPACES, "shop")), catalogue), catalogue, hub)) == [
+    assert names(
+        select_objects(resolve_selectors(placement(selector(NAMESPACES, "shop")), catalogue), catalogue, hub)
+    ) == [
         "Namespace shop",
         "Service shop/a",
     ]
-    named = meaning(placement(selector(MAPS, "a"), namespace="shop"), catalogue)
-    assert names(choose(named, catalogue, hub)) == []
+    named = resolve_selectors(placement(selector(MAPS, "a"), namespace="shop"), catalogue)
+    assert names(select_objects(named, catalogue, hub)) == []

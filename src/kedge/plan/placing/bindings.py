@@ -1,13 +1,14 @@
-"""Standing: what each binding of a placement counts as, now (kubefleet.md §2.3).
+"""Bindings: how each binding of a placement counts for the scheduler (kubefleet.md §2.3).
 
-Every list is in the order of names. Of several bindings that hold one cluster only one counts; the others are surplus
-and have to go: such pairs come of a write whose answer was lost together with the process that waited for it.
+Every list is sorted by name. If several bindings hold one cluster, only one counts. The others are surplus and are
+removed: such pairs come from a write whose answer was lost together with the process that waited for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -18,17 +19,17 @@ from kedge.api.twins import Binding
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class Standing(Struct, frozen=True):
-    """The bindings of one placement, by what they count as."""
+class ClassifiedBindings(Struct, frozen=True):
+    """The bindings of one placement, by how they count."""
 
     deleting: tuple[Binding, ...] = ()
-    """On their way out."""
+    """Being deleted."""
     unscheduled: tuple[Binding, ...] = ()
-    """Given up, and to be removed by a rollout."""
+    """Unscheduled, and to be removed by a rollout."""
     dangling: tuple[Binding, ...] = ()
-    """On a cluster that is no member any more."""
+    """On a cluster that is no longer a member."""
     surplus: tuple[Binding, ...] = ()
-    """On a cluster that another one counts for."""
+    """On a cluster for which another binding counts."""
     obsolete: tuple[Binding, ...] = ()
     """Picked by an earlier policy."""
     present: tuple[Binding, ...] = ()
@@ -40,8 +41,8 @@ class Standing(Struct, frozen=True):
         return tuple(each for each in self.present if each.spec.state != BindingState.bound)
 
 
-def standing(bindings: Iterable[Binding], policy: str, members: Collection[str]) -> Standing:
-    """What each binding counts as under the policy of this name, with these members there and not leaving."""
+def classify_bindings(bindings: Iterable[Binding], policy: str, members: Collection[str]) -> ClassifiedBindings:
+    """How each binding counts under this policy snapshot. `members` exist and are not leaving."""
     ordered = sorted(bindings, key=lambda each: each.metadata.name)
     going = [each for each in ordered if each.metadata.deletion_timestamp is not None]
     alive = [each for each in ordered if each.metadata.deletion_timestamp is None]
@@ -50,7 +51,7 @@ def standing(bindings: Iterable[Binding], policy: str, members: Collection[str])
     placed = [each for each in held if each.spec.target_cluster in members]
     counting = {each.metadata.name for each in _one_per_cluster(placed, policy).values()}
     picked = [each for each in placed if each.metadata.name in counting]
-    return Standing(
+    return ClassifiedBindings(
         deleting=tuple(going),
         unscheduled=tuple(given_up),
         dangling=tuple(each for each in held if each.spec.target_cluster not in members),
@@ -65,8 +66,8 @@ def by_cluster(bindings: Iterable[Binding]) -> Mapping[str, Binding]:
     return {each.spec.target_cluster: each for each in bindings}
 
 
-def state_before(binding: Binding) -> BindingState:
-    """What a binding was before it was given up: with resources it was bound."""
+def state_before_unscheduling(binding: Binding) -> BindingState:
+    """The state of a binding before it was unscheduled. One with resources was bound."""
     said = binding.metadata.annotations.get(PREVIOUS_STATE)
     if said in (BindingState.scheduled, BindingState.bound):
         return BindingState(said)
@@ -82,3 +83,19 @@ def _one_per_cluster(bindings: Sequence[Binding], policy: str) -> Mapping[str, B
         return not bound, not current, each.metadata.creation_timestamp or _LONG_AGO, each.metadata.name
 
     return by_cluster(sorted(bindings, key=weight, reverse=True))
+
+
+B = TypeVar("B", bound=Binding)
+
+
+def remaining_bindings(bindings: Iterable[B]) -> list[B]:
+    """Those that are not being removed. Of two for one cluster the one with resources comes last."""
+    return sorted(
+        (one for one in bindings if not is_being_removed(one)),
+        key=lambda one: (one.spec.state == BindingState.bound, one.metadata.name),
+    )
+
+
+def is_being_removed(binding: Binding) -> bool:
+    """Whether its cluster is no longer picked, but still has what was placed."""
+    return binding.metadata.deletion_timestamp is not None or binding.spec.state == BindingState.unscheduled

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kedge.api.resource import Resource
-from kedge.plan.selecting.sanitising import sanitised
+from kedge.plan.selecting.candidates import without_hub_fields
 
 DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments")
 SERVICE = Resource("", "v1", "Service", "services")
@@ -22,7 +22,7 @@ def about(resource: Resource, **rest: Any) -> dict[str, Any]:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": NAMED, **rest}
 
 
-def test_what_the_server_filled_in_stays_behind_and_the_rest_is_kept() -> None:
+def test_fields_set_by_the_server_are_removed_and_the_rest_is_kept() -> None:
     meta = {
         **NAMED,
         "uid": "u",
@@ -43,7 +43,7 @@ def test_what_the_server_filled_in_stays_behind_and_the_rest_is_kept() -> None:
         },
     }
     found = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": 2}, "status": {}}
-    assert sanitised(DEPLOYMENT, found) == {
+    assert without_hub_fields(DEPLOYMENT, found) == {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {
@@ -57,13 +57,13 @@ def test_what_the_server_filled_in_stays_behind_and_the_rest_is_kept() -> None:
     }
 
 
-def test_no_annotations_are_left_where_all_were_the_servers() -> None:
+def test_annotations_are_removed_if_all_were_set_by_the_server() -> None:
     found = about(DEPLOYMENT) | {"metadata": {**NAMED, "annotations": {"deployment.kubernetes.io/revision": "1"}}}
-    assert sanitised(DEPLOYMENT, found)["metadata"] == NAMED
+    assert without_hub_fields(DEPLOYMENT, found)["metadata"] == NAMED
 
 
-def test_an_item_of_a_list_says_what_it_is() -> None:
-    assert sanitised(DEPLOYMENT, {"metadata": NAMED}) == about(DEPLOYMENT)
+def test_an_item_of_a_list_gets_apiVersion_and_kind() -> None:
+    assert without_hub_fields(DEPLOYMENT, {"metadata": NAMED}) == about(DEPLOYMENT)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_an_item_of_a_list_says_what_it_is() -> None:
         ({"clusterIP": "None", "healthCheckNodePort": 31000}, {"clusterIP": "None"}),
     ],
 )
-def test_a_service_leaves_the_addresses_it_was_given_here(spec: dict[str, Any], kept: dict[str, Any]) -> None:
-    assert sanitised(SERVICE, about(SERVICE, spec=spec)) == about(SERVICE, spec=kept)
+def test_a_service_loses_the_addresses_this_cluster_assigned(spec: dict[str, Any], kept: dict[str, Any]) -> None:
+    assert without_hub_fields(SERVICE, about(SERVICE, spec=spec)) == about(SERVICE, spec=kept)
 
 
 OURS = {"controller-uid": "u", "batch.kubernetes.io/controller-uid": "u"}
@@ -105,8 +105,8 @@ OURS = {"controller-uid": "u", "batch.kubernetes.io/controller-uid": "u"}
         ),
     ],
 )
-def test_a_job_leaves_the_labels_that_were_made_up_for_it(spec: dict[str, Any], kept: dict[str, Any]) -> None:
-    assert sanitised(JOB, about(JOB, spec=spec)) == about(JOB, spec=kept)
+def test_a_job_loses_the_generated_labels(spec: dict[str, Any], kept: dict[str, Any]) -> None:
+    assert without_hub_fields(JOB, about(JOB, spec=spec)) == about(JOB, spec=kept)
 
 
 JSON = st.recursive(
@@ -117,9 +117,9 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["spec", "data", "status", "kind", "x"]), JSON))
-def test_it_changes_nothing_of_what_it_was_given_and_changes_nothing_twice(rest: dict[str, Any]) -> None:
+def test_cleaning_changes_no_argument_and_is_idempotent(rest: dict[str, Any]) -> None:
     found = {"metadata": {**NAMED, "uid": "u", "annotations": {"a": "b"}}, **rest}
     before = copy.deepcopy(found)
-    once = sanitised(DEPLOYMENT, found)
+    once = without_hub_fields(DEPLOYMENT, found)
     assert found == before
-    assert sanitised(DEPLOYMENT, once) == once
+    assert without_hub_fields(DEPLOYMENT, once) == once
