@@ -13,9 +13,9 @@ from rich.console import Console
 from kedge.cli.render import draw, placements_table, print_data, print_lines, tree
 from kedge.cli.safe_text import LONGEST, MOST_OBJECTS, bounded, bounded_place, printable, shortened
 from kedge.cli.watch import PlacementLines, PlacementTree
+from kedge.plan.state import State
 from kedge.plan.telling.phrases import explained, explained_place
 from kedge.plan.telling.places import Place
-from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 from kedge.plan.telling.things import Thing
 

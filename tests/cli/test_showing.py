@@ -8,8 +8,8 @@ from rich.console import Console
 
 from kedge.cli.render import console, draw, placements_table, tree
 from kedge.cli.watch import PlacementLines, PlacementTree, screen
+from kedge.plan.state import State
 from kedge.plan.telling.places import Place
-from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 from kedge.plan.telling.things import Thing
 

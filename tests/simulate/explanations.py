@@ -19,7 +19,7 @@ from kedge.api.twins import CLUSTER
 from kedge.api.work import Work
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
-from kedge.plan.telling.state import State
+from kedge.plan.state import State
 from kedge.plan.telling.story import tell
 from kedge.plan.telling.things import without_manifests
 from kedge.simulate.simulation import Simulation

@@ -17,7 +17,7 @@ from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import MergePatch
 from kedge.plan.staging.conditions import has_condition, has_ended
 from kedge.plan.staging.returning import failed_at
-from kedge.plan.telling.words import moment
+from kedge.plan.text import moment
 from simulate.fleets import NAME
 
 Run = ClusterStagedUpdateRun

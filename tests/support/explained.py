@@ -18,9 +18,9 @@ from kedge.api.condition import TRUE, find_condition, is_true
 from kedge.api.fleet import PARENT_BINDING, PARENT_SNAPSHOT_NAME
 from kedge.api.twins import Binding
 from kedge.api.work import Work
+from kedge.plan.state import State
 from kedge.plan.telling.phrases import explained, of_place, summary
 from kedge.plan.telling.places import Place
-from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 
 

@@ -80,6 +80,32 @@ def find_condition(conditions: Iterable[C], type: str) -> C | None:  # noqa: A00
     return None
 
 
+def condition_message(conditions: Iterable[Condition], type: str) -> str:  # noqa: A002
+    """The message of the condition of a type; empty if there is none."""
+    found = find_condition(conditions, type)
+    return found.message if found is not None else ""
+
+
+def new_condition(
+    type: str,  # noqa: A002
+    status: str,
+    reason: str,
+    message: str,
+    *,
+    now: datetime,
+    generation: int | None,
+) -> Condition:
+    """A condition that changes now and is about this generation. `set_condition` keeps an older time of transition."""
+    return Condition(
+        type=type,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=now,
+        observed_generation=generation,
+    )
+
+
 def is_true(conditions: Iterable[_Judged], type: str, *, generation: int | None = None) -> bool:  # noqa: A002
     """Whether a condition is there and True; with a generation, also whether it speaks of that one."""
     found = find_condition(conditions, type)

@@ -19,9 +19,9 @@ from kedge.cli.demo_fleet import QUIET_PERIOD, SELECTOR, TIMEOUT, DemoFailed, De
 from kedge.cli.render import can_draw, console, tree
 from kedge.cli.targets import PlacementName, PlacementTarget, quiet_logs
 from kedge.kube.clock import Clock, SystemClock
-from kedge.plan.telling.state import State
+from kedge.plan.state import State
 from kedge.plan.telling.story import Story
-from kedge.plan.telling.words import listed
+from kedge.plan.text import listed
 
 MEMBERS: Final = 4
 NAME: Final = "crp"

@@ -27,7 +27,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.codec import Bookmark, Untyped, untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch
-from kedge.plan.telling.words import natural
+from kedge.plan.text import natural
 
 DEPLOYMENTS = untyped(Deployment.resource)
 NAMESPACE, APP = "test-ns", "web"

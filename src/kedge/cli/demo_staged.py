@@ -27,8 +27,8 @@ from kedge.cli.runs import approve, roll_back_run, run_tree
 from kedge.cli.targets import quiet_logs
 from kedge.kube.clock import Clock, SystemClock
 from kedge.plan.staging.run_story import RunStory, StageStory, tell_run
-from kedge.plan.telling.state import State
-from kedge.plan.telling.words import listed
+from kedge.plan.state import State
+from kedge.plan.text import listed
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import run as run_virtually
 

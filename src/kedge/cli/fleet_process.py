@@ -25,7 +25,7 @@ from kedge.embedded.door import Door
 from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
 from kedge.kube.garbage_collection import freeze_heap
-from kedge.plan.telling.words import counted
+from kedge.plan.text import counted
 
 
 def run(members: int, port: int, file: Path, *, bare: bool = False) -> None:

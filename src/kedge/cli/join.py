@@ -25,6 +25,7 @@ from kedge.api.rbac import PolicyRule, Role, RoleBinding, RoleRef, Subject
 from kedge.cli.install import INSTALL_HUB
 from kedge.cli.roles import file_option
 from kedge.kube.errors import AlreadyExists, KubeError, NotFound
+from kedge.plan.membership import owner_reference
 
 if TYPE_CHECKING:
     from kedge.kube.client import Client
@@ -233,10 +234,9 @@ async def _have_member(client: Client, wanted: MemberCluster) -> tuple[MemberClu
 
 def agent_account(found: MemberCluster) -> list[tuple[type[ServiceAccount | Role | RoleBinding], Value]]:
     """A service account for a member's agent, which may request its own tokens. Deleted together with the member."""
-    from kedge.plan.membership import owner
 
     name = found.spec.identity.name
-    meta = ObjectMeta(name=name, namespace=SYSTEM_NAMESPACE, owner_references=(owner(found),))
+    meta = ObjectMeta(name=name, namespace=SYSTEM_NAMESPACE, owner_references=(owner_reference(found),))
     renews = PolicyRule(
         api_groups=("",), resources=("serviceaccounts/token",), resource_names=(name,), verbs=("create",)
     )

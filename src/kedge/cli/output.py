@@ -36,7 +36,7 @@ from kedge.plan.telling.freshness import silence
 from kedge.plan.telling.history import revisions
 from kedge.plan.telling.phrases import explained, explained_place
 from kedge.plan.telling.story import Story, tell
-from kedge.plan.telling.words import listed, natural
+from kedge.plan.text import listed, natural
 
 LINES = 200
 """Lines of a tree. Longer trees leave out what is available, unless `--all` is given."""

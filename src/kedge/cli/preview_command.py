@@ -29,7 +29,7 @@ from kedge.cli.targets import NO_PLACEMENTS, Hub, PlacementName, quiet_logs
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped
 from kedge.kube.errors import ApiError, NotFound
-from kedge.plan.telling.words import listed, natural
+from kedge.plan.text import listed, natural
 from kedge.simulate.preview.fleet_reader import catalogue_of, placements_selecting, read_fleet
 from kedge.simulate.preview.fleet_state import (
     BadFleetFile,

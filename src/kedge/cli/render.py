@@ -22,12 +22,12 @@ from rich.tree import Tree
 
 from kedge.cli.safe_text import escape_json, printable
 from kedge.plan.staging.run_story import RunStory
+from kedge.plan.state import State
 from kedge.plan.telling.folding import Folded, fold
 from kedge.plan.telling.history import Revision
 from kedge.plan.telling.phrases import of_place, of_thing, separate_doubt, state_text, summary
-from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
-from kedge.plan.telling.words import age
+from kedge.plan.text import age
 
 _WIDE: Final = 4096  # off a terminal nothing is wrapped
 _NAMED: Final = 10

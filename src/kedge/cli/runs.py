@@ -34,7 +34,7 @@ from kedge.plan.staging.returning import rollback_run_of
 from kedge.plan.staging.run_story import RunStory, StageStory, tell_run
 from kedge.plan.staging.verbs import Verb, answer_to
 from kedge.plan.telling.freshness import silence
-from kedge.plan.telling.words import age, listed, moment
+from kedge.plan.text import age, listed, moment
 from kedge.plan.verbs import Answer
 
 BAR: Final = 20  # letters

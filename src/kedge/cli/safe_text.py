@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kedge.plan.state import State
 from kedge.plan.telling.places import Place
-from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 from kedge.plan.telling.things import Thing
 

@@ -27,14 +27,14 @@ from kedge.kube.codec import metadata_of
 from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
+from kedge.plan.placements import is_external
 from kedge.plan.revisions import is_master, resource_index
-from kedge.plan.rolling.rollout_input import is_external
-from kedge.plan.selecting.choosing import Selection
-from kedge.plan.selecting.kinds import RUN_ON_THE_HUB
+from kedge.plan.selecting.kinds import KEPT_WHERE_WORKLOADS_RUN
+from kedge.plan.selecting.selection import Selection
 from kedge.plan.telling.freshness import against_lease, against_placement, against_selection, needs_selection
 from kedge.plan.telling.story import Story, tell
 from kedge.plan.telling.things import without_manifests
-from kedge.plan.telling.words import listed
+from kedge.plan.text import listed
 
 T = TypeVar("T")
 MANAGER = "kedge-cli"
@@ -186,7 +186,7 @@ class PlacementTarget:
         found = await selected_now(self.client, placement)
         if not found.is_known or found.digest == held:
             return found
-        narrower = await selected_now(self.client, placement, RUN_ON_THE_HUB)
+        narrower = await selected_now(self.client, placement, KEPT_WHERE_WORKLOADS_RUN)
         return narrower if narrower.digest == held else found
 
     async def _held(self, index: str) -> str:

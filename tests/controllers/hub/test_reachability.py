@@ -18,7 +18,7 @@ from kedge.controllers.hub.reachability import Reachability
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
-from kedge.plan.placing.eligibility import why_ineligible
+from kedge.plan.placing.filters import why_ineligible
 from support.fleets import Book, client_of, fleet_cluster, managed
 from support.stage import LoopClock
 from support.virtual import run

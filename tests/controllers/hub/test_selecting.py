@@ -14,8 +14,8 @@ from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.controllers.hub.selecting import selected_now
 from kedge.kube.client import Client
 from kedge.kube.codec import untyped
-from kedge.plan.selecting.choosing import Selection
-from kedge.plan.selecting.kinds import RUN_ON_THE_HUB
+from kedge.plan.selecting.kinds import KEPT_WHERE_WORKLOADS_RUN
+from kedge.plan.selecting.selection import Selection
 from support.fleets import client_of, fleet_cluster
 from support.snapping import MAPS, QUIET, SHOP, Bench, play
 from support.virtual import run
@@ -71,7 +71,7 @@ def test_kinds_that_stay_on_the_hub_are_left_out() -> None:
         before = await selected_now(hub.client, placement)
         await hub.client.create(claims, {"metadata": {"name": "data", "namespace": "shop"}, "spec": spec})
         assert (await selected_now(hub.client, placement)).digest != before.digest
-        assert (await selected_now(hub.client, placement, RUN_ON_THE_HUB)).digest == before.digest
+        assert (await selected_now(hub.client, placement, KEPT_WHERE_WORKLOADS_RUN)).digest == before.digest
 
     play(act, CLUSTER)
 

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from kedge.plan.placing.affinity import BadPolicy, read, reads_properties
-from kedge.plan.placing.properties import RESOURCES, amount, problem_of
+from kedge.plan.placing.affinity import (
+    RESOURCE_PREFIX,
+    InvalidPolicy,
+    property_amount,
+    property_problem,
+    read_affinity,
+    reads_properties,
+)
 from plan.placing.members_and_bindings import having, labelled, member, policy, preferring, requiring
 
 NODES = "kubernetes-fleet.io/node-count"
@@ -27,9 +33,11 @@ NO_MATCH = "cluster does not match with any of the required cluster affinity ter
         ({}, [{"labelSelector": {"matchExpressions": [{"key": "env", "operator": "DoesNotExist"}]}}], True),
     ],
 )
-def test_a_cluster_fits_if_all_of_one_term_holds(labels: dict[str, str], terms: list[Any], fits: bool) -> None:
+def test_a_cluster_matches_if_everything_in_one_term_holds(
+    labels: dict[str, str], terms: list[Any], fits: bool
+) -> None:
     found = member("c", labels, properties={NODES: "3"})
-    assert read(policy(affinity=requiring(*terms))).why_not(found) == (None if fits else NO_MATCH)
+    assert read_affinity(policy(affinity=requiring(*terms))).why_not(found) == (None if fits else NO_MATCH)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +50,7 @@ def test_a_cluster_fits_if_all_of_one_term_holds(labels: dict[str, str], terms: 
 )  # fmt: skip
 def test_properties_are_compared_exactly(operator: str, value: str, fits: bool) -> None:
     found = member("c", properties={NODES: "3"})
-    assert (read(policy(affinity=requiring(having(NODES, operator, value)))).why_not(found) is None) == fits
+    assert (read_affinity(policy(affinity=requiring(having(NODES, operator, value)))).why_not(found) is None) == fits
 
 
 @pytest.mark.parametrize(
@@ -55,24 +63,26 @@ def test_properties_are_compared_exactly(operator: str, value: str, fits: bool) 
         ("total-cpu", None),
     ],
 )
-def test_what_a_cluster_has_left_is_a_property_too(name: str, found: int | None) -> None:
+def test_available_resources_are_properties_too(name: str, found: int | None) -> None:
     here = member("c", available={"cpu": "1500m", "memory": "1Gi", "ephemeral-storage": 7})
-    assert amount(here, RESOURCES + name) == found
+    assert property_amount(here, RESOURCE_PREFIX + name) == found
 
 
 @pytest.mark.parametrize(("usage", "found"), [("total", 4), ("allocatable", 3), ("available", 2)])
 def test_a_resource_is_counted_in_three_ways(usage: str, found: int) -> None:
     cpu = {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3"}, "available": {"cpu": "2"}}
-    assert amount(member("c", status={"resourceUsage": cpu}), f"{RESOURCES}{usage}-cpu") == found * 10**9
-    assert amount(member("c", status={"resourceUsage": None}), f"{RESOURCES}{usage}-cpu") is None
+    assert property_amount(member("c", status={"resourceUsage": cpu}), f"{RESOURCE_PREFIX}{usage}-cpu") == found * 10**9
+    assert property_amount(member("c", status={"resourceUsage": None}), f"{RESOURCE_PREFIX}{usage}-cpu") is None
 
 
-def test_a_cluster_without_the_property_does_not_fit() -> None:
-    assert read(policy(affinity=requiring(having(NODES, "Ne", "3")))).why_not(member("c")) == NO_MATCH
+def test_a_cluster_without_the_property_does_not_match() -> None:
+    assert read_affinity(policy(affinity=requiring(having(NODES, "Ne", "3")))).why_not(member("c")) == NO_MATCH
 
 
-def test_a_cluster_that_reports_nonsense_does_not_fit_and_its_reason_says_so() -> None:
-    why = read(policy(affinity=requiring(having(NODES, "Ge", "1")))).why_not(member("c", properties={NODES: "many"}))
+def test_a_cluster_with_an_invalid_quantity_does_not_match_and_its_reason_says_so() -> None:
+    why = read_affinity(policy(affinity=requiring(having(NODES, "Ge", "1")))).why_not(
+        member("c", properties={NODES: "many"})
+    )
     assert why == f"{NO_MATCH}: its property {NODES} is 'many', which is not a quantity"
 
 
@@ -90,34 +100,36 @@ def sorting(order: str) -> dict[str, Any]:
         (0, "Descending", [0, 0, 0, 0]),
     ],
 )
-def test_a_sorter_gives_the_weight_by_where_a_cluster_stands_in_the_whole_fleet(
+def test_a_sorter_scales_the_weight_by_the_clusters_rank_in_the_fleet(
     weight: int, order: str, scores: list[int], least: int
 ) -> None:
     members = [member(f"c{n}", properties={NODES: str(least + n)}) for n in (0, 5, 20)] + [member("none")]
-    wanted = read(policy(affinity=preferring((weight, sorting(order)))))
+    wanted = read_affinity(policy(affinity=preferring((weight, sorting(order)))))
     assert [wanted.score(each, wanted.ranges(members)) for each in members] == scores
 
 
-def test_a_property_of_which_all_have_the_same_prefers_nobody() -> None:
+def test_a_property_with_equal_values_everywhere_prefers_no_cluster() -> None:
     members = [member(name, properties={NODES: "4"}) for name in "ab"]
-    wanted = read(policy(affinity=preferring((50, sorting("Descending")))))
+    wanted = read_affinity(policy(affinity=preferring((50, sorting("Descending")))))
     assert [wanted.score(each, wanted.ranges(members)) for each in members] == [0, 0]
 
 
-def test_a_property_of_which_no_range_is_known_prefers_nobody() -> None:
-    wanted = read(policy(affinity=preferring((50, sorting("Descending")))))
+def test_a_property_without_a_known_range_prefers_no_cluster() -> None:
+    wanted = read_affinity(policy(affinity=preferring((50, sorting("Descending")))))
     assert wanted.score(member("x", properties={NODES: "4"}), {}) == 0
 
 
 @pytest.mark.parametrize("usage", ["total", "allocatable", "available"])
-def test_what_a_cluster_has_of_a_resource_is_asked_for_by_how_it_is_counted(usage: str) -> None:
-    assert problem_of(f"{RESOURCES}{usage}-cpu") is None
-    assert problem_of(f"{RESOURCES}{usage}_-cpu") is not None
-    assert (problem_of(""), problem_of("x")) == ("a property needs a name", None)
+def test_a_resource_property_names_total_allocatable_or_available(usage: str) -> None:
+    assert property_problem(f"{RESOURCE_PREFIX}{usage}-cpu") is None
+    assert property_problem(f"{RESOURCE_PREFIX}{usage}_-cpu") is not None
+    assert (property_problem(""), property_problem("x")) == ("a property needs a name", None)
 
 
-def test_weights_of_what_holds_are_added_up() -> None:
-    wanted = read(policy(affinity=preferring((20, labelled(a="1")), (-5, labelled(b="1")), (7, labelled(c="1")))))
+def test_weights_of_matching_preferences_are_added_up() -> None:
+    wanted = read_affinity(
+        policy(affinity=preferring((20, labelled(a="1")), (-5, labelled(b="1")), (7, labelled(c="1"))))
+    )
     assert wanted.score(member("x", {"a": "1", "b": "1"}), {}) == 15
 
 
@@ -131,18 +143,21 @@ BAD: list[tuple[Any, str]] = [
     (requiring(having(NODES, "Is", "1")), "matchExpressions[0].operator: 'Is' is none of Gt, Ge"),
     (requiring(having(NODES, "Eq", "lots")), "matchExpressions[0].values: 'lots' is not a quantity"),
     (requiring(having(NODES, "Eq")), "matchExpressions[0].values: 0 values are given: give exactly one"),
-    (requiring(having(RESOURCES + "free-cpu", "Eq", "1")), f"[0].name: '{RESOURCES}free-cpu' names no property"),
     (
-        preferring((1, {"propertySorter": {"name": RESOURCES + "cpu", "sortOrder": "Ascending"}})),
+        requiring(having(RESOURCE_PREFIX + "free-cpu", "Eq", "1")),
+        f"[0].name: '{RESOURCE_PREFIX}free-cpu' names no property",
+    ),
+    (
+        preferring((1, {"propertySorter": {"name": RESOURCE_PREFIX + "cpu", "sortOrder": "Ascending"}})),
         "Affinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.propertySorter.name",
     ),
 ]
 
 
 @pytest.mark.parametrize(("affinity", "said"), BAD)
-def test_a_policy_that_means_nothing_is_refused_with_the_field_and_the_fix(affinity: Any, said: str) -> None:
-    with pytest.raises(BadPolicy) as refused:
-        read(policy(affinity=affinity))
+def test_an_invalid_policy_is_refused_with_the_field_and_the_fix(affinity: Any, said: str) -> None:
+    with pytest.raises(InvalidPolicy) as refused:
+        read_affinity(policy(affinity=affinity))
     assert str(refused.value).startswith("spec.policy.affinity.clusterAffinity.")
     assert said in str(refused.value)
 
@@ -157,5 +172,5 @@ def test_a_policy_that_means_nothing_is_refused_with_the_field_and_the_fix(affin
         (preferring((1, sorting("Ascending"))), True),
     ],
 )
-def test_only_some_policies_ask_for_properties(affinity: Any, reads: bool) -> None:
+def test_reads_properties_is_true_only_for_policies_that_use_them(affinity: Any, reads: bool) -> None:
     assert reads_properties(policy(affinity=affinity)) == reads

@@ -15,7 +15,7 @@ from kedge.plan.placing.decisions import (
     picked,
     picked_by_name,
     score_of,
-    unfit,
+    unschedulable,
 )
 
 SCORE = Score(2, 3, 1, "a")
@@ -31,7 +31,7 @@ SCORE = Score(2, 3, 1, "a")
         (ClusterScore(priority_score=-5, affinity_score=7), (-5, 7)),
     ],
 )
-def test_a_score_is_read_back_as_far_as_it_is_kept(score: ClusterScore | None, wanted: tuple[int, int]) -> None:
+def test_a_score_is_read_back_from_a_decision(score: ClusterScore | None, wanted: tuple[int, int]) -> None:
     decision = ClusterDecision(cluster_name="a", selected=True, reason="", cluster_score=score)
     assert score_of(decision) == Score(*wanted, 0, "a")
 
@@ -42,12 +42,12 @@ def test_a_score_is_read_back_as_far_as_it_is_kept(score: ClusterScore | None, w
         (lambda: picked(SCORE), True, (2, 3)),
         (lambda: outscored(SCORE), False, (2, 3)),
         (lambda: picked_by_name("a"), True, None),
-        (lambda: unfit("a", "why"), False, None),
+        (lambda: unschedulable("a", "why"), False, None),
         (lambda: not_eligible("a", "why"), False, None),
         (lambda: not_found("a"), False, None),
     ],
 )
-def test_a_decision_says_whether_a_cluster_was_picked_and_by_what(
+def test_a_decision_says_whether_a_cluster_was_picked_and_its_score(
     decided: Callable[[], ClusterDecision], selected: bool, score: tuple[int, int] | None
 ) -> None:
     decision = decided()

@@ -33,7 +33,7 @@ SILENT = (agent(heard=6),)
 # PickAll
 
 
-def test_without_a_policy_every_cluster_is_picked_in_the_order_of_names() -> None:
+def test_without_a_policy_every_cluster_is_picked_sorted_by_name() -> None:
     made = place(None, reversed(FOUR))
     assert created(made) == ["cluster-1", "cluster-2", "cluster-3", "cluster-4"]
     assert made.fulfilled
@@ -43,13 +43,13 @@ def test_without_a_policy_every_cluster_is_picked_in_the_order_of_names() -> Non
     )
 
 
-def test_pick_all_is_fulfilled_also_by_nothing() -> None:
+def test_pick_all_is_fulfilled_even_without_clusters() -> None:
     made = place(policy(), [])
     assert made.fulfilled
     assert made.decisions == ()
 
 
-def test_pick_all_tells_why_clusters_do_not_fit() -> None:
+def test_pick_all_says_why_clusters_do_not_match() -> None:
     members = [
         member("a", {"env": "test"}),
         member("b", {"env": "prod"}, agents=SILENT),
@@ -79,7 +79,7 @@ def test_no_more_than_twenty_reasons_and_a_thousand_decisions_are_kept() -> None
     assert (len(kept), sum(each.selected for each in kept)) == (25, 5)
 
 
-def test_pick_all_tells_old_and_new_clusters_by_name() -> None:
+def test_pick_all_lists_old_and_new_clusters_by_name() -> None:
     made = place(None, fleet("a", "b", "c"), [binding("b")])
     assert (created(made), [each.cluster_name for each in made.selected]) == (["a", "c"], ["a", "b", "c"])
 
@@ -87,7 +87,7 @@ def test_pick_all_tells_old_and_new_clusters_by_name() -> None:
 # PickN
 
 
-def test_the_larger_names_win_where_all_else_is_equal() -> None:
+def test_larger_names_win_where_scores_are_equal() -> None:
     made = place(policy("PickN"), FOUR, number=3)
     assert created(made) == ["cluster-4", "cluster-3", "cluster-2"]
     assert [each.cluster_name for each in made.decisions] == ["cluster-4", "cluster-3", "cluster-2", "cluster-1"]
@@ -96,20 +96,20 @@ def test_the_larger_names_win_where_all_else_is_equal() -> None:
     )
 
 
-def test_those_that_are_liked_most_come_first() -> None:
+def test_clusters_with_the_highest_affinity_come_first() -> None:
     members = [member("a", {"x": "1", "y": "1"}), member("b", {"y": "1"}), member("c", {"bad": "1"}), member("d")]
     likes = preferring((30, labelled(x="1")), (10, labelled(y="1")), (-20, labelled(bad="1")))
     assert created(place(policy("PickN", affinity=likes), members, number=3)) == ["a", "b", "d"]
 
 
-def test_too_few_clusters_are_better_than_none() -> None:
+def test_too_few_matching_clusters_are_all_picked() -> None:
     members = [member("a", {"env": "prod"}), member("b", {"env": "test"})]
     made = place(PROD, members, number=4)
     assert created(made) == ["a"]
     assert not made.fulfilled
 
 
-def test_more_clusters_are_added_to_those_there_are() -> None:
+def test_a_larger_number_adds_to_the_picked_clusters() -> None:
     made = place(policy("PickN"), FOUR, [binding("cluster-1"), binding("cluster-3", "Scheduled")], number=3)
     assert created(made) == ["cluster-4"]
     assert [each.cluster_name for each in made.selected] == ["cluster-4", "cluster-3", "cluster-1"]
@@ -125,7 +125,7 @@ def test_more_clusters_are_added_to_those_there_are() -> None:
         (0, ["a", "b", "c", "d"]),
     ],
 )
-def test_a_smaller_number_takes_back_the_unplaced_then_the_worst(number: int, gone: list[str]) -> None:
+def test_a_smaller_number_removes_the_unplaced_then_the_lowest_scores(number: int, gone: list[str]) -> None:
     bindings = [
         binding("a", score=(0, 5)),
         binding("b", "Scheduled", score=(9, 9)),
@@ -140,28 +140,28 @@ def test_a_smaller_number_takes_back_the_unplaced_then_the_worst(number: int, go
     assert [each.cluster_name for each in made.selected] == [name for name in "acd" if name not in gone]
 
 
-def test_a_cluster_that_was_picked_without_a_score_goes_before_those_with_one() -> None:
+def test_a_cluster_picked_without_a_score_is_removed_before_those_with_one() -> None:
     bindings = [binding("a", score=None), binding("b", score=(-5, 0))]
     assert given_up(place(policy("PickN"), fleet("a", "b"), bindings, number=1)) == ["a"]
 
 
-def test_what_is_evicted_is_no_reason_to_tell_less() -> None:
+def test_an_eviction_does_not_shorten_the_decisions() -> None:
     made = place(policy("PickN"), fleet("a", "b", "c"), [binding("c"), binding("a", leaving=True)], number=1)
     assert {each.cluster_name for each in made.unselected or ()} == {"a", "b"}
 
 
-def test_a_look_after_some_were_given_up_tells_no_more_than_the_one_that_gave_them_up() -> None:
+def test_after_scaling_down_the_decisions_stay_the_same() -> None:
     bindings = [binding("c"), binding("a", "Unscheduled")]
     assert place(policy("PickN"), fleet("a", "b", "c"), bindings, number=1).unselected is None
 
 
-def test_what_another_policy_gave_up_or_a_cluster_that_left_tells_nothing_of_this_one() -> None:
+def test_removals_by_another_policy_or_of_members_that_left_do_not_count_as_scaling_down() -> None:
     for gone in (binding("a", "Unscheduled", policy="crp-x"), binding("z", "Unscheduled")):
         made = place(policy("PickN"), fleet("a", "b", "c"), [binding("c"), gone], number=1)
         assert {each.cluster_name for each in made.unselected or ()} == {"a", "b"}
 
 
-def test_pick_n_without_a_number_moves_nothing_and_says_so() -> None:
+def test_pick_n_without_a_number_changes_nothing_and_says_so() -> None:
     made = place(policy("PickN"), FOUR, [binding("cluster-1")])
     assert (made.create, made.unschedule, made.fulfilled) == ((), (), False)
     assert made.problem == "spec.policy.numberOfClusters is missing: say how many clusters PickN is to take"
@@ -170,7 +170,7 @@ def test_pick_n_without_a_number_moves_nothing_and_says_so() -> None:
 # PickFixed
 
 
-def test_the_clusters_that_are_named_are_picked() -> None:
+def test_pick_fixed_picks_the_named_clusters() -> None:
     made = place(policy("PickFixed", clusterNames=["cluster-3", "cluster-1"]), FOUR)
     assert created(made) == ["cluster-3", "cluster-1"]
     assert made.fulfilled
@@ -180,7 +180,7 @@ def test_the_clusters_that_are_named_are_picked() -> None:
     )
 
 
-def test_of_each_cluster_that_is_named_and_cannot_be_had_the_reason_is_told() -> None:
+def test_a_named_cluster_that_cannot_be_picked_has_a_reason() -> None:
     members = [member("a"), member("b", agents=()), member("c", taints=("no",))]
     made = place(policy("PickFixed", clusterNames=["nowhere", "b", "c", "a"]), members)
     assert created(made) == ["c", "a"]  # taints do not matter to who names a cluster
@@ -192,26 +192,26 @@ def test_of_each_cluster_that_is_named_and_cannot_be_had_the_reason_is_told() ->
     ]
 
 
-def test_clusters_that_are_named_and_picked_already_are_told_in_the_order_they_are_named() -> None:
+def test_named_clusters_are_listed_in_the_order_of_their_names_in_the_policy() -> None:
     made = place(policy("PickFixed", clusterNames=["c", "b", "a"]), fleet("a", "b", "c"), [binding("b")])
     assert (created(made), [each.cluster_name for each in made.selected]) == (["c", "a"], ["c", "b", "a"])
 
 
-def test_other_names_give_up_the_clusters_that_are_not_named_any_more() -> None:
+def test_clusters_no_longer_named_are_unscheduled() -> None:
     old = [binding("cluster-1", policy="crp-x"), binding("cluster-2", policy="crp-x")]
     made = place(policy("PickFixed", clusterNames=["cluster-2", "cluster-3"]), FOUR, old)
     assert (created(made), given_up(made)) == (["cluster-3"], ["cluster-1"])
-    assert [each.binding.spec.target_cluster for each in made.repick] == ["cluster-2"]
+    assert [each.binding.spec.target_cluster for each in made.reuse] == ["cluster-2"]
 
 
-def test_a_cluster_that_stays_named_keeps_what_it_has_also_while_it_is_silent() -> None:
+def test_a_cluster_that_stays_named_keeps_its_resources_while_it_is_silent() -> None:
     old = [binding("a", policy="crp-x"), binding("b", policy="crp-x")]
     made = place(policy("PickFixed", clusterNames=["a", "b"]), [member("a"), member("b", agents=SILENT)], old)
     assert given_up(made) == []
     assert made.fulfilled
 
 
-def test_no_names_at_all_give_up_everything() -> None:
+def test_without_names_everything_is_unscheduled() -> None:
     made = place(policy("PickFixed"), FOUR, [binding("cluster-1", policy="crp-x")])
     assert (given_up(made), made.fulfilled) == (["cluster-1"], True)
 
@@ -229,51 +229,51 @@ def test_no_names_at_all_give_up_everything() -> None:
         member("a", {"env": "prod"}, properties={"p": "nonsense"}),
     ],
 )
-def test_what_is_picked_stays_whatever_becomes_of_the_cluster(became: Any, kind: str, state: str) -> None:
+def test_a_picked_cluster_stays_picked_when_its_labels_or_taints_change(became: Any, kind: str, state: str) -> None:
     needs = requiring(labelled(env="prod") | having("p", "Gt", "1"))
     made = place(policy(kind, affinity=needs), [became, member("b")], [binding("a", state)], number=1)
-    assert (made.create, made.unschedule, made.repick) == ((), (), ())
+    assert (made.create, made.unschedule, made.reuse) == ((), (), ())
     assert made.fulfilled
 
 
 @pytest.mark.parametrize("kind", ["PickAll", "PickN"])
-def test_a_cluster_that_falls_silent_keeps_what_it_has(kind: str) -> None:
+def test_a_cluster_that_becomes_silent_keeps_its_resources(kind: str) -> None:
     made = place(policy(kind), [member("a", agents=SILENT)], [binding("a")], number=1)
     assert (made.create, made.unschedule) == ((), ())
     assert made.fulfilled
 
 
-def test_what_an_earlier_policy_placed_stays_if_it_is_picked_again() -> None:
+def test_a_binding_of_an_earlier_policy_is_reused_if_its_cluster_is_picked_again() -> None:
     old = [binding(name, policy="crp-x") for name in ("cluster-1", "cluster-2", "cluster-4")]
     made = place(policy("PickN"), FOUR, old, number=2)
     assert created(made) == []
-    assert [each.binding.spec.target_cluster for each in made.repick] == ["cluster-4", "cluster-2"]
-    assert [each.state for each in made.repick] == ["Bound", "Bound"]
+    assert [each.binding.spec.target_cluster for each in made.reuse] == ["cluster-4", "cluster-2"]
+    assert [each.state for each in made.reuse] == ["Bound", "Bound"]
     assert given_up(made) == ["cluster-1"]
 
 
-def test_stickiness_only_decides_between_equals() -> None:
+def test_having_the_resources_only_decides_between_equal_scores() -> None:
     likes = preferring((1, labelled(x="1")))
     members = [member("a", {"x": "1"}), member("b"), member("c")]
     made = place(policy("PickN", affinity=likes), members, [binding("b", policy="crp-x")], number=1)
     assert (created(made), given_up(made)) == (["a"], ["b"])
 
 
-def test_all_that_was_picked_before_goes_once_there_are_enough_by_this_policy() -> None:
+def test_bindings_of_an_earlier_policy_go_once_this_policy_has_enough() -> None:
     made = place(policy("PickN"), FOUR, [binding("cluster-1"), binding("cluster-2", policy="crp-x")], number=1)
     assert given_up(made) == ["cluster-2"]
 
 
 @pytest.mark.parametrize("gone", [[], [member("a", leaving=True)]])
 @pytest.mark.parametrize("kind", ["PickAll", "PickN", "PickFixed"])
-def test_a_cluster_that_leaves_is_given_up_at_once(kind: str, gone: list[Any]) -> None:
+def test_a_cluster_that_leaves_is_unscheduled_at_once(kind: str, gone: list[Any]) -> None:
     names = {"clusterNames": ["a", "b"]} if kind == "PickFixed" else {}
     made = place(policy(kind, **names), [*gone, member("b")], [binding("a")], number=1)
     assert (created(made), given_up(made)) == (["b"], ["a"])
 
 
 @pytest.mark.parametrize("kind", ["PickAll", "PickN", "PickFixed"])
-def test_in_the_kubefleet_dialect_a_cluster_that_leaves_is_given_up_when_it_has_left(kind: str) -> None:
+def test_in_the_kubefleet_dialect_a_cluster_that_leaves_is_unscheduled_when_it_has_left(kind: str) -> None:
     names = {"clusterNames": ["a"]} if kind == "PickFixed" else {}
     placed = [binding("a")]
     for members, gone in (([member("a", leaving=True)], []), ([], ["a"])):
@@ -282,16 +282,16 @@ def test_in_the_kubefleet_dialect_a_cluster_that_leaves_is_given_up_when_it_has_
     assert created(place(None, [member("a", leaving=True)], dialect=Dialect.kubefleet)) == []
 
 
-def test_a_cluster_whose_record_cannot_be_read_is_not_taken_for_gone() -> None:
+def test_a_member_that_cannot_be_read_is_not_taken_for_gone() -> None:
     made = place(None, [member("b")], [binding("a")], unreadable={"a"})
     assert (created(made), given_up(made)) == (["b"], [])
 
 
-def test_what_was_given_up_and_is_not_removed_yet_is_taken_up_again() -> None:
+def test_an_unscheduled_binding_is_reused_if_its_cluster_is_picked_again() -> None:
     was = [binding("a", "Unscheduled", before="Bound"), binding("b", "Unscheduled", before="Scheduled")]
     made = place(None, fleet("a", "b", "c"), [*was, binding("c", "Unscheduled", resources="crp-0-snapshot")])
     assert created(made) == []
-    assert {each.binding.spec.target_cluster: each.state for each in made.repick} == {
+    assert {each.binding.spec.target_cluster: each.state for each in made.reuse} == {
         "a": "Bound",
         "b": "Scheduled",
         "c": "Bound",
@@ -299,26 +299,26 @@ def test_what_was_given_up_and_is_not_removed_yet_is_taken_up_again() -> None:
 
 
 @pytest.mark.parametrize("state", ["Scheduled", "Bound"])
-def test_a_binding_that_is_picked_again_before_it_was_given_up_stays_as_it_is(state: str) -> None:
+def test_a_binding_picked_again_before_it_was_unscheduled_keeps_its_state(state: str) -> None:
     other = {"Scheduled": "Bound", "Bound": "Scheduled"}[state]
-    [again] = place(None, fleet("a"), [binding("a", state, policy="crp-x", before=other)]).repick
+    [again] = place(None, fleet("a"), [binding("a", state, policy="crp-x", before=other)]).reuse
     assert again.state == state
 
 
-def test_a_binding_in_a_state_nobody_knows_harms_nothing() -> None:
+def test_a_binding_in_an_unknown_state_breaks_nothing() -> None:
     made = place(None, fleet("a", "b"), [binding("a", "Odd", policy="crp-x"), binding("b", "Odd")])
-    assert [(each.binding.spec.target_cluster, each.state) for each in made.repick] == [("a", "Scheduled")]
+    assert [(each.binding.spec.target_cluster, each.state) for each in made.reuse] == [("a", "Scheduled")]
     assert (created(made), given_up(made)) == ([], [])
 
 
-def test_what_is_on_its_way_out_counts_for_nothing_and_is_let_go() -> None:
+def test_a_binding_being_deleted_does_not_count_and_is_released() -> None:
     made = place(policy("PickN"), FOUR, [binding("cluster-4", leaving=True)], number=1)
     assert created(made) == ["cluster-4"]
     assert [each.metadata.name for each in made.release] == ["crp-cluster-4-0"]
     assert given_up(made) == []
 
 
-def test_what_was_let_go_already_is_not_let_go_again() -> None:
+def test_a_released_binding_is_not_released_again() -> None:
     assert place(None, FOUR, [binding("cluster-4", leaving=True, held=False)]).release == ()
 
 
@@ -331,7 +331,7 @@ def test_what_was_let_go_already_is_not_let_go_again() -> None:
         ([binding("a", suffix="1", policy="crp-x"), binding("a", "Scheduled", suffix="2")], "crp-a-2"),
     ],
 )
-def test_of_two_bindings_for_one_cluster_the_one_with_more_in_it_stays(pair: list[Any], goes: str) -> None:
+def test_of_two_bindings_for_one_cluster_the_one_with_resources_stays(pair: list[Any], goes: str) -> None:
     for order in (pair, pair[::-1]):
         made = place(None, fleet("a"), order)
         assert [each.metadata.name for each in made.unschedule] == [goes]
@@ -341,57 +341,57 @@ def test_of_two_bindings_for_one_cluster_the_one_with_more_in_it_stays(pair: lis
 # A cluster that falls silent before anything is there (kubefleet.md §14, #15)
 
 
-def test_a_cluster_that_falls_silent_before_anything_is_placed_is_exchanged() -> None:
+def test_a_cluster_that_becomes_silent_before_anything_is_placed_is_replaced() -> None:
     members = [member("a", agents=SILENT), member("b"), member("c")]
     made = place(policy("PickN"), members, [binding("a", "Scheduled"), binding("b")], number=2)
     assert (created(made), given_up(made)) == (["c"], ["a"])
     assert made.fulfilled
 
 
-def test_it_is_not_exchanged_for_nothing() -> None:
+def test_a_silent_cluster_is_not_replaced_without_a_better_one() -> None:
     members = [member("a", agents=SILENT), member("b")]
     made = place(policy("PickN"), members, [binding("a", "Scheduled"), binding("b")], number=2)
     assert (created(made), given_up(made), made.fulfilled) == ([], [], True)
 
 
-def test_one_that_is_not_exchanged_is_told_once() -> None:
+def test_a_silent_cluster_that_is_not_replaced_is_listed_once() -> None:
     members = [member("a"), member("z", agents=SILENT)]
     made = place(policy("PickN"), members, [binding("a"), binding("z", "Scheduled")], number=2)
     assert ([each.cluster_name for each in made.selected], made.unselected) == (["z", "a"], ())
     assert given_up(made) == []
 
 
-def test_it_is_not_exchanged_where_staged_runs_count_on_it() -> None:
+def test_a_silent_cluster_is_not_replaced_under_staged_runs() -> None:
     made = place(
         policy("PickN"), [member("a", agents=SILENT), member("b")], [binding("a", "Scheduled")], 1, replace_silent=False
     )
-    assert (created(made), given_up(made), made.look_again) == ([], [], None)
+    assert (created(made), given_up(made), made.requeue_at) == ([], [], None)
 
 
-def test_it_goes_first_when_fewer_are_wanted() -> None:
+def test_a_silent_cluster_is_removed_first_when_fewer_are_wanted() -> None:
     members = [member("a"), member("b"), member("z", agents=SILENT)]
     bindings = [binding("a", "Scheduled"), binding("b", "Scheduled"), binding("z", "Scheduled", score=(9, 9))]
     assert given_up(place(policy("PickN"), members, bindings, number=2)) == ["z"]
 
 
-def test_there_is_another_look_when_the_next_may_be_silent_for_too_long() -> None:
+def test_the_scheduler_requeues_for_when_a_waiting_cluster_becomes_ineligible() -> None:
     members = [member("a", agents=(agent(heard=2),)), member("b", agents=(agent(heard=4),))]
     made = place(policy("PickN"), members, [binding("a", "Scheduled"), binding("b")], number=2)
-    assert made.look_again == NOW + timedelta(minutes=3)
+    assert made.requeue_at == NOW + timedelta(minutes=3)
 
 
 @pytest.mark.parametrize(
     ("heard", "minutes"), [((2, 4), 1), ((4, 2), 1), ((6, 2), 3), ((5, 2), 0), ((None, 2), 3), ((6, 6), None)]
 )
-def test_the_next_look_is_when_the_first_of_those_that_are_still_heard_may_fall_silent(
+def test_the_requeue_is_for_the_first_cluster_that_becomes_ineligible(
     heard: tuple[float | None, float], minutes: int | None
 ) -> None:
     members = [member(name, agents=(agent(heard=each),)) for name, each in zip("ab", heard, strict=True)]
     made = place(policy("PickN"), members, [binding("a", "Scheduled"), binding("b", "Scheduled")], number=2)
-    assert made.look_again == (None if minutes is None else NOW + timedelta(minutes=minutes))
+    assert made.requeue_at == (None if minutes is None else NOW + timedelta(minutes=minutes))
 
 
-def test_of_two_bindings_with_resources_the_one_of_this_policy_stays() -> None:
+def test_of_two_bindings_with_resources_the_one_of_the_current_policy_stays() -> None:
     for older, newer in (("crp-x", "crp-0"), ("crp-0", "crp-x")):
         pair = [binding("a", policy=older, suffix="1", born=60), binding("a", policy=newer, suffix="2", born=30)]
         [gone] = place(policy(), fleet("a"), pair).unschedule
@@ -411,7 +411,7 @@ def test_of_two_bindings_with_resources_the_one_of_this_policy_stays() -> None:
         ({"known": True}, None, None),
     ],
 )
-def test_a_cluster_that_reports_its_namespaces_must_have_the_one_that_is_placed_in(
+def test_a_cluster_that_reports_its_namespaces_must_have_the_placements_namespace(
     status: dict[str, Any], namespace: str | None, why: str | None
 ) -> None:
     known = {"type": "NamespaceCollectionSucceeded", "status": "False", "reason": "Degraded", "message": ""}
@@ -442,7 +442,7 @@ def test_a_taint_keeps_placements_off_unless_they_tolerate_it(taints: Any, toler
     assert bool(created(made)) == fits
 
 
-def test_a_taint_is_told_as_kubectl_writes_it() -> None:
+def test_a_taint_is_written_as_kubectl_writes_it() -> None:
     made = place(None, [member("a", taints=("gpu=yes",)), member("b", taints=("no",))])
     assert [each.rpartition("taint ")[2] for each in reasons(made).values()] == [
         "gpu=yes:NoSchedule cannot be tolerated",
@@ -450,7 +450,7 @@ def test_a_taint_is_told_as_kubectl_writes_it() -> None:
     ]
 
 
-def test_a_policy_that_means_nothing_moves_nothing_but_what_has_no_cluster() -> None:
+def test_an_invalid_policy_removes_only_bindings_without_a_member() -> None:
     wrong = policy(affinity=requiring(having("p", "Is", "1")))
     old = [
         binding("cluster-1"),
@@ -459,19 +459,19 @@ def test_a_policy_that_means_nothing_moves_nothing_but_what_has_no_cluster() -> 
         binding("cluster-3", leaving=True),
     ]
     made = place(wrong, FOUR, old)
-    assert (created(made), given_up(made), made.repick) == ([], ["gone"], ())
+    assert (created(made), given_up(made), made.reuse) == ([], ["gone"], ())
     assert [each.metadata.name for each in made.release] == ["crp-cluster-3-0"]
     assert not made.fulfilled
     assert made.problem is not None
     assert made.problem.endswith("operator: 'Is' is none of Gt, Ge, Eq, Ne, Lt, Le")
 
 
-def test_with_any_other_problem_nothing_is_picked_either() -> None:
+def test_with_any_other_problem_nothing_is_picked() -> None:
     made = place(policy("PickN"), FOUR, [binding("cluster-1")], 3, problem="binding x cannot be read")
     assert (created(made), given_up(made), made.fulfilled) == ([], [], False)
     assert made.problem == "binding x cannot be read"
 
 
-def test_a_cluster_that_reports_nonsense_spoils_nothing_for_the_others() -> None:
+def test_a_cluster_with_an_invalid_quantity_does_not_affect_the_others() -> None:
     members = [member("a", properties={"p": "nonsense"}), member("b", properties={"p": "5"})]
     assert created(place(policy(affinity=requiring(having("p", "Gt", "1"))), members)) == ["b"]

@@ -97,7 +97,7 @@ def alive(found: ClusterResourceBinding) -> bool:
 
 def after(made: Schedule, before: list[ClusterResourceBinding]) -> list[ClusterResourceBinding]:
     """The bindings once the schedule is carried out."""
-    again = {each.binding.metadata.name: each for each in made.repick}
+    again = {each.binding.metadata.name: each for each in made.reuse}
     gone = {each.metadata.name for each in made.unschedule}
 
     def changed(found: ClusterResourceBinding) -> ClusterResourceBinding:
@@ -119,7 +119,7 @@ def after(made: Schedule, before: list[ClusterResourceBinding]) -> list[ClusterR
 
 
 @given(situations(), st.integers())
-def test_the_order_of_what_is_seen_does_not_matter(situation: Any, seed: int) -> None:
+def test_the_order_of_the_input_does_not_matter(situation: Any, seed: int) -> None:
     wanted, there, held, number = situation
     rng = Random(seed)
     shuffled = place(wanted, rng.sample(there, len(there)), rng.sample(held, len(held)), number)
@@ -134,7 +134,7 @@ def test_every_cluster_has_one_binding_at_most(situation: Any) -> None:
 
 
 @given(situations())
-def test_there_are_never_more_than_wanted(situation: Any) -> None:
+def test_there_are_never_more_clusters_than_wanted(situation: Any) -> None:
     wanted, there, held, number = situation
     made = place(wanted, there, held, number)
     if made.problem is None and wanted.placement_type is PlacementType.pick_n:
@@ -143,7 +143,7 @@ def test_there_are_never_more_than_wanted(situation: Any) -> None:
 
 
 @given(situations())
-def test_only_clusters_that_fit_are_newly_picked(situation: Any) -> None:
+def test_only_matching_clusters_are_newly_picked(situation: Any) -> None:
     wanted, there, held, number = situation
     for decision in place(wanted, there, held, number).create:
         [found] = [each for each in there if each.metadata.name == decision.cluster_name]
@@ -158,7 +158,7 @@ def _affinity(wanted: PlacementPolicy) -> Any:
 
 
 @given(situations())
-def test_what_is_placed_by_this_policy_only_goes_with_its_cluster_or_a_smaller_number(situation: Any) -> None:
+def test_a_binding_of_this_policy_is_only_removed_with_its_cluster_or_a_smaller_number(situation: Any) -> None:
     wanted, there, held, number = situation
     members_there = {each.metadata.name for each in there if each.metadata.deletion_timestamp is None}
     made = place(wanted, there, held, number)
@@ -176,10 +176,10 @@ def test_what_is_placed_by_this_policy_only_goes_with_its_cluster_or_a_smaller_n
 
 
 @given(situations())
-def test_a_schedule_that_is_carried_out_leaves_nothing_to_do(situation: Any) -> None:
+def test_a_schedule_that_was_carried_out_leaves_nothing_to_do(situation: Any) -> None:
     wanted, there, held, number = situation
     made = place(wanted, there, held, number)
     again = place(wanted, there, after(made, held), number)
-    assert (again.create, again.repick, again.unschedule) == ((), (), ())
+    assert (again.create, again.reuse, again.unschedule) == ((), (), ())
     assert {each.cluster_name for each in again.selected} == {each.cluster_name for each in made.selected}
     assert again.fulfilled == made.fulfilled

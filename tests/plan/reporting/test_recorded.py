@@ -17,10 +17,10 @@ from kedge.api.placement_status import ClusterPlacementStatus, PlacementStatus
 from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.snapshot import ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot
 from kedge.api.work import Work
-from kedge.plan.reporting.identities import identities
-from kedge.plan.reporting.report import Seen, report, revision
-from kedge.plan.working.folding import folded, spoken
-from kedge.plan.working.kept import kept
+from kedge.plan.identifiers import identifiers_of
+from kedge.plan.reporting.placement_status import PlacementFacts, parts_of_revision, placement_status
+from kedge.plan.working.binding_status import binding_status, report_from_works
+from kedge.plan.working.work_contents import compacted
 from support.recorded import recorded
 
 NOW = datetime(2026, 8, 1, 13, tzinfo=UTC)
@@ -40,7 +40,7 @@ def cluster(status: ClusterPlacementStatus) -> object:
 def test_a_placement_says_what_it_said_in_the_recorded_fleet(trace: str) -> None:
     (placement,) = recorded(trace, ClusterResourcePlacement)
     snapshots = recorded(trace, ClusterResourceSnapshot)
-    seen = Seen(
+    seen = PlacementFacts(
         placement=replace(placement, status=PlacementStatus()),
         prefix="ClusterResourcePlacement",
         policies=recorded(trace, ClusterSchedulingPolicySnapshot),
@@ -48,27 +48,27 @@ def test_a_placement_says_what_it_said_in_the_recorded_fleet(trace: str) -> None
         bindings=recorded(trace, ClusterResourceBinding),
         dialect=Dialect.kubefleet,
     )
-    status = report(seen, NOW)
+    status = placement_status(seen, NOW)
     assert words(status.conditions) == words(placement.status.conditions)
     assert status.observed_resource_index == placement.status.observed_resource_index
     assert [cluster(one) for one in status.placement_statuses] == [
         cluster(one) for one in placement.status.placement_statuses
     ]
     by_name = {one.metadata.name: one for one in snapshots}
-    parts = [by_name[one.name] for one in revision(seen.snapshots, status.observed_resource_index)]
+    parts = [by_name[one.name] for one in parts_of_revision(seen.snapshots, status.observed_resource_index)]
     objects = [found for part in parts for found in part.spec.selected_resources]
-    assert identities(objects) == placement.status.selected_resources
+    assert identifiers_of(objects) == placement.status.selected_resources
 
 
 @pytest.mark.parametrize("trace", AT_REST[:-1])  # in the last one, a binding has just moved
 def test_a_binding_says_what_it_said_in_the_recorded_fleet(trace: str) -> None:
     works = recorded(trace, Work)
     for binding in recorded(trace, ClusterResourceBinding):
-        own = [kept(one) for one in works if one.metadata.labels.get(PARENT_BINDING) == binding.metadata.name]
+        own = [compacted(one) for one in works if one.metadata.labels.get(PARENT_BINDING) == binding.metadata.name]
         if not own or binding.metadata.deletion_timestamp is not None:
             continue
         others = tuple(one for one in binding.status.conditions if one.type == ROLLOUT_STARTED)
         bare = replace(binding, status=BindingStatus(conditions=others))
-        status = spoken(bare, folded(own, ""), NOW)
+        status = binding_status(bare, report_from_works(own, ""), NOW)
         assert words(status.conditions) == words(binding.status.conditions)
         assert status.failed_placements == binding.status.failed_placements

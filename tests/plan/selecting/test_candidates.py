@@ -21,7 +21,7 @@ def resource(group: str, kind: str, *, namespaced: bool = True) -> Resource:
 
 def may_go(group: str, kind: str, name: str = "a", namespace: str | None = "shop", **found: Any) -> bool:
     meta = {"name": name, "namespace": namespace, **found.pop("metadata", {})}
-    return candidate(resource(group, kind), {"metadata": meta, **found}).may_go
+    return candidate(resource(group, kind), {"metadata": meta, **found}).may_be_placed
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def may_go(group: str, kind: str, name: str = "a", namespace: str | None = "shop
         (lambda: may_go("apps", "Deployment", metadata={"deletionTimestamp": "2030-01-01T00:00:00Z"}), False),
     ],
 )
-def test_what_may_be_placed(found: Callable[[], bool], goes: bool) -> None:
+def test_objects_of_the_hub_and_deleted_ones_are_not_placed(found: Callable[[], bool], goes: bool) -> None:
     assert found() is goes
 
 
-def test_a_change_of_status_or_bookkeeping_is_no_change_and_one_of_labels_is() -> None:
+def test_a_change_of_status_or_server_metadata_is_no_change_and_one_of_labels_is() -> None:
     kind = resource("apps", "Deployment")
     meta = {"name": "a", "namespace": "shop"}
     base = {"metadata": {**meta, "resourceVersion": "1"}, "spec": {"replicas": 1}}
@@ -72,7 +72,7 @@ def test_a_change_of_status_or_bookkeeping_is_no_change_and_one_of_labels_is() -
     assert candidate(kind, labelled).metadata.labels == {"a": "b"}
 
 
-def test_what_is_never_placed_is_remembered_by_its_name_alone() -> None:
+def test_an_object_that_is_never_placed_is_remembered_without_labels_and_digest() -> None:
     found = candidate(resource("", "ConfigMap"), {"metadata": {"name": "kube-root-ca.crt", "labels": {"a": "b"}}})
     assert (found.metadata.name, found.metadata.labels, found.digest) == ("kube-root-ca.crt", {}, "")
 
@@ -100,9 +100,9 @@ def test_what_is_never_placed_is_remembered_by_its_name_alone() -> None:
         ("example.com", "Pod", True),
     ],
 )
-def test_which_kinds_can_be_placed_at_all(group: str, kind: str, placeable: bool) -> None:
+def test_hub_only_kinds_cannot_be_placed(group: str, kind: str, placeable: bool) -> None:
     assert is_placeable(Kind(resource(group, kind))) is placeable
 
 
-def test_what_cannot_be_followed_cannot_be_placed() -> None:
-    assert not is_placeable(Kind(resource("", "ComponentStatus", namespaced=False), followed=False))
+def test_a_kind_that_cannot_be_watched_cannot_be_placed() -> None:
+    assert not is_placeable(Kind(resource("", "ComponentStatus", namespaced=False), watchable=False))

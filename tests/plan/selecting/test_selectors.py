@@ -13,8 +13,14 @@ from kedge.api.resource import Resource
 from kedge.api.selector import LabelSelector, LabelSelectorRequirement
 from kedge.api.twins import Placement
 from kedge.plan.selecting.kinds import Catalogue, Kind
-from kedge.plan.selecting.selectors import home_of, meaning, name_problem, strays, tokens_of
-from plan.selecting.test_choosing import (
+from kedge.plan.selecting.selectors import (
+    index_keys_of,
+    name_problem,
+    resolve_selectors,
+    status_namespace,
+    status_namespace_problem,
+)
+from plan.selecting.test_selection import (
     CATALOGUE,
     ENDPOINTS,
     MAPS,
@@ -32,8 +38,8 @@ from plan.selecting.test_choosing import (
 PODS = Resource("", "v1", "Pod", "pods")
 REVIEWS = Resource("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
 EVERYTHING = Catalogue(
-    [*(Kind(each) for each in (NAMESPACES, MAPS, ROLES, PODS)), Kind(OLD_SCALERS), Kind(REVIEWS, followed=False)],
-    silent=["quiet.example.com/v1"],
+    [*(Kind(each) for each in (NAMESPACES, MAPS, ROLES, PODS)), Kind(OLD_SCALERS), Kind(REVIEWS, watchable=False)],
+    unavailable=["quiet.example.com/v1"],
 )
 ONE_BY_ONE = {"selection_scope": SelectionScope.namespace_with_resource_selectors}
 LABELLED = LabelSelector(match_labels={"app": "web"})
@@ -42,7 +48,7 @@ ANYTHING = LabelSelector()
 
 
 def problem(*selectors: Any, namespace: str | None = None) -> str:
-    return "; ".join(meaning(placement(*selectors, namespace=namespace), EVERYTHING).problems)
+    return "; ".join(resolve_selectors(placement(*selectors, namespace=namespace), EVERYTHING).problems)
 
 
 def unknown(group: str, version: str, kind: str) -> Any:
@@ -109,15 +115,13 @@ def unknown(group: str, version: str, kind: str) -> Any:
         ([selector(ROLES, "kube-system")], None, ""),
     ],
 )
-def test_a_selector_means_something_or_it_is_said_what_is_wrong(
-    selectors: list[Any], namespace: str | None, told: str
-) -> None:
+def test_a_selector_is_resolved_or_has_a_problem(selectors: list[Any], namespace: str | None, told: str) -> None:
     found = problem(*selectors, namespace=namespace)
     assert (told in found) if told else (found == "")
 
 
 @pytest.mark.parametrize(("length", "fits"), [(1, True), (63, True), (64, False)])
-def test_a_name_has_to_fit_into_a_label(length: int, fits: bool) -> None:
+def test_a_placement_name_must_fit_into_a_label(length: int, fits: bool) -> None:
     long = placement(selector(ROLES))
     long = replace(long, metadata=replace(long.metadata, name="p" * length))
     assert (name_problem(long) == "") is fits
@@ -127,13 +131,13 @@ def test_a_name_has_to_fit_into_a_label(length: int, fits: bool) -> None:
 # Objects of one namespace, one by one
 
 
-def test_beside_a_namespace_objects_in_it_are_selected_one_by_one() -> None:
+def test_with_NamespaceWithResourceSelectors_objects_are_selected_one_by_one() -> None:
     hub = Hub("namespaces shop", "configmaps other/a", "configmaps shop/a", "configmaps shop/b", "services shop/s")
     found = selected(hub, selector(NAMESPACES, "shop", **ONE_BY_ONE), selector(MAPS, "a"))
     assert names(found) == ["Namespace shop", "ConfigMap shop/a"]
 
 
-def test_only_the_namespace_itself_goes_if_that_is_the_scope() -> None:
+def test_with_NamespaceOnly_only_the_namespace_is_selected() -> None:
     hub = Hub("namespaces shop", "configmaps shop/a")
     alone = selector(NAMESPACES, "shop", selection_scope=SelectionScope.namespace_only)
     assert names(selected(hub, alone)) == ["Namespace shop"]
@@ -149,11 +153,11 @@ def test_objects_are_selected_by_name_or_by_labels_or_all() -> None:
         (selector(ROLES, label_selector=other), []),
     ):
         assert names(selected(hub, wanted)) == chosen
-        [pick] = meaning(placement(wanted), CATALOGUE).picks
+        [pick] = resolve_selectors(placement(wanted), CATALOGUE).selectors
         assert [f"ClusterRole {each.metadata.name}" for _, each in hub.objects if pick.matches(each)] == chosen
 
 
-def test_what_may_not_go_is_not_selected_neither_by_itself_nor_with_its_namespace() -> None:
+def test_hub_objects_are_selected_neither_by_name_nor_with_their_namespace() -> None:
     hub = Hub("namespaces shop", "configmaps shop/kube-root-ca.crt", "configmaps shop/a")
     assert names(selected(hub, selector(NAMESPACES, "shop"))) == ["Namespace shop", "ConfigMap shop/a"]
     assert names(selected(hub, selector(MAPS), namespace="shop")) == ["ConfigMap shop/a"]
@@ -163,18 +167,20 @@ def test_what_may_not_go_is_not_selected_neither_by_itself_nor_with_its_namespac
 
 
 def kinds(*selectors: Any, namespace: str | None = None) -> list[str]:
-    found = meaning(placement(*selectors, namespace=namespace), CATALOGUE).resources(CATALOGUE)
+    found = resolve_selectors(placement(*selectors, namespace=namespace), CATALOGUE).resources(CATALOGUE)
     return [each.kind for each in found]
 
 
-def test_services_matter_to_those_who_select_endpoints_alone() -> None:
+def test_selecting_endpoints_also_reads_services() -> None:
     assert kinds(selector(MAPS), namespace="shop") == ["ConfigMap"]
     assert kinds(selector(MAPS), selector(ENDPOINTS), namespace="shop") == ["ConfigMap", "Endpoints", "Service"]
     without = Catalogue([Kind(ENDPOINTS)])
-    assert meaning(placement(selector(ENDPOINTS), namespace="shop"), without).resources(without) == (ENDPOINTS,)
+    assert resolve_selectors(placement(selector(ENDPOINTS), namespace="shop"), without).resources(without) == (
+        ENDPOINTS,
+    )
 
 
-def test_what_is_in_namespaces_matters_to_those_who_select_them_whole() -> None:
+def test_selecting_whole_namespaces_reads_every_placeable_kind() -> None:
     whole, alone = selector(NAMESPACES), selector(NAMESPACES, selection_scope=SelectionScope.namespace_only)
     assert kinds(alone) == ["Namespace"]
     assert kinds(whole) == [
@@ -197,13 +203,15 @@ ALONE = {"selection_scope": SelectionScope.namespace_only}
         (selector(ENDPOINTS), "shop", [("all", "", "Endpoints", "shop"), ("all", "", "Service", "shop")]),
     ],
 )
-def test_a_placement_is_woken_by_what_it_selects(wanted: Any, namespace: str | None, tokens: list[Any]) -> None:
-    assert list(meaning(placement(wanted, namespace=namespace), CATALOGUE).tokens()) == tokens
+def test_a_placement_has_the_index_keys_of_what_it_selects(
+    wanted: Any, namespace: str | None, tokens: list[Any]
+) -> None:
+    assert list(resolve_selectors(placement(wanted, namespace=namespace), CATALOGUE).index_keys()) == tokens
 
 
-def test_an_object_wakes_all_who_may_select_it() -> None:
+def test_an_object_has_the_index_keys_of_all_who_may_select_it() -> None:
     hub = Hub("services shop/s", "clusterroles r")
-    assert [list(tokens_of(*each)) for each in hub.objects] == [
+    assert [list(index_keys_of(*each)) for each in hub.objects] == [
         [("one", "", "Service", "shop", "s"), ("all", "", "Service", "shop"), ("in", "shop"), ("anywhere",)],
         [("one", ROLES.group, "ClusterRole", "", "r"), ("all", ROLES.group, "ClusterRole", "")],
     ]
@@ -236,8 +244,8 @@ SHOP, ROLE = selector(NAMESPACES, "shop"), selector(ROLES, "r")
         (shown(selector(NAMESPACES), SHOP), "shop"),
     ],
 )
-def test_a_status_is_shown_in_the_first_namespace_that_is_named(found: Placement, home: str) -> None:
-    assert home_of(found) == home
+def test_the_status_namespace_is_the_first_that_is_named(found: Placement, home: str) -> None:
+    assert status_namespace(found) == home
 
 
 @pytest.mark.parametrize(
@@ -251,5 +259,5 @@ def test_a_status_is_shown_in_the_first_namespace_that_is_named(found: Placement
         (shown(SHOP, was=(("ConfigMap", "shop"), ("Namespace", "other"))), "cannot change from other to shop"),
     ],
 )
-def test_it_cannot_move_to_another_namespace(found: Placement, told: str) -> None:
-    assert (told in strays(found)) if told else (strays(found) == "")
+def test_the_status_namespace_cannot_change(found: Placement, told: str) -> None:
+    assert (told in status_namespace_problem(found)) if told else (status_namespace_problem(found) == "")

@@ -15,7 +15,7 @@ from kedge.api.rollout import ApplyStrategy
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
 from kedge.plan.staging.approvals import When, ask, signed
 from kedge.plan.staging.conditions import Stamp, at_generation, has_begun, settled_at, with_condition
-from kedge.plan.telling.words import first_few
+from kedge.plan.text import first_few
 from plan.staging.making import NOW, World, stage
 
 AT = Stamp(NOW, 1)

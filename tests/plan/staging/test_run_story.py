@@ -11,8 +11,8 @@ from kedge.api.fleet import RETRY
 from kedge.api.staged import RunState
 from kedge.cli.runs import run_tree
 from kedge.plan.staging.run_story import RunStory, tell_run
-from kedge.plan.telling.state import State
-from kedge.plan.telling.words import moment
+from kedge.plan.state import State
+from kedge.plan.text import moment
 from plan.rolling.making import NOT_AVAILABLE, unscheduled
 from plan.staging.making import APPROVAL, NOW, World, run, stage, strategy, timed
 

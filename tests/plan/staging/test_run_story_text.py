@@ -10,7 +10,7 @@ from kedge.plan.moving.wait import Blocker, Code, Wait
 from kedge.plan.staging.initializing import initialize
 from kedge.plan.staging.returning import as_rolled_back
 from kedge.plan.staging.run_story import clusters_of, explained_cluster, explained_run, tell_cluster, tell_run
-from kedge.plan.telling.state import State
+from kedge.plan.state import State
 from plan.rolling.making import NOT_AVAILABLE
 from plan.staging.making import APPROVAL, NOW, World, beginning, run, stage
 from plan.staging.test_returning import rollback

@@ -13,7 +13,8 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.microtime import format_micro_time
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
 from kedge.api.resource import Resource
-from kedge.plan.selecting.choosing import Chosen, Selection
+from kedge.plan.selecting.selection import SelectedObject, Selection
+from kedge.plan.state import State
 from kedge.plan.telling.freshness import (
     against_lease,
     against_placement,
@@ -23,14 +24,15 @@ from kedge.plan.telling.freshness import (
 )
 from kedge.plan.telling.phrases import explained, summary
 from kedge.plan.telling.places import Place
-from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 PLACES = (Place("cluster-1", State.available, "2", is_up=True),)
 DONE = Story("ClusterResourcePlacement", None, "web", State.available, "", "2", PLACES)
 WAITING = replace(DONE, state=State.waiting, why="1 of 1 cluster waits")
-SELECTED = Selection(chosen=(Chosen(Resource("", "v1", "Namespace", "namespaces", False), None, "shop", "u", "d"),))
+SELECTED = Selection(
+    objects=(SelectedObject(Resource("", "v1", "Namespace", "namespaces", False), None, "shop", "u", "d"),)
+)
 SILENT = "the hub was not heard from since 2030-01-01T11:59:00Z: what it says may be old"
 
 

@@ -10,8 +10,8 @@ from kedge.api.scheduling import PlacementPolicy
 from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
 from kedge.api.wire import read_plain
 from kedge.api.work import Work
+from kedge.plan.state import State
 from kedge.plan.telling.phrases import explained, summary
-from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story, tell
 from plan.telling.objects import (
     ALL_WELL,

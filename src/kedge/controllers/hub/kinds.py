@@ -7,8 +7,7 @@ from typing import Final
 
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.kube.discovery import Discovery
-from kedge.plan.selecting.custom import custom_kinds
-from kedge.plan.selecting.kinds import Catalogue, Kind
+from kedge.plan.selecting.kinds import Catalogue, Kind, kinds_of_crd
 
 _NEEDED_VERBS: Final = ("get", "list", "watch")
 
@@ -35,5 +34,5 @@ def served_kinds(
         if (served.resource.group, served.resource.plural) not in custom
     ]
     return Catalogue(
-        [*built_in, *(kind for crd in crds for kind in custom_kinds(crd))], discovery.unavailable, left_out
+        [*built_in, *(kind for crd in crds for kind in kinds_of_crd(crd))], discovery.unavailable, left_out
     )

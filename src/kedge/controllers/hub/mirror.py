@@ -7,7 +7,7 @@ it is not, and each member's own status is on its Work. A status is shown as the
 `observedGeneration` in it is of the member's object. Only the status is written, and nothing if it is the same.
 
 A member names nothing that is written to: what may be shown is decided by what the hub has placed there
-(`plan.working.mirroring`), and where it is written by what the hub says of its kinds.
+(`plan.working.report_back`), and where it is written by what the hub says of its kinds.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from kedge.kube.patches import MergePatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
-from kedge.plan.reporting.picking import live
-from kedge.plan.reporting.report import revision
+from kedge.plan.placements import reports_to_original
+from kedge.plan.placing.bindings import remaining_bindings
+from kedge.plan.reporting.placement_status import parts_of_revision
 from kedge.plan.revisions import parent, resource_index
 from kedge.plan.selecting.kinds import Catalogue
-from kedge.plan.working.kept import kept
-from kedge.plan.working.mirroring import Mirrored, is_work_of, mirrored
-from kedge.plan.working.wanted import goes_back_to_original
+from kedge.plan.working.report_back import ReportedStatus, is_work_of, reported_statuses
+from kedge.plan.working.work_contents import compacted
 
 MANAGER: Final = "kedge-mirror"
 
@@ -67,7 +67,7 @@ class Mirror:
         self._placements = wanted_placements(hub, twins)
         self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
         self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._works = hub.cache(Work, transform=kept, indexes=WORKS)
+        self._works = hub.cache(Work, transform=compacted, indexes=WORKS)
         sources: list[Source] = [
             hub.watch(self._works, when=self._matters),
             hub.watch(self._placements, to=self._works_of, when=_asks_otherwise),
@@ -89,7 +89,7 @@ class Mirror:
             whole = await self._client.get(Work, key.name, key.namespace)
         except NotFound:
             return Outcome.done
-        found = mirrored(placement, binding, whole, await self._placed(binding))
+        found = reported_statuses(placement, binding, whole, await self._placed(binding))
         for one in found.shown:
             await self._show(placement, one, catalogue)
         if found.not_placed:
@@ -98,7 +98,7 @@ class Mirror:
             self._events.warning(placement, "StatusNotShown", said)
         return Outcome.done
 
-    async def _show(self, placement: ClusterResourcePlacement, found: Mirrored, catalogue: Catalogue) -> None:
+    async def _show(self, placement: ClusterResourcePlacement, found: ReportedStatus, catalogue: Catalogue) -> None:
         """Make the status of an original what its member reported."""
         try:
             await self._write(found, catalogue)
@@ -110,7 +110,7 @@ class Mirror:
             which = f"{found.original.kind} {found.original.name}"
             self._events.warning(placement, "StatusNotShown", f"the status of {which} was refused: {error.message}")
 
-    async def _write(self, found: Mirrored, catalogue: Catalogue) -> None:
+    async def _write(self, found: ReportedStatus, catalogue: Catalogue) -> None:
         which = found.original
         served = catalogue.find(which.group, which.version, which.kind)
         if served is None:
@@ -140,12 +140,12 @@ class Mirror:
         if (namespace is not None) != self._twins.placement.resource.namespaced:
             return None
         found = self._placements.get(parent(work.metadata), namespace)
-        return found if found is not None and goes_back_to_original(found) else None
+        return found if found is not None and reports_to_original(found) else None
 
     def _only_binding(self, work: Work) -> Binding | None:
         """The binding of a Work, if its cluster is the only one that is picked."""
         whose = named(work.metadata.labels.get(PARENT_NAMESPACE), parent(work.metadata))
-        picked = live(self._bindings.by(PLACEMENT, whose))
+        picked = remaining_bindings(self._bindings.by(PLACEMENT, whose))
         return picked[0] if len(picked) == 1 and is_work_of(picked[0], work) else None
 
     async def _placed(self, binding: Binding) -> tuple[ResourceIdentifier, ...]:
@@ -156,7 +156,7 @@ class Mirror:
             return ()
         ours = self._snapshots.by(PLACEMENT, named(meta.namespace, parent(meta)))
         index = str(resource_index(master.metadata))
-        return await self._selected.of(revision([one.metadata for one in ours], index))
+        return await self._selected.of(parts_of_revision([one.metadata for one in ours], index))
 
     # Waking
 
@@ -170,7 +170,7 @@ class Mirror:
         self, seen: WatchedObject[ClusterResourceBinding] | WatchedObject[PartialObject]
     ) -> Iterable[Key]:
         placement = self._placements.get(parent(seen.meta), seen.meta.namespace)
-        if placement is None or not goes_back_to_original(placement):
+        if placement is None or not reports_to_original(placement):
             return ()
         return self._of(seen.cluster, named(seen.meta.namespace, parent(seen.meta)))
 
@@ -185,8 +185,8 @@ def _name(binding: Binding) -> str:
 
 
 def _asks_otherwise(change: Change[ClusterResourcePlacement]) -> bool:
-    old = change.old is not None and goes_back_to_original(change.old)
-    return change.new is not None and goes_back_to_original(change.new) != old
+    old = change.old is not None and reports_to_original(change.old)
+    return change.new is not None and reports_to_original(change.new) != old
 
 
 def _points_elsewhere(change: Change[ClusterResourceBinding]) -> bool:

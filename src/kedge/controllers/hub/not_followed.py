@@ -20,8 +20,8 @@ from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import generation_changed
-from kedge.plan.reporting.report import not_followed
-from kedge.plan.selecting.selectors import place_problem
+from kedge.plan.reporting.placement_status import not_followed_status
+from kedge.plan.selecting.selectors import namespace_problem
 
 MANAGER: Final = "kedge-status"
 
@@ -40,8 +40,8 @@ class NotFollowed:
         placement = self._placements.get(key.name, key.namespace)
         if placement is None or placement.metadata.deletion_timestamp is not None:
             return Outcome.done
-        before, problem = placement.status, place_problem(placement)
-        after = not_followed(placement, problem, self._clock.now())
+        before, problem = placement.status, namespace_problem(placement)
+        after = not_followed_status(placement, problem, self._clock.now())
         if after == before:
             return Outcome.done
         body = {"status": status_patch(before, after)}

@@ -22,9 +22,9 @@ from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
 from kedge.api.twins import Twins
 from kedge.controllers.hub.revision_writes import RevisionWrites, owned_by
 from kedge.kube.client import Client
+from kedge.plan.placing.policies import number_of_clusters, policy_hash
 from kedge.plan.revisions import policy_index
-from kedge.plan.selecting.policies import number_of_clusters, policy_hash
-from kedge.plan.selecting.revising import Revision, newest, revisions, step
+from kedge.plan.selecting.snapshots import NumberedSnapshot, newest_snapshot, numbered_snapshots, snapshot_change
 
 
 class PolicySnapshots:
@@ -36,23 +36,23 @@ class PolicySnapshots:
 
     async def keep(
         self, placement: ClusterResourcePlacement, known: Iterable[ClusterSchedulingPolicySnapshot]
-    ) -> tuple[Revision, ...]:
+    ) -> tuple[NumberedSnapshot, ...]:
         """Have the newest say what the placement says. Gives those that were there."""
         hashes = {found.metadata.uid: found.spec.policy_hash for found in known}
-        there = revisions((found.metadata for found in known), policy_index, lambda meta: hashes[meta.uid])
-        todo = step(there, policy_hash(placement.spec.policy))
+        there = numbered_snapshots((found.metadata for found in known), policy_index, lambda meta: hashes[meta.uid])
+        todo = snapshot_change(there, policy_hash(placement.spec.policy))
         for revision in todo.unlabel:
             await self._writes.mark(revision.meta, labels={IS_LATEST: "false"})
-        if todo.make is not None:
-            await self._writes.make(self._body(placement, todo.make), placement.metadata.namespace)
-        elif (current := newest(there)) is not None:
+        if todo.create_index is not None:
+            await self._writes.make(self._body(placement, todo.create_index), placement.metadata.namespace)
+        elif (current := newest_snapshot(there)) is not None:
             await self._note(placement, current)
         return there
 
-    async def remove(self, revision: Revision) -> None:
+    async def remove(self, revision: NumberedSnapshot) -> None:
         await self._writes.remove(revision.meta)
 
-    async def _note(self, placement: ClusterResourcePlacement, current: Revision) -> None:
+    async def _note(self, placement: ClusterResourcePlacement, current: NumberedSnapshot) -> None:
         """Write down what changes without a new snapshot, where it is not written down yet."""
         noted, labels = current.meta.annotations, {} if current.is_labelled else {IS_LATEST: "true"}
         fresh = {key: value for key, value in _notes(placement).items() if noted.get(key) != value}

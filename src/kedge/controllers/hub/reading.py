@@ -15,9 +15,8 @@ from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.crash import unwrap_crash
 from kedge.kube.errors import NotFound
-from kedge.plan.selecting.candidates import candidate
-from kedge.plan.selecting.choosing import Chosen, Selection
-from kedge.plan.selecting.sanitising import Manifest, sanitised
+from kedge.plan.selecting.candidates import Manifest, candidate, without_hub_fields
+from kedge.plan.selecting.selection import SelectedObject, Selection
 
 FEW: Final = 4
 """Up to so many objects of a kind and namespace are asked for one by one."""
@@ -32,33 +31,33 @@ async def manifests(client: Client, selection: Selection) -> tuple[Manifest, ...
 
     What has changed since may no longer be selected: the cache will show it in a moment, and then it is known.
     """
-    groups: dict[Group, list[Chosen]] = {}
-    for chosen in selection.chosen:
+    groups: dict[Group, list[SelectedObject]] = {}
+    for chosen in selection.objects:
         groups.setdefault((chosen.resource, chosen.namespace), []).append(chosen)
     turns = asyncio.Semaphore(AT_ONCE)
     with unwrap_crash():
         async with asyncio.TaskGroup() as tasks:
             reads = [tasks.create_task(_read(client, turns, group, wanted)) for group, wanted in groups.items()]
     found = {chosen: manifest for read in reads for chosen, manifest in read.result()}
-    if len(found) < len(selection.chosen):
+    if len(found) < len(selection.objects):
         return None
-    return tuple(found[chosen] for chosen in selection.chosen)
+    return tuple(found[chosen] for chosen in selection.objects)
 
 
 async def _read(
-    client: Client, turns: asyncio.Semaphore, group: Group, wanted: list[Chosen]
-) -> list[tuple[Chosen, Manifest]]:
+    client: Client, turns: asyncio.Semaphore, group: Group, wanted: list[SelectedObject]
+) -> list[tuple[SelectedObject, Manifest]]:
     async with turns:
         objects = await (_each(client, wanted) if len(wanted) <= FEW else _together(client, group))
     by_uid = {(found.get("metadata") or {}).get("uid"): found for found in objects}
     return [
-        (chosen, sanitised(chosen.resource, found))
+        (chosen, without_hub_fields(chosen.resource, found))
         for chosen in wanted
         if (found := by_uid.get(chosen.uid)) is not None and candidate(chosen.resource, found).digest == chosen.digest
     ]
 
 
-async def _each(client: Client, wanted: Iterable[Chosen]) -> list[Untyped]:
+async def _each(client: Client, wanted: Iterable[SelectedObject]) -> list[Untyped]:
     found = []
     for chosen in wanted:
         try:

@@ -30,10 +30,17 @@ from kedge.kube.client import Client
 from kedge.kube.codec import untyped
 from kedge.kube.errors import ApiError, KubeError, NotFound, ServerError, Unreachable
 from kedge.plan.revisions import is_master, parent, resource_index
-from kedge.plan.selecting.choosing import manifests_digest
-from kedge.plan.selecting.contents import envelopes, parts, resource_hash
-from kedge.plan.selecting.revising import Revision, Step, revisions, step
-from kedge.plan.selecting.sanitising import Manifest
+from kedge.plan.selecting.candidates import Manifest
+from kedge.plan.selecting.selection import manifests_digest
+from kedge.plan.selecting.snapshots import (
+    NumberedSnapshot,
+    SnapshotChange,
+    count_envelopes,
+    numbered_snapshots,
+    resource_hash,
+    snapshot_change,
+    split_into_parts,
+)
 
 
 class ResourceSnapshots:
@@ -59,23 +66,25 @@ class ResourceSnapshots:
         """
         wanted = resource_hash(manifests)
         unsure = {} if unsure is None else unsure
-        todo = step(masters(known), wanted, {*used, *(number for number, what in unsure.items() if what != wanted)})
-        if todo.make is None:
+        todo = snapshot_change(
+            masters(known), wanted, {*used, *(number for number, what in unsure.items() if what != wanted)}
+        )
+        if todo.create_index is None:
             await self.confirm(todo)
             return None
-        with _asking(unsure, todo.make, wanted):
-            await self._clear(known, todo.make)
-            first, *rest = parts(manifests)
+        with _asking(unsure, todo.create_index, wanted):
+            await self._clear(known, todo.create_index)
+            first, *rest = split_into_parts(manifests)
             for number, part in enumerate(rest):
-                name = resource_snapshot_part(placement.metadata.name, todo.make, number)
-                await self._make(placement, name, todo.make, part, {SUBINDEX: str(number)})
+                name = resource_snapshot_part(placement.metadata.name, todo.create_index, number)
+                await self._make(placement, name, todo.create_index, part, {SUBINDEX: str(number)})
             for revision in todo.unlabel:
                 await self._writes.mark(revision.meta, labels={IS_LATEST: "false"})
-            counts = {NUMBER_OF_SNAPSHOTS: str(1 + len(rest)), NUMBER_OF_ENVELOPED: str(envelopes(manifests))}
-            name = resource_snapshot_name(placement.metadata.name, todo.make)
-            return await self._make(placement, name, todo.make, first, {RESOURCE_HASH: wanted, **counts})
+            counts = {NUMBER_OF_SNAPSHOTS: str(1 + len(rest)), NUMBER_OF_ENVELOPED: str(count_envelopes(manifests))}
+            name = resource_snapshot_name(placement.metadata.name, todo.create_index)
+            return await self._make(placement, name, todo.create_index, first, {RESOURCE_HASH: wanted, **counts})
 
-    async def confirm(self, todo: Step) -> None:
+    async def confirm(self, todo: SnapshotChange) -> None:
         """Have exactly the newest carry the label that says so."""
         for revision in todo.unlabel:
             await self._writes.mark(revision.meta, labels={IS_LATEST: "false"})
@@ -142,14 +151,14 @@ def _asking(unsure: MutableMapping[int, str], number: int, wanted: str) -> Itera
     del unsure[number]
 
 
-def masters(known: Sequence[ObjectMeta]) -> tuple[Revision, ...]:
+def masters(known: Sequence[ObjectMeta]) -> tuple[NumberedSnapshot, ...]:
     """The revisions there are, by their masters. One that lost a part holds nothing that anybody could want."""
     parts_of = Counter(resource_index(meta) for meta in known if not is_master(meta))
 
     def hash_of(master: ObjectMeta) -> str:
         return master.annotations[RESOURCE_HASH] if parts_of[resource_index(master)] >= more(master) else ""
 
-    return revisions((meta for meta in known if is_master(meta)), resource_index, hash_of)
+    return numbered_snapshots((meta for meta in known if is_master(meta)), resource_index, hash_of)
 
 
 def more(master: ObjectMeta) -> int:

@@ -35,9 +35,9 @@ from kedge.kube.reachability import State
 from kedge.kube.source import Signal, Source
 from kedge.kube.store import Change
 from kedge.plan.selecting.candidates import Candidate
-from kedge.plan.selecting.choosing import Selection, choose
-from kedge.plan.selecting.kinds import RUN_ON_THE_HUB, Catalogue
-from kedge.plan.selecting.selectors import Meaning, Token, meaning, tokens_of
+from kedge.plan.selecting.kinds import KEPT_WHERE_WORKLOADS_RUN, Catalogue
+from kedge.plan.selecting.selection import Selection, select_objects
+from kedge.plan.selecting.selectors import IndexKey, ResolvedSelectors, index_keys_of, resolve_selectors
 
 T = TypeVar("T")
 
@@ -51,12 +51,12 @@ _NOT_SAID_YET: Final = Selection(pending="the hub has not said yet which kinds i
 class _Watched:
     """One placement, and what is known of what it selects."""
 
-    def __init__(self, selectors: tuple[ResourceSelector, ...], catalogue: Catalogue, meant: Meaning) -> None:
+    def __init__(self, selectors: tuple[ResourceSelector, ...], catalogue: Catalogue, meant: ResolvedSelectors) -> None:
         self.selectors = selectors
         self.catalogue = catalogue
         self.meant = meant
         self.resources = meant.resources(catalogue)
-        self.tokens = meant.tokens()
+        self.tokens = meant.index_keys()
         self.selection: Selection | None = None
         self.refused: tuple[str, str] | None = None
 
@@ -68,7 +68,7 @@ class Resources:
         """`runs_workloads`: workloads run on the hub itself, and what is made for them there stays there."""
         self._hub = hub
         self._dialect = dialect
-        self._left_out = RUN_ON_THE_HUB if runs_workloads else ()
+        self._left_out = KEPT_WHERE_WORKLOADS_RUN if runs_workloads else ()
         self._crds = hub.cache(CustomResourceDefinition)
         self._placements = {twins: wanted_placements(hub, twins) for twins in TWINS}
         self._signals = {twins: Signal(hub.name) for twins in TWINS}
@@ -79,7 +79,7 @@ class Resources:
         self._catalogue: Catalogue | None = None
         self._watched: dict[Key, _Watched] = {}
         self._waiting: dict[Key, None] = {}
-        self._by_token: dict[Token, dict[Key, None]] = defaultdict(dict)
+        self._by_token: dict[IndexKey, dict[Key, None]] = defaultdict(dict)
         self._by_resource: dict[Resource, dict[Key, None]] = defaultdict(dict)
         self._itself = Key(hub.name, None, "kinds")
         definitions = hub.watch(self._crds, to=lambda _: (self._itself,))
@@ -105,7 +105,7 @@ class Resources:
             return _NOT_SAID_YET
         watched = self._watch(key, placement, self._catalogue)
         if watched.selection is None:
-            watched.selection = choose(watched.meant, watched.catalogue, self._following, self._dialect)
+            watched.selection = select_objects(watched.meant, watched.catalogue, self._following, self._dialect)
         if watched.refused and watched.refused[0] == watched.selection.digest:
             return replace(watched.selection, problem=watched.refused[1])
         return watched.selection
@@ -145,7 +145,7 @@ class Resources:
             self._catalogue = known
             keys, self._waiting = [*self._watched, *self._waiting], {}
             self._wake(keys)
-        return Outcome.again(after=SILENCE) if known.silent else Outcome.done
+        return Outcome.again(after=SILENCE) if known.unavailable else Outcome.done
 
     def _known_kinds(self, discovery: Discovery) -> Catalogue:
         crds = self._crds.all()
@@ -168,7 +168,7 @@ class Resources:
         watched = self._watched.get(key)
         if watched is None or watched.selectors != selectors or watched.catalogue is not catalogue:
             self._forget(key)
-            watched = _Watched(selectors, catalogue, meaning(placement, catalogue))
+            watched = _Watched(selectors, catalogue, resolve_selectors(placement, catalogue))
             self._remember(key, watched)
             self._following.only(self._by_resource)
         return watched
@@ -199,7 +199,7 @@ class Resources:
 
     def _changed(self, resource: Resource, found: Candidate) -> None:
         """An object changed: whoever selects it, or may, has to look again."""
-        for token in tokens_of(resource, found):
+        for token in index_keys_of(resource, found):
             self._wake(self._by_token.get(token, ()))
 
     def _troubled(self, resource: Resource, problem: str) -> None:

@@ -37,11 +37,12 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
-from kedge.plan.membership import silence
+from kedge.plan.membership import unreachable_message
+from kedge.plan.placements import is_paused
 from kedge.plan.revisions import parent
 from kedge.plan.rolling.plan import RolloutPlan, plan
 from kedge.plan.rolling.rollout_condition import Conditions, lacks_rollout_condition, rollout_started_condition
-from kedge.plan.rolling.rollout_input import RolloutInput, is_paused, is_rolling, observe
+from kedge.plan.rolling.rollout_input import RolloutInput, is_rolling, observe
 
 MANAGER: Final = "kedge-rollout"
 STARTED_AFTER: Final = 0.1  # seconds until it is said that a rollout has started, where nobody waits for that word
@@ -234,4 +235,4 @@ def _comes_or_goes(change: Change[MemberCluster]) -> bool:
 
 
 def _presence(member: MemberCluster | None) -> tuple[object, ...]:
-    return () if member is None else (member.metadata.deletion_timestamp, silence(member))
+    return () if member is None else (member.metadata.deletion_timestamp, unreachable_message(member))

@@ -43,9 +43,10 @@ from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.plan.placing.eligibility import NO_HEARTBEAT, SILENT_AFTER
-from kedge.plan.placing.schedule import Repick, Schedule, is_left_alone, schedule
-from kedge.plan.placing.status import has_told, status
+from kedge.plan.placing.filters import NO_HEARTBEAT, SILENT_AFTER
+from kedge.plan.placing.policies import is_ignored
+from kedge.plan.placing.policy_status import observes_current_generation, policy_snapshot_status
+from kedge.plan.placing.schedule import ReusedBinding, Schedule, schedule
 from kedge.plan.revisions import newest_policy
 
 MANAGER: Final = "kedge-scheduler"
@@ -140,17 +141,17 @@ class Scheduler:
     async def _schedule(self, seen: Seen) -> Outcome:
         await self._hold(seen.placement)
         made = self._made(seen)
-        if is_left_alone(seen.snapshot.spec.policy, self._dialect):
+        if is_ignored(seen.snapshot.spec.policy, self._dialect):
             await self._each(self._release, made.release)
             return Outcome.done
         await self._each(lambda decision: self._create(seen, decision), made.create)
-        await self._each(lambda repick: self._repick(seen, repick), made.repick)
+        await self._each(lambda repick: self._repick(seen, repick), made.reuse)
         await self._each(self._unschedule, made.unschedule)
         await self._say(seen.snapshot, made)
         await self._each(self._release, made.release)
-        if made.look_again is None:
+        if made.requeue_at is None:
             return Outcome.again(after=SILENT_AFTER.total_seconds()) if _misses_the_silent(made) else Outcome.done
-        wait = (made.look_again - self._clock.now()).total_seconds()
+        wait = (made.requeue_at - self._clock.now()).total_seconds()
         return Outcome.again(after=max(0.0, wait) + _A_MOMENT)
 
     def _made(self, seen: Seen) -> Schedule:
@@ -165,7 +166,7 @@ class Scheduler:
             unreadable=frozenset(name for _, name in self._members.unreadable),
             replace_silent=not _moved_by_runs(seen.placement),
             problem=self._unread(seen),
-            told=has_told(seen.snapshot.metadata, seen.snapshot.status),
+            already_reported=observes_current_generation(seen.snapshot.metadata, seen.snapshot.status),
             dialect=self._dialect,
         )
 
@@ -196,7 +197,7 @@ class Scheduler:
             self._twins.binding, {"metadata": metadata, "spec": body}, meta.namespace, manager=MANAGER
         )
 
-    async def _repick(self, seen: Seen, repick: Repick) -> None:
+    async def _repick(self, seen: Seen, repick: ReusedBinding) -> None:
         spec = {
             "state": repick.state,
             "schedulingPolicySnapshotName": seen.snapshot.metadata.name,
@@ -213,7 +214,7 @@ class Scheduler:
 
     async def _say(self, snapshot: PolicySnapshot, made: Schedule) -> None:
         """Write what came of it, if that is news."""
-        said = status(snapshot.metadata, snapshot.status, made, self._clock.now())
+        said = policy_snapshot_status(snapshot.metadata, snapshot.status, made, self._clock.now())
         if said != snapshot.status:
             body = {"targetClusters": None} | to_builtins(said)
             await self._change(snapshot, {"status": body}, subresource="status")

@@ -12,7 +12,7 @@ from kedge.api.twins import Twins
 from kedge.kube.client import Client
 from kedge.kube.codec import untyped
 from kedge.kube.errors import NotFound
-from kedge.plan.reporting.identities import identities
+from kedge.plan.identifiers import identifiers_of
 
 REMEMBERED: Final = 1000  # snapshots
 
@@ -42,4 +42,4 @@ class Selected:
             found: dict[str, Any] = await self._client.get(self._form, meta.name, meta.namespace)
         except NotFound:
             return ()  # deleted a moment ago: there will be another to speak of
-        return identities(found.get("spec", {}).get("selectedResources") or ())
+        return identifiers_of(found.get("spec", {}).get("selectedResources") or ())

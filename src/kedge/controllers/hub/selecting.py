@@ -22,9 +22,9 @@ from kedge.kube.crash import unwrap_crash
 from kedge.kube.discovery import discover
 from kedge.kube.errors import Forbidden, NotFound
 from kedge.plan.selecting.candidates import Candidate, candidate
-from kedge.plan.selecting.choosing import Selection, choose
 from kedge.plan.selecting.kinds import Catalogue
-from kedge.plan.selecting.selectors import Meaning, meaning
+from kedge.plan.selecting.selection import Selection, select_objects
+from kedge.plan.selecting.selectors import ResolvedSelectors, resolve_selectors
 
 AT_ONCE: Final = 8
 """How many requests are under way together."""
@@ -33,8 +33,8 @@ AT_ONCE: Final = 8
 async def selected_now(client: Client, placement: Placement, left_out: Collection[tuple[str, str]] = ()) -> Selection:
     """What this placement selects, on a hub that leaves out these kinds."""
     catalogue = await _catalogue(client, left_out)
-    meant = meaning(placement, catalogue)
-    return choose(meant, catalogue, await _look(client, meant, catalogue))
+    meant = resolve_selectors(placement, catalogue)
+    return select_objects(meant, catalogue, await _look(client, meant, catalogue))
 
 
 async def _catalogue(client: Client, left_out: Collection[tuple[str, str]]) -> Catalogue:
@@ -72,7 +72,7 @@ class _Seen:
         return self._objects.get(resource, {}).get((namespace, name))
 
 
-async def _look(client: Client, meant: Meaning, catalogue: Catalogue) -> _Seen:
+async def _look(client: Client, meant: ResolvedSelectors, catalogue: Catalogue) -> _Seen:
     seen, turns = _Seen(), asyncio.Semaphore(AT_ONCE)
 
     async def read(resource: Resource, namespace: str | None, name: str | None) -> None:
@@ -103,11 +103,11 @@ async def _objects(
                 yield found
 
 
-def _where(resource: Resource, meant: Meaning) -> list[tuple[str | None, str | None]]:
+def _where(resource: Resource, meant: ResolvedSelectors) -> list[tuple[str | None, str | None]]:
     """The namespaces and names under which objects of a kind matter; None stands for all of them."""
     if not resource.namespaced:
-        named = [pick.selector.name for pick in meant.picks if pick.resource == resource]
+        named = [pick.selector.name for pick in meant.selectors if pick.resource == resource]
         return [(None, name) for name in dict.fromkeys(named)] if all(named) else [(None, None)]
-    inside = [pick.inside for pick in meant.picks if pick.inside is not None]
-    inside += [pick.selector.name or "" for pick in meant.picks if pick.with_contents]
+    inside = [pick.namespace for pick in meant.selectors if pick.namespace is not None]
+    inside += [pick.selector.name or "" for pick in meant.selectors if pick.includes_contents]
     return [(name, None) for name in dict.fromkeys(inside)] if all(inside) else [(None, None)]

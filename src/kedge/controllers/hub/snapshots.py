@@ -4,7 +4,7 @@
     Snapshots(hub, twins, resources, clock=clock, collect=0.1).controller
 
 Changes of resources are collected for a moment, so that one `kubectl apply` of many files is one revision: a single one
-for `collect` seconds, several as `plan.selecting.collecting` has it, and at least until `interval` seconds after the
+for `collect` seconds, several as `plan.selecting.snapshots` has it, and at least until `interval` seconds after the
 revision before. What is back as it was by then is no revision. Nobody waits for the first revision, nor after the
 selectors themselves changed.
 
@@ -47,10 +47,15 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.revisions import parent, resource_index
-from kedge.plan.selecting.choosing import Selection
-from kedge.plan.selecting.collecting import Coming
-from kedge.plan.selecting.revising import Revision, newest, step, surplus
-from kedge.plan.selecting.selectors import home_of, name_problem, strays
+from kedge.plan.selecting.selection import Selection
+from kedge.plan.selecting.selectors import name_problem, status_namespace, status_namespace_problem
+from kedge.plan.selecting.snapshots import (
+    ChangeBurst,
+    NumberedSnapshot,
+    newest_snapshot,
+    snapshot_change,
+    surplus_snapshots,
+)
 from kedge.plan.staging.conditions import has_ended
 from kedge.plan.staging.initializing import Newest
 
@@ -65,7 +70,7 @@ class _Noticed:
     """What was noticed of one placement: changes of its resources that are no revision yet; its selectors before."""
 
     def __init__(self) -> None:
-        self.coming: Coming | None = None
+        self.coming: ChangeBurst | None = None
         self.last = ("", -math.inf)  # the digest of what it selects, and since when it is that
         self.selectors: tuple[ResourceSelector, ...] | None = None
         self.home = ""  # the namespace in which it shows its status
@@ -135,13 +140,13 @@ class Snapshots:
     async def _strays(self, key: Key, placement: ClusterResourcePlacement) -> bool:
         """Whether it names another namespace than the one in which it shows its status: it is not followed there."""
         noticed = self._noticed.setdefault(key, _Noticed())
-        home = home_of(placement)
+        home = status_namespace(placement)
         if home in ("", noticed.home):
             return False
         told = await self._hub.client.get(self._twins.placement, key.name, key.namespace)
-        if strays(told):
+        if status_namespace_problem(told):
             return True
-        noticed.home = home_of(told)
+        noticed.home = status_namespace(told)
         return False
 
     # The resources of a placement
@@ -167,7 +172,7 @@ class Snapshots:
         if not self._shows(placement, noticed):
             return Outcome.not_yet
         known = self._known(placement)
-        current = newest(masters(known))
+        current = newest_snapshot(masters(known))
         if current is not None and await self._holds(noticed, current) == selection.digest:
             return await self._settle(placement, noticed, known)
         wait = self._wait(placement, noticed, current, selection.digest)
@@ -180,11 +185,11 @@ class Snapshots:
         noticed.coming = None
         noticed.selectors = placement.spec.resource_selectors
         revisions = masters(known)
-        current = newest(revisions)
-        await self._resource_snapshots.confirm(step(revisions, current.hash if current else ""))
+        current = newest_snapshot(revisions)
+        await self._resource_snapshots.confirm(snapshot_change(revisions, current.hash if current else ""))
         return Outcome.done
 
-    async def _holds(self, noticed: _Noticed, current: Revision) -> str:
+    async def _holds(self, noticed: _Noticed, current: NumberedSnapshot) -> str:
         """The digest of what the newest revision holds. It never changes, so that it is read once."""
         if not current.hash:
             return ""
@@ -195,13 +200,13 @@ class Snapshots:
         return digest
 
     def _wait(
-        self, placement: ClusterResourcePlacement, noticed: _Noticed, current: Revision | None, digest: str
+        self, placement: ClusterResourcePlacement, noticed: _Noticed, current: NumberedSnapshot | None, digest: str
     ) -> float:
         """How many seconds to collect changes before the next revision; 0 if there is nothing to wait for."""
         now = asyncio.get_running_loop().time()
         if noticed.last[0] != digest or noticed.coming is None:
             coming, before = noticed.coming, noticed.last[1]
-            noticed.coming = coming.next(now) if coming is not None else Coming.first(now, before)
+            noticed.coming = coming.next(now) if coming is not None else ChangeBurst.first(now, before)
             noticed.last = (digest, now)
         if current is None or not current.hash:
             return 0.0
@@ -210,7 +215,7 @@ class Snapshots:
         age = max(0.0, (self._clock.now() - made).total_seconds()) if made else self._interval
         return max(0.0, collected, self._interval - age)
 
-    def _collected(self, placement: ClusterResourcePlacement, noticed: _Noticed, coming: Coming) -> float:
+    def _collected(self, placement: ClusterResourcePlacement, noticed: _Noticed, coming: ChangeBurst) -> float:
         """When what came is all there: the peer waits as long whatever comes (kubefleet.md §4.2)."""
         if self._dialect == Dialect.kubefleet:
             return coming.since + self._collect
@@ -243,7 +248,7 @@ class Snapshots:
             noticed.holds, noticed.made = (made.uid, selection.digest), made.name
             noticed.highest = max(noticed.highest, resource_index(made) or 0)
             await self._forget_history(placement, (*known, made))
-        elif (current := newest(masters(known))) is not None:
+        elif (current := newest_snapshot(masters(known))) is not None:
             noticed.holds = (current.meta.uid, selection.digest)
         noticed.coming, noticed.selectors = None, placement.spec.resource_selectors
         return Outcome.done
@@ -285,7 +290,7 @@ class Snapshots:
         if not self._shows(placement, noticed) or await manifests(self._hub.client, selection) is None:
             return Newest(pending="what is selected is changing")
         known = self._known(placement)
-        current = newest(masters(known))
+        current = newest_snapshot(masters(known))
         if current is None or await self._holds(noticed, current) != selection.digest:
             await self._take(placement, selection, noticed, known)
             return Newest(pending="the selected resources are being written down")
@@ -313,7 +318,10 @@ class Snapshots:
         return (key,) if most > placement.spec.revision_history_limit else ()
 
     async def _forget_history(
-        self, placement: ClusterResourcePlacement, known: tuple[ObjectMeta, ...], policies: tuple[Revision, ...] = ()
+        self,
+        placement: ClusterResourcePlacement,
+        known: tuple[ObjectMeta, ...],
+        policies: tuple[NumberedSnapshot, ...] = (),
     ) -> None:
         """Delete the oldest revisions beyond the limit, but none that a cluster still has or is to have.
 
@@ -327,10 +335,10 @@ class Snapshots:
         held = {binding.spec.resource_snapshot_name for binding in bindings}
         needed = {each.index for each in revisions if each.meta.name in held} | _pinned(placement)
         needed |= {index for run in self._runs.by(PLACEMENT, _named(placement)) for index in _moved(run)}
-        old = {each.index for each in surplus(revisions, limit, needed)}
+        old = {each.index for each in surplus_snapshots(revisions, limit, needed)}
         await self._resource_snapshots.remove(meta for meta in known if resource_index(meta) in old)
         used = {binding.spec.scheduling_policy_snapshot_name for binding in bindings}
-        for policy in surplus(policies, limit, {each.index for each in policies if each.meta.name in used}):
+        for policy in surplus_snapshots(policies, limit, {each.index for each in policies if each.meta.name in used}):
             await self._policy_snapshots.remove(policy)
 
     async def _clean_up(self, placement: ClusterResourcePlacement) -> Outcome:
@@ -340,7 +348,7 @@ class Snapshots:
             return Outcome.done
         await self._resource_snapshots.remove(self._known(placement))
         for found in self._policies.by(PLACEMENT, _named(placement)):
-            await self._policy_snapshots.remove(Revision(found.metadata, 0, ""))
+            await self._policy_snapshots.remove(NumberedSnapshot(found.metadata, 0, ""))
         try:
             await self._write_finalizers(meta, [each for each in meta.finalizers if each != PLACEMENT_CLEANUP])
         except NotFound:

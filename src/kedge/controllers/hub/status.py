@@ -36,13 +36,19 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
-from kedge.plan.membership import illness, silence
-from kedge.plan.reporting.fitting import fitting
-from kedge.plan.reporting.report import Seen as Picture
-from kedge.plan.reporting.report import is_complete, not_followed, report, revision, stands_the_same
-from kedge.plan.reporting.steps import STEPS
+from kedge.plan.membership import unhealthy_message, unreachable_message
+from kedge.plan.reporting.condition_order import CONDITION_STEPS
+from kedge.plan.reporting.placement_status import PlacementFacts as Picture
+from kedge.plan.reporting.placement_status import (
+    is_complete,
+    not_followed_status,
+    only_clusters_or_messages_differ,
+    parts_of_revision,
+    placement_status,
+    shortened_to_fit,
+)
 from kedge.plan.revisions import parent
-from kedge.plan.selecting.selectors import strays
+from kedge.plan.selecting.selectors import status_namespace_problem
 
 MANAGER: Final = "kedge-status"
 TRY_AGAIN: Final = 30.0  # seconds until a copy that was refused is tried again
@@ -58,7 +64,7 @@ class Selection(Protocol):
     def pending(self) -> str: ...
 
     @property
-    def remark(self) -> str: ...
+    def warning(self) -> str: ...
 
 
 class Selections(Protocol):
@@ -123,7 +129,7 @@ class PlacementStatuses:
         self._spacing.looked(key)
         status = await self._status(placement)
         rest = self._patience(key, placement, status)
-        if not rest and stands_the_same(placement.status, status):
+        if not rest and only_clusters_or_messages_differ(placement.status, status):
             rest = self._spacing.count(key)
         if rest > 0:
             return Outcome.again(after=rest)
@@ -144,12 +150,12 @@ class PlacementStatuses:
     # Observing
 
     async def _status(self, placement: ClusterResourcePlacement) -> PlacementStatus:
-        if problem := strays(placement):
-            return not_followed(placement, problem, self._clock.now())
+        if problem := status_namespace_problem(placement):
+            return not_followed_status(placement, problem, self._clock.now())
         picture = self._observe(placement)
-        status = report(picture, self._clock.now())
-        parts = revision(picture.snapshots, status.observed_resource_index)
-        return fitting(replace(status, selected_resources=await self._selected.of(parts)))
+        status = placement_status(picture, self._clock.now())
+        parts = parts_of_revision(picture.snapshots, status.observed_resource_index)
+        return shortened_to_fit(replace(status, selected_resources=await self._selected.of(parts)))
 
     def _observe(self, placement: ClusterResourcePlacement) -> Picture:
         whose = named(placement.metadata.namespace, placement.metadata.name)
@@ -162,11 +168,11 @@ class PlacementStatuses:
             snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
             bindings=bindings,
             runs=self._runs.by(PLACEMENT, whose),
-            unreachable=self._said_of_members(bindings, silence),
-            unwell=self._said_of_members(bindings, illness),
+            unreachable=self._said_of_members(bindings, unreachable_message),
+            unhealthy=self._said_of_members(bindings, unhealthy_message),
             problem=selection.problem,
             pending=selection.pending,
-            remark=selection.remark,
+            warning=selection.warning,
             dialect=self._dialect,
         )
 
@@ -190,7 +196,11 @@ class PlacementStatuses:
         self, placement: ClusterResourcePlacement, status: PlacementStatus
     ) -> tuple[PlacementStatus, Outcome]:
         """The status with what is to be said of its copy, if it has one."""
-        said = None if self._copies is None or strays(placement) else await self._copies.keep(placement, status)
+        said = (
+            None
+            if self._copies is None or status_namespace_problem(placement)
+            else await self._copies.keep(placement, status)
+        )
         if said is None:
             return status, Outcome.done
         said = replace(said, type=f"{self._twins.prefix}{said.type}")
@@ -212,7 +222,7 @@ class PlacementStatuses:
     def _tell(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> None:
         """Events of the steps that are taken now, and were not before."""
         generation, before = placement.metadata.generation, placement.status
-        for step in STEPS:
+        for step in CONDITION_STEPS:
             kind = f"{self._twins.prefix}{step.type}"
             if is_true(status.conditions, kind) and not is_true(before.conditions, kind, generation=generation):
                 found = find_condition(status.conditions, kind)
@@ -243,4 +253,4 @@ def _speaks_of(status: PlacementStatus, generation: int) -> bool:
 
 
 def _falls_silent_or_speaks(change: Change[MemberCluster]) -> bool:
-    return any(told(change.old) != told(change.new) for told in (silence, illness))
+    return any(told(change.old) != told(change.new) for told in (unreachable_message, unhealthy_message))

@@ -17,8 +17,8 @@ from kedge.kube.codec import PartialObject
 from kedge.kube.queue import Key
 from kedge.kube.source import WatchedObject
 from kedge.kube.store import Change
+from kedge.plan.placements import abandons, report_back
 from kedge.plan.revisions import parent, resource_index
-from kedge.plan.working.wanted import abandons, report_back
 
 
 class WorkWakes:

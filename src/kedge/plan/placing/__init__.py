@@ -1,1 +1,1 @@
-"""Placing: which clusters a placement is to be on, and why. `schedule.schedule` is the whole; the rest are parts."""
+"""Placing: which clusters a placement is on, and why. Start with `schedule.schedule`."""

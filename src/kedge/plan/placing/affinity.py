@@ -1,18 +1,25 @@
-"""Affinity: which clusters a policy requires, and how much it likes each.
+"""Affinity: which clusters a policy requires, and which it prefers.
 
-`read` turns a policy into this, or into the sentence that says what is wrong with it. A cluster that reports nonsense
-is that cluster's problem alone: it does not match, and its reason says so.
+`read_affinity` turns a policy into an `Affinity`, or raises `InvalidPolicy` with the field and what is wrong with it. A
+cluster that reports a property that is no quantity does not match, and its reason says so. Other clusters are not
+affected.
+
+A property such as `resources.kubernetes-fleet.io/available-cpu` is read from the cluster's resource usage. Any other is
+read from the properties that the cluster reports. Amounts are whole billionths, which is as fine as a quantity goes: so
+they compare and divide exactly.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
 
-from kedge.api.cluster import MemberCluster
+from kedge.api.cluster import MemberCluster, ResourceUsage
+from kedge.api.quantity import Quantity
 from kedge.api.scheduling import (
     ClusterAffinity,
     ClusterSelectorTerm,
@@ -23,7 +30,6 @@ from kedge.api.scheduling import (
     SortOrder,
 )
 from kedge.api.selector import InvalidSelector, LabelSelector
-from kedge.plan.placing.properties import amount, billionths, problem_of, reported
 
 _COMPARE: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "Gt": operator.gt,
@@ -39,11 +45,11 @@ _AT: Final = "spec.policy.affinity.clusterAffinity"
 _NO_MATCH: Final = "cluster does not match with any of the required cluster affinity terms"
 
 
-class BadPolicy(ValueError):
-    """A policy that means nothing: says which field, and how to put it right."""
+class InvalidPolicy(ValueError):
+    """A policy that cannot be followed. The message says which field is wrong, and how to correct it."""
 
 
-class Requirement(Struct, frozen=True):
+class PropertyRequirement(Struct, frozen=True):
     """One thing that must hold of a property."""
 
     name: str
@@ -51,15 +57,15 @@ class Requirement(Struct, frozen=True):
     than: int
 
     def fits(self, member: MemberCluster) -> bool:
-        found = amount(member, self.name)
+        found = property_amount(member, self.name)
         return found is not None and self.holds(found, self.than)
 
 
-class Term(Struct, frozen=True):
+class SelectorTerm(Struct, frozen=True):
     """Clusters by labels and properties: everything must hold."""
 
     labels: LabelSelector | None
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[PropertyRequirement, ...]
 
     def fits(self, member: MemberCluster) -> bool:
         if self.labels is not None and not self.labels.matches(member.metadata.labels):
@@ -68,17 +74,17 @@ class Term(Struct, frozen=True):
 
 
 class Preference(Struct, frozen=True):
-    """Clusters that are liked, by so much; with a sorter, by where they stand between the least and the most."""
+    """Clusters that are preferred, with a weight. A sorter scales it by where a cluster is between least and most."""
 
     weight: int
-    term: Term
+    term: SelectorTerm
     sorter: PropertySorter | None
 
 
 class Affinity(Struct, frozen=True):
     """What a policy asks of clusters."""
 
-    required: tuple[Term, ...] = ()
+    required: tuple[SelectorTerm, ...] = ()
     preferred: tuple[Preference, ...] = ()
 
     def why_not(self, member: MemberCluster) -> str | None:
@@ -91,12 +97,12 @@ class Affinity(Struct, frozen=True):
     def ranges(self, members: Sequence[MemberCluster]) -> Mapping[str, tuple[int, int]]:
         """The least and the most over all clusters, of each property that clusters are sorted by."""
         names = {preference.sorter.name for preference in self.preferred if preference.sorter}
-        found = {name: [a for each in members if (a := amount(each, name)) is not None] for name in names}
+        found = {name: [a for each in members if (a := property_amount(each, name)) is not None] for name in names}
         return {name: (min(amounts), max(amounts)) for name, amounts in found.items() if amounts}
 
     def score(self, member: MemberCluster, ranges: Mapping[str, tuple[int, int]]) -> int:
-        """How much the policy likes this cluster."""
-        return sum(_liking(each, member, ranges) for each in self.preferred if each.term.fits(member))
+        """The affinity score of this cluster."""
+        return sum(_preference_score(each, member, ranges) for each in self.preferred if each.term.fits(member))
 
     @property
     def reads_properties(self) -> bool:
@@ -107,8 +113,8 @@ class Affinity(Struct, frozen=True):
     def _unread(self, member: MemberCluster) -> str | None:
         """The first property that is asked for and that the cluster reports as no quantity."""
         for name in dict.fromkeys(each.name for term in self.required for each in term.requirements):
-            text = reported(member, name)
-            if text is not None and billionths(text) is None:
+            text = reported_property(member, name)
+            if text is not None and to_billionths(text) is None:
                 return f"its property {name} is {text!r}, which is not a quantity"
         return None
 
@@ -116,20 +122,20 @@ class Affinity(Struct, frozen=True):
 def reads_properties(policy: PlacementPolicy | None) -> bool:
     """Whether a change of a cluster's properties can matter to this policy."""
     try:
-        return read(policy).reads_properties
-    except BadPolicy:
+        return read_affinity(policy).reads_properties
+    except InvalidPolicy:
         return False
 
 
-def read(policy: PlacementPolicy | None) -> Affinity:
-    """What the policy asks of clusters. Raises BadPolicy if it means nothing."""
+def read_affinity(policy: PlacementPolicy | None) -> Affinity:
+    """What the policy asks of clusters. Raises InvalidPolicy if it cannot be followed."""
     affinity = policy.affinity.cluster_affinity if policy is not None and policy.affinity else None
     if affinity is None:
         return Affinity()
     return Affinity(tuple(_required(affinity)), tuple(_preferred(affinity)))
 
 
-def _required(affinity: ClusterAffinity) -> Iterable[Term]:
+def _required(affinity: ClusterAffinity) -> Iterable[SelectorTerm]:
     selector = affinity.required_during_scheduling_ignored_during_execution
     for n, term in enumerate(selector.cluster_selector_terms if selector else ()):
         yield _term(term, f"{_AT}.{_REQUIRED}[{n}]")
@@ -142,39 +148,43 @@ def _preferred(affinity: ClusterAffinity) -> Iterable[Preference]:
 
 def _preference(each: PreferredClusterSelector, where: str) -> Preference:
     sorter = each.preference.property_sorter
-    if sorter is not None and (wrong := problem_of(sorter.name)):
-        raise BadPolicy(f"{where}.propertySorter.name: {wrong}")
+    if sorter is not None and (wrong := property_problem(sorter.name)):
+        raise InvalidPolicy(f"{where}.propertySorter.name: {wrong}")
     return Preference(each.weight, _term(each.preference, where), sorter)
 
 
-def _term(term: ClusterSelectorTerm, where: str) -> Term:
+def _term(term: ClusterSelectorTerm, where: str) -> SelectorTerm:
     if term.label_selector is not None:
         try:
             term.label_selector.matches({})
         except InvalidSelector as error:
-            raise BadPolicy(f"{where}.labelSelector: {error}") from error
+            raise InvalidPolicy(f"{where}.labelSelector: {error}") from error
     expressions = term.property_selector.match_expressions if term.property_selector else ()
     at = f"{where}.propertySelector.matchExpressions"
-    return Term(term.label_selector, tuple(_requirement(each, f"{at}[{n}]") for n, each in enumerate(expressions)))
+    return SelectorTerm(
+        term.label_selector, tuple(_requirement(each, f"{at}[{n}]") for n, each in enumerate(expressions))
+    )
 
 
-def _requirement(each: PropertySelectorRequirement, where: str) -> Requirement:
-    if wrong := problem_of(each.name):
-        raise BadPolicy(f"{where}.name: {wrong}")
+def _requirement(each: PropertySelectorRequirement, where: str) -> PropertyRequirement:
+    if wrong := property_problem(each.name):
+        raise InvalidPolicy(f"{where}.name: {wrong}")
     if each.operator not in _COMPARE:
-        raise BadPolicy(f"{where}.operator: {each.operator!r} is none of {', '.join(_COMPARE)}")
+        raise InvalidPolicy(f"{where}.operator: {each.operator!r} is none of {', '.join(_COMPARE)}")
     if len(each.values) != 1:
-        raise BadPolicy(f"{where}.values: {len(each.values)} values are given: give exactly one quantity")
-    than = billionths(each.values[0])
+        raise InvalidPolicy(f"{where}.values: {len(each.values)} values are given: give exactly one quantity")
+    than = to_billionths(each.values[0])
     if than is None:
-        raise BadPolicy(f"{where}.values: {each.values[0]!r} is not a quantity: write a number, such as 4, 500m or 1Gi")
-    return Requirement(each.name, _COMPARE[each.operator], than)
+        raise InvalidPolicy(
+            f"{where}.values: {each.values[0]!r} is not a quantity: write a number, such as 4, 500m or 1Gi"
+        )
+    return PropertyRequirement(each.name, _COMPARE[each.operator], than)
 
 
-def _liking(preference: Preference, member: MemberCluster, ranges: Mapping[str, tuple[int, int]]) -> int:
+def _preference_score(preference: Preference, member: MemberCluster, ranges: Mapping[str, tuple[int, int]]) -> int:
     if preference.sorter is None:
         return preference.weight
-    found = amount(member, preference.sorter.name)
+    found = property_amount(member, preference.sorter.name)
     least, most = ranges.get(preference.sorter.name, (0, 0))
     if found is None or least == most:
         return 0
@@ -183,6 +193,53 @@ def _liking(preference: Preference, member: MemberCluster, ranges: Mapping[str, 
 
 
 def _rounded(share: int, whole: int) -> int:
-    """share / whole as a whole number; halves go away from zero."""
+    """share / whole as an integer; halves are rounded away from zero."""
     size = (2 * abs(share) + whole) // (2 * whole)
     return size if share >= 0 else -size
+
+
+# Properties
+
+
+RESOURCE_PREFIX: Final = "resources.kubernetes-fleet.io/"
+_USAGES: Final = ("total", "allocatable", "available")
+
+
+def property_problem(name: str) -> str | None:
+    """Why this cannot be the name of a property; None if it can."""
+    usage, dash, resource = name.removeprefix(RESOURCE_PREFIX).partition("-")
+    if not name.startswith(RESOURCE_PREFIX) or (usage in _USAGES and dash and resource):
+        return None if name else "a property needs a name"
+    usages = f"{', '.join(_USAGES[:-1])} or {_USAGES[-1]}"
+    return f"{name!r} names no property: write {RESOURCE_PREFIX}, then {usages}, then -cpu"
+
+
+def property_amount(member: MemberCluster, name: str) -> int | None:
+    """What the member has of a property; None if it has none, or says something that is no quantity."""
+    text = reported_property(member, name)
+    return None if text is None else to_billionths(text)
+
+
+def reported_property(member: MemberCluster, name: str) -> str | int | None:
+    """What the member says of a property, as it says it."""
+    if name.startswith(RESOURCE_PREFIX):
+        return _usage(member.status.resource_usage, name[len(RESOURCE_PREFIX) :])
+    found = member.status.properties.get(name)
+    return None if found is None else found.value
+
+
+@lru_cache(maxsize=65_536)  # the same few texts come again with every look, and reading one costs
+def to_billionths(text: str | int) -> int | None:
+    """The amount a text means; None if it means none."""
+    try:
+        return int(Quantity.parse(text).amount.scaleb(9))
+    except ValueError:
+        return None
+
+
+def _usage(usage: ResourceUsage | None, wanted: str) -> str | int | None:
+    if usage is None:
+        return None
+    kind, _, resource = wanted.partition("-")
+    amounts = {"total": usage.capacity, "allocatable": usage.allocatable, "available": usage.available}
+    return amounts.get(kind, {}).get(resource)

@@ -1,4 +1,4 @@
-"""Decisions: whether a cluster was picked, in the words that scripts and people know (kubefleet.md §2.7)."""
+"""Decisions: whether a cluster was picked and why, in KubeFleet's words, which scripts look for (kubefleet.md §2.7)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from msgspec import Struct
 
 from kedge.api.snapshot import ClusterDecision, ClusterScore
 
-MOST: Final = 1000
+MAX_DECISIONS: Final = 1000
 """How many decisions are kept."""
-MOST_UNSELECTED: Final = 20
+MAX_UNSELECTED: Final = 20
 """How many of them may be of clusters that were not picked."""
 
 
 class Score(Struct, frozen=True, order=True):
-    """How well a cluster fits. The higher is the better: by spread first, then by affinity, then by having it already.
+    """How well a cluster fits. Higher is better: by spread, then affinity, then whether it has the resources.
 
     Where all are equal the larger name wins: that is part of the contract (kubefleet.md §14, #14).
     """
@@ -36,8 +36,8 @@ def score_of(decision: ClusterDecision) -> Score:
 
 def picked(score: Score) -> ClusterDecision:
     """This cluster was picked, by its score."""
-    reason = f'Successfully scheduled resources for placement in "{score.name}" ({_told(score)}): {_BY_POLICY}'
-    return ClusterDecision(cluster_name=score.name, selected=True, reason=reason, cluster_score=_kept(score))
+    reason = f'Successfully scheduled resources for placement in "{score.name}" ({_score_text(score)}): {_BY_POLICY}'
+    return ClusterDecision(cluster_name=score.name, selected=True, reason=reason, cluster_score=_cluster_score(score))
 
 
 def picked_by_name(name: str) -> ClusterDecision:
@@ -48,11 +48,11 @@ def picked_by_name(name: str) -> ClusterDecision:
 
 def outscored(score: Score) -> ClusterDecision:
     """This cluster fits, but others fit better."""
-    reason = f'Cluster "{score.name}" does not score high enough ({_told(score)})'
-    return ClusterDecision(cluster_name=score.name, selected=False, reason=reason, cluster_score=_kept(score))
+    reason = f'Cluster "{score.name}" does not score high enough ({_score_text(score)})'
+    return ClusterDecision(cluster_name=score.name, selected=False, reason=reason, cluster_score=_cluster_score(score))
 
 
-def unfit(name: str, why: str) -> ClusterDecision:
+def unschedulable(name: str, why: str) -> ClusterDecision:
     """This cluster does not fit."""
     return ClusterDecision(cluster_name=name, selected=False, reason=f"ClusterUnschedulable, {why}")
 
@@ -68,17 +68,19 @@ def not_found(name: str) -> ClusterDecision:
     return ClusterDecision(cluster_name=name, selected=False, reason=f'Specified cluster "{name}" is not found')
 
 
-def kept(selected: Sequence[ClusterDecision], unselected: Sequence[ClusterDecision]) -> tuple[ClusterDecision, ...]:
-    """As many decisions as may be kept: those picked first."""
-    return (*selected, *unselected[:MOST_UNSELECTED])[:MOST]
+def limited_decisions(
+    selected: Sequence[ClusterDecision], unselected: Sequence[ClusterDecision]
+) -> tuple[ClusterDecision, ...]:
+    """The decisions that a status holds: those of picked clusters first, up to the limits."""
+    return (*selected, *unselected[:MAX_UNSELECTED])[:MAX_DECISIONS]
 
 
 _BY_POLICY: Final = "picked by scheduling policy"
 
 
-def _told(score: Score) -> str:
+def _score_text(score: Score) -> str:
     return f"affinity score: {score.affinity}, topology spread score: {score.spread}"
 
 
-def _kept(score: Score) -> ClusterScore:
+def _cluster_score(score: Score) -> ClusterScore:
     return ClusterScore(affinity_score=score.affinity, priority_score=score.spread)

@@ -1,10 +1,10 @@
 """Schedule: which clusters a placement is to be on, given its policy, the members and its bindings.
 
-Promises what the peer promises (kubefleet.md §2): what is placed stays while its policy does, whatever becomes of the
-cluster's labels, taints, properties or health; only another policy, a smaller number, or the cluster's leaving takes it
-away. Never more than the number wanted. The same input gives the same schedule, in whatever order it comes.
+Promises what KubeFleet promises (kubefleet.md §2). What is placed stays as long as its policy, even if the cluster's
+labels, taints, properties or health change. Only another policy, a smaller number, or the cluster's leaving removes it.
+Never picks more clusters than wanted. The same input in any order gives the same schedule.
 
-A policy that means nothing picks nothing and takes nothing away: `problem` says what is wrong with it.
+A policy that cannot be followed picks nothing and removes nothing: `problem` says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -22,27 +22,25 @@ from kedge.api.fleet import BINDING_CLEANUP
 from kedge.api.scheduling import PlacementPolicy, PlacementType
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.twins import Binding
-from kedge.plan.placing.affinity import Affinity, BadPolicy, read
+from kedge.plan.placing.affinity import Affinity, InvalidPolicy, read_affinity
+from kedge.plan.placing.bindings import ClassifiedBindings, by_cluster, classify_bindings, state_before_unscheduling
 from kedge.plan.placing.decisions import (
-    MOST_UNSELECTED,
+    MAX_UNSELECTED,
     Score,
-    kept,
+    limited_decisions,
     not_eligible,
     not_found,
     picked,
     picked_by_name,
     score_of,
-    unfit,
+    unschedulable,
 )
-from kedge.plan.placing.eligibility import eligible_until, why_ineligible
-from kedge.plan.placing.filtering import Filter
-from kedge.plan.placing.picking import Candidate, pick
-from kedge.plan.placing.spread import Spread
-from kedge.plan.placing.standing import Standing, by_cluster, standing, state_before
+from kedge.plan.placing.filters import ClusterFilter, eligible_until, why_ineligible
+from kedge.plan.placing.topology_spread import ScoredCluster, TopologySpread, pick_best
 
 
-class Repick(Struct, frozen=True):
-    """A binding there is already, whose cluster was picked again."""
+class ReusedBinding(Struct, frozen=True):
+    """An existing binding whose cluster was picked again."""
 
     binding: Binding
     decision: ClusterDecision
@@ -50,50 +48,50 @@ class Repick(Struct, frozen=True):
 
 
 class Schedule(Struct, frozen=True):
-    """What is to be done to bindings, and what is to be said of it."""
+    """The changes of bindings, and the decisions to report."""
 
     create: tuple[ClusterDecision, ...] = ()
     """Clusters that get a binding."""
-    repick: tuple[Repick, ...] = ()
+    reuse: tuple[ReusedBinding, ...] = ()
     """Bindings that stay, under this policy."""
     unschedule: tuple[Binding, ...] = ()
-    """Bindings to give up; a rollout removes them within its budget."""
+    """Bindings to unschedule; a rollout removes them within its budget."""
     release: tuple[Binding, ...] = ()
-    """Bindings on their way out, which the scheduler need not hold any longer."""
+    """Bindings that are being deleted, whose finalizer of the scheduler can go."""
     selected: tuple[ClusterDecision, ...] = ()
-    """Every cluster that is picked: by name, as they were named, or the best first."""
+    """Every picked cluster: sorted by name, in the order of clusterNames, or the best first."""
     unselected: tuple[ClusterDecision, ...] | None = None
-    """Why others are not; None if nothing was looked for, so that nothing new is known of them."""
+    """Why others are not picked; None if no cluster was looked for, so that nothing new is known of them."""
     fulfilled: bool = True
     problem: str | None = None
-    look_again: datetime | None = None
-    """When a cluster that nothing was placed on yet may have been silent for too long."""
+    requeue_at: datetime | None = None
+    """When a cluster on which nothing is placed yet becomes ineligible, if it sends no heartbeat."""
 
     @property
     def decisions(self) -> tuple[ClusterDecision, ...]:
         """As many decisions as are kept."""
-        return kept(self.selected, self.unselected or ())
+        return limited_decisions(self.selected, self.unselected or ())
 
 
-class Fleet(Struct, frozen=True):
-    """What is to be chosen from, and what has been chosen."""
+class ClusterPool(Struct, frozen=True):
+    """The members to pick from, and the bindings there are."""
 
     members: tuple[MemberCluster, ...]
-    bindings: Standing
-    fits: Filter
+    bindings: ClassifiedBindings
+    filter: ClusterFilter
 
-    def sorted_out(self, taken: Collection[str]) -> tuple[list[MemberCluster], tuple[ClusterDecision, ...]]:
-        """Of the members not taken: those that fit, and why the others do not, as far as that is told."""
+    def partition(self, taken: Collection[str]) -> tuple[list[MemberCluster], tuple[ClusterDecision, ...]]:
+        """Of the members that are not taken: those that match, and why others do not, up to the limit."""
         fit: list[MemberCluster] = []
         rest: list[ClusterDecision] = []
         for member in self.members:
             if member.metadata.name in taken:
                 continue
-            why = self.fits.why_not(member)
+            why = self.filter.why_not(member)
             if why is None:
                 fit.append(member)
-            elif len(rest) < MOST_UNSELECTED:
-                rest.append(unfit(member.metadata.name, why))
+            elif len(rest) < MAX_UNSELECTED:
+                rest.append(unschedulable(member.metadata.name, why))
         return fit, tuple(rest)
 
 
@@ -109,75 +107,65 @@ def schedule(
     unreadable: Collection[str] = (),
     replace_silent: bool = True,
     problem: str | None = None,
-    told: bool = False,
+    already_reported: bool = False,
     dialect: Dialect = Dialect.seed,
 ) -> Schedule:
-    """What is to be done, and why.
+    """Which bindings to create, reuse and unschedule, and the decisions.
 
-    `number` is how many clusters PickN takes. Members that are there but cannot be read (`unreadable`) are not picked,
-    and keep what they have. `replace_silent`: whether PickN may exchange a cluster that has fallen silent before
-    anything was placed on it. With a `problem` nothing is picked at all. If all has been `told` of this
-    policy already, and nothing is to be picked, then nothing new is found out about other clusters. A cluster that is
-    leaving is given up at once; in the kubefleet dialect when it has left.
+    `number` is how many clusters PickN takes. Members that exist but cannot be read (`unreadable`) are not picked, and
+    keep what they have. `replace_silent`: whether PickN may replace a cluster that became silent before anything was
+    placed on it. With a `problem` nothing is picked. If the decisions of this policy are `already_reported` and no
+    cluster is to be picked, other clusters are not looked at. A cluster that is leaving is unscheduled at once; in the
+    kubefleet dialect when it has left.
     """
     ordered = tuple(sorted(members, key=lambda member: member.metadata.name))
     stays = dialect is Dialect.kubefleet
     there = {member.metadata.name for member in ordered if stays or member.metadata.deletion_timestamp is None}
-    found = standing(bindings, snapshot_name, there.union(unreadable))
+    found = classify_bindings(bindings, snapshot_name, there.union(unreadable))
     if problem is not None:
-        return _nothing_moves(found, problem)
+        return _without_picks(found, problem)
     try:
-        affinity = read(policy)
-    except BadPolicy as error:
-        return _nothing_moves(found, str(error))
+        affinity = read_affinity(policy)
+    except InvalidPolicy as error:
+        return _without_picks(found, str(error))
     tolerations = policy.tolerations if policy else ()
-    fleet = Fleet(ordered, found, Filter(affinity, tolerations, namespace, now))
+    pool = ClusterPool(ordered, found, ClusterFilter(affinity, tolerations, namespace, now))
     if policy is None or policy.placement_type is PlacementType.pick_all:
-        return _pick_all(fleet)
+        return _pick_all(pool)
     if policy.placement_type is PlacementType.pick_fixed:
-        return _pick_fixed(fleet, policy.cluster_names)
+        return _pick_fixed(pool, policy.cluster_names)
     if number is None:
-        return _nothing_moves(found, "spec.policy.numberOfClusters is missing: say how many clusters PickN is to take")
-    return _pick_n(fleet, policy, number, affinity, replace_silent=replace_silent, told=told)
+        return _without_picks(found, "spec.policy.numberOfClusters is missing: say how many clusters PickN is to take")
+    return _pick_n(pool, policy, number, affinity, replace_silent=replace_silent, already_reported=already_reported)
 
 
-def is_left_alone(policy: PlacementPolicy | None, dialect: Dialect) -> bool:
-    """Whether nothing is decided by this policy: KubeFleet does nothing about a PickFixed that names no cluster."""
-    return dialect is Dialect.kubefleet and names_no_cluster(policy)
-
-
-def names_no_cluster(policy: PlacementPolicy | None) -> bool:
-    """Whether clusters are to be named, and none is."""
-    return policy is not None and policy.placement_type is PlacementType.pick_fixed and not policy.cluster_names
-
-
-def _nothing_moves(found: Standing, problem: str) -> Schedule:
-    """Take nothing away but what has no cluster any more."""
+def _without_picks(found: ClassifiedBindings, problem: str) -> Schedule:
+    """Remove nothing but bindings without a member."""
     return Schedule(
         unschedule=(*found.dangling, *found.surplus),
         release=_to_release(found),
-        selected=_told(found.present),
+        selected=_decisions_of(found.present),
         fulfilled=False,
         problem=problem,
     )
 
 
-def _pick_all(fleet: Fleet) -> Schedule:
-    fit, rest = fleet.sorted_out(by_cluster(fleet.bindings.present))
+def _pick_all(pool: ClusterPool) -> Schedule:
+    fit, rest = pool.partition(by_cluster(pool.bindings.present))
     picks = [picked(Score(0, 0, 0, member.metadata.name)) for member in fit]
-    made = _settled(fleet.bindings, picks, fleet.bindings.present)
+    made = _schedule_of(pool.bindings, picks, pool.bindings.present)
     return replace(made, selected=tuple(sorted(made.selected, key=_name)), unselected=rest)
 
 
-def _pick_fixed(fleet: Fleet, names: Sequence[str]) -> Schedule:
-    """The clusters named. One that has the resources keeps them under another policy too, also while it is silent."""
-    members = {member.metadata.name: member for member in fleet.members}
-    taken, obsolete = by_cluster(fleet.bindings.present), by_cluster(fleet.bindings.obsolete)
+def _pick_fixed(pool: ClusterPool, names: Sequence[str]) -> Schedule:
+    """The named clusters. One that has resources keeps them under a new policy, even while it is not eligible."""
+    members = {member.metadata.name: member for member in pool.members}
+    taken, obsolete = by_cluster(pool.bindings.present), by_cluster(pool.bindings.obsolete)
     picks, silent, unknown = [], [], []
     for name in dict.fromkeys(names):
         if name in taken:
             continue
-        why = why_ineligible(members[name], fleet.fits.now) if name in members else None
+        why = why_ineligible(members[name], pool.filter.now) if name in members else None
         if name not in members and name not in obsolete:
             unknown.append(not_found(name))
         elif why is None or name in obsolete:
@@ -185,48 +173,56 @@ def _pick_fixed(fleet: Fleet, names: Sequence[str]) -> Schedule:
         else:
             silent.append(not_eligible(name, why))
     missing = (*silent, *unknown)
-    made = _settled(fleet.bindings, picks, fleet.bindings.present)
+    made = _schedule_of(pool.bindings, picks, pool.bindings.present)
     place = {name: n for n, name in enumerate(names)}
     selected = sorted(made.selected, key=lambda each: place.get(each.cluster_name, len(place)))
     return replace(made, selected=tuple(selected), unselected=missing, fulfilled=not missing)
 
 
 def _pick_n(
-    fleet: Fleet, policy: PlacementPolicy, number: int, affinity: Affinity, *, replace_silent: bool, told: bool
+    pool: ClusterPool,
+    policy: PlacementPolicy,
+    number: int,
+    affinity: Affinity,
+    *,
+    replace_silent: bool,
+    already_reported: bool,
 ) -> Schedule:
-    waiting = fleet.bindings.scheduled if replace_silent else ()
-    silent = _silent(fleet, waiting)
-    stay = _downscaled(fleet.bindings.present, number, silent)
+    waiting = pool.bindings.scheduled if replace_silent else ()
+    silent = _ineligible(pool, waiting)
+    stay = _scaled_down(pool.bindings.present, number, silent)
     steady = tuple(each for each in stay if each.metadata.name not in silent)
-    wanted, look_again = number - len(steady), _look_again(fleet, waiting)
-    if not wanted and (told or _shrinks(fleet, number)):
-        return replace(_settled(fleet.bindings, (), steady), look_again=look_again)
+    wanted, requeue_at = number - len(steady), _requeue_at(pool, waiting)
+    if not wanted and (already_reported or _is_scaling_down(pool, number)):
+        return replace(_schedule_of(pool.bindings, (), steady), requeue_at=requeue_at)
     taken = by_cluster(steady)
-    fit, rest = fleet.sorted_out(taken)
-    picks = pick(
-        _candidates(fleet, fit, affinity), wanted, Spread(policy.topology_spread_constraints, fleet.members, taken)
+    fit, rest = pool.partition(taken)
+    picks = pick_best(
+        _candidates(pool, fit, affinity),
+        wanted,
+        TopologySpread(policy.topology_spread_constraints, pool.members, taken),
     )
     waits = [each for each in stay if each.metadata.name in silent][: wanted - len(picks.selected)]
-    made = _settled(fleet.bindings, picks.selected, (*steady, *waits))
+    made = _schedule_of(pool.bindings, picks.selected, (*steady, *waits))
     selected = tuple(sorted(made.selected, key=score_of, reverse=True))
     named = {each.cluster_name for each in selected}
-    others = (each for each in (*picks.outscored, *picks.uneven, *rest) if each.cluster_name not in named)
+    others = (each for each in (*picks.outscored, *picks.violating, *rest) if each.cluster_name not in named)
     return replace(
         made,
         selected=selected,
         unselected=tuple(others),
         fulfilled=len(selected) >= number,
-        look_again=look_again,
+        requeue_at=requeue_at,
     )
 
 
-def _shrinks(fleet: Fleet, number: int) -> bool:
-    """Whether this policy has more clusters than are wanted, or has just given some up: then only the rest is told."""
-    found = fleet.bindings
+def _is_scaling_down(pool: ClusterPool, number: int) -> bool:
+    """Whether the policy has more clusters than wanted, or just gave some up: then only the rest is reported."""
+    found = pool.bindings
     if not number or len(found.present) > number:
         return True
     policies = {each.spec.scheduling_policy_snapshot_name for each in found.present}
-    members = {member.metadata.name for member in fleet.members}
+    members = {member.metadata.name for member in pool.members}
     going = (each for each in (*found.unscheduled, *found.deleting) if each.spec.state == BindingState.unscheduled)
     return any(
         each.spec.scheduling_policy_snapshot_name in policies and each.spec.target_cluster in members for each in going
@@ -234,40 +230,40 @@ def _shrinks(fleet: Fleet, number: int) -> bool:
 
 
 def _candidates(
-    fleet: Fleet, fit: Iterable[MemberCluster], affinity: Affinity
-) -> Iterable[tuple[Candidate, MemberCluster]]:
-    """The members that fit, by how much the policy likes them; with what an earlier policy placed, a little more."""
-    ranges, sticky = affinity.ranges(fleet.members), by_cluster(fleet.bindings.obsolete)
+    pool: ClusterPool, fit: Iterable[MemberCluster], affinity: Affinity
+) -> Iterable[tuple[ScoredCluster, MemberCluster]]:
+    """The members that match, with their scores. Those an earlier policy picked rank a little higher."""
+    ranges, sticky = affinity.ranges(pool.members), by_cluster(pool.bindings.obsolete)
     for member in fit:
         name = member.metadata.name
-        yield Candidate(affinity.score(member, ranges), int(name in sticky), name), member
+        yield ScoredCluster(affinity.score(member, ranges), int(name in sticky), name), member
 
 
-def _settled(found: Standing, picks: Sequence[ClusterDecision], stay: Sequence[Binding]) -> Schedule:
-    """Hold the picks against the bindings there are: a cluster that has one keeps it."""
+def _schedule_of(found: ClassifiedBindings, picks: Sequence[ClusterDecision], stay: Sequence[Binding]) -> Schedule:
+    """The schedule for these picks, and the bindings that stay: a picked cluster that has a binding keeps it."""
     reusable = {**by_cluster(found.unscheduled), **by_cluster(found.obsolete)}
     again = [(reusable[each.cluster_name], each) for each in picks if each.cluster_name in reusable]
-    repick = tuple(Repick(binding, decision, _state_now(binding)) for binding, decision in again)
+    reuse = tuple(ReusedBinding(binding, decision, _state_now(binding)) for binding, decision in again)
     create = tuple(each for each in picks if each.cluster_name not in reusable)
-    staying = {each.metadata.name for each in (*stay, *(each.binding for each in repick))}
+    staying = {each.metadata.name for each in (*stay, *(each.binding for each in reuse))}
     given_up = (*found.dangling, *found.surplus, *found.obsolete, *found.present)
     return Schedule(
         create=create,
-        repick=repick,
+        reuse=reuse,
         unschedule=tuple(each for each in given_up if each.metadata.name not in staying),
         release=_to_release(found),
-        selected=(*create, *(each.decision for each in repick), *_told(stay)),
+        selected=(*create, *(each.decision for each in reuse), *_decisions_of(stay)),
     )
 
 
 def _state_now(binding: Binding) -> BindingState:
-    """The state a binding has, or goes back to if it had been given up or says nothing that is one."""
+    """The state a binding has. One that was unscheduled, or has no valid state, gets back its earlier one."""
     if binding.spec.state in (BindingState.scheduled, BindingState.bound):
         return BindingState(binding.spec.state)
-    return state_before(binding)
+    return state_before_unscheduling(binding)
 
 
-def _to_release(found: Standing) -> tuple[Binding, ...]:
+def _to_release(found: ClassifiedBindings) -> tuple[Binding, ...]:
     return tuple(each for each in found.deleting if BINDING_CLEANUP in each.metadata.finalizers)
 
 
@@ -275,12 +271,12 @@ def _name(decision: ClusterDecision) -> str:
     return decision.cluster_name
 
 
-def _told(bindings: Iterable[Binding]) -> tuple[ClusterDecision, ...]:
+def _decisions_of(bindings: Iterable[Binding]) -> tuple[ClusterDecision, ...]:
     return tuple(each.spec.cluster_decision for each in bindings)
 
 
-def _downscaled(present: Sequence[Binding], number: int, silent: Collection[str]) -> tuple[Binding, ...]:
-    """As many as wanted: those with nothing placed yet go first, then the lowest scores, then the smaller names."""
+def _scaled_down(present: Sequence[Binding], number: int, silent: Collection[str]) -> tuple[Binding, ...]:
+    """As many as wanted. Those with nothing placed go first, then the lowest scores, then the smaller names."""
 
     def weight(each: Binding) -> tuple[bool, bool, bool, Score]:
         decision = each.spec.cluster_decision
@@ -291,18 +287,18 @@ def _downscaled(present: Sequence[Binding], number: int, silent: Collection[str]
     return tuple(each for each in present if each.metadata.name in best)
 
 
-def _silent(fleet: Fleet, waiting: Iterable[Binding]) -> Collection[str]:
-    """Those that wait, with nothing placed yet, for a cluster that can take nothing now (kubefleet.md §14, #15)."""
-    members = {member.metadata.name: member for member in fleet.members}
+def _ineligible(pool: ClusterPool, waiting: Iterable[Binding]) -> Collection[str]:
+    """Bindings with nothing placed yet whose cluster is not eligible now (kubefleet.md §14, #15)."""
+    members = {member.metadata.name: member for member in pool.members}
     return {
         each.metadata.name
         for each in waiting
-        if (member := members.get(each.spec.target_cluster)) and why_ineligible(member, fleet.fits.now)
+        if (member := members.get(each.spec.target_cluster)) and why_ineligible(member, pool.filter.now)
     }
 
 
-def _look_again(fleet: Fleet, waiting: Iterable[Binding]) -> datetime | None:
-    """When the next of the clusters that nothing is placed on yet may have been silent for too long."""
+def _requeue_at(pool: ClusterPool, waiting: Iterable[Binding]) -> datetime | None:
+    """When the next cluster on which nothing is placed yet stops being eligible."""
     clusters = by_cluster(waiting)
-    ends = (eligible_until(member) for member in fleet.members if member.metadata.name in clusters)
-    return min((end for end in ends if end is not None and end >= fleet.fits.now), default=None)
+    ends = (eligible_until(member) for member in pool.members if member.metadata.name in clusters)
+    return min((end for end in ends if end is not None and end >= pool.filter.now), default=None)

@@ -29,9 +29,10 @@ from kedge.plan.moving.exposure import Exposure
 from kedge.plan.moving.grants import Grants, grant
 from kedge.plan.moving.unit import Proof, Unit
 from kedge.plan.moving.wait import Blocker, Wait
+from kedge.plan.placements import is_paused
 from kedge.plan.rolling.budget import BadStrategy, Clusters, RolloutBudget, budget_of
 from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, judge, one_binding_per_cluster
-from kedge.plan.rolling.rollout_input import RolloutInput, is_paused, is_rolling, throttles_additions
+from kedge.plan.rolling.rollout_input import RolloutInput, is_rolling, throttles_additions
 from kedge.plan.rolling.wait_text import HoldCode, RolloutFacts, WaitTexts
 
 _NO_REVISION: Final = "-"  # of a binding that may have something on its cluster, and does not say what

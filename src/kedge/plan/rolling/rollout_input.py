@@ -14,11 +14,12 @@ from msgspec import Struct
 from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
-from kedge.api.fleet import PAUSED, PINNED, THROTTLE_FIRST
+from kedge.api.fleet import PINNED, THROTTLE_FIRST
 from kedge.api.meta import ObjectMeta
-from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
+from kedge.api.rollout import ApplyStrategy
 from kedge.api.twins import Binding, Placement
-from kedge.plan.membership import silence
+from kedge.plan.membership import unreachable_message
+from kedge.plan.placements import is_external
 from kedge.plan.revisions import is_master, newest_resources, resource_index
 from kedge.plan.rolling.budget import BadStrategy, Clusters, budget_of
 
@@ -81,7 +82,7 @@ def observe(
         placement=placement,
         bindings=held,
         wanted=wanted(placement.metadata, snapshots),
-        unreachable={name: said for name, one in clusters.items() if (said := silence(one))},
+        unreachable={name: said for name, one in clusters.items() if (said := unreachable_message(one))},
         gone={name for name, one in clusters.items() if one is None},
         parting={name for name, one in clusters.items() if one and one.metadata.deletion_timestamp},
         dialect=dialect,
@@ -96,12 +97,6 @@ def period_of(placement: Placement, dialect: Dialect = Dialect.seed) -> timedelt
         return timedelta(0)
 
 
-def is_external(placement: Placement) -> bool:
-    """Whether staged update runs move it, and not a rollout."""
-    strategy = placement.spec.strategy
-    return strategy is not None and strategy.type is RolloutStrategyType.external
-
-
 def is_rolling(placement: Placement) -> bool:
     """Whether a placement is rolled out from here: not if it goes away, nor if staged runs move it."""
     return placement.metadata.deletion_timestamp is None and not is_external(placement)
@@ -110,11 +105,6 @@ def is_rolling(placement: Placement) -> bool:
 def throttles_additions(placement: Placement) -> bool:
     """Whether clusters that have nothing yet are added a few at a time, too."""
     return placement.metadata.annotations.get(THROTTLE_FIRST) == _ON
-
-
-def is_paused(placement: Placement) -> bool:
-    """Whether a user has stopped it for now (`kedge pause`)."""
-    return placement.metadata.annotations.get(PAUSED) == _ON
 
 
 # The resources to roll out

@@ -26,7 +26,7 @@ from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Code, Wait
 from kedge.plan.rolling.budget import RolloutBudget
 from kedge.plan.rolling.readiness import BindingFacts, current, has_failed
-from kedge.plan.telling.words import moment
+from kedge.plan.text import moment
 
 _PAUSED: Final = f"the placement is paused; `kedge resume`, or removing its annotation {PAUSED}, lets it go on"
 _LEAVING: Final = "it is leaving the fleet, and what was placed there is to stay"

@@ -18,92 +18,92 @@ from kedge.api.resource import Resource
 from kedge.api.selector import InvalidSelector
 from kedge.api.twins import Placement
 from kedge.plan.selecting.candidates import Candidate
-from kedge.plan.selecting.kinds import ENDPOINTS, NAMESPACE, SERVICE, Catalogue, Kind, is_of_the_hub
+from kedge.plan.selecting.kinds import ENDPOINTS, NAMESPACE, SERVICE, Catalogue, Kind, is_hub_only
 
-LONGEST_NAME: Final = 63  # of a label's value: snapshots and bindings carry the placement's name as one
+MAX_NAME: Final = 63  # of a label's value: snapshots and bindings carry the placement's name as one
 
-Token: TypeAlias = tuple[str, ...]
-"""Names objects, one or several, whose change may matter to a placement."""
+IndexKey: TypeAlias = tuple[str, ...]
+"""Stands for one or several objects: the key of an index from objects to the placements that may select them."""
 
 
-class Pick(Struct, frozen=True):
-    """One selector that means something: objects of a kind, in one namespace if that is namespaced."""
+class ResolvedSelector(Struct, frozen=True):
+    """A valid selector: objects of a kind, in one namespace if the kind is namespaced."""
 
-    where: str
+    field: str
     selector: ResourceSelector
     resource: Resource
-    inside: str | None = None
+    namespace: str | None = None
 
     @property
-    def with_contents(self) -> bool:
-        """Whether a namespace is meant with all that is in it."""
+    def includes_contents(self) -> bool:
+        """Whether it selects a namespace with everything in it."""
         scope = self.selector.selection_scope
         return _key(self.selector) == NAMESPACE and scope == SelectionScope.namespace_with_resources
 
     @property
-    def with_selected(self) -> bool:
-        """Whether a namespace is meant with those objects in it that the other selectors select."""
+    def limits_contents(self) -> bool:
+        """Whether it selects a namespace with only those objects in it that other selectors select."""
         scope = self.selector.selection_scope
         return _key(self.selector) == NAMESPACE and scope == SelectionScope.namespace_with_resource_selectors
 
     def matches(self, found: Candidate) -> bool:
-        """Whether this object is meant."""
+        """Whether it selects this object."""
         if self.selector.name:
             return found.metadata.name == self.selector.name
         return self.selector.label_selector is None or self.selector.label_selector.matches(found.metadata.labels)
 
 
-class Meaning(Struct, frozen=True):
-    """What a placement's selectors mean, and what is wrong with those that mean nothing."""
+class ResolvedSelectors(Struct, frozen=True):
+    """The valid selectors of a placement, and what is wrong with the others."""
 
-    picks: tuple[Pick, ...] = ()
+    selectors: tuple[ResolvedSelector, ...] = ()
     problems: tuple[str, ...] = ()
 
     def resources(self, catalogue: Catalogue) -> tuple[Resource, ...]:
-        """Every kind that has to be looked at to tell what is selected."""
-        kinds = [pick.resource for pick in self.picks]
-        if any(pick.with_contents for pick in self.picks):
-            kinds += [kind.resource for kind in catalogue.of_namespaces]
+        """Every kind that has to be listed to know what is selected."""
+        kinds = [resolved.resource for resolved in self.selectors]
+        if any(resolved.includes_contents for resolved in self.selectors):
+            kinds += [kind.resource for kind in catalogue.placeable_namespaced]
         service = catalogue.preferred(SERVICE)
         if service and any((kind.group, kind.kind) == ENDPOINTS for kind in kinds):
             kinds.append(service.resource)  # endpoints of a service are its controller's, not the user's
         return tuple(dict.fromkeys(kinds))
 
-    def tokens(self) -> tuple[Token, ...]:
-        """Which objects matter."""
-        return tuple(dict.fromkeys(token for pick in self.picks for token in _tokens(pick)))
+    def index_keys(self) -> tuple[IndexKey, ...]:
+        """The keys of the objects that may be selected."""
+        return tuple(dict.fromkeys(key for resolved in self.selectors for key in _index_keys(resolved)))
 
 
-def meaning(placement: Placement, catalogue: Catalogue) -> Meaning:
-    """What the selectors of this placement mean on a hub that serves these kinds."""
-    wrong = [problem for problem in (name_problem(placement), place_problem(placement)) if problem]
-    only = _only_namespace(placement)
-    picks: list[Pick] = []
+def resolve_selectors(placement: Placement, catalogue: Catalogue) -> ResolvedSelectors:
+    """The selectors of this placement on a hub that serves these kinds."""
+    wrong = [problem for problem in (name_problem(placement), namespace_problem(placement)) if problem]
+    only = _single_namespace(placement)
+    selectors: list[ResolvedSelector] = []
     for number, selector in enumerate(placement.spec.resource_selectors):
-        found = _pick(f"spec.resourceSelectors[{number}]", selector, placement, only, catalogue)
-        if isinstance(found, Pick):
-            picks.append(found)
+        found = _resolve(f"spec.resourceSelectors[{number}]", selector, placement, only, catalogue)
+        if isinstance(found, ResolvedSelector):
+            selectors.append(found)
         else:
             wrong.append(found)
-    return Meaning(tuple(picks), tuple(wrong))
+    return ResolvedSelectors(tuple(selectors), tuple(wrong))
 
 
 def name_problem(placement: Placement) -> str:
-    """What is wrong with a placement's name, if anything: what belongs to it must be able to name it in a label."""
+    """What is wrong with a placement's name, if anything: its snapshots and bindings name it in a label."""
     name = placement.metadata.name
-    if len(name) <= LONGEST_NAME:
+    if len(name) <= MAX_NAME:
         return ""
     return (
         f"metadata.name has {len(name)} characters, and what belongs to a placement carries its name in a label of at "
-        f"most {LONGEST_NAME}: make a placement with a shorter name"
+        f"most {MAX_NAME}: make a placement with a shorter name"
     )
 
 
-def strays(placement: Placement) -> str:
-    """Whether a placement that shows its status in its namespace names another than it placed, which would be another
-    placement; what is to be said then.
+def status_namespace_problem(placement: Placement) -> str:
+    """What is wrong if a placement with statusReportingScope NamespaceAccessible changes its namespace; empty if it
+    does not.
     """
-    new = home_of(placement)
+    new = status_namespace(placement)
     was = [one.name for one in placement.status.selected_resources if (one.group, one.kind) == NAMESPACE]
     if not new or not was or new in was:
         return ""
@@ -113,15 +113,15 @@ def strays(placement: Placement) -> str:
     )
 
 
-def home_of(placement: Placement) -> str:
-    """The namespace in which a placement is to show its status, if it names one."""
+def status_namespace(placement: Placement) -> str:
+    """The namespace in which a placement reports its status; empty if there is none."""
     if placement.spec.status_reporting_scope != StatusReportingScope.namespace_accessible:
         return ""
     return next((one.name for one in placement.spec.resource_selectors if _key(one) == NAMESPACE and one.name), "")
 
 
-def tokens_of(resource: Resource, found: Candidate) -> Iterable[Token]:
-    """Every token that names this object."""
+def index_keys_of(resource: Resource, found: Candidate) -> Iterable[IndexKey]:
+    """Every key that stands for this object."""
     group, kind, namespace = resource.group, resource.kind, found.metadata.namespace or ""
     yield "one", group, kind, namespace, found.metadata.name
     yield "all", group, kind, namespace
@@ -130,34 +130,34 @@ def tokens_of(resource: Resource, found: Candidate) -> Iterable[Token]:
         yield ("anywhere",)
 
 
-def _tokens(pick: Pick) -> Iterable[Token]:
-    group, kind, namespace = pick.resource.group, pick.resource.kind, pick.inside or ""
-    name = pick.selector.name
+def _index_keys(resolved: ResolvedSelector) -> Iterable[IndexKey]:
+    group, kind, namespace = resolved.resource.group, resolved.resource.kind, resolved.namespace or ""
+    name = resolved.selector.name
     yield ("one", group, kind, namespace, name) if name else ("all", group, kind, namespace)
-    if pick.with_contents:
+    if resolved.includes_contents:
         yield ("in", name) if name else ("anywhere",)
     if (group, kind) == ENDPOINTS:
         yield "all", *SERVICE, namespace
 
 
-def _pick(
-    where: str, selector: ResourceSelector, placement: Placement, only: str | None, catalogue: Catalogue
-) -> Pick | str:
-    """What one selector means, or what is wrong with it."""
+def _resolve(
+    field: str, selector: ResourceSelector, placement: Placement, only: str | None, catalogue: Catalogue
+) -> ResolvedSelector | str:
+    """One selector, or what is wrong with it."""
     kind = catalogue.find(selector.group, selector.version, selector.kind)
     if kind is None:
-        return f"{where} selects {_named(selector)}, {_not_served(selector, catalogue)}"
-    problem = _kind_problem(kind, placement, only) or _form_problem(selector) or _namespace_problem(selector)
+        return f"{field} selects {_named(selector)}, {_not_served(selector, catalogue)}"
+    problem = _kind_problem(kind, placement, only) or _fields_problem(selector) or _selected_namespace_problem(selector)
     if problem:
-        return f"{where} {problem}"
-    inside = placement.metadata.namespace if placement.resource.namespaced else only
-    return Pick(where, selector, kind.resource, inside if kind.resource.namespaced else None)
+        return f"{field} {problem}"
+    namespace = placement.metadata.namespace if placement.resource.namespaced else only
+    return ResolvedSelector(field, selector, kind.resource, namespace if kind.resource.namespaced else None)
 
 
 def _not_served(selector: ResourceSelector, catalogue: Catalogue) -> str:
-    silent = f"{selector.group}/{selector.version}"
-    if silent in catalogue.silent:
-        return f"but the server behind {silent} does not answer: see to its APIService on the hub"
+    version = f"{selector.group}/{selector.version}"
+    if version in catalogue.unavailable:
+        return f"but the server behind {version} does not answer: see to its APIService on the hub"
     if versions := catalogue.versions(selector.group, selector.kind):
         return f"which the hub serves as {', '.join(versions)}: correct version"
     return "which the hub does not serve: install its CustomResourceDefinition, or correct group, version or kind"
@@ -165,9 +165,9 @@ def _not_served(selector: ResourceSelector, catalogue: Catalogue) -> str:
 
 def _kind_problem(kind: Kind, placement: Placement, only: str | None) -> str:
     name = kind.resource.kind
-    if is_of_the_hub(kind.resource):
+    if is_hub_only(kind.resource):
         return f"selects {name}, a kind that belongs to the hub and is never placed: remove it"
-    if not kind.followed:
+    if not kind.watchable:
         return f"selects {name}, which the hub can neither list nor watch: remove it"
     if placement.resource.namespaced and not kind.resource.namespaced:
         return (
@@ -183,7 +183,7 @@ def _kind_problem(kind: Kind, placement: Placement, only: str | None) -> str:
     return ""
 
 
-def _form_problem(selector: ResourceSelector) -> str:
+def _fields_problem(selector: ResourceSelector) -> str:
     if selector.name and selector.label_selector is not None:
         return "gives both name and labelSelector: remove one of them"
     try:
@@ -194,7 +194,7 @@ def _form_problem(selector: ResourceSelector) -> str:
     return ""
 
 
-def _namespace_problem(selector: ResourceSelector) -> str:
+def _selected_namespace_problem(selector: ResourceSelector) -> str:
     if _key(selector) != NAMESPACE:
         return ""
     if selector.selection_scope == SelectionScope.namespace_with_resource_selectors and not selector.name:
@@ -207,8 +207,8 @@ def _namespace_problem(selector: ResourceSelector) -> str:
     return ""
 
 
-def place_problem(placement: Placement) -> str:
-    """Why nothing is placed from where a placement is."""
+def namespace_problem(placement: Placement) -> str:
+    """Why a placement in this namespace is not followed; empty if it is."""
     namespace = placement.metadata.namespace
     if is_followed(placement):
         return ""
@@ -218,8 +218,8 @@ def place_problem(placement: Placement) -> str:
     )
 
 
-def _only_namespace(placement: Placement) -> str | None:
-    """The namespace in which a ClusterResourcePlacement picks single objects, if it does."""
+def _single_namespace(placement: Placement) -> str | None:
+    """The namespace in which a ClusterResourcePlacement selectors single objects, if it does."""
     scope = SelectionScope.namespace_with_resource_selectors
     named = (
         selector.name

@@ -25,7 +25,7 @@ from kedge.api.reasons import APPROVED
 from kedge.api.staged import ApprovalSpec
 from kedge.api.staged_status import DELETE_STAGE
 from kedge.api.twins import Approval
-from kedge.plan.telling.words import moment
+from kedge.plan.text import moment
 
 _DELETING: Final = "delete-stage"  # no stage of a user's can be called that
 _SIGNED: Final = re.compile(r"by ([^:]+)(?:: (.*))?", re.DOTALL)

@@ -17,7 +17,7 @@ from kedge.plan.staging.conditions import (
     is_settled,
     is_started,
 )
-from kedge.plan.telling.words import of_all
+from kedge.plan.text import of_all
 
 
 def run_to_report(runs: Iterable[Run]) -> Run | None:

@@ -28,7 +28,7 @@ from kedge.plan.staging.approvals import Ask
 from kedge.plan.staging.conditions import Stamp, find, has_condition, is_moving, settled, started
 from kedge.plan.staging.run_input import RunInput
 from kedge.plan.staging.wait_text import RunCode
-from kedge.plan.telling.words import moment
+from kedge.plan.text import moment
 
 STUCK_AFTER: Final = timedelta(minutes=5)
 TOLD_AFTER: Final = timedelta(seconds=30)

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.condition import FALSE, TRUE, UNKNOWN, find_condition
+from kedge.api.condition import FALSE, TRUE, UNKNOWN, condition_message, find_condition
 from kedge.api.reasons import (
     APPROVAL_GIVEN,
     CLUSTER_STARTED,
@@ -44,9 +44,8 @@ from kedge.plan.staging.conditions import (
 from kedge.plan.staging.grouping import wait_of
 from kedge.plan.staging.returning import as_rolled_back, retried
 from kedge.plan.staging.stages import granted
-from kedge.plan.telling.state import State
-from kedge.plan.telling.whole import find_message
-from kedge.plan.telling.words import first_few, listed, of_all
+from kedge.plan.state import State
+from kedge.plan.text import first_few, listed, of_all
 
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 """Of what is said here and now: a story tells no times of conditions."""
@@ -159,7 +158,7 @@ def _state(status: RunStatus) -> State:
 
 def _why(status: RunStatus) -> str:
     if is_rolled_back(status):
-        return find_message(status.conditions, ROLLED_BACK)
+        return condition_message(status.conditions, ROLLED_BACK)
     found = find(status, SUCCEEDED) or find(status, PROGRESSING) or find_condition(status.conditions, INITIALIZED)
     if found is not None and found.type == PROGRESSING and found.reason == RUN_FAILED:
         return "what failed is about to be tried once more"

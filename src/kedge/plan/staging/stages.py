@@ -45,7 +45,7 @@ from kedge.plan.staging.returning import is_rollback
 from kedge.plan.staging.round import Round, RunFailure
 from kedge.plan.staging.run_input import RunInput
 from kedge.plan.staging.wait_text import RunCode, wait_texts
-from kedge.plan.telling.words import counted, listed
+from kedge.plan.text import counted, listed
 
 _BEFORE, _AFTER = "before", "after"
 

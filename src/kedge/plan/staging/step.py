@@ -63,7 +63,7 @@ from kedge.plan.staging.round import Round, RunFailure
 from kedge.plan.staging.run_input import RunInput, RunStep
 from kedge.plan.staging.stages import Stages
 from kedge.plan.staging.wait_text import wait_texts
-from kedge.plan.telling.words import listed
+from kedge.plan.text import listed
 
 _SOON: Final = 0.001
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from kedge.api.condition import condition_message
 from kedge.api.fleet import RETRY
 from kedge.api.reasons import INITIALIZED, ROLLED_BACK, RUN_FAILED, RUN_NOT_INITIALIZED, RUN_SUCCEEDED, SUCCEEDED
 from kedge.api.staged import RunState
@@ -17,8 +18,7 @@ from kedge.api.twins import Run
 from kedge.plan.staging.conditions import is_initialized, is_rolled_back, reason_of
 from kedge.plan.staging.returning import failed_at, retried
 from kedge.plan.staging.run_story import tell_run
-from kedge.plan.telling.whole import find_message
-from kedge.plan.telling.words import moment
+from kedge.plan.text import moment
 from kedge.plan.verbs import Answer, refused
 
 
@@ -142,7 +142,7 @@ def _was_rolled_back(run: Run, rollback: Run | None) -> str:
 
 
 def _message(run: Run) -> str:
-    return find_message(run.status.conditions, ROLLED_BACK)
+    return condition_message(run.status.conditions, ROLLED_BACK)
 
 
 def _has_ended(run: Run) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from kedge.api.reasons import APPROVED
 from kedge.plan.moving.gate import GateCode
 from kedge.plan.moving.wait import Wait
-from kedge.plan.telling.words import first_few, moment
+from kedge.plan.text import first_few, moment
 
 
 class RunCode(StrEnum):

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kedge.plan.state import State
 from kedge.plan.telling.places import Place
-from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 
 

@@ -18,8 +18,8 @@ from kedge.api.coordination import Lease
 from kedge.api.fleet import PINNED
 from kedge.api.microtime import parse_micro_time
 from kedge.api.twins import Placement
-from kedge.plan.selecting.choosing import Selection
-from kedge.plan.telling.state import State
+from kedge.plan.selecting.selection import Selection
+from kedge.plan.state import State
 from kedge.plan.telling.story import Story
 
 DURATION: Final = 15

@@ -11,7 +11,7 @@ from kedge.api.fleet import PINNED, RESOURCE_HASH, resource_snapshot_name
 from kedge.api.meta import ObjectMeta
 from kedge.api.twins import Binding, Placement
 from kedge.plan.revisions import is_master, newest_resources, resource_index
-from kedge.plan.telling.words import natural
+from kedge.plan.text import natural
 
 
 class Revision(Struct, frozen=True):

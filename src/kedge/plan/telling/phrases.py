@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
+from kedge.plan.state import State
 from kedge.plan.telling.places import Place
-from kedge.plan.telling.state import State
 from kedge.plan.telling.story import Story
 from kedge.plan.telling.things import Thing
-from kedge.plan.telling.words import counted, listed, of_all
+from kedge.plan.text import counted, listed, of_all
 
 _QUEUED = (State.waiting, State.next)
 """Where what there is on a cluster is not what is rolled out."""

@@ -28,17 +28,19 @@ from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.api.work import Work
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Wait
-from kedge.plan.reporting.clusters import why_not_picked
-from kedge.plan.reporting.picking import asked_for, goes, live
+from kedge.plan.placements import is_external
+from kedge.plan.placing.bindings import is_being_removed, remaining_bindings
+from kedge.plan.placing.policies import wanted_number
+from kedge.plan.reporting.cluster_status import why_not_picked
 from kedge.plan.revisions import newest_policy, resource_index
 from kedge.plan.rolling.plan import RolloutPlan, plan
 from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, current, judge
-from kedge.plan.rolling.rollout_input import RolloutInput, is_external, observe, period_of
+from kedge.plan.rolling.rollout_input import RolloutInput, observe, period_of
 from kedge.plan.rolling.wait_text import failure_of
 from kedge.plan.staging.progress import turn_texts
-from kedge.plan.telling.state import State, state_of
+from kedge.plan.state import State, state_of
 from kedge.plan.telling.things import Thing, held_now, works_by_binding
-from kedge.plan.telling.words import moment
+from kedge.plan.text import moment
 
 STEPS = (ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE)
 _PICKED = "it was picked, and nothing more yet"
@@ -139,7 +141,7 @@ def _said_to_be_unreachable(clusters: Iterable[ClusterPlacementStatus]) -> dict[
 def picked_places(observed: Observed) -> list[Place]:
     """Where it stands on the clusters that are to have it."""
     bindings = [binding for binding, _ in observed.held.values()]
-    bound = {one.spec.target_cluster: one for one in live(bindings)}
+    bound = {one.spec.target_cluster: one for one in remaining_bindings(bindings)}
     known = {one.spec.target_cluster for one in bindings}
     said = (one.cluster_name for one in observed.placement.status.placement_statuses)
     missing = [Place(name, State.moving, why=_PICKED) for name in said if name and name not in known]
@@ -222,7 +224,7 @@ def _steps(binding: Binding) -> list[Condition]:
 
 def leaving_places(observed: Observed) -> list[Place]:
     """The clusters that are no longer to have it, and still do."""
-    return [_leaving(observed, binding) for binding, _ in observed.held.values() if goes(binding)]
+    return [_leaving(observed, binding) for binding, _ in observed.held.values() if is_being_removed(binding)]
 
 
 def _leaving(observed: Observed, binding: Binding) -> Place:
@@ -238,8 +240,8 @@ def _leaving(observed: Observed, binding: Binding) -> Place:
 def not_picked(observed: Observed) -> list[str]:
     """Why there are not as many clusters as are wanted: as many reasons as clusters."""
     policy, statuses = observed.placement.spec.policy, observed.placement.status.placement_statuses
-    bound = {one.spec.target_cluster for one in observed.bindings if not goes(one)}
-    missing = max(0, asked_for(policy) - len(bound))
+    bound = {one.spec.target_cluster for one in observed.bindings if not is_being_removed(one)}
+    missing = max(0, wanted_number(policy) - len(bound))
     if not observed.policies:
         said = (find_condition(one.conditions, SCHEDULED) for one in statuses if not one.cluster_name)
         return [found.message for found in said if found is not None][:missing]
@@ -248,7 +250,7 @@ def not_picked(observed: Observed) -> list[str]:
 
 def passed_over(observed: Observed) -> list[str]:
     """Why there is no cluster at all, where all that fit are wanted: a reason for each that was looked at."""
-    if observed.bindings or asked_for(observed.placement.spec.policy):
+    if observed.bindings or wanted_number(observed.placement.spec.policy):
         return []
     return [why_not_picked(one) for one in _decisions(observed)]
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.cluster import MemberCluster
-from kedge.api.condition import TRUE, find_condition
+from kedge.api.condition import TRUE, condition_message, find_condition
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PINNED
 from kedge.api.meta import ObjectMeta
@@ -25,11 +25,11 @@ from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import AVAILABLE, DIFF_REPORTED, SCHEDULED
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.api.work import Work
-from kedge.plan.rolling.rollout_input import is_external, is_paused
+from kedge.plan.placements import is_external, is_paused
+from kedge.plan.state import State, state_of
 from kedge.plan.telling.places import STEPS, Observed, Place, leaving_places, not_picked, passed_over, picked_places
-from kedge.plan.telling.state import State, state_of
-from kedge.plan.telling.whole import find_message, observed_whole, reported_whole, wanted_index
-from kedge.plan.telling.words import natural
+from kedge.plan.telling.whole import observed_whole, reported_whole, wanted_index
+from kedge.plan.text import natural
 
 
 class Story(Struct, frozen=True):
@@ -173,7 +173,7 @@ def _story(placement: Placement, places: Sequence[Place], unpicked: Sequence[str
 def _as_reported(placement: Placement) -> Story:
     statuses = placement.status.placement_statuses
     places = [_reported(status) for status in statuses if status.cluster_name]
-    unpicked = [find_message(status.conditions, SCHEDULED) for status in statuses if not status.cluster_name]
+    unpicked = [condition_message(status.conditions, SCHEDULED) for status in statuses if not status.cluster_name]
     state, why = reported_whole(placement, len(places))
     return _story(placement, places, unpicked, state, why)
 

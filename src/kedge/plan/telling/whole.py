@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kedge.api.condition import TRUE, Condition, find_condition
+from kedge.api.condition import TRUE, Condition, condition_message
 from kedge.api.fleet import PINNED
 from kedge.api.reasons import AVAILABLE, ROLLOUT_STARTED, SCHEDULED
 from kedge.api.twins import Placement
-from kedge.plan.reporting.picking import asks_for_none
+from kedge.plan.placements import is_external, is_paused
+from kedge.plan.placing.policies import wants_no_cluster
 from kedge.plan.revisions import newest_resources, resource_index
-from kedge.plan.rolling.rollout_input import is_external, is_paused
+from kedge.plan.state import State, state_of
 from kedge.plan.telling.places import Observed, Place
-from kedge.plan.telling.state import State, state_of
-from kedge.plan.telling.words import counted, listed, natural
+from kedge.plan.text import counted, listed, natural
 
 _IN_ORDER = (State.waiting, State.failed, State.next, State.moving, State.unknown)
 """What is said of the whole is what is said of the first of these clusters."""
@@ -42,9 +42,9 @@ def reported_whole(placement: Placement, clusters: int) -> tuple[State, str]:
         return State.moving, behind
     if stopped is not None:
         return state_of(stopped, placement.resource.kind), stopped.message
-    if not clusters and not asks_for_none(placement.spec.policy):
+    if not clusters and not wants_no_cluster(placement.spec.policy):
         return State.waiting, "no cluster was picked"
-    return State.available, find_message(conditions, f"{placement.resource.kind}{AVAILABLE}")
+    return State.available, condition_message(conditions, f"{placement.resource.kind}{AVAILABLE}")
 
 
 def wanted_index(observed: Observed) -> str | None:
@@ -74,11 +74,11 @@ def observed_whole(
         return first.state, _said_of(first, places)
     if behind or leaving:
         return State.moving, behind or _still(len(leaving), "has to be cleared")
-    if not places and not asks_for_none(placement.spec.policy):
+    if not places and not wants_no_cluster(placement.spec.policy):
         return State.waiting, _on_none(observed)
     if stopped is not None:
         return State.moving, _moved_outside(places) if is_external(placement) else _NOT_NOTED
-    return State.available, find_message(placement.status.conditions, f"{placement.resource.kind}{AVAILABLE}")
+    return State.available, condition_message(placement.status.conditions, f"{placement.resource.kind}{AVAILABLE}")
 
 
 def _on_none(observed: Observed) -> str:
@@ -126,9 +126,3 @@ def _behind(placement: Placement, wanted: str | None) -> str:
 def _still(clusters: int, does: str) -> str:
     words = does if clusters == 1 else does.replace("has", "have", 1)
     return f"{counted(clusters, 'cluster')} still {words}"
-
-
-def find_message(conditions: Iterable[Condition], type_: str) -> str:
-    """What the condition of a type says; empty if there is none."""
-    found = find_condition(conditions, type_)
-    return found.message if found is not None else ""

@@ -3,7 +3,7 @@
     Agents(connection, clock=clock, takes=times).controller
 
 A member costs a few requests for each Work that changes, and nothing while it waits: no server of its own, no pods and
-no heartbeats. What a Work says in the end is made by what the real agents use (`plan.applying.reporting`).
+no heartbeats. What a Work says in the end is made by what the real agents use (`plan.applying.work_status`).
 
 Assumes that a Work which was not available when the fleet was read comes up in the time it takes, counted from when
 it began; one that is late by as much again stays as it is, until it is given something else. So does one whose
@@ -39,19 +39,19 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
-from kedge.plan.applying.manifests import Identity, identity_of
-from kedge.plan.applying.reporting import Result, work_status
-from kedge.plan.membership import silence
-from kedge.plan.previewing.coming import (
-    Coming,
-    comes_up,
-    coming,
-    deadline_of,
-    is_refused,
-    is_up,
-    rounds_of,
+from kedge.plan.applying.manifests import ObjectKey, object_key
+from kedge.plan.applying.work_status import ApplyResult, work_status
+from kedge.plan.membership import unreachable_message
+from kedge.plan.previewing.durations import Durations
+from kedge.plan.previewing.expected_objects import (
+    ExpectedObject,
+    available_result,
+    expected_object,
+    longest_deadline,
+    most_rounds,
+    refused_result,
+    unavailable_result,
 )
-from kedge.plan.previewing.times import Times
 from kedge.plan.rolling.rollout_input import is_rolling, wanted
 
 MANAGER: Final = "kedge-applier"
@@ -66,9 +66,9 @@ class _Held(Struct, frozen=True):
     """What a member has of one Work: which version, and when each object that comes up will be there."""
 
     generation: int
-    digests: dict[Identity, str]
-    due: dict[Identity, float]
-    working: dict[Identity, str] = {}
+    digests: dict[ObjectKey, str]
+    due: dict[ObjectKey, float]
+    working: dict[ObjectKey, str] = {}
     """What was up before what is due, and stays so until that has come."""
     refused: bool = False
     frozen: bool = False
@@ -80,7 +80,7 @@ class _Held(Struct, frozen=True):
 class Agents:
     """All members of one hub."""
 
-    def __init__(self, hub: Cluster, *, clock: Clock, takes: Times) -> None:
+    def __init__(self, hub: Cluster, *, clock: Clock, takes: Durations) -> None:
         self._client = hub.client
         self._clock = clock
         self._takes = takes
@@ -100,7 +100,7 @@ class Agents:
             self._held.pop(key, None)
             return Outcome.done
         member = self._members.get(member_of(key.namespace or "") or "")
-        if member is None or silence(member):
+        if member is None or unreachable_message(member):
             return Outcome.done  # nobody is there who would answer
         if work.metadata.deletion_timestamp is not None:
             return await self._withdraw(work)
@@ -133,7 +133,12 @@ class Agents:
         return self._given(work, these, cluster, before, held)
 
     def _given(
-        self, work: Work, these: Sequence[Coming], cluster: str, before: dict[Identity, str], held: _Held | None
+        self,
+        work: Work,
+        these: Sequence[ExpectedObject],
+        cluster: str,
+        before: dict[ObjectKey, str],
+        held: _Held | None,
     ) -> _Held:
         """It is given something new: what is other than before has to come up, unless it is still there."""
         now = asyncio.get_running_loop().time()
@@ -142,7 +147,7 @@ class Agents:
         news = [one for one in these if one.takes_time and before.get(_identity(one)) != one.digest]
         new = [one for one in news if working.get(_identity(one)) != one.digest]
         first = not before and not work.status.conditions
-        takes = self._takes.seconds(cluster, rounds=rounds_of(new), deadline=deadline_of(new), first=first)
+        takes = self._takes.seconds(cluster, rounds=most_rounds(new), deadline=longest_deadline(new), first=first)
         at = now + takes
         due = {which: when for one in these if one not in news and (when := waiting.get(which := _identity(one)))}
         return _Held(
@@ -153,14 +158,14 @@ class Agents:
             refused=takes == _NEVER and not any(one.takes_time for one in these),
         )
 
-    def _found(self, work: Work, these: Sequence[Coming], cluster: str) -> _Held:
+    def _found(self, work: Work, these: Sequence[ExpectedObject], cluster: str) -> _Held:
         """It has had this since before: available, or on its way, or stuck."""
         generation, digests = work.metadata.generation, _digests(these)
         said = _speaks(work, AVAILABLE)
         if said is not None and said.status == TRUE:
             return _Held(generation, digests, {}, frozen=True)
         late = [one for one in these if one.takes_time]
-        takes = self._takes.seconds(cluster, rounds=rounds_of(late), deadline=deadline_of(late), first=False)
+        takes = self._takes.seconds(cluster, rounds=most_rounds(late), deadline=longest_deadline(late), first=False)
         gone = (self._clock.now() - said.last_transition_time).total_seconds() if said is not None else _NEVER
         if gone > 2 * takes or takes == _NEVER:
             return _Held(generation, digests, {}, frozen=True)
@@ -213,20 +218,20 @@ class Agents:
         )
 
 
-def _result(one: Coming, held: _Held, now: float) -> Result:
+def _result(one: ExpectedObject, held: _Held, now: float) -> ApplyResult:
     if held.refused:
-        return is_refused(one, f"{one.name} {_FAILS}")
+        return refused_result(one, f"{one.name} {_FAILS}")
     at = held.due.get(_identity(one), 0.0)
     if at <= now + _SOON:
-        return is_up(one)
-    return comes_up(one, _FAILS if at == _NEVER else "comes up")
+        return available_result(one)
+    return unavailable_result(one, _FAILS if at == _NEVER else "comes up")
 
 
-def _identity(one: Coming) -> Identity:
-    return identity_of(one.identifier)
+def _identity(one: ExpectedObject) -> ObjectKey:
+    return object_key(one.identifier)
 
 
-def _digests(these: Iterable[Coming]) -> dict[Identity, str]:
+def _digests(these: Iterable[ExpectedObject]) -> dict[ObjectKey, str]:
     return {_identity(one): one.digest for one in these if one.takes_time}
 
 
@@ -239,10 +244,10 @@ def _speaks(work: Work, kind: str) -> Condition | None:
 def _in_short(work: Work) -> Work:
     """A Work with what matters of its objects in their place."""
     short: tuple[Any, ...] = tuple(
-        to_builtins(coming(number, manifest)) for number, manifest in enumerate(work.spec.workload.manifests)
+        to_builtins(expected_object(number, manifest)) for number, manifest in enumerate(work.spec.workload.manifests)
     )
     return replace(work, spec=replace(work.spec, workload=Workload(manifests=short)))
 
 
-def _these(work: Work) -> list[Coming]:
-    return [msgspec.convert(one, Coming) for one in work.spec.workload.manifests]
+def _these(work: Work) -> list[ExpectedObject]:
+    return [msgspec.convert(one, ExpectedObject) for one in work.spec.workload.manifests]

@@ -30,10 +30,9 @@ from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import Forbidden, NotFound
-from kedge.plan.selecting.candidates import candidate, stays
-from kedge.plan.selecting.custom import custom_kinds
-from kedge.plan.selecting.kinds import Catalogue, Kind
-from kedge.plan.selecting.selectors import Meaning, Pick, meaning, tokens_of
+from kedge.plan.selecting.candidates import candidate, is_hub_object
+from kedge.plan.selecting.kinds import Catalogue, Kind, kinds_of_crd
+from kedge.plan.selecting.selectors import ResolvedSelector, ResolvedSelectors, index_keys_of, resolve_selectors
 from kedge.simulate.preview.fleet_state import FLEET_GROUPS, FleetState, Target, group_of, meta_of
 
 _STAGED: Final[dict[Twins, tuple[Any, ...]]] = {
@@ -109,25 +108,25 @@ class _Reader:
 
     # What is selected
 
-    async def _selected(self, meant: Meaning, catalogue: Catalogue) -> list[Untyped]:
+    async def _selected(self, meant: ResolvedSelectors, catalogue: Catalogue) -> list[Untyped]:
         found: list[Untyped] = []
-        for pick in meant.picks:
+        for pick in meant.selectors:
             own = await self._picked(pick)
             found += own
-            if pick.with_contents:
+            if pick.includes_contents:
                 for space in own:
                     found += await self._contents(space["metadata"]["name"], catalogue)
         return found
 
-    async def _picked(self, pick: Pick) -> list[Untyped]:
+    async def _picked(self, pick: ResolvedSelector) -> list[Untyped]:
         fields = {"metadata.name": pick.selector.name} if pick.selector.name else None
-        found = await self._readable(pick.resource, pick.inside, fields)
+        found = await self._readable(pick.resource, pick.namespace, fields)
         wanted = pick.selector.label_selector
         return [one for one in found if wanted is None or wanted.matches(one["metadata"].get("labels") or {})]
 
     async def _contents(self, namespace: str, catalogue: Catalogue) -> list[Untyped]:
         found: list[Untyped] = []
-        for kind in catalogue.of_namespaces:
+        for kind in catalogue.placeable_namespaced:
             found += await self._readable(kind.resource, namespace)
         return found
 
@@ -139,7 +138,7 @@ class _Reader:
             found = await self.all(resource, namespace, fields=fields)
         except (Forbidden, NotFound):
             return []
-        return [one for one in found if not stays(resource, meta_of(one), one)]
+        return [one for one in found if not is_hub_object(resource, meta_of(one), one)]
 
     # Reading
 
@@ -175,18 +174,18 @@ def _once(objects: Iterable[Untyped]) -> list[Untyped]:
 
 def catalogue_of(definitions: Iterable[Untyped]) -> Catalogue:
     """What is served: the kinds built in, and these."""
-    built_in = [Kind(one.resource, followed=not one.is_question) for one in BUILT_IN]
-    custom = [kind for one in definitions for kind in custom_kinds(msgspec.convert(one, CustomResourceDefinition))]
+    built_in = [Kind(one.resource, watchable=not one.is_question) for one in BUILT_IN]
+    custom = [kind for one in definitions for kind in kinds_of_crd(msgspec.convert(one, CustomResourceDefinition))]
     return Catalogue([*built_in, *custom])
 
 
-def meaning_of(placement: Untyped, catalogue: Catalogue) -> Meaning:
+def meaning_of(placement: Untyped, catalogue: Catalogue) -> ResolvedSelectors:
     """What a placement's selectors mean; nothing, if it cannot be read."""
     twins = NAMESPACED if placement["metadata"].get("namespace") else CLUSTER
     try:
-        return meaning(msgspec.convert(placement, twins.placement), catalogue)
+        return resolve_selectors(msgspec.convert(placement, twins.placement), catalogue)
     except msgspec.ValidationError:
-        return Meaning()
+        return ResolvedSelectors()
 
 
 def placements_selecting(
@@ -194,9 +193,9 @@ def placements_selecting(
 ) -> list[Untyped]:
     """Those of the placements that select, or may select, something that changes."""
     tokens = {token for one in changed for token in _tokens(one, catalogue)}
-    return [one for one in placements if tokens & set(meaning_of(one, catalogue).tokens())]
+    return [one for one in placements if tokens & set(meaning_of(one, catalogue).index_keys())]
 
 
 def _tokens(obj: Untyped, catalogue: Catalogue) -> Iterable[tuple[str, ...]]:
     kind = catalogue.find(group_of(obj), str(obj["apiVersion"]).rpartition("/")[2], obj["kind"])
-    return () if kind is None else tokens_of(kind.resource, candidate(kind.resource, obj))
+    return () if kind is None else index_keys_of(kind.resource, candidate(kind.resource, obj))
