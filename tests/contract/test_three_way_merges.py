@@ -14,8 +14,8 @@ from kedge.api.rollout import ApplyStrategy
 from kedge.controllers.member.writing import Writer, Written
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.patches import MergePatch
-from kedge.plan.applying.manifests import Placed, understand
-from kedge.plan.applying.owning import Owner
+from kedge.plan.applying.manifests import DesiredObject, read_manifests
+from kedge.plan.applying.ownership import Owner
 from support.recording.api import RealApi
 
 OWNER = Owner("web-work", "6a1f7e3c-0000-4000-8000-000000000000")
@@ -27,9 +27,9 @@ def manifest(row: Row, body: Any, namespace: str, name: str = NAME) -> Untyped:
     return {**head, **body, "metadata": {**body.get("metadata", {}), "name": name, "namespace": namespace}}
 
 
-def placed(resource: Resource, wanted: Untyped) -> Placed:
-    (found,) = understand([wanted], lambda *_: resource)
-    assert isinstance(found, Placed)
+def placed(resource: Resource, wanted: Untyped) -> DesiredObject:
+    (found,) = read_manifests([wanted], lambda *_: resource)
+    assert isinstance(found, DesiredObject)
     return found
 
 

@@ -62,7 +62,7 @@ class Answer(Struct, frozen=True):
 
     problem: str = ""
     pending: str = ""
-    remark: str = ""
+    warning: str = ""
 
 
 class Told:

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from controllers.member.applying_bed import MAPS, NAMESPACES, Bed, config, deployment, namespace, play
 from kedge.controllers.member.apply_metrics import ApplyMetrics
 from kedge.controllers.member.following import content_of, is_placed, reduced, status_of
-from kedge.plan.applying.owning import Owner
+from kedge.plan.applying.ownership import Owner
 
 
 def with_metadata(obj: dict[str, Any], **metadata: Any) -> dict[str, Any]:

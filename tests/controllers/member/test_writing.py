@@ -18,8 +18,8 @@ from kedge.kube.client import Client
 from kedge.kube.codec import Codec, Untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch
-from kedge.plan.applying.manifests import Placed, understand
-from kedge.plan.applying.owning import Owner
+from kedge.plan.applying.manifests import DesiredObject, read_manifests
+from kedge.plan.applying.ownership import Owner
 from support.stage import LoopClock
 from support.virtual import run
 
@@ -41,9 +41,9 @@ def deployment(data: dict[str, str], labels: dict[str, str]) -> Untyped:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
-def placed(form: Codec[Untyped], body: Untyped) -> Placed:
-    (found,) = understand([body], lambda *_: form.resource)
-    assert isinstance(found, Placed)
+def placed(form: Codec[Untyped], body: Untyped) -> DesiredObject:
+    (found,) = read_manifests([body], lambda *_: form.resource)
+    assert isinstance(found, DesiredObject)
     return found
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kedge.api.resource import Resource
-from kedge.plan.applying.manifests import Misread, Placed, understand
-from kedge.plan.applying.waves import in_waves, wave_of
+from kedge.plan.applying.manifests import DesiredObject, InvalidManifest, apply_batches, batch_of, read_manifests
 
 KINDS = {
     ("", "v1", "Namespace"): Resource("", "v1", "Namespace", "namespaces", namespaced=False),
@@ -30,13 +29,13 @@ def manifest(kind: str = "ConfigMap", name: str = "x", api_version: str = "v1", 
 
 def read(*manifests: dict[str, Any]) -> list[str]:
     """Of each: its plural, or why it cannot be written."""
-    found = understand(manifests, lookup)
-    return [one.reason if isinstance(one, Misread) else one.resource.plural for one in found]
+    found = read_manifests(manifests, lookup)
+    return [one.reason if isinstance(one, InvalidManifest) else one.resource.plural for one in found]
 
 
-def only(body: dict[str, Any]) -> Placed:
-    (found,) = understand([body], lookup)
-    assert isinstance(found, Placed)
+def only(body: dict[str, Any]) -> DesiredObject:
+    (found,) = read_manifests([body], lookup)
+    assert isinstance(found, DesiredObject)
     return found
 
 
@@ -57,12 +56,12 @@ def only(body: dict[str, Any]) -> Placed:
         (manifest("Namespace"), "namespaces"),
     ],
 )
-def test_what_cannot_be_understood_says_why(body: dict[str, Any], reason: str) -> None:
+def test_an_invalid_manifest_has_a_reason(body: dict[str, Any], reason: str) -> None:
     assert read(body) == [reason]
 
 
 @pytest.mark.parametrize(
-    ("body", "message", "unknown", "means_any"),
+    ("body", "message", "unknown", "is_unidentified"),
     [
         ({"kind": "ConfigMap"}, "manifest 0 has no apiVersion or no kind: it cannot be told what it is", False, True),
         ({"apiVersion": "v1"}, "manifest 0 has no apiVersion or no kind: it cannot be told what it is", False, True),
@@ -87,38 +86,38 @@ def test_what_cannot_be_understood_says_why(body: dict[str, Any], reason: str) -
         ),
     ],
 )
-def test_what_cannot_be_written_says_what_is_wrong_and_what_it_may_be(
-    body: dict[str, Any], message: str, unknown: bool, means_any: bool
+def test_an_invalid_manifest_says_what_is_wrong_and_whether_it_is_identified(
+    body: dict[str, Any], message: str, unknown: bool, is_unidentified: bool
 ) -> None:
-    (found,) = understand([body], lookup)
-    assert isinstance(found, Misread)
-    assert (found.message, found.unknown, found.means_any) == (message, unknown, means_any)
+    (found,) = read_manifests([body], lookup)
+    assert isinstance(found, InvalidManifest)
+    assert (found.message, found.kind_not_served, found.is_unidentified) == (message, unknown, is_unidentified)
 
 
-def test_a_duplicate_is_named_as_people_name_it() -> None:
-    _, again = understand([manifest(), manifest()], lookup)
-    assert isinstance(again, Misread)
+def test_a_duplicate_is_named_by_kind_and_path() -> None:
+    _, again = read_manifests([manifest(), manifest()], lookup)
+    assert isinstance(again, InvalidManifest)
     assert again.message == "ConfigMap shop/x is there twice: the first counts, remove the other"
-    _, other = understand([manifest("Namespace"), manifest("Namespace")], lookup)
-    assert isinstance(other, Misread)
+    _, other = read_manifests([manifest("Namespace"), manifest("Namespace")], lookup)
+    assert isinstance(other, InvalidManifest)
     assert other.message.startswith("Namespace x is there twice")
 
 
-def test_two_that_cannot_be_understood_are_no_duplicates() -> None:
+def test_two_invalid_manifests_are_no_duplicates() -> None:
     assert read(manifest("Nothing"), manifest("Nothing")) == ["DecodingErred", "DecodingErred"]
 
 
-def test_an_object_says_where_it_lives() -> None:
+def test_a_desired_object_has_its_name_and_namespace() -> None:
     placed = only(manifest())
     assert (placed.namespace, placed.name, placed.identifier.resource) == ("shop", "x", "configmaps")
     assert only(manifest("Namespace")).namespace is None
 
 
-def test_the_first_of_two_counts() -> None:
+def test_the_first_of_two_duplicates_counts() -> None:
     assert read(manifest(), manifest(name="y"), manifest()) == ["configmaps", "configmaps", "Duplicated"]
 
 
-def test_only_what_is_the_hubs_to_say_is_kept() -> None:
+def test_only_fields_that_the_hub_sets_are_kept() -> None:
     metadata = {
         "uid": "1",
         "resourceVersion": "2",
@@ -145,9 +144,9 @@ def test_a_cluster_wide_object_has_no_namespace() -> None:
     assert "namespace" not in found.manifest["metadata"]
 
 
-def test_the_identity_of_an_object_does_not_depend_on_its_version_or_place() -> None:
+def test_the_key_of_an_object_does_not_depend_on_version_or_ordinal() -> None:
     kinds = {**KINDS, ("apps", "v1beta1", "Deployment"): Resource("apps", "v1beta1", "Deployment", "deployments")}
-    old, new = understand(
+    old, new = read_manifests(
         [manifest("Deployment", api_version="apps/v1beta1"), manifest("Deployment", api_version="apps/v1")],
         lambda *kind: kinds.get(kind),
     )
@@ -175,11 +174,11 @@ WAVES = """
     ("plural", "wave"),
     [*((plural, wave) for wave, plurals in enumerate(WAVES) for plural in plurals.split()), ("things", 999)],
 )
-def test_waves(plural: str, wave: int) -> None:
-    assert wave_of(plural) == wave
+def test_kinds_are_applied_in_kubefleets_batches(plural: str, wave: int) -> None:
+    assert batch_of(plural) == wave
 
 
-def test_what_others_need_comes_first_and_the_rest_in_the_order_of_the_work() -> None:
+def test_batches_come_in_order_and_keep_the_order_of_the_work() -> None:
     bodies = [
         manifest("Thing", api_version="example.com/v1"),
         manifest("Deployment", api_version="apps/v1"),
@@ -188,8 +187,8 @@ def test_what_others_need_comes_first_and_the_rest_in_the_order_of_the_work() ->
         manifest(name="a"),
         manifest("Namespace"),
     ]
-    found = [one for one in understand(bodies, lookup) if isinstance(one, Placed)]
-    waves = [[(one.resource.plural, one.name) for one in wave] for wave in in_waves(found)]
+    found = [one for one in read_manifests(bodies, lookup) if isinstance(one, DesiredObject)]
+    waves = [[(one.resource.plural, one.name) for one in wave] for wave in apply_batches(found)]
     assert waves == [
         [("namespaces", "x")],
         [("configmaps", "b"), ("configmaps", "a")],

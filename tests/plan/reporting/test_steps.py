@@ -85,10 +85,10 @@ def test_before_there_are_resources_nothing_has_started() -> None:
     assert status.placement_statuses[0].conditions[-1].status == UNKNOWN
 
 
-def test_a_remark_on_the_selectors_is_added_unless_something_is_wrong_with_them() -> None:
+def test_a_warning_about_the_selectors_is_added_unless_they_have_a_problem() -> None:
     plain = found(report(seen(binding(*WELL)), LATER), SCHEDULED).message
-    assert found(report(seen(binding(*WELL), remark="It is odd"), LATER), SCHEDULED).message == f"{plain}. It is odd"
-    wrong = report(seen(binding(*WELL), remark="It is odd", problem="It is wrong"), LATER)
+    assert found(report(seen(binding(*WELL), warning="It is odd"), LATER), SCHEDULED).message == f"{plain}. It is odd"
+    wrong = report(seen(binding(*WELL), warning="It is odd", problem="It is wrong"), LATER)
     assert found(wrong, SCHEDULED).message == "It is wrong"
 
 

@@ -58,7 +58,7 @@ class Selection(Protocol):
     def pending(self) -> str: ...
 
     @property
-    def remark(self) -> str: ...
+    def warning(self) -> str: ...
 
 
 class Selections(Protocol):
@@ -166,7 +166,7 @@ class PlacementStatuses:
             unwell=self._said_of_members(bindings, illness),
             problem=selection.problem,
             pending=selection.pending,
-            remark=selection.warning,
+            warning=selection.warning,
             dialect=self._dialect,
         )
 

@@ -12,9 +12,9 @@ from kedge.api.work import AppliedResource, AppliedWork, Work, WorkResourceIdent
 from kedge.controllers.member.writing import MANAGER
 from kedge.kube.cluster import Cluster
 from kedge.kube.errors import AlreadyExists, NotFound
-from kedge.plan.applying.manifests import Identity, Placed, identity_of
-from kedge.plan.applying.owning import Owner
-from kedge.plan.applying.reporting import Result
+from kedge.plan.applying.manifests import DesiredObject, ObjectKey, object_key
+from kedge.plan.applying.ownership import Owner
+from kedge.plan.applying.work_status import ApplyResult
 
 
 class AppliedWorks:
@@ -69,19 +69,19 @@ class Book:
         self._found = found
 
     @property
-    def entries(self) -> dict[Identity, AppliedResource]:
-        return {identity_of(one): one for one in self._found.status.applied_resources}
+    def entries(self) -> dict[ObjectKey, AppliedResource]:
+        return {object_key(one): one for one in self._found.status.applied_resources}
 
-    async def add(self, placed: Sequence[Placed]) -> None:
+    async def add(self, placed: Sequence[DesiredObject]) -> None:
         """Write down what is about to be made."""
         if placed:
             listed = self.entries | {one.identity: _entry(one.identifier) for one in placed}
             self._found = await self._works.list_in(self._found, list(listed.values()))
 
-    async def close(self, results: Iterable[Result], left_over: Iterable[AppliedResource]) -> None:
+    async def close(self, results: Iterable[ApplyResult], left_over: Iterable[AppliedResource]) -> None:
         """Write down what is there now; what was never to be had is crossed out."""
         before = self.entries
-        listed: dict[Identity, AppliedResource] = {}
+        listed: dict[ObjectKey, AppliedResource] = {}
         for one in results:
             uid = one.uid or _uid(before.get(one.identity))
             if uid or (one.unsure and one.identity in before):

@@ -48,10 +48,15 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Signal, Source, Watch
 from kedge.kube.writes import recording
-from kedge.plan.applying.definitions import wait_for_definitions
-from kedge.plan.applying.manifests import Misread, understand
-from kedge.plan.applying.owning import Refusal, unsupported
-from kedge.plan.applying.reporting import Result, refused_in, wait_before_retry, work_status
+from kedge.plan.applying.manifests import InvalidManifest, read_manifests
+from kedge.plan.applying.ownership import Refusal, unsupported
+from kedge.plan.applying.work_status import (
+    ApplyResult,
+    not_applied_in,
+    wait_before_retry,
+    wait_for_definitions,
+    work_status,
+)
 
 UNBLOCK_AFTER: Final = 300.0
 """Seconds an AppliedWork may take to go before its objects no longer hold it."""
@@ -162,7 +167,7 @@ class Applier:
         doubts = {one: rest for one, problem in left_over.items() if not problem and (rest := memory.doubt(one, LATE))}
         self._look_out_for(memory, doubts)
         attempt = Attempt(work, memory, self._member, following=self._following, pods=self._pods, repairs=self._repairs)
-        results = await attempt.results(book.add, book.entries.keys(), refused_in(work.status), self._clock.now())
+        results = await attempt.results(book.add, book.entries.keys(), not_applied_in(work.status), self._clock.now())
         await book.close(results, left_over)
         self._metrics.passed(results, asyncio.get_running_loop().time() - began)
         age = asyncio.get_running_loop().time() - memory.begun
@@ -181,14 +186,16 @@ class Applier:
         return memory
 
     def _learn(self, work: Work, memory: Memory) -> None:
-        memory.learn(understand(work.spec.workload.manifests, self._kinds.lookup))
+        memory.learn(read_manifests(work.spec.workload.manifests, self._kinds.lookup))
         self._follow_what_is_needed()
 
     async def _remove_left_over(self, memory: Memory, book: Book) -> dict[AppliedResource, str]:
         """Remove what the Work no longer asks for; gives what is still there or may yet come, and who refused why."""
         wanted = {one.identity for one in memory.read}
         left_over = [entry for identity, entry in book.entries.items() if identity not in wanted]
-        if unsupported(memory.strategy) or any(isinstance(one, Misread) and one.means_any for one in memory.read):
+        if unsupported(memory.strategy) or any(
+            isinstance(one, InvalidManifest) and one.is_unidentified for one in memory.read
+        ):
             return dict.fromkeys(left_over, "")
         releaser = Releaser(self._member, memory.owner)
         problems = await together(partial(releaser.remove, one) for one in left_over)
@@ -196,7 +203,7 @@ class Applier:
         return {one: problem or "" for one, problem in ends if problem or memory.doubt(one, LATE)}
 
     async def _report(
-        self, work: Work, results: Sequence[Result], left_over: Iterable[str] = (), doubts: Iterable[float] = ()
+        self, work: Work, results: Sequence[ApplyResult], left_over: Iterable[str] = (), doubts: Iterable[float] = ()
     ) -> Outcome:
         now, meta = self._clock.now(), work.metadata
         behind = "; ".join(filter(None, left_over))

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from kedge.kube.tally import SECONDS
-from kedge.plan.applying.reporting import Result
+from kedge.plan.applying.work_status import ApplyResult
 
 _WORK = ("apply_status", "availability_status", "diff_reporting_status")
 _MANIFEST = (*_WORK, "drift_detection_status", "diff_detection_status")
@@ -41,7 +41,7 @@ class ApplyMetrics:
             found = _OF[registry] = cls(registry)
         return found
 
-    def passed(self, results: Iterable[Result], seconds: float) -> None:
+    def passed(self, results: Iterable[ApplyResult], seconds: float) -> None:
         """A pass over a Work came to its end."""
         states = [_states(result) for result in results]
         self._seconds.observe(seconds)
@@ -52,7 +52,7 @@ class ApplyMetrics:
             self._manifests.labels(*state, _SKIPPED, _SKIPPED, _SKIPPED).inc()
 
 
-def _states(result: Result) -> tuple[str, str]:
+def _states(result: ApplyResult) -> tuple[str, str]:
     if not result.applied or result.verdict is None:
         return ("applied" if result.applied else "failed"), _SKIPPED
     if not result.verdict.available:

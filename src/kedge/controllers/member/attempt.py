@@ -27,14 +27,13 @@ from kedge.controllers.member.writing import Writer, Written
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import NotFound
-from kedge.plan.applying.manifests import Identity, Misread, Placed
-from kedge.plan.applying.owning import Owner, Refusal, unsupported
-from kedge.plan.applying.reporting import Result
-from kedge.plan.applying.waves import in_waves
+from kedge.plan.applying.manifests import DesiredObject, InvalidManifest, ObjectKey, apply_batches
+from kedge.plan.applying.ownership import Owner, Refusal, unsupported
+from kedge.plan.applying.work_status import ApplyResult
 from kedge.plan.availability import Verdict, judge
 from kedge.plan.availability.pod_trouble import Workload
 
-Record: TypeAlias = Callable[[Sequence[Placed]], Awaitable[None]]
+Record: TypeAlias = Callable[[Sequence[DesiredObject]], Awaitable[None]]
 
 UNWATCHED: Final = 10.0  # seconds between looks at kinds that the member does not let us watch
 _APPLIED: Final = "it is as the hub wants it"
@@ -60,18 +59,18 @@ class Memory(Struct):
     owner: Owner
     strategy: ApplyStrategy
     begun: float
-    read: tuple[Placed | Misread, ...] = ()
+    read: tuple[DesiredObject | InvalidManifest, ...] = ()
     resources: frozenset[Resource] = frozenset()
     """The kinds of what the Work asks for."""
     awaited: frozenset[Resource] = frozenset()
     """The kinds of what it no longer asks for, and that may still come."""
-    settled: dict[Identity, Settled] = field(default_factory=dict)
+    settled: dict[ObjectKey, Settled] = field(default_factory=dict)
     """How objects were last found, or left, as they should be."""
-    left: dict[Identity, Untyped] = field(default_factory=dict)
+    left: dict[ObjectKey, Untyped] = field(default_factory=dict)
     """The same objects in full, but for what they say of themselves."""
-    held: dict[Identity, Content] = field(default_factory=dict)
+    held: dict[ObjectKey, Content] = field(default_factory=dict)
     """The same of an object that somebody keeps changing, and that is not to be put back yet."""
-    mirrored: dict[Identity, tuple[bytes, BackReportedStatus | None]] = field(default_factory=dict)
+    mirrored: dict[ObjectKey, tuple[bytes, BackReportedStatus | None]] = field(default_factory=dict)
     """What an object said of itself, by what tells whether it says something else."""
 
     @classmethod
@@ -86,7 +85,7 @@ class Memory(Struct):
     def is_of(self, work: Work, applied: AppliedWork) -> bool:
         return self.work == (work.metadata.uid, work.metadata.generation) and self.owner.uid == applied.metadata.uid
 
-    def learn(self, read: tuple[Placed | Misread, ...]) -> None:
+    def learn(self, read: tuple[DesiredObject | InvalidManifest, ...]) -> None:
         """Take in what the Work asks for."""
         self.read = read
         wanted = {one.identity for one in read}
@@ -98,13 +97,13 @@ class Memory(Struct):
         return 0.0 if entry.uid else max(0.0, self.begun + late - asyncio.get_running_loop().time())
 
     @property
-    def unknown(self) -> list[Misread]:
+    def unknown(self) -> list[InvalidManifest]:
         """What the member does not serve, or not yet."""
-        return [one for one in self.read if isinstance(one, Misread) and one.unknown]
+        return [one for one in self.read if isinstance(one, InvalidManifest) and one.kind_not_served]
 
     @property
-    def placed(self) -> list[Placed]:
-        return [one for one in self.read if isinstance(one, Placed)]
+    def placed(self) -> list[DesiredObject]:
+        return [one for one in self.read if isinstance(one, DesiredObject)]
 
 
 class Held(Struct, frozen=True):
@@ -138,16 +137,16 @@ class Attempt:
         self._rehearsal = Writer(member, memory.owner, memory.strategy, rehearses=True)
 
     async def results(
-        self, record: Record, known: Set[Identity], refused: Set[Identity], now: datetime
-    ) -> list[Result]:
+        self, record: Record, known: Set[ObjectKey], refused: Set[ObjectKey], now: datetime
+    ) -> list[ApplyResult]:
         """What came of every manifest. `known` are recorded already; `refused` were not to be had the last time."""
         if self._unsupported:
             return [not_applied(one, self._unsupported, retry=False) for one in self._memory.read]
         self._following.follow(self._memory.resources)
         placed, doubted, listed = self._memory.placed, refused - known, refused | known
         await record([one for one in placed if one.identity not in listed])
-        found: dict[int, Result] = {}
-        for wave in in_waves(placed):
+        found: dict[int, ApplyResult] = {}
+        for wave in apply_batches(placed):
             doubtful = [one for one in wave if one.identity in doubted]
             found |= await self._rehearse(doubtful, record)
             found |= self._unchanged(one for one in wave if one.identifier.ordinal not in found)
@@ -156,29 +155,31 @@ class Attempt:
             found |= _by_ordinal(await together(partial(self._one, one, now) for one in rest))
         return [found.get(one.identifier.ordinal) or _misread(one) for one in self._memory.read]
 
-    async def _is_gone(self, placed: Placed) -> bool:
+    async def _is_gone(self, placed: DesiredObject) -> bool:
         """Whether somebody removed it. Then as little is known of what will be made as before it was there."""
         shows, find = self._following.shows, self._following.get
         return await shows(placed.resource) and find(placed.resource, placed.name, placed.namespace) is None
 
-    async def _rehearse(self, doubtful: list[Placed], record: Record) -> dict[int, Result]:
+    async def _rehearse(self, doubtful: list[DesiredObject], record: Record) -> dict[int, ApplyResult]:
         """What is still refused. It is not written down, or it would be written down and crossed out for ever."""
         said = await together(partial(self._rehearsal.write, one, expected=False) for one in doubtful)
         await record([one for one, end in zip(doubtful, said, strict=True) if isinstance(end, Written)])
         refusals = zip(doubtful, said, strict=True)
         return _by_ordinal([not_applied(one, end) for one, end in refusals if isinstance(end, Refusal)])
 
-    def _unchanged(self, wave: Iterable[Placed]) -> dict[int, Result]:
+    def _unchanged(self, wave: Iterable[DesiredObject]) -> dict[int, ApplyResult]:
         """What there is nothing to ask or to do about: mostly all of it."""
         if self._mirrors:
             return {}
         shown = ((one, self._following.get(one.resource, one.name, one.namespace)) for one in wave)
         return _by_ordinal(self._standing(one, seen) for one, seen in shown if seen and self._stands(one, seen))
 
-    def _standing(self, placed: Placed, shown: Followed, mirrored: BackReportedStatus | None = None) -> Result:
+    def _standing(
+        self, placed: DesiredObject, shown: Followed, mirrored: BackReportedStatus | None = None
+    ) -> ApplyResult:
         return self._applied(placed, shown.metadata.uid, shown.metadata.generation, shown.verdict, mirrored)
 
-    async def _one(self, placed: Placed, now: datetime) -> Result:
+    async def _one(self, placed: DesiredObject, now: datetime) -> ApplyResult:
         watched = await self._following.shows(placed.resource)
         shown = self._following.get(placed.resource, placed.name, placed.namespace) if watched else None
         if shown is not None and self._stands(placed, shown):
@@ -191,9 +192,9 @@ class Attempt:
         mirrored = self._mirror(placed, end.obj, now) if self._mirrors else None
         meta = end.obj["metadata"]
         result = self._applied(placed, meta["uid"], meta.get("generation", 0), judge(end.obj), mirrored)
-        return result if watched else replace(result, later=UNWATCHED)
+        return result if watched else replace(result, retry_after=UNWATCHED)
 
-    def _stands(self, placed: Placed, shown: Followed) -> bool:
+    def _stands(self, placed: DesiredObject, shown: Followed) -> bool:
         """Whether there is nothing to do: it is as it should be, or is not to be put back yet."""
         meta, identity = shown.metadata, placed.identity
         if meta.deletion_timestamp is not None:
@@ -202,7 +203,7 @@ class Attempt:
         held = self._memory.held.get(identity) == seen and self._repairs.wait(identity) > 0
         return held or self._memory.settled.get(identity) == Settled(placed.digest, seen)
 
-    def _remember(self, placed: Placed, end: Written | Held) -> None:
+    def _remember(self, placed: DesiredObject, end: Written | Held) -> None:
         seen = (end.obj["metadata"]["uid"], content_of(end.obj))
         if isinstance(end, Held):
             self._memory.held[placed.identity] = seen
@@ -210,7 +211,7 @@ class Attempt:
             self._memory.settled[placed.identity] = Settled(placed.digest, seen)
             self._memory.left[placed.identity] = _without_words(end.obj)
 
-    def _known(self, placed: Placed, shown: Followed | None) -> Untyped | None:
+    def _known(self, placed: DesiredObject, shown: Followed | None) -> Untyped | None:
         """The object, if the member shows it as it was left."""
         settled, left = self._memory.settled.get(placed.identity), self._memory.left.get(placed.identity)
         if shown is None or settled is None or left is None:
@@ -220,7 +221,9 @@ class Attempt:
             return None
         return {**left, "metadata": {**left["metadata"], "resourceVersion": meta.resource_version}}
 
-    async def _write(self, placed: Placed, shown: Followed | None, *, expected: bool) -> Written | Held | Refusal:
+    async def _write(
+        self, placed: DesiredObject, shown: Followed | None, *, expected: bool
+    ) -> Written | Held | Refusal:
         """Write, or put back: that not too often."""
         settled = self._memory.settled.get(placed.identity)
         repairs = settled is not None and settled.digest == placed.digest
@@ -232,7 +235,7 @@ class Attempt:
             self._repairs.note(placed.identity)
         return end
 
-    async def _hold(self, placed: Placed) -> Held | Refusal:
+    async def _hold(self, placed: DesiredObject) -> Held | Refusal:
         """What there is while it is not to be put back yet."""
         try:
             return Held(await self._client.get(untyped(placed.resource), placed.name, placed.namespace))
@@ -240,11 +243,11 @@ class Attempt:
             return Refusal(reasons.MANIFEST_APPLY_FAILED, "somebody on the member keeps deleting it")
 
     def _applied(
-        self, placed: Placed, uid: str, generation: int, verdict: Verdict, mirrored: BackReportedStatus | None
-    ) -> Result:
+        self, placed: DesiredObject, uid: str, generation: int, verdict: Verdict, mirrored: BackReportedStatus | None
+    ) -> ApplyResult:
         disputed, kind = self._repairs.are_disputed(placed.identity), placed.resource
         workload = Workload(kind.group, kind.kind, placed.namespace or "", placed.name)
-        return Result(
+        return ApplyResult(
             identifier=placed.identifier,
             applied=True,
             reason=reasons.MANIFEST_APPLIED,
@@ -253,10 +256,10 @@ class Attempt:
             generation=generation,
             verdict=self._pods.explain(verdict, workload),
             back_reported=mirrored,
-            later=self._repairs.next_look(placed.identity) if disputed else None,
+            retry_after=self._repairs.next_look(placed.identity) if disputed else None,
         )
 
-    async def _mirror_of(self, placed: Placed, shown: Followed, now: datetime) -> BackReportedStatus | None:
+    async def _mirror_of(self, placed: DesiredObject, shown: Followed, now: datetime) -> BackReportedStatus | None:
         known = self._memory.mirrored.get(placed.identity)
         if known is not None and known[0] == shown.status:
             return known[1]
@@ -266,7 +269,7 @@ class Attempt:
             return None
         return self._mirror(placed, live, now)
 
-    def _mirror(self, placed: Placed, obj: Untyped, now: datetime) -> BackReportedStatus | None:
+    def _mirror(self, placed: DesiredObject, obj: Untyped, now: datetime) -> BackReportedStatus | None:
         """What the object says of itself; nothing if it does not."""
         found = _said(obj, now) if obj.get("status") else None
         self._memory.mirrored[placed.identity] = (status_of(obj), found)
@@ -284,8 +287,10 @@ def _said(obj: Untyped, now: datetime) -> BackReportedStatus:
     return BackReportedStatus(observation_time=now.replace(microsecond=0), observed_status=said)
 
 
-def not_applied(one: Placed | Misread, why: Refusal, shown: Followed | None = None, *, retry: bool = True) -> Result:
-    return Result(
+def not_applied(
+    one: DesiredObject | InvalidManifest, why: Refusal, shown: Followed | None = None, *, retry: bool = True
+) -> ApplyResult:
+    return ApplyResult(
         identifier=one.identifier,
         applied=False,
         reason=why.reason,
@@ -297,10 +302,10 @@ def not_applied(one: Placed | Misread, why: Refusal, shown: Followed | None = No
     )
 
 
-def _misread(one: Placed | Misread) -> Result:
-    assert isinstance(one, Misread)
-    return not_applied(one, Refusal(one.reason, one.message), retry=one.unknown)
+def _misread(one: DesiredObject | InvalidManifest) -> ApplyResult:
+    assert isinstance(one, InvalidManifest)
+    return not_applied(one, Refusal(one.reason, one.message), retry=one.kind_not_served)
 
 
-def _by_ordinal(results: Iterable[Result]) -> dict[int, Result]:
+def _by_ordinal(results: Iterable[ApplyResult]) -> dict[int, ApplyResult]:
     return {result.identifier.ordinal: result for result in results}

@@ -22,7 +22,7 @@ from kedge.kube.cache import Cache
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import Codec, Untyped
 from kedge.kube.store import Change
-from kedge.plan.applying.owning import is_applied_work
+from kedge.plan.applying.ownership import is_applied_work
 from kedge.plan.availability import Verdict, judge
 from kedge.plan.availability.pod_trouble import Workload
 

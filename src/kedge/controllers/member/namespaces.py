@@ -15,7 +15,7 @@ from kedge.api.meta import ObjectMeta, Value
 from kedge.api.resource import Resource
 from kedge.kube.cluster import Cluster
 from kedge.kube.store import Change
-from kedge.plan.applying.owning import is_applied_work
+from kedge.plan.applying.ownership import is_applied_work
 
 MOST: Final = 200
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)

@@ -20,8 +20,8 @@ from kedge.controllers.member.writing import MANAGER
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import ApiError, Conflict, NotFound, TooManyRequests
-from kedge.plan.applying.manifests import identity_of
-from kedge.plan.applying.owning import Owner
+from kedge.plan.applying.manifests import object_key
+from kedge.plan.applying.ownership import Owner
 
 _TRIES: Final = 5
 
@@ -40,7 +40,7 @@ class Releaser:
         except ApiError as error:
             if isinstance(error, TooManyRequests) or error.code > 500:
                 raise
-            return f"{identity_of(found)}: {error.message}"
+            return f"{object_key(found)}: {error.message}"
         return None
 
     async def leave_all(self, found: Iterable[AppliedResource]) -> None:

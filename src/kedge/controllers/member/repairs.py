@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from kedge.plan.applying.manifests import Identity
+from kedge.plan.applying.manifests import ObjectKey
 
 AT_ONCE: Final = 3
 LONGEST: Final = 120.0
@@ -29,9 +29,9 @@ class Repairs:
     """What was put back on one member of late."""
 
     def __init__(self) -> None:
-        self._of: dict[Identity, Repaired] = {}
+        self._of: dict[ObjectKey, Repaired] = {}
 
-    def wait(self, identity: Identity) -> float:
+    def wait(self, identity: ObjectKey) -> float:
         """Seconds until this object may be put back."""
         found = self._of.get(identity)
         if found is None or found.times < AT_ONCE:
@@ -39,19 +39,19 @@ class Repairs:
         pause: float = min(LONGEST, 2.0 ** (found.times - AT_ONCE))
         return max(0.0, found.last + pause - asyncio.get_running_loop().time())
 
-    def are_disputed(self, identity: Identity) -> bool:
+    def are_disputed(self, identity: ObjectKey) -> bool:
         """Whether somebody keeps changing this object."""
         self._forget_old()
         found = self._of.get(identity)
         return found is not None and found.times >= AT_ONCE
 
-    def next_look(self, identity: Identity) -> float:
+    def next_look(self, identity: ObjectKey) -> float:
         """Seconds until something is to be done or said about a disputed object, if nothing happens."""
         last = self._of[identity].last if identity in self._of else 0.0
         quiet = last + _FORGOTTEN_AFTER - asyncio.get_running_loop().time()
         return self.wait(identity) or max(1.0, quiet)
 
-    def note(self, identity: Identity) -> None:
+    def note(self, identity: ObjectKey) -> None:
         """It was put back."""
         self._forget_old()
         times = self._of[identity].times if identity in self._of else 0

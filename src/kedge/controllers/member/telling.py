@@ -14,7 +14,7 @@ from typing import Final
 
 from kedge.api.work import WorkStatus
 from kedge.controllers.putting_off import PuttingOff
-from kedge.plan.applying.wording import is_underway, is_wording
+from kedge.plan.applying.work_status import is_becoming_available, only_messages_differ
 
 UNDERWAY_AFTER: Final = 1.5  # seconds until it is told that a change was applied: by then it has mostly arrived
 REST: Final = 2.0  # seconds in which other words are not worth telling
@@ -38,10 +38,10 @@ class Telling:
 
     def rest(self, name: str, generation: int, before: WorkStatus, after: WorkStatus) -> float:
         """In how many seconds this is to be told of that generation; 0 if now."""
-        if is_underway(before, after, generation) and (left := self._underway.left(name)):
+        if is_becoming_available(before, after, generation) and (left := self._underway.left(name)):
             return left
         told = self._told.get(name)
-        if told is None or not is_wording(before, after):
+        if told is None or not only_messages_differ(before, after):
             return 0.0
         return max(0.0, told + REST - asyncio.get_running_loop().time())
 

@@ -1,6 +1,6 @@
 """Writing: brings one object on a member to what a manifest asks for.
 
-Looks at what is there, decides whether it may be written (`plan.applying.owning`), and writes only if something
+Looks at what is there, decides whether it may be written (`plan.applying.ownership`), and writes only if something
 differs, for exactly the object and the version that was looked at. Ends in `Written` or in `Refusal`, whatever the
 member says about this object; only a member that does not answer is an error.
 """
@@ -20,10 +20,15 @@ from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, TooManyRequests
 from kedge.kube.patches import JsonPatch, MergePatch, difference
-from kedge.plan.applying.configuration import configured, remembered, target, without_last_applied
-from kedge.plan.applying.handover import handed_over
-from kedge.plan.applying.manifests import Placed, not_served
-from kedge.plan.applying.owning import Owner, Refusal, refusal
+from kedge.plan.applying.apply_configuration import (
+    merged_object,
+    upgraded_managed_fields,
+    with_last_applied,
+    with_owner_and_hash,
+    without_last_applied,
+)
+from kedge.plan.applying.manifests import DesiredObject, not_served
+from kedge.plan.applying.ownership import Owner, Refusal, refusal
 
 MANAGER: Final = "work-api-agent"
 _TRIES: Final = 5  # others write as well, and each time one looks again
@@ -46,7 +51,7 @@ class Writer:
         self._strategy = strategy
         self._rehearses = rehearses
 
-    async def write(self, placed: Placed, *, expected: bool, known: Untyped | None = None) -> Written | Refusal:
+    async def write(self, placed: DesiredObject, *, expected: bool, known: Untyped | None = None) -> Written | Refusal:
         """Bring the object to what the manifest asks for.
 
         `expected`: whether it is likely to be there. `known` is what it looks like, if one knows: then the member is
@@ -85,12 +90,12 @@ class Writer:
         message = f"others changed it each of the {_TRIES} times it was to be written"
         return Refusal(reasons.MANIFEST_APPLY_FAILED, message)
 
-    def _ask(self, placed: Placed) -> _Asked:
-        config = configured(placed, self._owner)
+    def _ask(self, placed: DesiredObject) -> _Asked:
+        config = with_owner_and_hash(placed, self._owner)
         by_server = self._strategy.type is ApplyType.server_side_apply
-        return _Asked(placed, config, None if by_server else remembered(config))
+        return _Asked(placed, config, None if by_server else with_last_applied(config))
 
-    async def _get(self, placed: Placed) -> Untyped | None:
+    async def _get(self, placed: DesiredObject) -> Untyped | None:
         try:
             return await self._client.get(untyped(placed.resource), placed.name, placed.namespace)
         except NotFound:
@@ -114,7 +119,7 @@ class Writer:
             ready = await self._hand_over(asked, live)
             applied = await self._apply(asked, ready)
             return Written(applied, changed=content_of(applied) != content_of(live))
-        patch = difference(live, target(asked.placed.resource, asked.wanted, live, self._owner))
+        patch = difference(live, merged_object(asked.placed.resource, asked.wanted, live, self._owner))
         if not patch:
             return Written(live, changed=False)
         return Written(await self._patch(asked.placed, live, MergePatch(patch)), changed=True)
@@ -125,9 +130,9 @@ class Writer:
         if self._rehearses:
             return live
         if LAST_APPLIED in (live["metadata"].get("annotations") or {}):
-            bare = without_last_applied(target(placed.resource, asked.config, live, self._owner))
+            bare = without_last_applied(merged_object(placed.resource, asked.config, live, self._owner))
             live = await self._patch(placed, live, MergePatch(difference(live, bare)))
-        fields = handed_over(live["metadata"].get("managedFields") or (), MANAGER)
+        fields = upgraded_managed_fields(live["metadata"].get("managedFields") or (), MANAGER)
         if fields is None:
             return live
         operation = {"op": "replace", "path": "/metadata/managedFields", "value": fields}
@@ -147,7 +152,7 @@ class Writer:
             dry_run=self._rehearses,
         )
 
-    async def _patch(self, placed: Placed, live: Untyped, patch: MergePatch | JsonPatch) -> Untyped:
+    async def _patch(self, placed: DesiredObject, live: Untyped, patch: MergePatch | JsonPatch) -> Untyped:
         return await self._client.patch(
             untyped(placed.resource),
             placed.name,
@@ -163,7 +168,7 @@ class Writer:
 class _Asked(Struct, frozen=True):
     """What is to be written: for the server to apply, or (`wanted`) with the annotation to merge by."""
 
-    placed: Placed
+    placed: DesiredObject
     config: Mapping[str, Any]
     wanted: Mapping[str, Any] | None
 
@@ -177,7 +182,7 @@ def _is_of_the_path(error: ApiError) -> bool:
     return isinstance(error, NotFound) and error.reason == "NotKubernetes"
 
 
-def said_of(placed: Placed, error: ApiError) -> str:
+def said_of(placed: DesiredObject, error: ApiError) -> str:
     """What the member said, in a sentence. Of a Secret only where, never what: a value may be quoted there."""
     if placed.resource.kind == "Secret" and not placed.resource.group:
         where = ", ".join(cause.field for cause in error.causes if cause.field)

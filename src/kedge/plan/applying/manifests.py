@@ -1,14 +1,18 @@
-"""Manifests: what a Work asks for, object by object, as far as it can be understood.
+"""Manifests: what a Work asks for, object by object, and in which order the objects are written.
 
-    read = understand(work.spec.workload.manifests, kinds.lookup)
+    read = read_manifests(work.spec.workload.manifests, kinds.lookup)
 
-Promises a `Placed` for every manifest that can be written, holding only what is the hub's to say, and a `Misread` with
-the reason for every other. The order, and with it the ordinal, is the Work's.
+Promises a `DesiredObject` for every manifest that can be written, with only the fields that the hub sets, and an
+`InvalidManifest` with the reason for every other. The order, and with it the ordinal, is the Work's.
+
+Objects that others need are written first. Inside a batch the order is free. A batch starts when those before it are
+written, not when they are available (kubefleet.md §4.5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -17,16 +21,17 @@ from kedge.api import reasons
 from kedge.api.resource import Resource
 from kedge.api.work import WorkResourceIdentifier
 from kedge.plan.digest import digest
+from kedge.plan.text import object_name
 
 Manifest: TypeAlias = Mapping[str, Any]
 Lookup: TypeAlias = Callable[[str, str, str], Resource | None]
 """The resource of a group, version and kind, as the member serves it; None if it does not."""
 
-_OURS_TO_SAY: Final = ("name", "namespace", "labels", "annotations", "finalizers")
+_HUB_METADATA: Final = ("name", "namespace", "labels", "annotations", "finalizers")
 
 
-class Identity(Struct, frozen=True, cache_hash=True):
-    """One object of a cluster, whatever the version in which it is spoken of."""
+class ObjectKey(Struct, frozen=True, cache_hash=True):
+    """What identifies one object of a cluster, in whatever version it is read."""
 
     group: str
     kind: str
@@ -34,11 +39,11 @@ class Identity(Struct, frozen=True, cache_hash=True):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        return object_name(self.kind, self.namespace, self.name)
 
 
-class Placed(Struct, frozen=True):
-    """An object to write: what it is to say, and where it lives."""
+class DesiredObject(Struct, frozen=True):
+    """An object to write: its manifest, and the resource it is written to."""
 
     identifier: WorkResourceIdentifier
     resource: Resource
@@ -46,8 +51,8 @@ class Placed(Struct, frozen=True):
     digest: str
 
     @property
-    def identity(self) -> Identity:
-        return identity_of(self.identifier)
+    def identity(self) -> ObjectKey:
+        return object_key(self.identifier)
 
     @property
     def namespace(self) -> str | None:
@@ -58,68 +63,68 @@ class Placed(Struct, frozen=True):
         return self.identifier.name
 
 
-class Misread(Struct, frozen=True):
-    """A manifest that cannot be written, and why. `unknown` if the member does not serve its kind (yet)."""
+class InvalidManifest(Struct, frozen=True):
+    """A manifest that cannot be written, and why. `kind_not_served`: the member does not serve its kind (yet)."""
 
     identifier: WorkResourceIdentifier
     reason: str
     message: str
-    unknown: bool = False
+    kind_not_served: bool = False
 
     @property
-    def identity(self) -> Identity:
-        return identity_of(self.identifier)
+    def identity(self) -> ObjectKey:
+        return object_key(self.identifier)
 
     @property
-    def means_any(self) -> bool:
-        """Whether it cannot be told which object is meant: it may be any of those that seem to be left over."""
+    def is_unidentified(self) -> bool:
+        """Whether it has no kind or name: it may mean any of the objects that seem to be left over."""
         return not (self.identifier.kind and self.identifier.name)
 
 
-def identity_of(identifier: WorkResourceIdentifier) -> Identity:
-    """Which object an identifier means."""
-    return Identity(identifier.group, identifier.kind, identifier.namespace, identifier.name)
+def object_key(identifier: WorkResourceIdentifier) -> ObjectKey:
+    """The key of the object that an identifier names."""
+    return ObjectKey(identifier.group, identifier.kind, identifier.namespace, identifier.name)
 
 
-def understand(manifests: Iterable[Manifest], lookup: Lookup) -> tuple[Placed | Misread, ...]:
+def read_manifests(manifests: Iterable[Manifest], lookup: Lookup) -> tuple[DesiredObject | InvalidManifest, ...]:
     """Every manifest of a Work, in order. The second of two that mean the same object is a duplicate."""
-    seen: set[Identity] = set()
-    found: list[Placed | Misread] = []
+    seen: set[ObjectKey] = set()
+    found: list[DesiredObject | InvalidManifest] = []
     for ordinal, manifest in enumerate(manifests):
-        read = _understand(ordinal, manifest, lookup)
-        if isinstance(read, Placed):
+        read = _read_manifest(ordinal, manifest, lookup)
+        if isinstance(read, DesiredObject):
             if read.identity in seen:
-                read = Misread(read.identifier, reasons.DUPLICATED, _duplicated(read.identity))
+                read = InvalidManifest(read.identifier, reasons.DUPLICATED, _duplicated(read.identity))
             seen.add(read.identity)
         found.append(read)
     return tuple(found)
 
 
-def _understand(ordinal: int, manifest: Manifest, lookup: Lookup) -> Placed | Misread:
+def _read_manifest(ordinal: int, manifest: Manifest, lookup: Lookup) -> DesiredObject | InvalidManifest:
     identifier = _identifier(ordinal, manifest)
     if problem := _problem(manifest, identifier):
         return problem
     resource = lookup(identifier.group, identifier.version, identifier.kind)
     if resource is None:
-        return Misread(identifier, reasons.DECODING_ERRED, not_served(identifier), unknown=True)
+        return InvalidManifest(identifier, reasons.DECODING_ERRED, not_served(identifier), kind_not_served=True)
     if resource.namespaced and not identifier.namespace:
         message = f"{identifier.kind} {identifier.name} says no metadata.namespace, which its kind needs"
-        return Misread(identifier, reasons.DECODING_ERRED, message)
+        return InvalidManifest(identifier, reasons.DECODING_ERRED, message)
     full = _identifier(ordinal, manifest, resource)
-    kept = _kept(manifest, resource)
-    return Placed(full, resource, kept, digest(kept))
+    kept = _hub_fields(manifest, resource)
+    return DesiredObject(full, resource, kept, digest(kept))
 
 
-def _problem(manifest: Manifest, identifier: WorkResourceIdentifier) -> Misread | None:
+def _problem(manifest: Manifest, identifier: WorkResourceIdentifier) -> InvalidManifest | None:
     if not identifier.version or not identifier.kind:
         message = f"manifest {identifier.ordinal} has no apiVersion or no kind: it cannot be told what it is"
-        return Misread(identifier, reasons.DECODING_ERRED, message)
+        return InvalidManifest(identifier, reasons.DECODING_ERRED, message)
     if identifier.name:
         return None
     if _metadata(manifest).get("generateName"):
         message = f"{identifier.kind} has a generateName, which would be another object each time: give it a name"
-        return Misread(identifier, reasons.GENERATE_NAME, message)
-    return Misread(identifier, reasons.DECODING_ERRED, f"{identifier.kind} has no metadata.name")
+        return InvalidManifest(identifier, reasons.GENERATE_NAME, message)
+    return InvalidManifest(identifier, reasons.DECODING_ERRED, f"{identifier.kind} has no metadata.name")
 
 
 def _identifier(ordinal: int, manifest: Manifest, resource: Resource | None = None) -> WorkResourceIdentifier:
@@ -136,12 +141,12 @@ def _identifier(ordinal: int, manifest: Manifest, resource: Resource | None = No
     )
 
 
-def _kept(manifest: Manifest, resource: Resource) -> Manifest:
-    """What the hub has to say of the object: nothing the member says itself, and no owners it does not have there."""
-    told = _OURS_TO_SAY if resource.namespaced else tuple(name for name in _OURS_TO_SAY if name != "namespace")
+def _hub_fields(manifest: Manifest, resource: Resource) -> Manifest:
+    """The fields that the hub sets: no status, no server metadata, no owners of the hub."""
+    names = _HUB_METADATA if resource.namespaced else tuple(name for name in _HUB_METADATA if name != "namespace")
     metadata = _metadata(manifest)
-    kept = {name: metadata[name] for name in told if metadata.get(name)}
-    return {**{name: value for name, value in manifest.items() if name != "status"}, "metadata": kept}
+    kept_metadata = {name: metadata[name] for name in names if metadata.get(name)}
+    return {**{name: value for name, value in manifest.items() if name != "status"}, "metadata": kept_metadata}
 
 
 def _metadata(manifest: Manifest) -> Manifest:
@@ -155,10 +160,66 @@ def _text(values: Manifest, name: str) -> str:
 
 
 def not_served(identifier: WorkResourceIdentifier) -> str:
-    """What is said of an object of a kind that the member does not know, or no longer."""
+    """The message for an object of a kind that the member does not serve, or no longer serves."""
     named = f"{identifier.group}/{identifier.version}" if identifier.group else identifier.version
     return f"the member serves no {identifier.kind} of {named}: install its definition there, or place it as well"
 
 
-def _duplicated(identity: Identity) -> str:
+def _duplicated(identity: ObjectKey) -> str:
     return f"{identity} is there twice: the first counts, remove the other"
+
+
+# Order
+
+
+_BATCHES: Final[tuple[tuple[str, ...], ...]] = (
+    ("namespaces", "priorityclasses"),
+    (
+        "networkpolicies",
+        "resourcequotas",
+        "limitranges",
+        "podsecuritypolicies",
+        "poddisruptionbudgets",
+        "serviceaccounts",
+        "secrets",
+        "configmaps",
+        "storageclasses",
+        "persistentvolumes",
+        "persistentvolumeclaims",
+        "customresourcedefinitions",
+        "ingressclasses",
+    ),
+    ("clusterroles", "roles"),
+    ("clusterrolebindings", "rolebindings"),
+    (
+        "services",
+        "daemonsets",
+        "pods",
+        "replicationcontrollers",
+        "replicasets",
+        "deployments",
+        "horizontalpodautoscalers",
+        "statefulsets",
+        "jobs",
+        "cronjobs",
+        "ingresses",
+    ),
+    ("apiservices", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
+)
+LAST_BATCH: Final = 999
+_BATCH_OF: Final = {plural: number for number, plurals in enumerate(_BATCHES) for plural in plurals}
+
+
+def batch_of(plural: str) -> int:
+    """The batch of a kind, by its plural; unknown kinds come last."""
+    return _BATCH_OF.get(plural, LAST_BATCH)
+
+
+def apply_batches(objects: Iterable[DesiredObject]) -> list[tuple[DesiredObject, ...]]:
+    """The objects in batches; inside a batch, in the order of the Work."""
+    ordered = sorted(objects, key=_batch)
+    return [tuple(batch) for _, batch in groupby(ordered, key=_batch)]
+
+
+def _batch(desired: DesiredObject) -> int:
+    return batch_of(desired.resource.plural)

@@ -15,7 +15,7 @@ from kedge.api.fleet import AVAILABLE_WHEN
 from kedge.api.numbers import resolve
 from kedge.api.reasons import MANIFEST_APPLIED, MANIFEST_APPLY_FAILED
 from kedge.api.work import WorkResourceIdentifier
-from kedge.plan.applying.reporting import Result
+from kedge.plan.applying.work_status import ApplyResult
 from kedge.plan.availability.kinds import KINDS
 from kedge.plan.availability.reading import at, group_of, name_of, text, whole
 from kedge.plan.availability.verdict import available, not_available, untrackable
@@ -87,25 +87,25 @@ def _rounds(deployment: Mapping[str, Any]) -> int:
     return -(-replicas // max(1, surge + down))
 
 
-def is_up(one: Coming) -> Result:
+def is_up(one: Coming) -> ApplyResult:
     """What is said of it once it is there, and has come up if it has to."""
     if not one.trackable:
         return _result(one, untrackable(f"nothing tells when {one.name} is available"))
     return _result(one, available(f"{one.name} is available"))
 
 
-def comes_up(one: Coming, why: str) -> Result:
+def comes_up(one: Coming, why: str) -> ApplyResult:
     """What is said of it meanwhile."""
     return _result(one, not_available(f"{one.name} {why}"))
 
 
-def is_refused(one: Coming, why: str) -> Result:
+def is_refused(one: Coming, why: str) -> ApplyResult:
     """What is said if it cannot be applied."""
-    return Result(one.identifier, applied=False, reason=MANIFEST_APPLY_FAILED, message=why)
+    return ApplyResult(one.identifier, applied=False, reason=MANIFEST_APPLY_FAILED, message=why)
 
 
-def _result(one: Coming, verdict: Any) -> Result:
-    return Result(
+def _result(one: Coming, verdict: Any) -> ApplyResult:
+    return ApplyResult(
         one.identifier, applied=True, reason=MANIFEST_APPLIED, message=f"{one.name} is applied", verdict=verdict
     )
 

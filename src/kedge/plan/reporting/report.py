@@ -51,7 +51,7 @@ class Seen(Struct, frozen=True):
     """Why its resource selectors make no sense; empty if they do."""
     pending: str = ""
     """What is not known yet of what they select."""
-    remark: str = ""
+    warning: str = ""
     """What else there is to say of them."""
     runs: Sequence[Run] = ()
     """Staged update runs that move it, or have."""
@@ -66,7 +66,7 @@ def report(seen: Seen, now: datetime) -> PlacementStatus:
     snapshot = _spoken_of(seen)
     clusters, chosen = ((), 0) if policy is None or _is_pending(scheduled) else _clusters(seen, policy, snapshot, now)
     snapshot = snapshot if snapshot is not None else _shared(seen, clusters[:chosen])
-    said = [_remarked(seen, scheduled, chosen), *_overall(seen, scheduled, clusters[:chosen], snapshot)]
+    said = [_with_warnings(seen, scheduled, chosen), *_overall(seen, scheduled, clusters[:chosen], snapshot)]
     return PlacementStatus(
         conditions=tuple(
             Said(f"{seen.prefix}{one.type}", one.status, one.reason, one.message).condition(
@@ -186,16 +186,16 @@ def _overall(
     return overall.taken(clusters, _leaving(seen, clusters))
 
 
-def _remarked(seen: Seen, scheduled: Said, chosen: int) -> Said:
+def _with_warnings(seen: Seen, scheduled: Said, chosen: int) -> Said:
     """With what there is to say of the selectors, and what cannot be done for so many clusters."""
-    if seen.remark and not seen.problem:
-        scheduled = replace(scheduled, message=f"{scheduled.message}. {seen.remark}")
+    if seen.warning and not seen.problem:
+        scheduled = replace(scheduled, message=f"{scheduled.message}. {seen.warning}")
     if chosen < 2 or not reports_to_original(seen.placement):
         return scheduled
     field = "spec.strategy.reportBackStrategy.destination"
-    remark = f"{field} is OriginalResource, which can show the status of one cluster, and {chosen} are picked"
+    warning = f"{field} is OriginalResource, which can show the status of one cluster, and {chosen} are picked"
     advice = "statuses are not brought back: pick one cluster, or use WorkAPI"
-    return replace(scheduled, message=f"{scheduled.message}. {remark}: {advice}")
+    return replace(scheduled, message=f"{scheduled.message}. {warning}: {advice}")
 
 
 def _leaving(seen: Seen, clusters: Sequence[ClusterPlacementStatus]) -> list[str]:

@@ -3,7 +3,7 @@
     Agents(connection, clock=clock, takes=times).controller
 
 A member costs a few requests for each Work that changes, and nothing while it waits: no server of its own, no pods and
-no heartbeats. What a Work says in the end is made by what the real agents use (`plan.applying.reporting`).
+no heartbeats. What a Work says in the end is made by what the real agents use (`plan.applying.work_status`).
 
 Assumes that a Work which was not available when the picture was taken comes up in the time it takes, counted from when
 it began; one that is late by as much again stays as it is, until it is given something else. So does one whose
@@ -39,8 +39,8 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
-from kedge.plan.applying.manifests import Identity, identity_of
-from kedge.plan.applying.reporting import Result, work_status
+from kedge.plan.applying.manifests import ObjectKey, object_key
+from kedge.plan.applying.work_status import ApplyResult, work_status
 from kedge.plan.membership import silence
 from kedge.plan.previewing.coming import (
     Coming,
@@ -67,9 +67,9 @@ class _Held(Struct, frozen=True):
     """What a member has of one Work: which version, and when each object that comes up will be there."""
 
     generation: int
-    digests: dict[Identity, str]
-    due: dict[Identity, float]
-    working: dict[Identity, str] = {}
+    digests: dict[ObjectKey, str]
+    due: dict[ObjectKey, float]
+    working: dict[ObjectKey, str] = {}
     """What was up before what is due, and stays so until that has come."""
     refused: bool = False
     frozen: bool = False
@@ -134,7 +134,7 @@ class Agents:
         return self._given(work, these, cluster, before, held)
 
     def _given(
-        self, work: Work, these: Sequence[Coming], cluster: str, before: dict[Identity, str], held: _Held | None
+        self, work: Work, these: Sequence[Coming], cluster: str, before: dict[ObjectKey, str], held: _Held | None
     ) -> _Held:
         """It is given something new: what is other than before has to come up, unless it is still there."""
         now = asyncio.get_running_loop().time()
@@ -214,7 +214,7 @@ class Agents:
         )
 
 
-def _result(one: Coming, held: _Held, now: float) -> Result:
+def _result(one: Coming, held: _Held, now: float) -> ApplyResult:
     if held.refused:
         return is_refused(one, f"{one.name} {_FAILS}")
     at = held.due.get(_identity(one), 0.0)
@@ -223,11 +223,11 @@ def _result(one: Coming, held: _Held, now: float) -> Result:
     return comes_up(one, _FAILS if at == _NEVER else "comes up")
 
 
-def _identity(one: Coming) -> Identity:
-    return identity_of(one.identifier)
+def _identity(one: Coming) -> ObjectKey:
+    return object_key(one.identifier)
 
 
-def _digests(these: Iterable[Coming]) -> dict[Identity, str]:
+def _digests(these: Iterable[Coming]) -> dict[ObjectKey, str]:
     return {_identity(one): one.digest for one in these if one.takes_time}
 
 

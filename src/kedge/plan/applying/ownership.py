@@ -1,7 +1,7 @@
-"""Owning: whose an object on a member is, and whether it may be written.
+"""Ownership: whose an object on a member is, and whether it may be written.
 
-What a Work placed is owned by its AppliedWork, so that it goes when that does. An object that another Work placed is
-never touched; one that somebody else made is taken over, shared or left alone as the apply strategy says.
+What a Work placed is owned by its AppliedWork, so that it is deleted with it. An object that another Work placed is
+never changed. One that somebody else created is taken over, shared or left alone, as the apply strategy says.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KIND: Final = AppliedWork.resource.kind
 
 
 class Refusal(Struct, frozen=True):
-    """Why an object is not written: a reason for programs, a sentence for people; `unsure` if it may have been."""
+    """Why an object is not written: a reason for programs, a message for people. `unsure`: it may have been written."""
 
     reason: str
     message: str
@@ -37,7 +37,7 @@ class Owner(Struct, frozen=True):
 
     @property
     def reference(self) -> dict[str, Any]:
-        """How an object names it."""
+        """The owner reference to it."""
         return {
             "apiVersion": AppliedWork.resource.api_version,
             "kind": KIND,
@@ -47,11 +47,11 @@ class Owner(Struct, frozen=True):
         }
 
     def owns(self, reference: Reference) -> bool:
-        """Whether this owner is meant: also one that had the name before, and is no more."""
+        """Whether a reference names this owner, or one that had its name before."""
         return is_applied_work(reference) and reference.get("name") == self.name
 
     def among(self, references: Iterable[Reference]) -> list[Reference]:
-        """The owners of an object once this one is among them, in its place."""
+        """The owner references with this owner, which keeps its place."""
         owners, placed = [], False
         for reference in references:
             if not self.owns(reference):
@@ -62,7 +62,7 @@ class Owner(Struct, frozen=True):
         return owners if placed else [*owners, self.reference]
 
     def without(self, references: Iterable[Reference]) -> list[Reference]:
-        """The owners of an object that is no longer ours."""
+        """The owner references without this owner."""
         return [reference for reference in references if not self.owns(reference)]
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from kedge.api.resource import Resource
-from kedge.plan.applying.definitions import wait_for_definitions
-from kedge.plan.applying.manifests import Placed, understand
-from kedge.plan.applying.reporting import Result
+from kedge.plan.applying.manifests import DesiredObject, read_manifests
+from kedge.plan.applying.work_status import ApplyResult, wait_for_definitions
 from kedge.plan.availability import Verdict
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
@@ -34,10 +33,10 @@ def thing(group: str = "example.com") -> dict[str, Any]:
 
 def waits(*manifests: dict[str, Any], verdicts: tuple[Verdict | None, ...], age: float = 0.0) -> float | None:
     served = {each.kind: each for each in (CRDS, MAPS)}
-    read = understand(manifests, lambda *kind: served.get(kind[2]))
-    placed = [one for one in read if isinstance(one, Placed)]
+    read = read_manifests(manifests, lambda *kind: served.get(kind[2]))
+    placed = [one for one in read if isinstance(one, DesiredObject)]
     results = [
-        Result(identifier=one.identifier, applied=True, reason="", message="", verdict=verdict)
+        ApplyResult(identifier=one.identifier, applied=True, reason="", message="", verdict=verdict)
         for one, verdict in zip(placed, verdicts, strict=True)
     ]
     return wait_for_definitions(read, results, age)
@@ -68,7 +67,7 @@ EMPTY = {key: value for key, value in definition().items() if key != "spec"}
         ([definition(), {"kind": "Thing"}], (THERE,), None),  # not a kind that is unknown, but no manifest
     ],
 )
-def test_what_is_waited_for(
+def test_objects_wait_for_their_definition_to_be_served(
     manifests: list[dict[str, Any]], verdicts: tuple[Verdict | None, ...], seconds: float | None
 ) -> None:
     assert waits(*manifests, verdicts=verdicts) == seconds
@@ -84,6 +83,6 @@ def test_what_is_waited_for(
         (99, None, None),
     ],
 )
-def test_it_is_not_waited_for_without_end(age: float, there: Any, not_yet: Any) -> None:
+def test_waiting_for_a_definition_ends(age: float, there: Any, not_yet: Any) -> None:
     assert waits(definition(), thing(), verdicts=(THERE,), age=age) == there
     assert waits(definition(), thing(), verdicts=(NOT_YET,), age=age) == not_yet

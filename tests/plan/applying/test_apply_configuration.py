@@ -10,10 +10,17 @@ from msgspec.structs import replace
 from kedge.api.fleet import LAST_APPLIED, SPEC_HASH
 from kedge.api.resource import Resource
 from kedge.api.rollout import ApplyStrategy, ApplyType, WhenToApply, WhenToTakeOver
-from kedge.plan.applying.configuration import MOST, configured, last_applied, remembered, target, without_last_applied
-from kedge.plan.applying.handover import handed_over
-from kedge.plan.applying.manifests import Placed, understand
-from kedge.plan.applying.owning import Owner, is_applied_work, refusal, unsupported
+from kedge.plan.applying.apply_configuration import (
+    MAX_ANNOTATION_BYTES,
+    last_applied,
+    merged_object,
+    upgraded_managed_fields,
+    with_last_applied,
+    with_owner_and_hash,
+    without_last_applied,
+)
+from kedge.plan.applying.manifests import DesiredObject, read_manifests
+from kedge.plan.applying.ownership import Owner, is_applied_work, refusal, unsupported
 
 OWNER = Owner("crp-work", "UUID")
 NAMESPACE = {
@@ -32,47 +39,49 @@ CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 THINGS = Resource("apps.example.com", "v1", "Deployment", "deployments")
 
 
-def placed(body: dict[str, Any], resource: Resource) -> Placed:
-    (found,) = understand([body], lambda *_: resource)
-    assert isinstance(found, Placed)
+def placed(body: dict[str, Any], resource: Resource) -> DesiredObject:
+    (found,) = read_manifests([body], lambda *_: resource)
+    assert isinstance(found, DesiredObject)
     return found
 
 
-def config(**data: str) -> Placed:
+def config(**data: str) -> DesiredObject:
     metadata = {"name": "x", "namespace": "shop"}
     return placed({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}, CONFIG_MAPS)
 
 
-def test_what_is_remembered_is_what_was_recorded_to_the_byte() -> None:
+def test_the_last_applied_annotation_equals_kubefleets_to_the_byte() -> None:
     found = placed(NAMESPACE, Resource("", "v1", "Namespace", "namespaces", namespaced=False))
-    wanted = remembered(configured(replace(found, digest="SHA256"), OWNER))
+    wanted = with_last_applied(with_owner_and_hash(replace(found, digest="SHA256"), OWNER))
     assert wanted is not None
     assert wanted["metadata"]["annotations"] == {SPEC_HASH: "SHA256", LAST_APPLIED: RECORDED}
 
 
-def test_text_is_remembered_as_go_writes_it() -> None:
-    wanted = remembered(configured(config(a="<b> & \u2028 ü"), OWNER))
+def test_the_last_applied_annotation_is_json_as_go_writes_it() -> None:
+    wanted = with_last_applied(with_owner_and_hash(config(a="<b> & \u2028 ü"), OWNER))
     assert wanted is not None
     assert r'"a":"\u003cb\u003e \u0026 \u2028 ü"' in wanted["metadata"]["annotations"][LAST_APPLIED]
     assert last_applied(wanted)["data"] == {"a": "<b> & \u2028 ü"}
 
 
-def test_what_is_too_large_is_not_remembered() -> None:
-    assert remembered(configured(config(a="x" * (MOST - 1000)), OWNER)) is not None
-    assert remembered(configured(config(a="x" * MOST), OWNER)) is None
-    assert remembered(configured(config(a="ü" * (MOST // 2)), OWNER)) is None
+def test_a_configuration_too_large_for_an_annotation_is_not_remembered() -> None:
+    assert with_last_applied(with_owner_and_hash(config(a="x" * (MAX_ANNOTATION_BYTES - 1000)), OWNER)) is not None
+    assert with_last_applied(with_owner_and_hash(config(a="x" * MAX_ANNOTATION_BYTES), OWNER)) is None
+    assert with_last_applied(with_owner_and_hash(config(a="ü" * (MAX_ANNOTATION_BYTES // 2)), OWNER)) is None
 
 
-def test_what_is_just_small_enough_is_remembered() -> None:
-    assert MOST == 262_144
-    empty = remembered(configured(config(a=""), OWNER))
+def test_a_configuration_just_small_enough_is_remembered() -> None:
+    assert MAX_ANNOTATION_BYTES == 262_144
+    empty = with_last_applied(with_owner_and_hash(config(a=""), OWNER))
     assert empty is not None
-    room = MOST - sum(len(name) + len(value) for name, value in empty["metadata"]["annotations"].items())
-    assert remembered(configured(config(a="x" * room), OWNER)) is not None
-    assert remembered(configured(config(a="x" * (room + 1)), OWNER)) is None
+    room = MAX_ANNOTATION_BYTES - sum(
+        len(name) + len(value) for name, value in empty["metadata"]["annotations"].items()
+    )
+    assert with_last_applied(with_owner_and_hash(config(a="x" * room), OWNER)) is not None
+    assert with_last_applied(with_owner_and_hash(config(a="x" * (room + 1)), OWNER)) is None
 
 
-def test_what_is_no_longer_kept_up_is_taken_away_and_nothing_else() -> None:
+def test_only_the_last_applied_annotation_is_removed() -> None:
     obj = {"kind": "X", "metadata": {"name": "x", "annotations": {LAST_APPLIED: "{}", "mine": "1"}}, "spec": {}}
     assert without_last_applied(obj) == {
         "kind": "X",
@@ -81,11 +90,11 @@ def test_what_is_no_longer_kept_up_is_taken_away_and_nothing_else() -> None:
     }
 
 
-def test_an_object_keeps_the_owners_it_has_beside_us() -> None:
-    wanted = configured(config(a="1"), OWNER)
+def test_other_owners_of_an_object_stay() -> None:
+    wanted = with_owner_and_hash(config(a="1"), OWNER)
     live = {"metadata": {"name": "x", "ownerReferences": [owned_by()]}}
-    assert target(CONFIG_MAPS, wanted, live, OWNER)["metadata"]["ownerReferences"] == [owned_by(), OURS]
-    assert target(CONFIG_MAPS, wanted, {"metadata": {}}, OWNER)["metadata"]["ownerReferences"] == [OURS]
+    assert merged_object(CONFIG_MAPS, wanted, live, OWNER)["metadata"]["ownerReferences"] == [owned_by(), OURS]
+    assert merged_object(CONFIG_MAPS, wanted, {"metadata": {}}, OWNER)["metadata"]["ownerReferences"] == [OURS]
 
 
 @pytest.mark.parametrize(
@@ -97,10 +106,10 @@ def test_an_object_keeps_the_owners_it_has_beside_us() -> None:
         THINGS,
     ],
 )
-def test_finalizers_of_others_stay_whatever_the_kind(resource: Resource) -> None:
+def test_finalizers_of_others_stay_for_every_kind(resource: Resource) -> None:
     wanted = {"metadata": {"name": "x", "finalizers": ["ours"]}}
     live = {"metadata": {"name": "x", "finalizers": ["theirs"]}}
-    assert target(resource, wanted, live, OWNER)["metadata"]["finalizers"] == ["ours", "theirs"]
+    assert merged_object(resource, wanted, live, OWNER)["metadata"]["finalizers"] == ["ours", "theirs"]
 
 
 def test_lists_of_a_known_kind_merge() -> None:
@@ -108,39 +117,39 @@ def test_lists_of_a_known_kind_merge() -> None:
         containers = [{"name": name} for name in names]
         return {"metadata": {"name": "x"}, "spec": {"template": {"spec": {"containers": containers}}}}
 
-    found = target(Resource("apps", "v1", "Deployment", "deployments"), pod("b"), pod("a"), OWNER)
+    found = merged_object(Resource("apps", "v1", "Deployment", "deployments"), pod("b"), pod("a"), OWNER)
     assert found["spec"]["template"]["spec"]["containers"] == [{"name": "b"}, {"name": "a"}]
     rules = {"metadata": {"name": "x"}, "rules": [{"host": "b"}]}
     ingress = Resource("networking.k8s.io", "v1", "Ingress", "ingresses")
-    assert target(ingress, rules, {"metadata": {}, "rules": [{"host": "a"}]}, OWNER)["rules"] == [{"host": "b"}]
+    assert merged_object(ingress, rules, {"metadata": {}, "rules": [{"host": "a"}]}, OWNER)["rules"] == [{"host": "b"}]
 
 
-def test_an_annotation_of_another_agent_in_a_manifest_does_not_nest() -> None:
+def test_a_last_applied_annotation_in_a_manifest_does_not_nest() -> None:
     body = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "x", "namespace": "shop", "annotations": {LAST_APPLIED: "{}", "mine": "1"}},
     }
-    config = configured(placed(body, CONFIG_MAPS), OWNER)
+    config = with_owner_and_hash(placed(body, CONFIG_MAPS), OWNER)
     assert set(config["metadata"]["annotations"]) == {"mine", SPEC_HASH}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", '"x"', "\ud800"])
-def test_what_cannot_be_read_back_was_nothing(text: str) -> None:
+def test_an_unreadable_last_applied_annotation_counts_as_none(text: str) -> None:
     assert last_applied({"metadata": {"annotations": {LAST_APPLIED: text}}}) == {}
 
 
-def test_a_kind_of_ones_own_with_a_known_name_is_not_taken_for_the_known_one() -> None:
+def test_a_custom_kind_named_like_a_built_in_one_has_no_schema_of_it() -> None:
     body = {
         "apiVersion": "apps.example.com/v1",
         "kind": "Deployment",
         "metadata": {"name": "x", "namespace": "shop"},
         "spec": {"template": {"spec": {"containers": [{"name": "b"}]}}},
     }
-    wanted = remembered(configured(placed(body, THINGS), OWNER))
+    wanted = with_last_applied(with_owner_and_hash(placed(body, THINGS), OWNER))
     assert wanted is not None
     live = {"metadata": {"name": "x"}, "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}}
-    assert target(THINGS, wanted, live, OWNER)["spec"]["template"]["spec"]["containers"] == [{"name": "b"}]
+    assert merged_object(THINGS, wanted, live, OWNER)["spec"]["template"]["spec"]["containers"] == [{"name": "b"}]
 
 
 # Owners
@@ -179,12 +188,12 @@ MAY: list[tuple[list[dict[str, Any]], ApplyStrategy, str]] = [
 
 
 @pytest.mark.parametrize(("owners", "strategy", "reason"), MAY)
-def test_who_may_be_written(owners: list[dict[str, Any]], strategy: ApplyStrategy, reason: str) -> None:
+def test_which_objects_may_be_written(owners: list[dict[str, Any]], strategy: ApplyStrategy, reason: str) -> None:
     found = refusal(owners, OWNER, strategy)
     assert (found.reason if found else "") == reason
 
 
-def test_whoever_placed_it_is_named() -> None:
+def test_the_owner_that_blocks_a_write_is_named() -> None:
     found = refusal([ANOTHER], OWNER, ApplyStrategy())
     assert found is not None
     assert found.message.startswith("AppliedWork other-work owns it on the member")
@@ -193,7 +202,7 @@ def test_whoever_placed_it_is_named() -> None:
     assert is_applied_work(ANOTHER)
 
 
-def test_we_come_once_among_the_owners_and_take_the_place_of_one_we_were_before() -> None:
+def test_our_owner_reference_appears_once_and_replaces_an_earlier_one() -> None:
     assert OWNER.among([]) == [OURS]
     assert OWNER.among([owned_by()]) == [owned_by(), OURS]
     assert OWNER.among([BEFORE, owned_by(), OURS]) == [OURS, owned_by()]
@@ -209,7 +218,7 @@ def test_we_come_once_among_the_owners_and_take_the_place_of_one_we_were_before(
         (ApplyStrategy(when_to_apply=WhenToApply.if_not_drifted), False),
     ],
 )
-def test_what_is_not_supported_yet_says_so(strategy: ApplyStrategy, is_supported: bool) -> None:
+def test_unsupported_apply_strategies_are_refused(strategy: ApplyStrategy, is_supported: bool) -> None:
     assert (unsupported(strategy) is None) is is_supported
 
 
@@ -220,23 +229,23 @@ def entry(manager: str, operation: str, fields: dict[str, Any], **more: str) -> 
     return {"manager": manager, "operation": operation, "fieldsV1": fields, **more}
 
 
-def test_updates_become_applies_and_those_of_others_and_of_a_status_stay() -> None:
+def test_updates_become_applies_and_entries_of_others_and_of_the_status_stay() -> None:
     theirs = entry("kubectl", "Update", {"f:x": {}})
     of_status = entry("me", "Update", {"f:status": {}}, subresource="status")
-    found = handed_over(
+    found = upgraded_managed_fields(
         [entry("me", "Update", {"f:a": {"f:b": {}}}), theirs, of_status, entry("me", "Apply", {"f:a": {"f:c": {}}})],
         "me",
     )
     assert found == [theirs, of_status, entry("me", "Apply", {"f:a": {"f:b": {}, "f:c": {}}})]
 
 
-def test_what_was_only_updated_is_applied_from_now_on() -> None:
-    found = handed_over([entry("me", "Update", {"f:a": {}}, time="then")], "me")
+def test_an_update_without_an_apply_becomes_one() -> None:
+    found = upgraded_managed_fields([entry("me", "Update", {"f:a": {}}, time="then")], "me")
     assert found == [entry("me", "Apply", {"f:a": {}}, time="then")]
     both = [entry("me", "Update", {}, time="then"), entry("me", "Apply", {}, time="later")]
-    assert handed_over(both, "me") == [entry("me", "Apply", {}, time="later")]
+    assert upgraded_managed_fields(both, "me") == [entry("me", "Apply", {}, time="later")]
 
 
 @pytest.mark.parametrize("entries", [[], [entry("me", "Apply", {})], [entry("other", "Update", {})]])
-def test_there_may_be_nothing_to_hand_over(entries: list[dict[str, Any]]) -> None:
-    assert handed_over(entries, "me") is None
+def test_without_an_update_there_is_nothing_to_upgrade(entries: list[dict[str, Any]]) -> None:
+    assert upgraded_managed_fields(entries, "me") is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kedge.api.openapi.model import ANY, Schema
-from kedge.plan.applying.merging import three_way
+from kedge.plan.applying.three_way_merge import three_way_merge
 
 LIST: dict[str, Any] = {
     "type": "array",
@@ -46,13 +46,13 @@ def holds(target: Any, wanted: Any) -> bool:
 
 
 @given(OBJECTS, OBJECTS, OBJECTS.map(without_nulls))
-def test_all_that_is_asked_for_is_there(last: Any, wanted: Any, live: Any) -> None:
-    assert holds(three_way(ANY, last, wanted, live), wanted)
+def test_everything_asked_for_is_in_the_result(last: Any, wanted: Any, live: Any) -> None:
+    assert holds(three_way_merge(ANY, last, wanted, live), wanted)
 
 
 @given(OBJECTS, OBJECTS, OBJECTS.map(without_nulls))
-def test_what_nobody_asked_for_stays_and_what_is_no_longer_asked_for_goes(last: Any, wanted: Any, live: Any) -> None:
-    target = three_way(ANY, last, wanted, live)
+def test_fields_of_others_stay_and_fields_no_longer_asked_for_are_removed(last: Any, wanted: Any, live: Any) -> None:
+    target = three_way_merge(ANY, last, wanted, live)
     for name in live.keys() - wanted.keys():
         assert (name in target) is (name not in last)
         assert target.get(name) in (live[name], None)
@@ -60,21 +60,21 @@ def test_what_nobody_asked_for_stays_and_what_is_no_longer_asked_for_goes(last: 
 
 
 @given(OBJECTS, OBJECTS, OBJECTS.map(without_nulls))
-def test_doing_it_again_changes_nothing(last: Any, wanted: Any, live: Any) -> None:
-    target = three_way(ANY, last, wanted, live)
-    assert three_way(ANY, wanted, wanted, target) == target
+def test_merging_twice_changes_nothing(last: Any, wanted: Any, live: Any) -> None:
+    target = three_way_merge(ANY, last, wanted, live)
+    assert three_way_merge(ANY, wanted, wanted, target) == target
 
 
 @given(OBJECTS, OBJECTS, OBJECTS.map(without_nulls))
-def test_what_is_merged_is_not_changed_itself(last: Any, wanted: Any, live: Any) -> None:
+def test_merging_changes_no_argument(last: Any, wanted: Any, live: Any) -> None:
     before = repr((last, wanted, live))
-    three_way(ANY, last, wanted, live)
+    three_way_merge(ANY, last, wanted, live)
     assert repr((last, wanted, live)) == before
 
 
 @given(LISTS, LISTS, LISTS)
 def test_items_of_others_stay_and_ours_come_in_the_order_asked_for(last: Any, wanted: Any, live: Any) -> None:
-    names = [item["name"] for item in three_way(WITH_LISTS, last, wanted, live)["env"]]
+    names = [item["name"] for item in three_way_merge(WITH_LISTS, last, wanted, live)["env"]]
     asked, told = ([item["name"] for item in each["env"]] for each in (wanted, last))
     theirs = [item["name"] for item in live["env"] if item["name"] not in (*asked, *told)]
     assert [name for name in names if name in asked] == asked
@@ -83,19 +83,19 @@ def test_items_of_others_stay_and_ours_come_in_the_order_asked_for(last: Any, wa
 
 @given(LISTS, LISTS, LISTS)
 def test_merging_lists_again_changes_nothing(last: Any, wanted: Any, live: Any) -> None:
-    target = three_way(WITH_LISTS, last, wanted, live)
-    assert three_way(WITH_LISTS, wanted, wanted, target) == target
+    target = three_way_merge(WITH_LISTS, last, wanted, live)
+    assert three_way_merge(WITH_LISTS, wanted, wanted, target) == target
 
 
-def test_items_that_cannot_be_told_apart_make_the_list_one_thing() -> None:
+def test_a_list_with_items_without_keys_is_replaced() -> None:
     wanted = {"env": [{"name": "a", "value": 1}, {"name": "a", "value": 2}]}
     live = {"env": [{"name": "b", "value": 3}]}
-    assert three_way(WITH_LISTS, {}, wanted, live) == wanted
+    assert three_way_merge(WITH_LISTS, {}, wanted, live) == wanted
 
 
-def test_true_is_not_one() -> None:
-    assert three_way(ANY, {}, {"a": True}, {"a": 1}) == {"a": True}
-    assert three_way(ANY, {}, {"a": [1]}, {"a": [True]})["a"][0] is not True
+def test_true_and_one_are_different_values() -> None:
+    assert three_way_merge(ANY, {}, {"a": True}, {"a": 1}) == {"a": True}
+    assert three_way_merge(ANY, {}, {"a": [1]}, {"a": [True]})["a"][0] is not True
 
 
 PORTS = {
@@ -213,8 +213,8 @@ MERGES: dict[str, tuple[Any, Any, Any, Any]] = {  # last, wanted, live, and what
 
 
 @pytest.mark.parametrize(("last", "wanted", "live", "target"), MERGES.values(), ids=MERGES)
-def test_what_becomes_of_an_object(last: Any, wanted: Any, live: Any, target: Any) -> None:
-    assert three_way(KIND, last, wanted, live) == target
+def test_three_way_merges_of_known_kinds(last: Any, wanted: Any, live: Any, target: Any) -> None:
+    assert three_way_merge(KIND, last, wanted, live) == target
 
 
 @pytest.mark.parametrize(
@@ -232,16 +232,16 @@ def test_what_becomes_of_an_object(last: Any, wanted: Any, live: Any, target: An
         (["a"], {"a": 1}, False),
     ],
 )
-def test_what_is_as_it_is_asked_for_is_left_as_it_is(wanted: Any, live: Any, stays: bool) -> None:
-    found = three_way(ANY, {}, {"a": wanted}, {"a": live})["a"]
+def test_an_object_that_is_as_asked_for_does_not_change(wanted: Any, live: Any, stays: bool) -> None:
+    found = three_way_merge(ANY, {}, {"a": wanted}, {"a": live})["a"]
     assert (found is live) is stays
     assert found == wanted
 
 
-def test_new_items_take_the_places_of_those_that_go() -> None:
+def test_new_items_take_the_places_of_removed_ones() -> None:
     def order(last: str, wanted: str, live: str) -> str:
         given = ({"env": [{"name": name} for name in names]} for names in (last, wanted, live))
-        return "".join(item["name"] for item in three_way(KIND, *given)["env"])
+        return "".join(item["name"] for item in three_way_merge(KIND, *given)["env"])
 
     assert order("ab", "cd", "abx") == "xcd"
     assert order("a", "bc", "axy") == "xybc"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kedge.api.condition import Condition
 from kedge.api.work import BackReportedStatus, ManifestCondition, WorkResourceIdentifier, WorkStatus
-from kedge.plan.applying.wording import is_underway, is_wording
+from kedge.plan.applying.work_status import is_becoming_available, only_messages_differ
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SAID = Condition("Available", "False", NOW, "NotYet", "1 of 3", 4)
@@ -23,8 +23,8 @@ def _with(manifest: ManifestCondition | None = None, **changes: Any) -> WorkStat
     return WorkStatus(conditions=(replace(SAID, **changes),), manifest_conditions=(found,))
 
 
-def test_other_messages_are_words() -> None:
-    assert is_wording(STATUS, _with(message="2 of 3"))
+def test_statuses_that_differ_in_messages_only() -> None:
+    assert only_messages_differ(STATUS, _with(message="2 of 3"))
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_other_messages_are_words() -> None:
     ],
     ids=["status", "reason", "generation", "time", "mirror", "an object less", "a condition less"],
 )
-def test_anything_else_is_more_than_words(after: WorkStatus) -> None:
-    assert not is_wording(STATUS, after)
+def test_statuses_that_differ_in_more_than_messages(after: WorkStatus) -> None:
+    assert not only_messages_differ(STATUS, after)
 
 
 APPLIED, REFUSED = replace(SAID, type="Applied", status="True"), replace(SAID, type="Applied")
@@ -74,7 +74,7 @@ UNDERWAY = (APPLIED, SAID)
         "changed and refused",
     ],
 )
-def test_only_what_nobody_takes_for_available_is_underway(
+def test_only_a_generation_not_reported_available_is_becoming_available(
     before: tuple[Condition, ...], after: tuple[Condition, ...], wanted: bool
 ) -> None:
-    assert is_underway(WorkStatus(conditions=before), WorkStatus(conditions=after), generation=4) is wanted
+    assert is_becoming_available(WorkStatus(conditions=before), WorkStatus(conditions=after), generation=4) is wanted
