@@ -19,8 +19,8 @@ from kedge.api.snapshot import ClusterResourceSnapshot, ClusterSchedulingPolicyS
 from kedge.api.work import Work
 from kedge.plan.identifiers import identifiers_of
 from kedge.plan.reporting.report import Seen, report, revision
-from kedge.plan.working.folding import folded, spoken
-from kedge.plan.working.kept import kept
+from kedge.plan.working.binding_status import binding_status, report_from_works
+from kedge.plan.working.work_contents import compacted
 from support.recorded import recorded
 
 NOW = datetime(2026, 8, 1, 13, tzinfo=UTC)
@@ -64,11 +64,11 @@ def test_a_placement_says_what_it_said_in_the_recorded_fleet(trace: str) -> None
 def test_a_binding_says_what_it_said_in_the_recorded_fleet(trace: str) -> None:
     works = recorded(trace, Work)
     for binding in recorded(trace, ClusterResourceBinding):
-        own = [kept(one) for one in works if one.metadata.labels.get(PARENT_BINDING) == binding.metadata.name]
+        own = [compacted(one) for one in works if one.metadata.labels.get(PARENT_BINDING) == binding.metadata.name]
         if not own or binding.metadata.deletion_timestamp is not None:
             continue
         others = tuple(one for one in binding.status.conditions if one.type == ROLLOUT_STARTED)
         bare = replace(binding, status=BindingStatus(conditions=others))
-        status = spoken(bare, folded(own, ""), NOW)
+        status = binding_status(bare, report_from_works(own, ""), NOW)
         assert words(status.conditions) == words(binding.status.conditions)
         assert status.failed_placements == binding.status.failed_placements

@@ -18,7 +18,7 @@ from kedge.kube.client import Client
 from kedge.kube.codec import untyped
 from kedge.kube.errors import NotFound
 from kedge.plan.revisions import resource_index
-from kedge.plan.working.parts import Part, Resources, further_parts, part
+from kedge.plan.working.work_contents import RevisionContents, RevisionPart, further_parts, revision_part
 
 KEPT: Final = 32 * 1024 * 1024  # bytes of objects
 
@@ -37,10 +37,10 @@ class Contents:
         self._client = client
         self._form = untyped(twins.resource_snapshot.resource)
         self._known = known
-        self._kept: OrderedDict[str, tuple[ObjectMeta, Part]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[ObjectMeta, RevisionPart]] = OrderedDict()
         self._size = 0
 
-    async def read(self, name: str, namespace: str | None) -> Resources | Missing:
+    async def read(self, name: str, namespace: str | None) -> RevisionContents | Missing:
         """The objects of the revision whose first snapshot has this name."""
         try:
             master, first = await self._part(name, namespace)
@@ -49,20 +49,20 @@ class Contents:
             return Missing(f"{self._form.resource.kind} {error.request.path.rpartition('/')[2]} does not exist")
         except ValueError as error:
             return Missing(str(error))
-        return Resources(name, str(resource_index(master)), (first, *(found for _, found in rest)))
+        return RevisionContents(name, str(resource_index(master)), (first, *(found for _, found in rest)))
 
-    async def _part(self, name: str, namespace: str | None) -> tuple[ObjectMeta, Part]:
+    async def _part(self, name: str, namespace: str | None) -> tuple[ObjectMeta, RevisionPart]:
         known = self._known(name, namespace)
         if known is not None and known.uid in self._kept:
             self._kept.move_to_end(known.uid)
             return self._kept[known.uid]
         found: dict[str, Any] = await self._client.get(self._form, name, namespace)
         meta = convert(found["metadata"], ObjectMeta)
-        held = (meta, part(found.get("spec", {}).get("selectedResources") or ()))
+        held = (meta, revision_part(found.get("spec", {}).get("selectedResources") or ()))
         self._keep(meta.uid, held)
         return held
 
-    def _keep(self, uid: str, held: tuple[ObjectMeta, Part]) -> None:
+    def _keep(self, uid: str, held: tuple[ObjectMeta, RevisionPart]) -> None:
         if uid in self._kept:
             return
         self._kept[uid] = held

@@ -7,7 +7,7 @@ it is not, and each member's own status is on its Work. A status is shown as the
 `observedGeneration` in it is of the member's object. Only the status is written, and nothing if it is the same.
 
 A member names nothing that is written to: what may be shown is decided by what the hub has placed there
-(`plan.working.mirroring`), and where it is written by what the hub says of its kinds.
+(`plan.working.report_back`), and where it is written by what the hub says of its kinds.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from kedge.plan.placing.bindings import remaining_bindings
 from kedge.plan.reporting.report import revision
 from kedge.plan.revisions import parent, resource_index
 from kedge.plan.selecting.kinds import Catalogue
-from kedge.plan.working.kept import kept
-from kedge.plan.working.mirroring import Mirrored, is_work_of, mirrored
+from kedge.plan.working.report_back import ReportedStatus, is_work_of, reported_statuses
+from kedge.plan.working.work_contents import compacted
 
 MANAGER: Final = "kedge-mirror"
 
@@ -67,7 +67,7 @@ class Mirror:
         self._placements = wanted_placements(hub, twins)
         self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
         self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._works = hub.cache(Work, transform=kept, indexes=WORKS)
+        self._works = hub.cache(Work, transform=compacted, indexes=WORKS)
         sources: list[Source] = [
             hub.watch(self._works, when=self._matters),
             hub.watch(self._placements, to=self._works_of, when=_asks_otherwise),
@@ -89,7 +89,7 @@ class Mirror:
             whole = await self._client.get(Work, key.name, key.namespace)
         except NotFound:
             return Outcome.done
-        found = mirrored(placement, binding, whole, await self._placed(binding))
+        found = reported_statuses(placement, binding, whole, await self._placed(binding))
         for one in found.shown:
             await self._show(placement, one, catalogue)
         if found.not_placed:
@@ -98,7 +98,7 @@ class Mirror:
             self._events.warning(placement, "StatusNotShown", said)
         return Outcome.done
 
-    async def _show(self, placement: ClusterResourcePlacement, found: Mirrored, catalogue: Catalogue) -> None:
+    async def _show(self, placement: ClusterResourcePlacement, found: ReportedStatus, catalogue: Catalogue) -> None:
         """Make the status of an original what its member reported."""
         try:
             await self._write(found, catalogue)
@@ -110,7 +110,7 @@ class Mirror:
             which = f"{found.original.kind} {found.original.name}"
             self._events.warning(placement, "StatusNotShown", f"the status of {which} was refused: {error.message}")
 
-    async def _write(self, found: Mirrored, catalogue: Catalogue) -> None:
+    async def _write(self, found: ReportedStatus, catalogue: Catalogue) -> None:
         which = found.original
         served = catalogue.find(which.group, which.version, which.kind)
         if served is None:

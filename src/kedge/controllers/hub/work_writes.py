@@ -13,8 +13,8 @@ from kedge.api.work import Work
 from kedge.controllers.hub.untracked import untracked
 from kedge.kube.client import Client
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, TooManyRequests, overtaken
-from kedge.plan.working.kept import kept
-from kedge.plan.working.wanted import Changes, Wanted
+from kedge.plan.working.desired_works import DesiredWork, WorkChanges
+from kedge.plan.working.work_contents import compacted
 
 MANAGER: Final = "kedge-works"
 
@@ -31,7 +31,7 @@ class WorkWrites:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def make(self, changes: Changes) -> list[Work] | Refused:
+    async def make(self, changes: WorkChanges) -> list[Work] | Refused:
         """Make the Works what they should be; gives all of them as they are then.
 
         What is no longer wanted goes last: until then its objects are where they were.
@@ -61,9 +61,9 @@ class WorkWrites:
         except NotFound:
             return
 
-    async def _create(self, wanted: Wanted) -> Work:
+    async def _create(self, wanted: DesiredWork) -> Work:
         try:
-            return kept(await self._client.create(Work, wanted.body(), wanted.namespace, manager=MANAGER))
+            return compacted(await self._client.create(Work, wanted.body(), wanted.namespace, manager=MANAGER))
         except AlreadyExists as error:
             # Made a moment ago, by us or by somebody: the cache will show whose it is.
             raise overtaken(error) from error
@@ -77,7 +77,7 @@ class WorkWrites:
 
     async def _change(self, work: Work, body: Mapping[str, object]) -> Work:
         try:
-            return kept(await self._patch(work, body))
+            return compacted(await self._patch(work, body))
         except ApiError as error:
             raise _refusal(error, work.metadata.namespace or "", work.metadata.name) from error
 

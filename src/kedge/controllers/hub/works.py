@@ -49,11 +49,18 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Source
 from kedge.plan.placements import abandons, report_back
 from kedge.plan.revisions import parent
-from kedge.plan.working import folding
-from kedge.plan.working.folding import Told
-from kedge.plan.working.kept import kept
-from kedge.plan.working.parts import Resources
-from kedge.plan.working.wanted import Changes, compare, is_leaving, wanted_works
+from kedge.plan.working.binding_status import (
+    WorkReport,
+    binding_status,
+    is_in_progress,
+    is_unobservable,
+    not_overridden,
+    not_synchronized,
+    report_from_works,
+    works_change,
+)
+from kedge.plan.working.desired_works import WorkChanges, compare_works, desired_works, is_being_deleted
+from kedge.plan.working.work_contents import RevisionContents, compacted
 
 MANAGER: Final = "kedge-works"
 _NO_OVERRIDES: Final = "The binding names overrides, which cannot be applied yet: remove them from its spec"
@@ -73,7 +80,7 @@ class Works:
         self._twins = twins
         self._clock = clock
         self._bindings = followed(hub, twins.binding, indexes=indexes.BINDINGS)
-        self._works = hub.cache(Work, transform=kept, indexes=indexes.WORKS)
+        self._works = hub.cache(Work, transform=compacted, indexes=indexes.WORKS)
         self._placements = wanted_placements(hub, twins)
         self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=indexes.SNAPSHOTS)
         self._rooms = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
@@ -119,38 +126,38 @@ class Works:
         if placement is None:
             return Outcome.done  # nothing is known of what stays behind; the binding will go, or the placement come
         if _names_overrides(binding):
-            return await self._tell(binding, folding.not_overridden(_NO_OVERRIDES))
+            return await self._tell(binding, not_overridden(_NO_OVERRIDES))
         resources = await self._contents.read(binding.spec.resource_snapshot_name, binding.metadata.namespace)
         if isinstance(resources, Missing):
             return await self._do_without(binding, resources)
         binding = await self._held(binding)
         changes = self._changes(binding, placement, resources)
         if changes.blocked:
-            return await self._tell(binding, folding.not_synchronized(changes.blocked))
-        if changes.moves and folding.is_untracked(binding):
+            return await self._tell(binding, not_synchronized(changes.blocked))
+        if changes.changes_manifests and is_unobservable(binding):
             if not _is_spoken_of(binding):
                 return Outcome.done
-            binding = await self._write(binding, folding.spoken(binding, folding.moving(), self._clock.now()))
+            binding = await self._write(binding, binding_status(binding, works_change(), self._clock.now()))
         done = await self._make(binding, changes)
         if isinstance(done, Refused):
-            await self._tell(binding, folding.not_synchronized(done.problem))
+            await self._tell(binding, not_synchronized(done.problem))
             return Outcome.again(after=TRY_AGAIN)
-        return await self._tell(binding, folding.folded(done, _up_to_date(done, resources.name)))
+        return await self._tell(binding, report_from_works(done, _up_to_date(done, resources.name)))
 
     async def _do_without(self, binding: Binding, missing: Missing) -> Outcome:
         """Without its snapshot a binding goes on if its Works are made of it already (kubefleet.md §16)."""
         works, name = self._own(binding), binding.spec.resource_snapshot_name
         if works and all(_is_made_of(name, work) for work in works):
-            return await self._tell(binding, folding.folded(works, _up_to_date(works, name)))
-        return await self._tell(binding, folding.not_overridden(missing.problem))
+            return await self._tell(binding, report_from_works(works, _up_to_date(works, name)))
+        return await self._tell(binding, not_overridden(missing.problem))
 
-    def _changes(self, binding: Binding, placement: Placement, resources: Resources) -> Changes:
-        wanted = wanted_works(binding, resources, abandons=abandons(placement), report_back=report_back(placement))
+    def _changes(self, binding: Binding, placement: Placement, resources: RevisionContents) -> WorkChanges:
+        wanted = desired_works(binding, resources, abandons=abandons(placement), report_back=report_back(placement))
         there = {one.name: self._works.get(one.name, one.namespace) for one in wanted}
         named = {name: work for name, work in there.items() if work is not None}
-        return compare(binding, wanted, self._own(binding), named, self._rivals(binding))
+        return compare_works(binding, wanted, self._own(binding), named, self._rivals(binding))
 
-    async def _make(self, binding: Binding, changes: Changes) -> list[Work] | Refused:
+    async def _make(self, binding: Binding, changes: WorkChanges) -> list[Work] | Refused:
         room = self._rooms.get(member_namespace(binding.spec.target_cluster))
         if changes.create and room is not None and room.metadata.deletion_timestamp is not None:
             cluster = binding.spec.target_cluster
@@ -162,8 +169,8 @@ class Works:
     async def _stay(self, binding: Binding) -> Outcome:
         works = self._own(binding)
         if not works:
-            return await self._tell(binding, folding.not_synchronized("There is no Work for this cluster any more"))
-        return await self._tell(binding, folding.folded(works, "The Works stay as they are until they are removed"))
+            return await self._tell(binding, not_synchronized("There is no Work for this cluster any more"))
+        return await self._tell(binding, report_from_works(works, "The Works stay as they are until they are removed"))
 
     # A binding that goes
 
@@ -177,7 +184,7 @@ class Works:
                 return Outcome.done  # they go with its namespace, once its agent has let go of what they placed
             stays = await self._stays(binding, works)
             for work in works:
-                if not is_leaving(work):
+                if not is_being_deleted(work):
                     await self._writes.remove(work, stays)
             return Outcome.done  # their going wakes us
         rest = [name for name in binding.metadata.finalizers if name != WORK_CLEANUP]
@@ -221,7 +228,7 @@ class Works:
             await self._client.get(self._twins.binding, key.name, key.namespace)
         except NotFound:
             for work in works:
-                if not is_leaving(work):
+                if not is_being_deleted(work):
                     await self._writes.remove(work, None)
             return Outcome.done
         return Outcome.not_yet
@@ -264,14 +271,14 @@ class Works:
         held = untracked({"metadata": {"finalizers": finalizers}})
         return await self._client.amend(self._twins.binding, binding.metadata, held, manager=MANAGER)
 
-    async def _tell(self, binding: Binding, told: Told) -> Outcome:
+    async def _tell(self, binding: Binding, told: WorkReport) -> Outcome:
         """Say this of a binding, now or later; what is said later has the times of what there was to say before it."""
         which = (binding.metadata.namespace, binding.metadata.name)
-        status = folding.spoken(binding, told, self._clock.now(), self._unsaid.get(which))
+        status = binding_status(binding, told, self._clock.now(), self._unsaid.get(which))
         self._unsaid[which] = status
         if binding.spec.state == BindingState.bound and not _is_spoken_of(binding):
             return Outcome.done  # the rollout's word wakes us
-        if folding.is_underway(binding, told) and (left := self._underway.left(which)):
+        if is_in_progress(binding, told) and (left := self._underway.left(which)):
             return Outcome.again(after=left)
         await self._write(binding, status)
         self._has_told(which)
@@ -308,7 +315,7 @@ def _is_spoken_of(binding: Binding) -> bool:
 
 
 def _is_made_of(snapshot: str, work: Work) -> bool:
-    return work.metadata.annotations.get(PARENT_SNAPSHOT_NAME) == snapshot and not is_leaving(work)
+    return work.metadata.annotations.get(PARENT_SNAPSHOT_NAME) == snapshot and not is_being_deleted(work)
 
 
 def _is_deleted(placement: Placement) -> bool:

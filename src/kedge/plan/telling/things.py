@@ -18,7 +18,7 @@ from kedge.api.reasons import APPLIED, AVAILABLE, DIFF_REPORTED, MANIFEST_NOT_TR
 from kedge.api.twins import Binding
 from kedge.api.work import ManifestCondition, Work, WorkSpec
 from kedge.plan.state import State
-from kedge.plan.working.folding import folded, spoken
+from kedge.plan.working.binding_status import binding_status, report_from_works
 
 _BY_MEMBERS = (APPLIED, AVAILABLE)
 
@@ -55,7 +55,7 @@ def held_now(binding: Binding, works: Sequence[Work], now: datetime) -> Held:
     """What a cluster has: of Works that are not those of the binding as it is, nothing is told."""
     if not _are_of(binding, works):
         return Held(binding)
-    told = spoken(binding, folded(works, ""), now)
+    told = binding_status(binding, report_from_works(works, ""), now)
     kept = tuple(one for one in binding.status.conditions if one.type not in _BY_MEMBERS)
     news = tuple(one for one in told.conditions if one.type in _BY_MEMBERS)
     status = replace(binding.status, conditions=(*kept, *news), failed_placements=told.failed_placements)

@@ -1,1 +1,1 @@
-"""Working: which Works a binding needs, and what the answers of its member come to."""
+"""Working: which Works a binding needs, and the status of a binding from what its member reports."""

@@ -15,7 +15,7 @@ from kedge.api.placement import ClusterResourcePlacement, PlacementSpec, Resourc
 from kedge.api.twins import Binding, Placement
 from kedge.api.work import BackReportedStatus, ManifestCondition, Work, Workload, WorkResourceIdentifier
 from kedge.plan.identifiers import identifiers_of
-from kedge.plan.working.mirroring import Mirroring, mirrored
+from kedge.plan.working.report_back import ReportedStatuses, reported_statuses
 from plan.working.objects import NOON, binding, work
 
 PLACEMENT = ClusterResourcePlacement(metadata=ObjectMeta(name="crp"), spec=PlacementSpec(resource_selectors=()))
@@ -57,15 +57,15 @@ def judged(
     *,
     placement: Placement = PLACEMENT,
     bound: Binding | None = None,
-) -> Mirroring:
-    return mirrored(placement, bound or binding(), found, identifiers_of(placed))
+) -> ReportedStatuses:
+    return reported_statuses(placement, bound or binding(), found, identifiers_of(placed))
 
 
-def names(found: Mirroring) -> list[str]:
+def names(found: ReportedStatuses) -> list[str]:
     return [one.original.name for one in found.shown]
 
 
-def test_the_status_of_what_was_placed_is_shown() -> None:
+def test_the_status_of_a_placed_object_is_shown() -> None:
     found = judged(of_work(report(named(WEB)), report(named(DATABASE, 1)), manifests=(WEB, DATABASE)), (WEB, DATABASE))
     assert (names(found), found.not_placed) == (["web", "orders"], 0)
     assert found.shown[0].status == STATUS
@@ -85,16 +85,16 @@ def test_the_status_of_what_was_placed_is_shown() -> None:
         pytest.param(named(APPROVAL), id="an approval"),
     ],
 )
-def test_an_object_that_is_not_at_that_place_in_the_work_is_not_shown(which: WorkResourceIdentifier) -> None:
-    assert judged(of_work(report(which)), (WEB, APPROVAL)) == Mirroring(not_placed=1)
+def test_an_object_that_is_not_at_its_ordinal_in_the_work_is_not_shown(which: WorkResourceIdentifier) -> None:
+    assert judged(of_work(report(which)), (WEB, APPROVAL)) == ReportedStatuses(not_placed=1)
 
 
 def test_an_object_that_a_member_put_into_its_work_is_not_shown() -> None:
-    assert judged(of_work(report(named(DATABASE)), manifests=(DATABASE,))) == Mirroring(not_placed=1)
+    assert judged(of_work(report(named(DATABASE)), manifests=(DATABASE,))) == ReportedStatuses(not_placed=1)
 
 
 def test_an_object_that_was_placed_by_another_part_of_the_revision_is_not_shown() -> None:
-    assert judged(of_work(report(named(DATABASE))), (WEB, DATABASE)) == Mirroring(not_placed=1)
+    assert judged(of_work(report(named(DATABASE))), (WEB, DATABASE)) == ReportedStatuses(not_placed=1)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_an_object_that_was_placed_by_another_part_of_the_revision_is_not_shown(
     ],
     ids=lambda found: f"{found['kind']}",
 )
-def test_what_the_hub_itself_acts_on_is_never_shown(found: dict[str, Any]) -> None:
-    assert judged(of_work(report(named(found)), manifests=(found,)), (found,)) == Mirroring()
+def test_kinds_that_the_hub_acts_on_are_never_shown(found: dict[str, Any]) -> None:
+    assert judged(of_work(report(named(found)), manifests=(found,)), (found,)) == ReportedStatuses()
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_what_the_hub_itself_acts_on_is_never_shown(found: dict[str, Any]) -> No
     ],
 )
 def test_a_work_that_is_not_the_bindings_own_shows_nothing(meta: dict[str, Any]) -> None:
-    assert judged(of_work(report(named(WEB)), **meta)) == Mirroring(not_placed=1)
+    assert judged(of_work(report(named(WEB)), **meta)) == ReportedStatuses(not_placed=1)
 
 
 @pytest.mark.parametrize(("namespace", "shown"), [("shop", ["web"]), ("bank", [])])
@@ -149,8 +149,8 @@ def test_of_two_reports_of_one_object_the_first_counts() -> None:
 
 
 @pytest.mark.parametrize("status", [None, "ready", 3, ["ready"]])
-def test_what_is_no_status_is_not_shown(status: Any) -> None:
-    assert judged(of_work(report(named(WEB), status))) == Mirroring()
+def test_a_report_without_a_status_is_not_shown(status: Any) -> None:
+    assert judged(of_work(report(named(WEB), status))) == ReportedStatuses()
 
 
 OBJECTS = st.builds(
@@ -164,7 +164,7 @@ SEVERAL = st.lists(OBJECTS, max_size=4).map(tuple)
 
 
 @given(held=SEVERAL, placed=SEVERAL, said=st.lists(st.tuples(OBJECTS, st.integers(-2, 5)), max_size=5))
-def test_whatever_a_member_says_only_what_the_hub_placed_in_its_work_is_shown(
+def test_whatever_a_member_reports_only_objects_placed_in_its_work_are_shown(
     held: tuple[dict[str, Any], ...], placed: tuple[dict[str, Any], ...], said: list[tuple[dict[str, Any], int]]
 ) -> None:
     reports = [report(named(one, ordinal)) for one, ordinal in said]

@@ -28,9 +28,17 @@ from kedge.api.reasons import (
     WORK_UNTRACKABLE,
 )
 from kedge.api.work import ManifestCondition, Work
-from kedge.plan.working import folding
-from kedge.plan.working.folding import folded, spoken
-from kedge.plan.working.kept import kept
+from kedge.plan.working.binding_status import (
+    binding_status,
+    failures,
+    is_in_progress,
+    is_unobservable,
+    not_overridden,
+    not_synchronized,
+    report_from_works,
+    works_change,
+)
+from kedge.plan.working.work_contents import compacted
 from plan.working.objects import LATER, NOON, binding, failing, said, work
 
 HALF_PAST, EVEN_LATER = NOON + timedelta(minutes=30), LATER + timedelta(hours=1)
@@ -60,31 +68,31 @@ TABLE: list[tuple[str, list[Work], list[str]]] = [
 
 
 @pytest.mark.parametrize(("works", "reasons"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_what_works_come_to(works: list[Work], reasons: list[str]) -> None:
-    told = folded(works, "made")
+def test_the_conditions_that_works_give(works: list[Work], reasons: list[str]) -> None:
+    told = report_from_works(works, "made")
     assert [one.reason for one in told.findings] == [NO_OVERRIDE, WORK_SYNCED, *reasons]
 
 
 def test_only_the_first_hundred_failures_are_listed_and_the_rest_is_counted() -> None:
     objects = tuple(failing(f"map-{number}", AVAILABLE) for number in range(150))
-    told = folded([kept(work(APPLIED_YES, said(AVAILABLE, FALSE), objects=objects))], "")
+    told = report_from_works([compacted(work(APPLIED_YES, said(AVAILABLE, FALSE), objects=objects))], "")
     assert len(told.failed) == 100
     assert told.findings[-1].message.endswith("and 147 more")
 
 
-def test_what_was_said_of_an_older_generation_is_no_failure() -> None:
+def test_a_failure_of_an_older_generation_does_not_count() -> None:
     old = work(said(APPLIED, generation=0), objects=(failing("one", AVAILABLE),))
-    assert folded([kept(old)], "").failed == ()
+    assert report_from_works([compacted(old)], "").failed == ()
 
 
-def test_an_object_that_was_not_tried_yet_is_no_failure() -> None:
+def test_an_object_that_was_not_tried_yet_has_not_failed() -> None:
     waiting = work(said(APPLIED, FALSE), objects=(failing("one", APPLIED, PREPARING),))
-    assert folded([kept(waiting)], "").failed == ()
+    assert report_from_works([compacted(waiting)], "").failed == ()
 
 
 def causes(*objects: ManifestCondition, kind: str = AVAILABLE) -> str:
     conditions = [said(APPLIED, FALSE)] if kind == APPLIED else [APPLIED_YES, said(AVAILABLE, FALSE)]
-    return folded([kept(work(*conditions, objects=objects))], "").findings[-1].message
+    return report_from_works([compacted(work(*conditions, objects=objects))], "").findings[-1].message
 
 
 def cluster_wide(name: str, message: str = "") -> ManifestCondition:
@@ -109,19 +117,21 @@ def cluster_wide(name: str, message: str = "") -> ManifestCondition:
         ),
     ],
 )
-def test_the_objects_that_are_the_cause_are_named(objects: tuple[ManifestCondition, ...], told: str) -> None:
+def test_the_objects_that_failed_are_named(objects: tuple[ManifestCondition, ...], told: str) -> None:
     assert causes(*objects) == told
 
 
-def test_what_is_not_available_is_no_cause_of_what_is_not_applied() -> None:
+def test_an_unavailable_object_is_not_named_as_not_applied() -> None:
     assert (
         causes(failing("one", AVAILABLE), failing("two", APPLIED), kind=APPLIED) == "ConfigMap shop/two is not applied"
     )
 
 
 @pytest.mark.parametrize("length", [1023, 1024, 1025, 3000])
-def test_a_message_is_cut_where_it_gets_too_long(length: int) -> None:
-    assert folding.cut("x" * length) == ("x" * length if length <= 1024 else "x" * 1023 + "…")
+def test_a_message_is_cut_at_the_limit(length: int) -> None:
+    assert not_overridden("x" * length).findings[0].condition(since=NOON, generation=1).message == (
+        "x" * length if length <= 1024 else "x" * 1023 + "…"
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,33 +143,35 @@ def test_a_message_is_cut_where_it_gets_too_long(length: int) -> None:
         ((AVAILABLE_YES,), False),
     ],
 )
-def test_a_binding_is_untracked_if_it_counts_as_available_by_time_alone(
+def test_a_binding_is_unobservable_if_it_is_available_by_time_alone(
     conditions: tuple[Condition, ...], untracked: bool
 ) -> None:
-    assert folding.is_untracked(binding(*conditions)) is untracked
+    assert is_unobservable(binding(*conditions)) is untracked
 
 
-def test_of_what_is_kept_in_memory_only_failures_have_a_status() -> None:
+def test_a_compacted_work_keeps_only_failed_manifest_conditions() -> None:
     well = replace(failing("two", AVAILABLE), conditions=(AVAILABLE_YES,))
-    held = kept(work(APPLIED_YES, objects=(failing("one", AVAILABLE), well)))
+    held = compacted(work(APPLIED_YES, objects=(failing("one", AVAILABLE), well)))
     assert [each.identifier.name for each in held.status.manifest_conditions] == ["one"]
-    assert [each.name for each in folding.failures(work(objects=(well,)))] == []
+    assert [each.name for each in failures(work(objects=(well,)))] == []
 
 
-def test_a_member_that_names_no_object_is_quoted() -> None:
-    told = folded([work(said(APPLIED, FALSE, message="something is wrong"))], "")
+def test_if_no_failed_object_is_named_the_message_of_the_work_is_used() -> None:
+    told = report_from_works([work(said(APPLIED, FALSE, message="something is wrong"))], "")
     assert told.findings[-1].message == "something is wrong"
 
 
-def test_the_rollouts_condition_stays_where_it_is() -> None:
+def test_the_rollouts_condition_is_kept_in_its_place() -> None:
     started = said(ROLLOUT_STARTED, generation=7)
-    status = spoken(binding(started), folded([work()], ""), LATER)
+    status = binding_status(binding(started), report_from_works([work()], ""), LATER)
     assert status.conditions[0] == started
 
 
 def test_a_condition_that_stays_keeps_its_time_and_gets_the_new_generation() -> None:
     before = binding(said(APPLIED, reason=WORK_APPLIED), generation=2)
-    found = find_condition(spoken(before, folded([work(APPLIED_YES)], ""), LATER).conditions, APPLIED)
+    found = find_condition(
+        binding_status(before, report_from_works([work(APPLIED_YES)], ""), LATER).conditions, APPLIED
+    )
     assert found is not None
     assert (found.last_transition_time, found.observed_generation) == (NOON, 2)
 
@@ -174,20 +186,20 @@ def test_a_condition_that_stays_keeps_its_time_and_gets_the_new_generation() -> 
         (EVEN_LATER + timedelta(seconds=1), EVEN_LATER),  # by a clock that is ahead
     ],
 )
-def test_all_is_applied_since_the_member_says_so_if_that_can_be(told: datetime, since: datetime) -> None:
+def test_applied_has_the_members_time_if_that_is_possible(told: datetime, since: datetime) -> None:
     asked = binding(replace(said(APPLIED, FALSE), last_transition_time=HALF_PAST))
     works = [work(replace(APPLIED_YES, last_transition_time=told), AVAILABLE_YES)]
-    status = spoken(asked, folded(works, ""), EVEN_LATER)
+    status = binding_status(asked, report_from_works(works, ""), EVEN_LATER)
     assert {one.type: one.last_transition_time for one in status.conditions if one.type in (APPLIED, AVAILABLE)} == {
         APPLIED: since,
         AVAILABLE: EVEN_LATER,
     }
 
 
-def test_of_several_works_the_last_to_be_applied_counts() -> None:
+def test_of_several_works_the_last_applied_one_gives_the_time() -> None:
     asked = binding(replace(said(APPLIED, FALSE), last_transition_time=NOON))
     works = [work(replace(APPLIED_YES, last_transition_time=one)) for one in (LATER, HALF_PAST)]
-    found = find_condition(spoken(asked, folded(works, ""), EVEN_LATER).conditions, APPLIED)
+    found = find_condition(binding_status(asked, report_from_works(works, ""), EVEN_LATER).conditions, APPLIED)
     assert found is not None
     assert found.last_transition_time == LATER
 
@@ -200,9 +212,9 @@ def test_of_several_works_the_last_to_be_applied_counts() -> None:
         (said(AVAILABLE, FALSE, reason=WORK_NOT_AVAILABLE), LATER),
     ],
 )
-def test_what_cannot_be_tracked_is_so_since_it_became_so(before: Condition, since: object) -> None:
+def test_becoming_unobservable_is_a_transition(before: Condition, since: object) -> None:
     works = [work(APPLIED_YES, said(AVAILABLE, reason=NOT_ALL_TRACKABLE))]
-    found = find_condition(spoken(binding(before), folded(works, ""), LATER).conditions, AVAILABLE)
+    found = find_condition(binding_status(binding(before), report_from_works(works, ""), LATER).conditions, AVAILABLE)
     assert found is not None
     assert found.last_transition_time == since
 
@@ -235,53 +247,53 @@ def proves(one: Work) -> bool:
 
 
 @given(WORKS)
-def test_available_is_said_exactly_when_every_work_proves_it(works: list[Work]) -> None:
-    findings = folded(works, "").findings
+def test_available_is_true_only_if_every_work_is(works: list[Work]) -> None:
+    findings = report_from_works(works, "").findings
     available = any(one.type == AVAILABLE and one.status == TRUE for one in findings)
     assert available == all(proves(one) for one in works)
 
 
 @given(WORKS)
-def test_nothing_follows_what_does_not_hold(works: list[Work]) -> None:
-    assert all(one.status == TRUE for one in folded(works, "").findings[:-1])
+def test_no_condition_follows_one_that_is_not_true(works: list[Work]) -> None:
+    assert all(one.status == TRUE for one in report_from_works(works, "").findings[:-1])
 
 
 @given(WORKS)
-def test_saying_it_again_changes_nothing(works: list[Work]) -> None:
-    first = spoken(binding(said(ROLLOUT_STARTED)), folded(works, ""), NOON)
-    again = spoken(replace(binding(), status=first), folded(works, ""), LATER)
+def test_the_same_report_gives_the_same_status(works: list[Work]) -> None:
+    first = binding_status(binding(said(ROLLOUT_STARTED)), report_from_works(works, ""), NOON)
+    again = binding_status(replace(binding(), status=first), report_from_works(works, ""), LATER)
     assert again == first
 
 
-def test_a_status_on_the_move_says_nothing_of_the_works() -> None:
+def test_while_works_change_their_conditions_are_removed() -> None:
     before = binding(said(APPLIED), said(AVAILABLE, reason=WORK_UNTRACKABLE))
-    assert folding.is_untracked(before)
-    status = spoken(before, folding.moving(), LATER)
+    assert is_unobservable(before)
+    status = binding_status(before, works_change(), LATER)
     assert [one.reason for one in status.conditions] == [NO_OVERRIDE]
 
 
 @pytest.mark.parametrize(("works", "reason"), [(row[1], row[2][-1]) for row in TABLE], ids=[row[0] for row in TABLE])
-def test_only_how_far_a_cluster_has_come_is_underway(works: list[Work], reason: str) -> None:
-    told = folded(works, "made")
+def test_only_progress_of_an_unavailable_cluster_is_in_progress(works: list[Work], reason: str) -> None:
+    told = report_from_works(works, "made")
     is_telling = reason in (APPLY_IN_PROGRESS, WORK_APPLIED, WORK_NOT_AVAILABLE)
     synced = said(WORK_SYNCHRONIZED)
-    assert folding.is_underway(binding(synced), told) is is_telling
-    assert folding.is_underway(binding(synced, said(AVAILABLE), generation=2), told) is is_telling
-    assert not folding.is_underway(binding(synced, said(AVAILABLE)), told), "it counted as available"
-    assert not folding.is_underway(binding(), told), "it was not said before that it has Works"
+    assert is_in_progress(binding(synced), told) is is_telling
+    assert is_in_progress(binding(synced, said(AVAILABLE), generation=2), told) is is_telling
+    assert not is_in_progress(binding(synced, said(AVAILABLE)), told), "it counted as available"
+    assert not is_in_progress(binding(), told), "it was not said before that it has Works"
 
 
-def test_what_keeps_works_from_being_made_is_told_at_once() -> None:
-    for told in (folding.not_overridden("why"), folding.not_synchronized("why")):
-        assert not folding.is_underway(binding(said(WORK_SYNCHRONIZED)), told)
+def test_a_problem_with_creating_works_is_not_just_progress() -> None:
+    for told in (not_overridden("why"), not_synchronized("why")):
+        assert not is_in_progress(binding(said(WORK_SYNCHRONIZED)), told)
 
 
-def test_what_was_not_written_counts_for_the_times_of_what_is() -> None:
+def test_a_pending_status_keeps_its_transition_times() -> None:
     before = binding(said(APPLIED), said(AVAILABLE), generation=2)
-    unsaid = spoken(before, folded([work()], ""), LATER)
-    status = spoken(before, folded([work(APPLIED_YES, AVAILABLE_YES)], ""), EVEN_LATER, unsaid)
+    unsaid = binding_status(before, report_from_works([work()], ""), LATER)
+    status = binding_status(before, report_from_works([work(APPLIED_YES, AVAILABLE_YES)], ""), EVEN_LATER, unsaid)
     since = {one.type: one.last_transition_time for one in status.conditions}
     assert since[WORK_SYNCHRONIZED] == LATER
     assert since[APPLIED] == since[AVAILABLE] == EVEN_LATER
-    unwritten = spoken(before, folded([work(APPLIED_YES, AVAILABLE_YES)], ""), EVEN_LATER)
+    unwritten = binding_status(before, report_from_works([work(APPLIED_YES, AVAILABLE_YES)], ""), EVEN_LATER)
     assert find_condition(unwritten.conditions, APPLIED) != find_condition(status.conditions, APPLIED)

@@ -32,47 +32,46 @@ from kedge.api.rollout import (
 )
 from kedge.api.work import Work, Workload
 from kedge.plan.placements import abandons, report_back, reports_to_original
-from kedge.plan.working.kept import kept
-from kedge.plan.working.parts import Resources, further_parts, part
-from kedge.plan.working.wanted import Changes, Wanted, compare, wanted_works
+from kedge.plan.working.desired_works import DesiredWork, WorkChanges, compare_works, desired_works
+from kedge.plan.working.work_contents import RevisionContents, compacted, further_parts, revision_part
 from plan.working.objects import NOON, binding
 
 OBJECTS = ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},)
-RESOURCES = Resources("crp-0-snapshot", "0", (part(OBJECTS),))
+RESOURCES = RevisionContents("crp-0-snapshot", "0", (revision_part(OBJECTS),))
 
 
-def wants(**other: Any) -> tuple[Wanted, ...]:
+def wants(**other: Any) -> tuple[DesiredWork, ...]:
     options: dict[str, Any] = {"abandons": False, "report_back": None}
-    return wanted_works(binding(), RESOURCES, **options | other)
+    return desired_works(binding(), RESOURCES, **options | other)
 
 
-def as_made(wanted: Wanted) -> Work:
+def as_made(wanted: DesiredWork) -> Work:
     """As the hub would have it."""
     encoded = msgspec.json.encode({"kind": "Work", **wanted.body()})
     made = msgspec.json.decode(encoded, type=Work)
-    return kept(replace(made, metadata=replace(made.metadata, uid="1", generation=1)))
+    return compacted(replace(made, metadata=replace(made.metadata, uid="1", generation=1)))
 
 
 def changes(work: Work, rivals: frozenset[str] = frozenset(), **other: Any) -> Any:
-    return compare(binding(), wants(**other), (work,), {work.metadata.name: work}, rivals)
+    return compare_works(binding(), wants(**other), (work,), {work.metadata.name: work}, rivals)
 
 
-def test_what_was_made_is_what_is_wanted() -> None:
+def test_a_created_work_needs_no_change() -> None:
     (wanted,) = wants(abandons=True)
     assert changes(as_made(wanted), abandons=True).same == (as_made(wanted),)
 
 
-def test_a_part_knows_its_size_and_says_nothing_of_no_objects() -> None:
-    assert part(OBJECTS).size == len(msgspec.json.encode(OBJECTS))
-    assert (part(()).manifests, part(()).size) == (None, 0)
+def test_a_part_has_a_size_and_no_manifests_if_it_is_empty() -> None:
+    assert revision_part(OBJECTS).size == len(msgspec.json.encode(OBJECTS))
+    assert (revision_part(()).manifests, revision_part(()).size) == (None, 0)
 
 
-def test_a_work_is_made_as_it_is_wanted() -> None:
+def test_the_body_of_a_desired_work() -> None:
     how = ApplyStrategy(type=ApplyType.server_side_apply)
     found = binding(apply_strategy=how)
     found = replace(found, metadata=replace(found.metadata, namespace="ns"))
-    resources = Resources("crp-0-snapshot", "0", (part(OBJECTS), part(()), part(())))
-    first, second, third = wanted_works(found, resources, abandons=False, report_back=None)
+    resources = RevisionContents("crp-0-snapshot", "0", (revision_part(OBJECTS), revision_part(()), revision_part(())))
+    first, second, third = desired_works(found, resources, abandons=False, report_back=None)
     assert [each.name for each in (first, second, third)] == ["ns.crp-work", "ns.crp-0", "ns.crp-1"]
     made = msgspec.json.decode(msgspec.json.encode(first.body()))
     assert made["metadata"]["namespace"] == "fleet-member-a"
@@ -82,52 +81,56 @@ def test_a_work_is_made_as_it_is_wanted() -> None:
     assert PARENT_NAMESPACE not in wants()[0].labels
 
 
-def test_a_work_is_changed_or_stays_or_goes() -> None:
+def test_a_work_is_patched_kept_or_deleted() -> None:
     (wanted,) = wants()
     right = as_made(wanted)
     wrong = replace(right, spec=replace(right.spec, workload=Workload(manifests=({"digest": "x"},))))
     stray = replace(right, metadata=replace(right.metadata, name="crp-1"))
     going = replace(stray, metadata=replace(stray.metadata, deletion_timestamp=NOON))
-    same = compare(binding(), [wanted], (right, stray, going), {right.metadata.name: right}, frozenset())
+    same = compare_works(binding(), [wanted], (right, stray, going), {right.metadata.name: right}, frozenset())
     assert (same.create, same.patch, same.delete, same.same) == ((), (), (stray,), (right,))
-    changed = compare(binding(), [wanted], (wrong,), {wrong.metadata.name: wrong}, frozenset())
+    changed = compare_works(binding(), [wanted], (wrong,), {wrong.metadata.name: wrong}, frozenset())
     ((_, body),) = changed.patch
     assert msgspec.json.decode(msgspec.json.encode(body)) == {"spec": {"workload": {"manifests": list(OBJECTS)}}}
-    assert (changed.same, changed.delete, changed.moves) == ((), (), True)
+    assert (changed.same, changed.delete, changed.changes_manifests) == ((), (), True)
 
 
-def test_one_work_that_gets_other_objects_is_a_move_whatever_the_others_get() -> None:
+def test_one_work_with_new_manifests_changes_manifests() -> None:
     work = as_made(wants()[0])
-    assert Changes(patch=((work, {"metadata": {}}), (work, {"spec": {}}))).moves
-    assert not Changes(patch=((work, {"metadata": {}}),)).moves
+    assert WorkChanges(patch=((work, {"metadata": {}}), (work, {"spec": {}}))).changes_manifests
+    assert not WorkChanges(patch=((work, {"metadata": {}}),)).changes_manifests
 
 
-def test_a_work_that_is_not_there_is_made() -> None:
-    found = compare(binding(), wants(), (), {}, frozenset())
-    assert (len(found.create), found.moves) == (1, True)
+def test_a_missing_work_is_created() -> None:
+    found = compare_works(binding(), wants(), (), {}, frozenset())
+    assert (len(found.create), found.changes_manifests) == (1, True)
 
 
-def test_other_objects_are_a_move_and_another_index_is_not() -> None:
+def test_new_manifests_change_manifests_and_a_new_index_does_not() -> None:
     (wanted,) = wants()
-    moved = compare(
+    moved = compare_works(
         binding(),
-        wanted_works(binding(), Resources("crp-1-snapshot", "1", (part(()),)), abandons=False, report_back=None),
+        desired_works(
+            binding(), RevisionContents("crp-1-snapshot", "1", (revision_part(()),)), abandons=False, report_back=None
+        ),
         (),
         {wanted.name: as_made(wanted)},
         frozenset(),
     )
-    assert moved.moves
-    renamed = compare(
+    assert moved.changes_manifests
+    renamed = compare_works(
         binding(),
-        wanted_works(binding(), Resources("crp-1-snapshot", "1", (part(OBJECTS),)), abandons=False, report_back=None),
+        desired_works(
+            binding(), RevisionContents("crp-1-snapshot", "1", (revision_part(OBJECTS),)), abandons=False, report_back=None
+        ),
         (),
         {wanted.name: as_made(wanted)},
         frozenset(),
     )
-    assert (len(renamed.patch), renamed.moves) == (1, False)
+    assert (len(renamed.patch), renamed.changes_manifests) == (1, False)
 
 
-def test_the_mark_of_what_stays_comes_and_goes() -> None:
+def test_the_annotation_to_abandon_objects_is_added_and_removed() -> None:
     marked = as_made(wants(abandons=True)[0])
     ((_, body),) = changes(marked).patch
     assert body == {"metadata": {"annotations": {ON_DELETE: None}}}
@@ -135,13 +138,13 @@ def test_the_mark_of_what_stays_comes_and_goes() -> None:
     assert body == {"metadata": {"annotations": {ON_DELETE: "Abandon"}}}
 
 
-def test_nothing_is_left_of_another_way_to_apply() -> None:
+def test_nothing_is_left_of_an_earlier_apply_strategy() -> None:
     forced = ApplyStrategy(type=ApplyType.server_side_apply, allow_co_ownership=True)
     work = as_made(wants()[0])
     work = replace(work, spec=replace(work.spec, apply_strategy=forced))
-    ((_, body),) = compare(
+    ((_, body),) = compare_works(
         binding(apply_strategy=ApplyStrategy()),
-        wanted_works(binding(apply_strategy=ApplyStrategy()), RESOURCES, abandons=False, report_back=None),
+        desired_works(binding(apply_strategy=ApplyStrategy()), RESOURCES, abandons=False, report_back=None),
         (),
         {work.metadata.name: work},
         frozenset(),
@@ -149,7 +152,7 @@ def test_nothing_is_left_of_another_way_to_apply() -> None:
     assert body == {"spec": {"applyStrategy": {"type": None, "allowCoOwnership": None}}}
 
 
-def test_reporting_back_comes_and_goes() -> None:
+def test_the_report_back_strategy_is_added_and_removed() -> None:
     back = ReportBackStrategy(type=ReportBackType.mirror, destination=ReportBackDestination.work_api)
     ((_, body),) = changes(as_made(wants()[0]), report_back=back).patch
     assert body == {"spec": {"reportBackStrategy": {"type": "Mirror", "destination": "WorkAPI"}}}
@@ -167,7 +170,7 @@ def test_reporting_back_comes_and_goes() -> None:
         ({"labels": {}}, (), "belongs to nobody known here"),
     ],
 )
-def test_a_work_of_the_same_name_is_taken_over_only_if_nobody_else_has_it(
+def test_a_work_of_the_same_name_is_used_only_if_no_other_owner_has_it(
     meta: dict[str, Any], rivals: tuple[str, ...], why: str
 ) -> None:
     work = as_made(wants()[0])
@@ -187,7 +190,9 @@ def test_a_work_of_the_same_name_is_taken_over_only_if_nobody_else_has_it(
         ({RESOURCE_INDEX: "3"}, {NUMBER_OF_SNAPSHOTS: "1"}, ()),
     ],
 )
-def test_a_master_names_its_parts(labels: dict[str, str], annotations: dict[str, str], expected: Any) -> None:
+def test_the_first_snapshot_names_the_further_parts(
+    labels: dict[str, str], annotations: dict[str, str], expected: Any
+) -> None:
     meta = ObjectMeta(name="crp-3-snapshot", labels={PARENT_PLACEMENT: "crp", **labels}, annotations=annotations)
     if isinstance(expected, str):
         with pytest.raises(ValueError, match=expected):
@@ -212,7 +217,9 @@ def placing(strategy: RolloutStrategy | None) -> ClusterResourcePlacement:
         (RolloutStrategy(delete_strategy=DeleteStrategy(propagation_policy=PropagationPolicy.delete)), False),
     ],
 )
-def test_what_was_placed_stays_only_if_the_placement_says_so(strategy: RolloutStrategy | None, stays: bool) -> None:
+def test_objects_are_abandoned_only_if_the_delete_strategy_says_so(
+    strategy: RolloutStrategy | None, stays: bool
+) -> None:
     assert abandons(placing(strategy)) is stays
 
 
@@ -231,7 +238,7 @@ DISABLED = ReportBackStrategy(type=ReportBackType.disabled)
         (RolloutStrategy(report_back_strategy=ORIGINAL), ORIGINAL, True),
     ],
 )
-def test_statuses_come_back_as_the_placement_says(
+def test_statuses_are_reported_back_as_the_strategy_says(
     strategy: RolloutStrategy | None, how: ReportBackStrategy | None, original: bool
 ) -> None:
     assert (report_back(placing(strategy)), reports_to_original(placing(strategy))) == (how, original)
@@ -245,7 +252,7 @@ def test_a_work_that_lost_its_labels_gets_them_back() -> None:
     assert set(body["metadata"]["labels"]) == set(wanted.labels) - {PARENT_PLACEMENT}
 
 
-def test_what_is_inside_another_way_to_apply_is_replaced_too() -> None:
+def test_nested_fields_of_an_apply_strategy_are_replaced_too() -> None:
     def how(**options: Any) -> ApplyStrategy:
         return ApplyStrategy(
             type=ApplyType.server_side_apply, server_side_apply_config=ServerSideApplyConfig(**options)
@@ -258,6 +265,6 @@ def test_what_is_inside_another_way_to_apply_is_replaced_too() -> None:
         (ApplyStrategy(type=ApplyType.server_side_apply), {"serverSideApplyConfig": None, "type": "ServerSideApply"}),
     ):
         found = binding(apply_strategy=new)
-        wanted = wanted_works(found, RESOURCES, abandons=False, report_back=None)
-        ((_, body),) = compare(found, wanted, (), {work.metadata.name: work}, frozenset()).patch
+        wanted = desired_works(found, RESOURCES, abandons=False, report_back=None)
+        ((_, body),) = compare_works(found, wanted, (), {work.metadata.name: work}, frozenset()).patch
         assert body == {"spec": {"applyStrategy": patch}}

@@ -1,11 +1,11 @@
-"""Mirroring: which of the statuses that a member reports may be shown on the originals on the hub.
+"""Report back: which of the statuses that a member reports are shown on the originals on the hub.
 
-    found = mirrored(placement, binding, work, placed)      # `placed`: what the binding's resource snapshot holds
+    found = reported_statuses(placement, binding, work, placed)      # `placed`: what the binding's snapshot holds
 
-A member is not trusted. What it reports is data about objects that the hub has given to it: the object that it names
-must be the manifest at that place in its own Work, and one that the hub has put there, by the snapshot that the binding
-points at; a member can write to its Work, but not to snapshots. Of the fleet's own kinds, and of those whose status the
-hub's API server acts on, nothing is shown at all.
+A member is not trusted. What it reports is data about objects that the hub has given to it. The object that it names
+must be the manifest at that ordinal in its own Work, and must be in the snapshot of the binding: a member can write to
+its Work, but not to snapshots. Statuses of the fleet's own kinds, and of kinds whose status the hub's API server acts
+on, are never shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kedge.api.work import ManifestCondition, Work, WorkResourceIdentifier
 from kedge.plan.identifiers import identifiers_of
 from kedge.plan.revisions import parent
 
-_NEVER_SHOWN: Final = (
+_GROUPS_NEVER_SHOWN: Final = (
     "kubernetes-fleet.io",
     "kubefleet.dev",
     "kedge.dev",
@@ -35,36 +35,38 @@ _NEVER_SHOWN: Final = (
 _KINDS_NEVER_SHOWN: Final = frozenset({("", "Namespace"), ("", "ResourceQuota")})
 
 
-class Mirrored(Struct, frozen=True):
-    """The status that an original is to show."""
+class ReportedStatus(Struct, frozen=True):
+    """A status to show on an original."""
 
     original: ResourceIdentifier
     status: Mapping[str, Any]
 
 
-class Mirroring(Struct, frozen=True):
-    """What is shown of a Work's report, and how many statuses in it are of objects that were not placed by it."""
+class ReportedStatuses(Struct, frozen=True):
+    """The statuses of a Work that are shown, and how many are of objects that were not placed by it."""
 
-    shown: tuple[Mirrored, ...] = ()
+    shown: tuple[ReportedStatus, ...] = ()
     not_placed: int = 0
 
 
-def mirrored(placement: Placement, binding: Binding, work: Work, placed: Iterable[ResourceIdentifier]) -> Mirroring:
-    """What the report of a Work comes to. The first report of an object counts."""
+def reported_statuses(
+    placement: Placement, binding: Binding, work: Work, placed: Iterable[ResourceIdentifier]
+) -> ReportedStatuses:
+    """The statuses that a Work reports. The first report of an object counts."""
     statuses = [(one.identifier, _status(one)) for one in work.status.manifest_conditions]
-    reported = [(named, status) for named, status in statuses if status is not None]
+    reported = [(identifier, status) for identifier, status in statuses if status is not None]
     if not is_work_of(binding, work):
-        return Mirroring(not_placed=len(reported))
-    held, allowed = identifiers_of(work.spec.workload.manifests), frozenset(placed)
+        return ReportedStatuses(not_placed=len(reported))
+    manifests, allowed = identifiers_of(work.spec.workload.manifests), frozenset(placed)
     shown: dict[ResourceIdentifier, Mapping[str, Any]] = {}
     not_placed = 0
-    for named, status in reported:
-        original = _held_as(named, held)
+    for identifier, status in reported:
+        original = _manifest_at_ordinal(identifier, manifests)
         if original is None or original not in allowed:
             not_placed += 1
         elif _may_show(placement, original):
             shown.setdefault(original, status)
-    return Mirroring(tuple(Mirrored(original, status) for original, status in shown.items()), not_placed)
+    return ReportedStatuses(tuple(ReportedStatus(original, status) for original, status in shown.items()), not_placed)
 
 
 def is_work_of(binding: Binding, work: Work) -> bool:
@@ -81,19 +83,27 @@ def _status(found: ManifestCondition) -> Mapping[str, Any] | None:
     return status if isinstance(status, dict) else None
 
 
-def _held_as(named: WorkResourceIdentifier, held: tuple[ResourceIdentifier, ...]) -> ResourceIdentifier | None:
-    """The object that is named, if it is the one at that place in the Work."""
-    if not 0 <= named.ordinal < len(held):
+def _manifest_at_ordinal(
+    identifier: WorkResourceIdentifier, manifests: tuple[ResourceIdentifier, ...]
+) -> ResourceIdentifier | None:
+    """The object with this identifier, if it is the one at its ordinal in the Work."""
+    if not 0 <= identifier.ordinal < len(manifests):
         return None
-    there = held[named.ordinal]
-    said = (named.group, named.version, named.kind, named.namespace or None, named.name)
-    return there if said == (there.group, there.version, there.kind, there.namespace, there.name) else None
+    there = manifests[identifier.ordinal]
+    reported_key = (
+        identifier.group,
+        identifier.version,
+        identifier.kind,
+        identifier.namespace or None,
+        identifier.name,
+    )
+    return there if reported_key == (there.group, there.version, there.kind, there.namespace, there.name) else None
 
 
 def _may_show(placement: Placement, original: ResourceIdentifier) -> bool:
-    """Whether a member's word may be shown on objects of this kind, in this place."""
+    """Whether a reported status may be shown on objects of this kind and namespace."""
     group, namespace = original.group, original.namespace
-    if any(group == one or group.endswith(f".{one}") for one in _NEVER_SHOWN):
+    if any(group == one or group.endswith(f".{one}") for one in _GROUPS_NEVER_SHOWN):
         return False
     if (group, original.kind) in _KINDS_NEVER_SHOWN or (namespace or "").startswith(RESERVED_PREFIXES):
         return False
