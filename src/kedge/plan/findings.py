@@ -22,8 +22,11 @@ class Finding(Struct, frozen=True):
     message: str
     since: datetime | None = None
 
-    def condition(self, *, since: datetime, generation: int) -> Condition:
-        """The condition with this time of transition; its message is cut to the limit."""
+    def condition(self, old: Condition | None, generation: int, now: datetime) -> Condition:
+        """The condition. Its time is `since`, else that of an old one with the same status, else now."""
+        since = self.since
+        if since is None:
+            since = old.last_transition_time if old is not None and old.status == self.status else now
         message = cut(self.message, MAX_MESSAGE)
         return new_condition(
             self.type, self.status, self.reason, message, now=since.replace(microsecond=0), generation=generation

@@ -18,7 +18,7 @@ from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.snapshot import ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot
 from kedge.api.work import Work
 from kedge.plan.identifiers import identifiers_of
-from kedge.plan.reporting.report import Seen, report, revision
+from kedge.plan.reporting.placement_status import PlacementFacts, parts_of_revision, placement_status
 from kedge.plan.working.binding_status import binding_status, report_from_works
 from kedge.plan.working.work_contents import compacted
 from support.recorded import recorded
@@ -40,7 +40,7 @@ def cluster(status: ClusterPlacementStatus) -> object:
 def test_a_placement_says_what_it_said_in_the_recorded_fleet(trace: str) -> None:
     (placement,) = recorded(trace, ClusterResourcePlacement)
     snapshots = recorded(trace, ClusterResourceSnapshot)
-    seen = Seen(
+    seen = PlacementFacts(
         placement=replace(placement, status=PlacementStatus()),
         prefix="ClusterResourcePlacement",
         policies=recorded(trace, ClusterSchedulingPolicySnapshot),
@@ -48,14 +48,14 @@ def test_a_placement_says_what_it_said_in_the_recorded_fleet(trace: str) -> None
         bindings=recorded(trace, ClusterResourceBinding),
         dialect=Dialect.kubefleet,
     )
-    status = report(seen, NOW)
+    status = placement_status(seen, NOW)
     assert words(status.conditions) == words(placement.status.conditions)
     assert status.observed_resource_index == placement.status.observed_resource_index
     assert [cluster(one) for one in status.placement_statuses] == [
         cluster(one) for one in placement.status.placement_statuses
     ]
     by_name = {one.metadata.name: one for one in snapshots}
-    parts = [by_name[one.name] for one in revision(seen.snapshots, status.observed_resource_index)]
+    parts = [by_name[one.name] for one in parts_of_revision(seen.snapshots, status.observed_resource_index)]
     objects = [found for part in parts for found in part.spec.selected_resources]
     assert identifiers_of(objects) == placement.status.selected_resources
 

@@ -129,7 +129,7 @@ def test_an_unavailable_object_is_not_named_as_not_applied() -> None:
 
 @pytest.mark.parametrize("length", [1023, 1024, 1025, 3000])
 def test_a_message_is_cut_at_the_limit(length: int) -> None:
-    assert not_overridden("x" * length).findings[0].condition(since=NOON, generation=1).message == (
+    assert not_overridden("x" * length).findings[0].condition(None, 1, NOON).message == (
         "x" * length if length <= 1024 else "x" * 1023 + "…"
     )
 

@@ -121,7 +121,10 @@ def test_new_manifests_change_manifests_and_a_new_index_does_not() -> None:
     renamed = compare_works(
         binding(),
         desired_works(
-            binding(), RevisionContents("crp-1-snapshot", "1", (revision_part(OBJECTS),)), abandons=False, report_back=None
+            binding(),
+            RevisionContents("crp-1-snapshot", "1", (revision_part(OBJECTS),)),
+            abandons=False,
+            report_back=None,
         ),
         (),
         {wanted.name: as_made(wanted)},

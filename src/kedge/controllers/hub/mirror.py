@@ -37,7 +37,7 @@ from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
 from kedge.plan.placements import reports_to_original
 from kedge.plan.placing.bindings import remaining_bindings
-from kedge.plan.reporting.report import revision
+from kedge.plan.reporting.placement_status import parts_of_revision
 from kedge.plan.revisions import parent, resource_index
 from kedge.plan.selecting.kinds import Catalogue
 from kedge.plan.working.report_back import ReportedStatus, is_work_of, reported_statuses
@@ -156,7 +156,7 @@ class Mirror:
             return ()
         ours = self._snapshots.by(PLACEMENT, named(meta.namespace, parent(meta)))
         index = str(resource_index(master.metadata))
-        return await self._selected.of(revision([one.metadata for one in ours], index))
+        return await self._selected.of(parts_of_revision([one.metadata for one in ours], index))
 
     # Waking
 

@@ -21,7 +21,7 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, ServerError, TooManyRequests, overtaken
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
-from kedge.plan.reporting.steps import Said
+from kedge.plan.findings import Finding
 
 MANAGER: Final = "kedge-status"
 
@@ -35,7 +35,7 @@ class NamespaceStatuses:
         self._copies = hub.cache(ClusterResourcePlacementStatus)
         self.source: Source = hub.watch(self._copies, to=_original)
 
-    async def keep(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> Said | None:
+    async def keep(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> Finding | None:
         """Make the copy equal to this status; gives what is to be said of that, if a copy is wanted."""
         if placement.spec.status_reporting_scope != StatusReportingScope.namespace_accessible:
             return None
@@ -50,7 +50,7 @@ class NamespaceStatuses:
         except ApiError as error:
             return _failed(f"The status cannot be written into namespace {namespace}: {error.message}")
         message = f"The status can be read in namespace {namespace}"
-        return Said(STATUS_SYNCED, TRUE, STATUS_SYNC_SUCCEEDED, message)
+        return Finding(STATUS_SYNCED, TRUE, STATUS_SYNC_SUCCEEDED, message)
 
     async def _copy(self, placement: ClusterResourcePlacement, namespace: str, status: PlacementStatus) -> None:
         name = placement.metadata.name
@@ -85,8 +85,8 @@ class NamespaceStatuses:
         return self._clock.now().replace(microsecond=0)
 
 
-def _failed(message: str) -> Said:
-    return Said(STATUS_SYNCED, FALSE, STATUS_SYNC_FAILED, message)
+def _failed(message: str) -> Finding:
+    return Finding(STATUS_SYNCED, FALSE, STATUS_SYNC_FAILED, message)
 
 
 def _original(seen: Seen[ClusterResourcePlacementStatus]) -> Iterable[Key]:

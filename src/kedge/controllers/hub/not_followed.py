@@ -20,7 +20,7 @@ from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import generation_changed
-from kedge.plan.reporting.report import not_followed
+from kedge.plan.reporting.placement_status import not_followed_status
 from kedge.plan.selecting.selectors import namespace_problem
 
 MANAGER: Final = "kedge-status"
@@ -41,7 +41,7 @@ class NotFollowed:
         if placement is None or placement.metadata.deletion_timestamp is not None:
             return Outcome.done
         before, problem = placement.status, namespace_problem(placement)
-        after = not_followed(placement, problem, self._clock.now())
+        after = not_followed_status(placement, problem, self._clock.now())
         if after == before:
             return Outcome.done
         body = {"status": status_patch(before, after)}

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from kedge.api.condition import TRUE, Condition
 from kedge.api.placement_status import PlacementStatus
 from kedge.kube.queue import Key
-from kedge.plan.reporting.report import is_complete
+from kedge.plan.reporting.placement_status import is_complete
 
 COMPLETED: Final = "Completed"
 

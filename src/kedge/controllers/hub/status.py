@@ -37,10 +37,16 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
 from kedge.plan.membership import illness, silence
-from kedge.plan.reporting.fitting import fitting
-from kedge.plan.reporting.report import Seen as Picture
-from kedge.plan.reporting.report import is_complete, not_followed, report, revision, stands_the_same
-from kedge.plan.reporting.steps import STEPS
+from kedge.plan.reporting.condition_order import CONDITION_STEPS
+from kedge.plan.reporting.placement_status import PlacementFacts as Picture
+from kedge.plan.reporting.placement_status import (
+    is_complete,
+    not_followed_status,
+    only_clusters_or_messages_differ,
+    parts_of_revision,
+    placement_status,
+    shortened_to_fit,
+)
 from kedge.plan.revisions import parent
 from kedge.plan.selecting.selectors import status_namespace_problem
 
@@ -123,7 +129,7 @@ class PlacementStatuses:
         self._spacing.looked(key)
         status = await self._status(placement)
         rest = self._patience(key, placement, status)
-        if not rest and stands_the_same(placement.status, status):
+        if not rest and only_clusters_or_messages_differ(placement.status, status):
             rest = self._spacing.count(key)
         if rest > 0:
             return Outcome.again(after=rest)
@@ -145,11 +151,11 @@ class PlacementStatuses:
 
     async def _status(self, placement: ClusterResourcePlacement) -> PlacementStatus:
         if problem := status_namespace_problem(placement):
-            return not_followed(placement, problem, self._clock.now())
+            return not_followed_status(placement, problem, self._clock.now())
         picture = self._observe(placement)
-        status = report(picture, self._clock.now())
-        parts = revision(picture.snapshots, status.observed_resource_index)
-        return fitting(replace(status, selected_resources=await self._selected.of(parts)))
+        status = placement_status(picture, self._clock.now())
+        parts = parts_of_revision(picture.snapshots, status.observed_resource_index)
+        return shortened_to_fit(replace(status, selected_resources=await self._selected.of(parts)))
 
     def _observe(self, placement: ClusterResourcePlacement) -> Picture:
         whose = named(placement.metadata.namespace, placement.metadata.name)
@@ -163,7 +169,7 @@ class PlacementStatuses:
             bindings=bindings,
             runs=self._runs.by(PLACEMENT, whose),
             unreachable=self._said_of_members(bindings, silence),
-            unwell=self._said_of_members(bindings, illness),
+            unhealthy=self._said_of_members(bindings, illness),
             problem=selection.problem,
             pending=selection.pending,
             warning=selection.warning,
@@ -216,7 +222,7 @@ class PlacementStatuses:
     def _tell(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> None:
         """Events of the steps that are taken now, and were not before."""
         generation, before = placement.metadata.generation, placement.status
-        for step in STEPS:
+        for step in CONDITION_STEPS:
             kind = f"{self._twins.prefix}{step.type}"
             if is_true(status.conditions, kind) and not is_true(before.conditions, kind, generation=generation):
                 found = find_condition(status.conditions, kind)

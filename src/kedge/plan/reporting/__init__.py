@@ -1,1 +1,1 @@
-"""Reporting: what a placement's status says, from all that is known of its clusters."""
+"""Reporting: the status of a placement, from everything that is known of its clusters."""

@@ -29,7 +29,7 @@ from kedge.api.work import Work
 from kedge.plan.placements import is_external
 from kedge.plan.placing.bindings import is_being_removed, remaining_bindings
 from kedge.plan.placing.policies import wanted_number
-from kedge.plan.reporting.clusters import why_not_picked
+from kedge.plan.reporting.cluster_status import why_not_picked
 from kedge.plan.revisions import newest_policy, resource_index
 from kedge.plan.rolling.observing import observe, period_of
 from kedge.plan.rolling.plan import Plan, Seen, plan

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.api.binding import BindingStatus
 from kedge.api.condition import FALSE, TRUE, Condition, find_condition, is_true
@@ -158,7 +159,7 @@ def is_unobservable(binding: Binding) -> bool:
 
 def _condition(binding: Binding, finding: Finding, before: Iterable[Condition], now: datetime) -> Condition:
     since = _transition_time(find_condition(before, finding.type), finding, now)
-    return finding.condition(since=since, generation=binding.metadata.generation)
+    return replace(finding, since=since).condition(None, binding.metadata.generation, now)
 
 
 def _transition_time(old: Condition | None, finding: Finding, now: datetime) -> datetime:

@@ -1,19 +1,18 @@
-"""Steps: what a placement goes through on each cluster, in order, and what each is called when it is reached or not.
+"""Condition order: the conditions that a placement goes through on each cluster, in order, with reasons and texts.
 
     RolloutStarted → Overridden → WorkSynchronized → Applied → Available
 
-The order counts: of what follows a step that was not taken, nothing is said (kubefleet.md §4.7).
+The order counts: nothing is reported of what follows a condition that is not True (kubefleet.md §4.7).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
 
-from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition
+from kedge.api.condition import FALSE, TRUE, UNKNOWN
 from kedge.api.reasons import (
     ALL_SYNCED,
     APPLIED,
@@ -37,24 +36,22 @@ from kedge.api.reasons import (
     WORK_SYNCHRONIZED,
 )
 
-LONGEST: Final = 1024
 
-
-class Step(Struct, frozen=True):
-    """One step: its condition's type, a placement's reasons by status, and the words."""
+class ConditionStep(Struct, frozen=True):
+    """One condition: its type, the reasons by status, the event, and the texts for a count of clusters."""
 
     type: str
     reasons: Mapping[str, str]
     event: str
-    """What is told of a placement that has taken it on every cluster."""
+    """The reason of the event once the condition is True on every cluster."""
     done: str
     failed: str
     unknown: str
 
 
-# Reporting differences instead of applying will have its own steps in the place of the last two.
-STEPS: Final = (
-    Step(
+# Reporting differences instead of applying will have its own conditions in place of the last two.
+CONDITION_STEPS: Final = (
+    ConditionStep(
         ROLLOUT_STARTED,
         {TRUE: STARTED, FALSE: NOT_STARTED, UNKNOWN: STARTED_UNKNOWN},
         "PlacementRolloutStarted",
@@ -62,7 +59,7 @@ STEPS: Final = (
         "wait",
         "have not been looked at yet",
     ),
-    Step(
+    ConditionStep(
         OVERRIDDEN,
         {TRUE: NO_OVERRIDE, FALSE: OVERRIDDEN_FAILED, UNKNOWN: OVERRIDDEN_PENDING},
         "PlacementOverriddenSucceeded",
@@ -70,7 +67,7 @@ STEPS: Final = (
         "cannot get their objects",
         "have not got their objects yet",
     ),
-    Step(
+    ConditionStep(
         WORK_SYNCHRONIZED,
         {TRUE: ALL_SYNCED, FALSE: NOT_SYNCED, UNKNOWN: SYNCED_UNKNOWN},
         "PlacementWorkSynchronized",
@@ -78,7 +75,7 @@ STEPS: Final = (
         "do not have their Works",
         "do not have their Works yet",
     ),
-    Step(
+    ConditionStep(
         APPLIED,
         {TRUE: APPLY_SUCCEEDED, FALSE: APPLY_FAILED, UNKNOWN: APPLY_PENDING},
         "PlacementApplied",
@@ -86,7 +83,7 @@ STEPS: Final = (
         "have not applied every object",
         "have not reported yet whether they applied every object",
     ),
-    Step(
+    ConditionStep(
         AVAILABLE,
         {TRUE: RESOURCE_AVAILABLE, FALSE: RESOURCE_NOT_AVAILABLE, UNKNOWN: AVAILABLE_UNKNOWN},
         "PlacementAvailable",
@@ -95,27 +92,3 @@ STEPS: Final = (
         "do not say whether every object is available",
     ),
 )
-
-
-class Said(Struct, frozen=True):
-    """One thing that is said of a placement or of one cluster of it; `since` if it is known since when."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-    since: datetime | None = None
-
-    def condition(self, old: Condition | None, generation: int, now: datetime) -> Condition:
-        """As a condition; its time is that of the last change."""
-        since = self.since
-        if since is None:
-            since = old.last_transition_time if old is not None and old.status == self.status else now
-        return Condition(
-            type=self.type,
-            status=self.status,
-            reason=self.reason,
-            message=self.message if len(self.message) <= LONGEST else self.message[: LONGEST - 1] + "…",
-            last_transition_time=since.replace(microsecond=0),
-            observed_generation=generation,
-        )

@@ -17,11 +17,10 @@ from kedge.api.placement_status import (
 )
 from kedge.api.reasons import APPLIED, AVAILABLE, SCHEDULED
 from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
-from kedge.plan.reporting.fitting import LARGEST, fitting
-from kedge.plan.reporting.overall import scheduled
-from kedge.plan.reporting.report import report
-from kedge.plan.reporting.steps import STEPS
-from plan.reporting.test_report import WELL, policy, seen
+from kedge.plan.reporting.condition_order import CONDITION_STEPS
+from kedge.plan.reporting.placement_conditions import scheduled_finding
+from kedge.plan.reporting.placement_status import MAX_STATUS_BYTES, placement_status, shortened_to_fit
+from plan.reporting.test_placement_status import WELL, policy, seen
 from plan.working.objects import NOON, binding, said
 
 DETAILS: dict[str, Any] = {
@@ -55,24 +54,24 @@ def size(status: PlacementStatus) -> int:
 
 def kept(largest: int) -> tuple[int, int, int]:
     """How many characters are left of good words and of bad ones, and how many failures."""
-    [found] = fitting(WHOLE, largest).placement_statuses
+    [found] = shortened_to_fit(WHOLE, largest).placement_statuses
     good, bad = (len(one.message) for one in found.conditions)
     assert len(found.failed_placements) == len(found.drifted_placements) == len(found.diffed_placements)
     return good, bad, len(found.failed_placements)
 
 
-def test_what_is_said_least_is_left_out_first() -> None:
+def test_what_matters_least_is_left_out_first() -> None:
     room = size(WHOLE)
     assert kept(room) == (300, 300, 2)
     assert kept(room - 1) == (0, 300, 2)
     assert kept(room - 300) == (0, 300, 2)
     assert kept(room - 301) == (0, 300, 1)
     assert kept(100) == (0, 100, 0)
-    assert LARGEST == 1_200_000
+    assert MAX_STATUS_BYTES == 1_200_000
 
 
 def test_drifts_and_differences_are_left_out_with_the_failures() -> None:
-    [few] = fitting(PlacementStatus(placement_statuses=(CLUSTER,)), 1).placement_statuses
+    [few] = shortened_to_fit(PlacementStatus(placement_statuses=(CLUSTER,)), 1).placement_statuses
     assert (few.failed_placements, few.drifted_placements, few.diffed_placements) == ((), (), ())
     assert few.conditions[1].message == "b" * 100
 
@@ -80,7 +79,7 @@ def test_drifts_and_differences_are_left_out_with_the_failures() -> None:
 @pytest.mark.parametrize(("taken", "shown"), [(0, ()), (1, ("o",)), (2, ("o",))])
 def test_overrides_are_shown_once_they_may_be_in_use(taken: int, shown: tuple[str, ...]) -> None:
     found = binding(*WELL[:taken], cluster_resource_override_snapshots=("o",))
-    [status] = report(seen(found), NOON).placement_statuses
+    [status] = placement_status(seen(found), NOON).placement_statuses
     assert status.applicable_cluster_resource_overrides == shown
 
 
@@ -97,16 +96,16 @@ def test_overrides_are_shown_once_they_may_be_in_use(taken: int, shown: tuple[st
         (4, "This cluster may be starting its objects: it has not reported yet"),
     ],
 )
-def test_a_cluster_that_has_not_reported_yet_says_what_it_may_do(taken: int, words: str) -> None:
-    status = report(seen(binding(*WELL[:taken])), NOON)
+def test_a_cluster_that_has_not_reported_yet_has_a_message(taken: int, words: str) -> None:
+    status = placement_status(seen(binding(*WELL[:taken])), NOON)
     condition = status.placement_statuses[0].conditions[-1]
-    assert (condition.type, condition.status, condition.message) == (STEPS[taken].type, UNKNOWN, words)
+    assert (condition.type, condition.status, condition.message) == (CONDITION_STEPS[taken].type, UNKNOWN, words)
 
 
-def test_a_cluster_that_is_picked_and_has_no_binding_yet_has_not_started() -> None:
-    status = report(seen(policies=[policy("a")]), NOON)
+def test_a_picked_cluster_without_a_binding_has_not_started() -> None:
+    status = placement_status(seen(policies=[policy("a")]), NOON)
     condition = status.placement_statuses[0].conditions[-1]
-    assert (condition.type, condition.status) == (STEPS[0].type, UNKNOWN)
+    assert (condition.type, condition.status) == (CONDITION_STEPS[0].type, UNKNOWN)
     assert status.placement_statuses[0].observed_resource_index is None
 
 
@@ -114,11 +113,11 @@ def failing(taken: int, *conditions: Condition) -> ClusterPlacementStatus:
     """A cluster that has taken so many steps, with objects that failed."""
     found = binding(*WELL[:taken], *conditions)
     found = msgspec.structs.replace(found, status=msgspec.structs.replace(found.status, failed_placements=FAILED))
-    [status] = report(seen(found), NOON).placement_statuses
+    [status] = placement_status(seen(found), NOON).placement_statuses
     return status
 
 
-def test_failures_are_shown_once_the_member_says_that_something_failed() -> None:
+def test_failures_are_shown_once_the_member_reports_one() -> None:
     assert failing(3, said(APPLIED, FALSE)).failed_placements == FAILED
     assert failing(4, said(AVAILABLE, FALSE)).failed_placements == FAILED
     assert failing(5).failed_placements == ()
@@ -128,7 +127,7 @@ def test_failures_are_shown_once_the_member_says_that_something_failed() -> None
 # Whether clusters were picked
 
 
-def test_nothing_is_decided_by_a_policy_that_says_nothing_of_the_placement_as_it_is() -> None:
+def test_a_policy_status_of_an_older_generation_decides_nothing() -> None:
     found = policy("a")
     assert found.status is not None
 
@@ -140,12 +139,13 @@ def test_nothing_is_decided_by_a_policy_that_says_nothing_of_the_placement_as_it
         return msgspec.structs.replace(found, status=status, metadata=meta)
 
     yes = said(SCHEDULED, reason="SchedulingPolicyFulfilled")
-    assert scheduled(found, 1, "").status == TRUE
+    assert scheduled_finding(found, 1, "").status == TRUE
     for undecided in (saying(), saying(said(SCHEDULED, UNKNOWN)), saying(yes, generation=2)):
-        assert scheduled(undecided, 1, "").status == UNKNOWN
-    assert scheduled(found, 2, "").status == UNKNOWN
+        assert scheduled_finding(undecided, 1, "").status == UNKNOWN
+    assert scheduled_finding(found, 2, "").status == UNKNOWN
     assert (
-        scheduled(None, 1, "", "it waits").message == "Clusters are picked once it is known what to place, and it waits"
+        scheduled_finding(None, 1, "", "it waits").message
+        == "Clusters are picked once it is known what to place, and it waits"
     )
-    assert scheduled(found, 1, "", "it waits").status == TRUE
-    assert scheduled(None, 1, "").message == "Clusters are being picked"
+    assert scheduled_finding(found, 1, "", "it waits").status == TRUE
+    assert scheduled_finding(None, 1, "").message == "Clusters are being picked"

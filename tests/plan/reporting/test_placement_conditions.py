@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from kedge.api.condition import FALSE, TRUE, UNKNOWN
 from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import CONTROLLED_OUTSIDE, NO_OVERRIDE, OVERRIDDEN_SUCCEEDED, SCHEDULED
-from kedge.plan.reporting.overall import moved_outside, taken
-from kedge.plan.reporting.steps import STEPS
+from kedge.plan.reporting.condition_order import CONDITION_STEPS
+from kedge.plan.reporting.placement_conditions import external_finding, rollout_findings
 from plan.working.objects import said
 
 WORDS = {
@@ -44,24 +44,26 @@ WORDS = {
 
 def cluster(name: str, *statuses: str, words: str = "") -> ClusterPlacementStatus:
     """A cluster that says this of its steps, in order; `words` of the last."""
-    told = [said(step.type, status) for step, status in zip(STEPS, statuses, strict=False)]
+    told = [said(step.type, status) for step, status in zip(CONDITION_STEPS, statuses, strict=False)]
     told[-1] = replace(told[-1], message=words)
     return ClusterPlacementStatus(cluster_name=name, conditions=(said(SCHEDULED), *told))
 
 
 @pytest.mark.parametrize(("place", "words"), WORDS.items(), ids=[f"{step}-{status}" for step, status in WORDS])
-def test_each_step_is_told_of_one_cluster_and_of_several(place: tuple[int, str], words: tuple[str, str]) -> None:
+def test_each_condition_has_texts_for_one_cluster_and_for_several(
+    place: tuple[int, str], words: tuple[str, str]
+) -> None:
     step, status = place
     for names, told in zip(("a", "ab"), words, strict=True):
         then = [UNKNOWN] if status == TRUE else []  # who has taken one step says something of the next
-        found = taken([cluster(name, *[TRUE] * step, status, *then, words="why") for name in names])[step]
-        assert (found.type, found.status) == (STEPS[step].type, status)
+        found = rollout_findings([cluster(name, *[TRUE] * step, status, *then, words="why") for name in names])[step]
+        assert (found.type, found.status) == (CONDITION_STEPS[step].type, status)
         listed = {"a": "a: why", "ab": "a and b: why"}[names]
         assert found.message == (told if status == TRUE else f"{told}: {listed}")
 
 
-def test_as_long_as_a_cluster_has_not_spoken_nobody_knows() -> None:
-    found = taken([cluster("a", FALSE, words="no"), cluster("b", UNKNOWN, words="?")])[-1]
+def test_a_condition_is_unknown_while_a_cluster_has_not_reported() -> None:
+    found = rollout_findings([cluster("a", FALSE, words="no"), cluster("b", UNKNOWN, words="?")])[-1]
     assert (found.status, found.message) == (UNKNOWN, "1 of 2 clusters has not been looked at yet: b: ?")
 
 
@@ -69,16 +71,16 @@ def test_as_long_as_a_cluster_has_not_spoken_nobody_knows() -> None:
     ("overridden", "reason"),
     [((), NO_OVERRIDE), ("a", OVERRIDDEN_SUCCEEDED), ("ab", OVERRIDDEN_SUCCEEDED)],
 )
-def test_one_cluster_with_an_override_is_enough_to_say_so(overridden: Any, reason: str) -> None:
+def test_one_cluster_with_an_override_sets_the_reason(overridden: Any, reason: str) -> None:
     clusters = [
         replace(cluster(name, TRUE, TRUE, TRUE, TRUE, TRUE), applicable_cluster_resource_overrides=("o",))
         if name in overridden
         else cluster(name, TRUE, TRUE, TRUE, TRUE, TRUE)
         for name in "ab"
     ]
-    found = taken(clusters)
+    found = rollout_findings(clusters)
     assert [one.reason for one in found][1] == reason
-    assert [one.reason for one in found][2:] == [step.reasons[TRUE] for step in STEPS[2:]]
+    assert [one.reason for one in found][2:] == [step.reasons[TRUE] for step in CONDITION_STEPS[2:]]
 
 
 @pytest.mark.parametrize(
@@ -90,8 +92,8 @@ def test_one_cluster_with_an_override_is_enough_to_say_so(overridden: Any, reaso
         (("x", "y", "z", "u"), ". Still to be removed: x; y; z; and 1 more"),
     ],
 )
-def test_clusters_that_go_are_named(leaving: tuple[str, ...], words: str) -> None:
-    found = taken([cluster("a", TRUE, TRUE, TRUE, TRUE, TRUE)], leaving)
+def test_clusters_to_be_removed_are_named(leaving: tuple[str, ...], words: str) -> None:
+    found = rollout_findings([cluster("a", TRUE, TRUE, TRUE, TRUE, TRUE)], leaving)
     assert found[0].message == f"1 of 1 cluster has started{words}"
     assert found[1].message == "1 of 1 cluster needs no override"
 
@@ -106,15 +108,15 @@ def test_clusters_that_go_are_named(leaving: tuple[str, ...], words: str) -> Non
         ("abcde", "a, b, c and 2 more"),
     ],
 )
-def test_clusters_that_say_the_same_are_listed(names: str, told: str) -> None:
-    found = taken([cluster(name, FALSE, words="why") for name in reversed(names)])[0]
+def test_clusters_with_the_same_reason_are_listed_together(names: str, told: str) -> None:
+    found = rollout_findings([cluster(name, FALSE, words="why") for name in reversed(names)])[0]
     assert found.message.endswith(f": {told}: why")
 
 
 @pytest.mark.parametrize(("number", "end"), [(3, "c: 2"), (4, "c: 2; and 1 more"), (6, "c: 2; and 3 more")])
-def test_the_first_few_reasons_are_told(number: int, end: str) -> None:
+def test_the_first_few_reasons_are_given(number: int, end: str) -> None:
     clusters = [cluster(name, FALSE, words=str(n)) for n, name in enumerate("abcdef"[:number])]
-    assert taken(clusters)[0].message.endswith(f"a: 0; b: 1; {end}")
+    assert rollout_findings(clusters)[0].message.endswith(f"a: 0; b: 1; {end}")
 
 
 def test_a_reason_does_not_name_its_cluster_again() -> None:
@@ -124,7 +126,7 @@ def test_a_reason_does_not_name_its_cluster_again() -> None:
         ("b is late", "a: b is late"),
         ("", "a"),
     ):
-        assert taken([cluster("a", FALSE, words=words)])[0].message == f"1 of 1 cluster waits: {told}"
+        assert rollout_findings([cluster("a", FALSE, words=words)])[0].message == f"1 of 1 cluster waits: {told}"
 
 
 @pytest.mark.parametrize(
@@ -135,8 +137,8 @@ def test_a_reason_does_not_name_its_cluster_again() -> None:
         (("1",), "run r waits", "clusters have resources 1: run r waits"),
     ],
 )
-def test_where_staged_runs_decide_it_is_told_what_clusters_have(indexes: Any, run: str, words: str) -> None:
+def test_under_staged_runs_the_revisions_of_clusters_are_listed(indexes: Any, run: str, words: str) -> None:
     clusters = [ClusterPlacementStatus(cluster_name="a", observed_resource_index=index) for index in indexes]
-    found = moved_outside(clusters, run)
+    found = external_finding(clusters, run)
     assert (found.status, found.reason) == (UNKNOWN, CONTROLLED_OUTSIDE)
     assert found.message == f"Staged update runs move this placement from cluster to cluster, and {words}"

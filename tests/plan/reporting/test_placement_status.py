@@ -44,14 +44,19 @@ from kedge.api.snapshot import (
     PolicySnapshotStatus,
 )
 from kedge.api.twins import Binding
-from kedge.plan.reporting.fitting import fitting
-from kedge.plan.reporting.report import Seen, is_complete, report, stands_the_same
-from kedge.plan.reporting.steps import STEPS
+from kedge.plan.reporting.condition_order import CONDITION_STEPS
+from kedge.plan.reporting.placement_status import (
+    PlacementFacts,
+    is_complete,
+    only_clusters_or_messages_differ,
+    placement_status,
+    shortened_to_fit,
+)
 from kedge.plan.rolling.standing import standing
 from plan.working.objects import LATER, NOON, binding, said
 
 P = "ClusterResourcePlacement"
-WELL = tuple(said(step.type) for step in STEPS)
+WELL = tuple(said(step.type) for step in CONDITION_STEPS)
 
 
 def snapshot(index: int, *, latest: bool = False) -> ObjectMeta:
@@ -71,7 +76,7 @@ def policy(*picked: str, generation: int = 1) -> ClusterSchedulingPolicySnapshot
     return ClusterSchedulingPolicySnapshot(metadata=meta, spec=PolicySnapshotSpec(policy_hash=""), status=status)
 
 
-def seen(*bindings: Binding, **other: Any) -> Seen:
+def seen(*bindings: Binding, **other: Any) -> PlacementFacts:
     selector = ResourceSelector(group="", version="v1", kind="Namespace", name="shop")
     meta = ObjectMeta(name="crp", generation=1, annotations=other.pop("annotations", {}))
     values: dict[str, Any] = {
@@ -81,7 +86,7 @@ def seen(*bindings: Binding, **other: Any) -> Seen:
         "snapshots": [snapshot(0, latest=True)],
         "bindings": bindings,
     }
-    return Seen(**values | other)
+    return PlacementFacts(**values | other)
 
 
 def found(status: PlacementStatus, kind: str) -> Condition:
@@ -95,23 +100,23 @@ def last(status: PlacementStatus, cluster: int = 0) -> tuple[str, str, str]:
     return condition.type, condition.status, condition.reason
 
 
-def test_a_placement_whose_every_cluster_is_well_is_complete() -> None:
-    status = report(seen(binding(*WELL), binding(*WELL, cluster="b")), LATER)
+def test_a_placement_with_every_cluster_available_is_complete() -> None:
+    status = placement_status(seen(binding(*WELL), binding(*WELL, cluster="b")), LATER)
     assert is_complete(status)
     assert found(status, AVAILABLE).message == "2 of 2 clusters have every object available"
 
 
-def test_times_are_those_of_the_bindings_and_of_true_changes() -> None:
-    first = report(seen(binding(*WELL)), NOON)
+def test_times_are_those_of_the_bindings_and_of_real_transitions() -> None:
+    first = placement_status(seen(binding(*WELL)), NOON)
     placement = replace(seen().placement, status=first)
-    again = report(seen(binding(*WELL), placement=placement), LATER)
+    again = placement_status(seen(binding(*WELL), placement=placement), LATER)
     assert again == first
 
 
-def test_the_whole_names_the_clusters_that_wait_and_why() -> None:
+def test_the_message_names_the_clusters_that_wait_and_why() -> None:
     waits = said(ROLLOUT_STARTED, FALSE, NOT_STARTED, "b waits: 1 of 1 may be unavailable, and a is not available")
     old = binding(waits, *WELL[1:], cluster="b", resource_snapshot_name="crp-old-snapshot")
-    status = report(seen(binding(*WELL), old), LATER)
+    status = placement_status(seen(binding(*WELL), old), LATER)
     assert last(status, 1) == (ROLLOUT_STARTED, FALSE, NOT_STARTED)
     assert (
         found(status, ROLLOUT_STARTED).message
@@ -123,58 +128,58 @@ def test_the_whole_names_the_clusters_that_wait_and_why() -> None:
 def test_more_than_a_few_clusters_are_counted() -> None:
     said_there = [said(AVAILABLE, FALSE, message=f"broken {number}") for number in range(10)]
     bindings = [binding(*WELL[:-1], bad, cluster=f"c{number}") for number, bad in enumerate(said_there)]
-    message = found(report(seen(*bindings), LATER), AVAILABLE).message
+    message = found(placement_status(seen(*bindings), LATER), AVAILABLE).message
     assert message.startswith("10 of 10 clusters have objects that are not available: c0: broken 0; c1: broken 1;")
     assert message.endswith("and 7 more")
 
 
-def test_a_placement_stands_otherwise_only_if_it_does_as_a_whole() -> None:
+def test_changes_of_single_clusters_or_messages_leave_the_placement_conditions_as_they_are() -> None:
     bad = said(AVAILABLE, FALSE, message="broken")
     well, ill = binding(*WELL), binding(*WELL[:-1], bad)
     third = binding(*WELL[:-1], bad, cluster="c")
-    both_ill = report(seen(ill, binding(*WELL[:-1], bad, cluster="b"), third), NOON)
-    one_well = report(seen(well, binding(*WELL[:-1], bad, cluster="b"), third), LATER)
+    both_ill = placement_status(seen(ill, binding(*WELL[:-1], bad, cluster="b"), third), NOON)
+    one_well = placement_status(seen(well, binding(*WELL[:-1], bad, cluster="b"), third), LATER)
     assert both_ill != one_well
-    assert stands_the_same(both_ill, one_well), "it counts on"
-    all_well = report(seen(well, binding(*WELL, cluster="b"), binding(*WELL, cluster="c")), LATER)
-    assert not stands_the_same(one_well, all_well)
-    assert not stands_the_same(all_well, one_well)
-    assert not stands_the_same(PlacementStatus(), one_well)
+    assert only_clusters_or_messages_differ(both_ill, one_well), "it counts on"
+    all_well = placement_status(seen(well, binding(*WELL, cluster="b"), binding(*WELL, cluster="c")), LATER)
+    assert not only_clusters_or_messages_differ(one_well, all_well)
+    assert not only_clusters_or_messages_differ(all_well, one_well)
+    assert not only_clusters_or_messages_differ(PlacementStatus(), one_well)
     edited = replace(one_well, conditions=tuple(replace(one, observed_generation=2) for one in one_well.conditions))
-    assert not stands_the_same(one_well, edited)
-    assert not stands_the_same(one_well, replace(one_well, observed_resource_index="7"))
+    assert not only_clusters_or_messages_differ(one_well, edited)
+    assert not only_clusters_or_messages_differ(one_well, replace(one_well, observed_resource_index="7"))
     copied = replace(one_well, conditions=(*one_well.conditions, said("StatusSynced", TRUE)))
-    assert stands_the_same(copied, one_well), "what is said of its copy is not how it stands"
+    assert only_clusters_or_messages_differ(copied, one_well), "what is said of its copy is not how it stands"
 
 
 def test_a_cluster_that_had_older_resources_has_not_started_with_the_new_ones() -> None:
     old = binding(*WELL, resource_snapshot_name="crp-0-snapshot")
-    status = report(seen(old, snapshots=[snapshot(0), snapshot(1, latest=True)]), LATER)
+    status = placement_status(seen(old, snapshots=[snapshot(0), snapshot(1, latest=True)]), LATER)
     assert status.observed_resource_index == "1"
     assert last(status) == (ROLLOUT_STARTED, UNKNOWN, STARTED_UNKNOWN)
 
 
-def test_a_pinned_placement_speaks_of_the_resources_it_is_pinned_to() -> None:
+def test_a_pinned_placement_reports_the_pinned_revision() -> None:
     snapshots = [snapshot(0), snapshot(1, latest=True)]
-    status = report(seen(binding(*WELL), snapshots=snapshots, annotations={PINNED: "0"}), LATER)
+    status = placement_status(seen(binding(*WELL), snapshots=snapshots, annotations={PINNED: "0"}), LATER)
     assert status.observed_resource_index == "0"
     assert is_complete(status)
 
 
-def test_what_a_binding_said_before_it_changed_does_not_count() -> None:
+def test_conditions_of_an_older_generation_of_a_binding_do_not_count() -> None:
     moved = binding(said(ROLLOUT_STARTED, generation=2), *WELL[1:], generation=2)
-    assert last(report(seen(moved), LATER)) == (OVERRIDDEN, UNKNOWN, "OverriddenPending")
+    assert last(placement_status(seen(moved), LATER)) == (OVERRIDDEN, UNKNOWN, "OverriddenPending")
 
 
 def test_objects_that_fail_are_listed_with_their_cluster() -> None:
     failure = FailedPlacement(version="v1", kind="ConfigMap", name="one", condition=said(AVAILABLE, FALSE))
     bad = binding(*WELL[:-1], said(AVAILABLE, FALSE))
     bad = replace(bad, status=replace(bad.status, failed_placements=(failure,)))
-    assert report(seen(bad), LATER).placement_statuses[0].failed_placements == (failure,)
+    assert placement_status(seen(bad), LATER).placement_statuses[0].failed_placements == (failure,)
 
 
-def test_an_apply_that_is_under_way_is_no_success() -> None:
-    status = report(seen(binding(*WELL[:3], said(APPLIED, FALSE, APPLY_IN_PROGRESS, "not reported"))), LATER)
+def test_an_apply_in_progress_is_not_applied() -> None:
+    status = placement_status(seen(binding(*WELL[:3], said(APPLIED, FALSE, APPLY_IN_PROGRESS, "not reported"))), LATER)
     assert (found(status, APPLIED).status, found(status, APPLIED).reason) == (FALSE, "ApplyFailed")
     assert "a: not reported" in found(status, APPLIED).message
 
@@ -184,30 +189,30 @@ def test_an_apply_that_is_under_way_is_no_success() -> None:
 SILENCE = "No heartbeat since 12:00"
 
 
-def test_of_a_member_that_cannot_be_reached_nobody_knows_how_it_is() -> None:
-    status = report(seen(binding(*WELL), unreachable={"a": SILENCE}), LATER)
+def test_availability_of_an_unreachable_member_is_unknown() -> None:
+    status = placement_status(seen(binding(*WELL), unreachable={"a": SILENCE}), LATER)
     assert last(status) == (AVAILABLE, UNKNOWN, AVAILABLE_UNKNOWN)
     assert (found(status, AVAILABLE).status, found(status, AVAILABLE).reason) == (UNKNOWN, AVAILABLE_UNKNOWN)
     assert SILENCE in found(status, AVAILABLE).message
 
 
-def test_in_the_other_dialect_only_the_words_say_that_a_member_cannot_be_reached() -> None:
-    status = report(seen(binding(*WELL), unreachable={"a": SILENCE}, dialect=Dialect.kubefleet), LATER)
+def test_in_the_kubefleet_dialect_only_the_message_says_that_a_member_is_unreachable() -> None:
+    status = placement_status(seen(binding(*WELL), unreachable={"a": SILENCE}, dialect=Dialect.kubefleet), LATER)
     assert is_complete(status)
     assert status.placement_statuses[0].conditions[-1].message.startswith(SILENCE)
 
 
 def test_a_cluster_that_waits_and_cannot_be_reached_says_both() -> None:
     waits = said(ROLLOUT_STARTED, FALSE, NOT_STARTED, "a waits: for others")
-    status = report(seen(binding(waits), unreachable={"a": SILENCE}), LATER)
+    status = placement_status(seen(binding(waits), unreachable={"a": SILENCE}), LATER)
     assert status.placement_statuses[0].conditions[-1].message == f"{SILENCE}. Last known: a waits: for others"
 
 
 # Scheduling
 
 
-def test_selectors_that_make_no_sense_are_said_first_and_what_is_placed_is_still_shown() -> None:
-    status = report(seen(binding(*WELL), problem="spec.resourceSelectors[0].kind: no such kind"), LATER)
+def test_invalid_selectors_are_reported_first_and_clusters_are_still_shown() -> None:
+    status = placement_status(seen(binding(*WELL), problem="spec.resourceSelectors[0].kind: no such kind"), LATER)
     assert [(one.type, one.status, one.reason) for one in status.conditions] == [
         (f"{P}{SCHEDULED}", FALSE, INVALID_SELECTORS)
     ]
@@ -215,14 +220,14 @@ def test_selectors_that_make_no_sense_are_said_first_and_what_is_placed_is_still
 
 
 @pytest.mark.parametrize("policies", [[], [policy("a", generation=0)]])
-def test_while_clusters_are_being_picked_nothing_else_is_said(policies: list[Any]) -> None:
-    status = report(seen(binding(*WELL), policies=policies), LATER)
+def test_while_clusters_are_being_picked_only_scheduling_is_reported(policies: list[Any]) -> None:
+    status = placement_status(seen(binding(*WELL), policies=policies), LATER)
     assert [(one.status, one.reason) for one in status.conditions] == [(UNKNOWN, SCHEDULE_PENDING)]
     assert status.placement_statuses == ()
 
 
-def test_without_any_cluster_only_the_scheduling_is_spoken_of() -> None:
-    status = report(seen(), LATER)
+def test_without_clusters_only_scheduling_is_reported() -> None:
+    status = placement_status(seen(), LATER)
     assert [one.type for one in status.conditions] == [f"{P}{SCHEDULED}"]
 
 
@@ -230,20 +235,20 @@ def test_clusters_that_are_still_to_be_removed_are_named() -> None:
     leaving = binding(*WELL, cluster="b", state="Unscheduled")
     told = standing(leaving, "b waits to be removed: a is not available", LATER)
     leaving = replace(leaving, status=replace(leaving.status, conditions=told))
-    status = report(seen(binding(*WELL), leaving, policies=[policy("a")]), LATER)
+    status = placement_status(seen(binding(*WELL), leaving, policies=[policy("a")]), LATER)
     assert found(status, ROLLOUT_STARTED).message == (
         "1 of 1 cluster has started. Still to be removed: b waits to be removed: a is not available"
     )
     gone = replace(leaving, metadata=replace(leaving.metadata, deletion_timestamp=NOON))
-    status = report(seen(binding(*WELL), gone, policies=[policy("a")]), LATER)
+    status = placement_status(seen(binding(*WELL), gone, policies=[policy("a")]), LATER)
     assert "b removes its objects" in found(status, ROLLOUT_STARTED).message
 
 
-def test_a_binding_that_goes_does_not_speak_for_its_cluster() -> None:
+def test_a_binding_being_removed_does_not_count_for_its_cluster() -> None:
     old = binding(*WELL)
     old = replace(old, metadata=replace(old.metadata, deletion_timestamp=NOON))
     new = binding(name="crp-a-1", state="Scheduled", resource_snapshot_name="")
-    status = report(seen(new, old, policies=[policy("a")]), LATER)
+    status = placement_status(seen(new, old, policies=[policy("a")]), LATER)
     assert last(status) == (ROLLOUT_STARTED, UNKNOWN, STARTED_UNKNOWN)
 
 
@@ -255,8 +260,8 @@ def test_a_status_of_a_thousand_broken_clusters_fits_and_still_says_which_are_br
     failure = FailedPlacement(version="v1", kind="ConfigMap", name="n", condition=replace(bad, message="y" * 900))
     bindings = [binding(*WELL[:-1], bad, cluster=f"c{number}") for number in range(1000)]
     bindings = [replace(one, status=replace(one.status, failed_placements=(failure,) * 20)) for one in bindings]
-    whole = report(seen(*bindings), LATER)
-    short = fitting(whole)
+    whole = placement_status(seen(*bindings), LATER)
+    short = shortened_to_fit(whole)
     assert [one.cluster_name for one in short.placement_statuses] == [
         one.cluster_name for one in whole.placement_statuses
     ]
@@ -265,8 +270,8 @@ def test_a_status_of_a_thousand_broken_clusters_fits_and_still_says_which_are_br
 
 
 def test_a_status_that_fits_is_left_as_it_is() -> None:
-    status = report(seen(binding(*WELL)), LATER)
-    assert fitting(status) is status
+    status = placement_status(seen(binding(*WELL)), LATER)
+    assert shortened_to_fit(status) is status
 
 
 # Properties
@@ -275,7 +280,10 @@ STATUSES = st.sampled_from([TRUE, FALSE, UNKNOWN])
 BINDINGS = st.lists(
     st.builds(
         lambda statuses, cluster, at, stale: binding(
-            *(said(step.type, status, generation=1 - gap) for step, (status, gap) in zip(STEPS, statuses, strict=True)),
+            *(
+                said(step.type, status, generation=1 - gap)
+                for step, (status, gap) in zip(CONDITION_STEPS, statuses, strict=True)
+            ),
             cluster=f"c{cluster}",
             resource_snapshot_name=at,
             generation=1 + stale,
@@ -291,9 +299,11 @@ BINDINGS = st.lists(
 
 
 @given(BINDINGS, st.sampled_from(list(Dialect)))
-def test_a_placement_says_yes_exactly_if_every_cluster_does(bindings: list[Binding], dialect: Dialect) -> None:
-    status = report(seen(*bindings, dialect=dialect), LATER)
-    for step in STEPS:
+def test_a_condition_of_the_placement_is_true_only_if_it_is_on_every_cluster(
+    bindings: list[Binding], dialect: Dialect
+) -> None:
+    status = placement_status(seen(*bindings, dialect=dialect), LATER)
+    for step in CONDITION_STEPS:
         condition = find_condition(status.conditions, f"{P}{step.type}")
         said_by = [find_condition(one.conditions, step.type) for one in status.placement_statuses]
         everyone = bool(said_by) and all(one is not None and one.status == TRUE for one in said_by)
@@ -301,76 +311,78 @@ def test_a_placement_says_yes_exactly_if_every_cluster_does(bindings: list[Bindi
 
 
 @given(BINDINGS)
-def test_the_first_that_does_not_hold_is_the_last_that_is_said(bindings: list[Binding]) -> None:
-    status = report(seen(*bindings), LATER)
+def test_the_first_condition_that_is_not_true_is_the_last(bindings: list[Binding]) -> None:
+    status = placement_status(seen(*bindings), LATER)
     for conditions in [status.conditions, *(one.conditions for one in status.placement_statuses)]:
         assert all(one.status == TRUE for one in conditions[:-1])
 
 
 @given(BINDINGS, st.integers(1, 1000))
-def test_the_same_seen_later_is_the_same_status(bindings: list[Binding], seconds: int) -> None:
-    first = report(seen(*bindings), NOON)
+def test_the_same_facts_later_give_the_same_status(bindings: list[Binding], seconds: int) -> None:
+    first = placement_status(seen(*bindings), NOON)
     placement = replace(seen().placement, status=first)
-    assert report(seen(*bindings, placement=placement), NOON + timedelta(seconds=seconds)) == first
+    assert placement_status(seen(*bindings, placement=placement), NOON + timedelta(seconds=seconds)) == first
 
 
-def test_a_work_not_made_is_named() -> None:
+def test_a_work_that_was_not_created_is_named() -> None:
     bad = said(WORK_SYNCHRONIZED, FALSE, "SyncWorkFailed", "the hub refused Work x")
-    status = report(seen(binding(*WELL[:2], bad)), LATER)
+    status = placement_status(seen(binding(*WELL[:2], bad)), LATER)
     assert found(status, WORK_SYNCHRONIZED).reason == "WorkNotSynchronizedYet"
     assert "a: the hub refused Work x" in found(status, WORK_SYNCHRONIZED).message
 
 
-def test_statuses_that_cannot_all_be_shown_on_one_original_are_refused_in_a_sentence() -> None:
+def test_OriginalResource_with_several_clusters_gives_a_warning() -> None:
     back = ReportBackStrategy(type=ReportBackType.mirror, destination=ReportBackDestination.original_resource)
     placement = seen().placement
     spec = replace(placement.spec, strategy=RolloutStrategy(report_back_strategy=back))
     asking = replace(placement, spec=spec)
-    one = report(seen(binding(*WELL), placement=asking), LATER)
+    one = placement_status(seen(binding(*WELL), placement=asking), LATER)
     assert "OriginalResource" not in found(one, SCHEDULED).message
-    two = report(seen(binding(*WELL), binding(*WELL, cluster="b"), placement=asking), LATER)
+    two = placement_status(seen(binding(*WELL), binding(*WELL, cluster="b"), placement=asking), LATER)
     assert "which can show the status of one cluster, and 2 are picked" in found(two, SCHEDULED).message
 
 
-def test_clusters_that_wait_for_the_same_are_named_together() -> None:
+def test_clusters_that_wait_for_the_same_reason_are_named_together() -> None:
     def waits(cluster: str, why: str) -> Any:
         told = said(ROLLOUT_STARTED, FALSE, NOT_STARTED, f"{cluster} waits: {why}")
         return binding(told, *WELL[1:], cluster=cluster, resource_snapshot_name="crp-old-snapshot")
 
     names = [f"w{number}" for number in range(1, 6)]
     others = [waits(name, "a is not available") for name in names] + [waits("x", "its turn")]
-    status = report(seen(*others, policies=[policy(*names, "x")]), LATER)
+    status = placement_status(seen(*others, policies=[policy(*names, "x")]), LATER)
     assert found(status, ROLLOUT_STARTED).message == (
         "6 of 6 clusters wait: w1, w2, w3 and 2 more: a is not available; x: its turn"
     )
 
 
-def test_clusters_that_runs_move_say_that_they_wait_for_one() -> None:
+def test_clusters_under_staged_runs_wait_for_a_run() -> None:
     external = PlacementSpec(
         resource_selectors=seen().placement.spec.resource_selectors,
         strategy=RolloutStrategy(type=RolloutStrategyType.external),
     )
-    status = report(seen(binding(), placement=replace(seen().placement, spec=external), snapshots=[]), LATER)
+    status = placement_status(seen(binding(), placement=replace(seen().placement, spec=external), snapshots=[]), LATER)
     assert last(status) == (ROLLOUT_STARTED, UNKNOWN, STARTED_UNKNOWN)
     assert "staged update run" in status.placement_statuses[0].conditions[-1].message
 
 
-def test_while_it_is_not_known_what_is_selected_it_says_so() -> None:
-    status = report(seen(policies=[], pending="the hub has not said yet which kinds it serves"), LATER)
+def test_a_pending_selection_is_reported() -> None:
+    status = placement_status(seen(policies=[], pending="the hub has not said yet which kinds it serves"), LATER)
     assert found(status, SCHEDULED).reason == SCHEDULE_PENDING
     assert "the hub has not said yet which kinds it serves" in found(status, SCHEDULED).message
 
 
 def test_a_cluster_that_cannot_be_reached_is_named_once() -> None:
     not_yet = binding(*WELL[:3], said(APPLIED, FALSE, APPLY_IN_PROGRESS, "b10 has not reported yet"), cluster="b1")
-    silent = report(seen(not_yet, unreachable={"b1": "b1 cannot be reached"}), LATER)
+    silent = placement_status(seen(not_yet, unreachable={"b1": "b1 cannot be reached"}), LATER)
     assert "object: b1: cannot be reached. Last known" in found(silent, APPLIED).message
-    assert "object: b1: b10 has not reported yet" in found(report(seen(not_yet), LATER), APPLIED).message
+    assert "object: b1: b10 has not reported yet" in found(placement_status(seen(not_yet), LATER), APPLIED).message
 
 
 @pytest.mark.parametrize("dialect", list(Dialect))
-def test_what_is_wrong_with_a_cluster_is_said_beside_what_it_said_last(dialect: Dialect) -> None:
-    status = report(seen(binding(*WELL), unwell={"a": "a is not healthy: no answer"}, dialect=dialect), LATER)
+def test_what_is_wrong_with_a_cluster_is_added_to_its_last_report(dialect: Dialect) -> None:
+    status = placement_status(
+        seen(binding(*WELL), unhealthy={"a": "a is not healthy: no answer"}, dialect=dialect), LATER
+    )
     assert is_complete(status)
     shown = status.placement_statuses[0].conditions
     unsure = [one.message.startswith("a is not healthy: no answer. Last known: ") for one in shown]
