@@ -28,8 +28,8 @@ from kedge.embedded.door import Door
 from kedge.kube.clock import SystemClock
 from kedge.kube.codec import Untyped
 from kedge.kube.transport import Request, Response
-from kedge.plan.previewing.course import Course
-from kedge.plan.previewing.times import Times
+from kedge.plan.previewing.durations import Durations
+from kedge.plan.previewing.placement_preview import PlacementPreview
 from kedge.simulate.loop import run
 from kedge.simulate.preview.hub import VirtualHub
 from kedge.simulate.preview.picture import Picture, Target, read, written
@@ -236,7 +236,7 @@ def _heard(obj: Untyped, heard: Mapping[str, str]) -> Untyped:
     return {**obj, "status": {**obj["status"], "agentStatus": agents}}
 
 
-def outline(course: Course) -> tuple[object, ...]:
+def outline(course: PlacementPreview) -> tuple[object, ...]:
     return course.is_done, [(one.cluster, one.what, round(one.at), round(one.done or -1)) for one in course.moves]
 
 
@@ -247,7 +247,7 @@ def test_with_broken_clusters_a_release_is_previewed_the_same_whenever_one_asks(
     change = Change((Target("crp"),), (deployment("app:2"),))
     fleet = broken(picture, *clusters)
     seen = [later(fleet, seconds) for seconds in (1, 10, 29.9, 31, 45, 59.9, 61, 3600)]
-    assumed = Assumed(times=Times(for_all=30.0), within=1800.0)
+    assumed = Assumed(times=Durations(for_all=30.0), within=1800.0)
     outlines = [outline(previewed(one, change, assumed)[0]) for one in seen]
     assert outlines == [outlines[0]] * len(outlines)
     assert outlines[0][0]

@@ -15,7 +15,7 @@ from kedge.api.crds import crds
 from kedge.api.dialect import Dialect
 from kedge.embedded.cluster import EmbeddedCluster, child
 from kedge.kube.codec import Untyped
-from kedge.plan.previewing.times import Times
+from kedge.plan.previewing.durations import Durations
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import run
 from kedge.simulate.preview.hub import VirtualHub
@@ -47,7 +47,7 @@ def _timed(members: int, placed: list[Body], change: list[Body]) -> dict[str, An
     picture = run(_placed(members, placed))
     objects = (release.deployment(2), *change)
     begun, cpu = time.perf_counter(), time.process_time()
-    (course,) = previewed(picture, Change((TARGET,), objects), Assumed(times=Times(for_all=READY_AFTER)))
+    (course,) = previewed(picture, Change((TARGET,), objects), Assumed(times=Durations(for_all=READY_AFTER)))
     if not course.is_done:
         raise RuntimeError(f"the preview of {members} clusters does not end well")
     return {
@@ -69,7 +69,7 @@ async def _placed(members: int, objects: list[Body]) -> Picture:
     there = [_joined(number, name, labels) for number, (name, labels) in enumerate(stages.labelled(names).items(), 1)]
     await hub.furnish(Picture(begun, tuple(there)), DEFINITIONS, begun + timedelta(days=2))
     await hub.change([release.namespace(), release.deployment(1), *objects])
-    async with playing(cluster, clock, rng, [TARGET], Assumed(times=Times(for_all=READY_AFTER))) as seeing:
+    async with playing(cluster, clock, rng, [TARGET], Assumed(times=Durations(for_all=READY_AFTER))) as seeing:
         await seeing.over(2 * 86400.0)
         taken = await take(hub.client, [TARGET], [], clock.now())
     await hub.client.close()

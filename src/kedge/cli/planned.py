@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kedge.cli.showing import console, draw
-from kedge.plan.previewing.course import Course, Move, Stage, Stay, Wave, What
-from kedge.plan.previewing.times import Expected, Times
+from kedge.plan.previewing.durations import Durations, ExpectedDuration
+from kedge.plan.previewing.placement_preview import Move, MoveKind, PlacementPreview, StagePreview, StuckCluster, Wave
 from kedge.plan.text import counted, listed, natural
 
 _NAMED = 12
@@ -27,9 +27,9 @@ class Planned(Struct, frozen=True):
     """What was played through, and what it went by."""
 
     taken: datetime
-    expected: tuple[Course, ...]
-    worst: tuple[Course, ...]
-    times: Times
+    expected: tuple[PlacementPreview, ...]
+    worst: tuple[PlacementPreview, ...]
+    times: Durations
     within: float
     changes: bool = True
 
@@ -53,7 +53,7 @@ def _told(planned: Planned) -> dict[str, Any]:
     worst = {course.path: course for course in planned.worst}
     placements = [
         {
-            **course.told(),
+            **course.as_json(),
             "worst": worst[course.path].ends if course.path in worst else None,
             "takes": _takes(planned, course),
         }
@@ -67,7 +67,7 @@ def _told(planned: Planned) -> dict[str, Any]:
     }
 
 
-def _takes(planned: Planned, course: Course) -> dict[str, Any]:
+def _takes(planned: Planned, course: PlacementPreview) -> dict[str, Any]:
     names = dict.fromkeys(move.cluster for move in course.moves)
     return {name: msgspec.to_builtins(planned.times.of(name)) for name in names}
 
@@ -84,7 +84,7 @@ def _show(planned: Planned, out: Console) -> None:
     out.print(Text("\nThis is a preview: nothing was written to any cluster.", "dim"))
 
 
-def _show_course(planned: Planned, course: Course, worst: Course | None, out: Console) -> None:
+def _show_course(planned: Planned, course: PlacementPreview, worst: PlacementPreview | None, out: Console) -> None:
     out.print(Text(_title(course), "bold"))
     if course.stages:
         draw(_stages(course.stages), out, indent=2)
@@ -94,7 +94,7 @@ def _show_course(planned: Planned, course: Course, worst: Course | None, out: Co
         out.print(line, soft_wrap=True)
 
 
-def _title(course: Course) -> str:
+def _title(course: PlacementPreview) -> str:
     revision = f" to revision {course.revision}" if course.revision else ""
     if not course.moves:
         return f"{course.title}: no cluster would move"
@@ -102,7 +102,7 @@ def _title(course: Course) -> str:
     return f"{course.title}: {counted(clusters, 'cluster')} would move{revision}"
 
 
-def _waves(course: Course) -> Table:
+def _waves(course: PlacementPreview) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for column in ("WAVE", "FROM", "TO", "CLUSTERS"):
         table.add_column(column, overflow="fold", no_wrap=column != "CLUSTERS")
@@ -115,15 +115,15 @@ def _waves(course: Course) -> Table:
 def _clusters(wave: Wave, moves: Sequence[Move]) -> str:
     """The clusters of a wave; of removed and added ones it is said that they are."""
     what = {(move.cluster, move.at >= wave.begins): move.what for move in moves}
-    named = [_with(name, what.get((name, True), What.changed)) for name in wave.clusters]
+    named = [_with(name, what.get((name, True), MoveKind.changed)) for name in wave.clusters]
     return listed(named, most=_NAMED)
 
 
-def _with(name: str, what: What) -> str:
-    return name if what is What.changed else f"{name} ({what})"
+def _with(name: str, what: MoveKind) -> str:
+    return name if what is MoveKind.changed else f"{name} ({what})"
 
 
-def _stages(stages: Sequence[Stage]) -> Table:
+def _stages(stages: Sequence[StagePreview]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for column in ("STAGE", "FROM", "TO", "CLUSTERS", "WAITS"):
         table.add_column(column, overflow="fold", no_wrap=column not in ("CLUSTERS", "WAITS"))
@@ -137,7 +137,7 @@ def _stages(stages: Sequence[Stage]) -> Table:
     return table
 
 
-def _ending(planned: Planned, course: Course, worst: Course | None) -> Iterator[str]:
+def _ending(planned: Planned, course: PlacementPreview, worst: PlacementPreview | None) -> Iterator[str]:
     if course.is_done and course.ends is not None:
         if course.moves:
             at = planned.taken + timedelta(seconds=course.ends)
@@ -151,7 +151,7 @@ def _ending(planned: Planned, course: Course, worst: Course | None) -> Iterator[
         yield f"  {course.why}"
 
 
-def _at_worst(worst: Course | None) -> str:
+def _at_worst(worst: PlacementPreview | None) -> str:
     if worst is None:
         return ""
     if worst.ends is None:
@@ -159,7 +159,7 @@ def _at_worst(worst: Course | None) -> str:
     return f"; at worst after {span(worst.ends)}, with clusters as slow as their workloads may be"
 
 
-def _left(course: Course) -> Iterator[str]:
+def _left(course: PlacementPreview) -> Iterator[str]:
     """The clusters that are not where they should be, those of which the same is said together."""
     if course.stays or course.unpicked:
         yield "not where they should be, in the end:"
@@ -171,14 +171,14 @@ def _left(course: Course) -> Iterator[str]:
         yield f"  no cluster: {why}"
 
 
-def _why(stay: Stay) -> str:
+def _why(stay: StuckCluster) -> str:
     """Without saying again which cluster it is, so that the same is said the same way."""
     return stay.why.removeprefix(f"{stay.cluster} ").removeprefix("waits: ")
 
 
-def _went_by(planned: Planned, course: Course) -> Iterator[str]:
+def _went_by(planned: Planned, course: PlacementPreview) -> Iterator[str]:
     """How long clusters were taken to need, and how that is known."""
-    names = dict.fromkeys(move.cluster for move in course.moves if move.what is not What.removed)
+    names = dict.fromkeys(move.cluster for move in course.moves if move.what is not MoveKind.removed)
     known = {name: planned.times.of(name) for name in names}
     found = sorted(known, key=lambda name: (_known(known[name]), known[name].seconds, natural(name)))
     if found:
@@ -187,7 +187,7 @@ def _went_by(planned: Planned, course: Course) -> Iterator[str]:
         yield f"  {span(seconds)} after they were given something new, {how}: {listed(same, most=_NAMED)}"
 
 
-def _known(expected: Expected) -> str:
+def _known(expected: ExpectedDuration) -> str:
     words = {
         "told": "as told",
         "measured": "as they were last time",

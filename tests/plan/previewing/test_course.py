@@ -5,28 +5,28 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.plan.previewing.course import Course, Move, Wave, What, waves
+from kedge.plan.previewing.placement_preview import Move, MoveKind, PlacementPreview, Wave, waves_of
 
 
 def move(cluster: str, at: float, done: float | None) -> Move:
-    return Move(cluster, What.changed, at, "1", done)
+    return Move(cluster, MoveKind.changed, at, "1", done)
 
 
 def test_clusters_that_begin_before_any_is_proven_are_one_wave() -> None:
-    assert waves([move("b", 0.1, 20.0), move("a", 0.0, 30.0)]) == (Wave(("a", "b"), 0.0, 30.0),)
+    assert waves_of([move("b", 0.1, 20.0), move("a", 0.0, 30.0)]) == (Wave(("a", "b"), 0.0, 30.0),)
 
 
 def test_a_cluster_that_begins_on_the_proof_of_another_is_in_the_next_wave() -> None:
     moves = [move("a", 0.0, 20.0), move("b", 0.0, 25.0), move("c", 20.0, 40.0), move("d", 25.0, 45.0)]
-    assert [wave.clusters for wave in waves(moves)] == [("a", "b"), ("c", "d")]
+    assert [wave.clusters for wave in waves_of(moves)] == [("a", "b"), ("c", "d")]
 
 
 def test_a_wave_with_a_cluster_that_is_never_proven_does_not_end() -> None:
-    assert waves([move("a", 0.0, 20.0), move("b", 0.0, None)]) == (Wave(("a", "b"), 0.0, None),)
+    assert waves_of([move("a", 0.0, 20.0), move("b", 0.0, None)]) == (Wave(("a", "b"), 0.0, None),)
 
 
 def test_clusters_are_named_in_the_order_people_count_in() -> None:
-    assert waves([move("c-10", 0.0, 1.0), move("c-2", 0.0, 1.0)])[0].clusters == ("c-2", "c-10")
+    assert waves_of([move("c-10", 0.0, 1.0), move("c-2", 0.0, 1.0)])[0].clusters == ("c-2", "c-10")
 
 
 moves = st.builds(
@@ -39,26 +39,26 @@ moves = st.builds(
 
 @given(st.lists(moves, max_size=30))
 def test_every_move_is_in_one_wave_and_waves_come_in_order(found: list[Move]) -> None:
-    cut = waves(found)
+    cut = waves_of(found)
     assert sorted(name for wave in cut for name in wave.clusters) == sorted(one.cluster for one in found)
     assert [wave.begins for wave in cut] == sorted(wave.begins for wave in cut)
 
 
 def test_a_course_is_told_with_its_title_its_waves_and_its_last_move() -> None:
-    found = Course("ResourcePlacement", "shop", "web", "1", is_done=False, ends=None)
+    found = PlacementPreview("ResourcePlacement", "shop", "web", "1", is_done=False, ends=None)
     assert (found.path, found.title, found.last_move, found.waves) == (
         "shop/web",
         "ResourcePlacement shop/web",
         0.0,
         (),
     )
-    other = Course("ClusterResourcePlacement", None, "web", "1", is_done=False, ends=None)
+    other = PlacementPreview("ClusterResourcePlacement", None, "web", "1", is_done=False, ends=None)
     assert (other.path, other.title) == ("web", "ClusterResourcePlacement web")
-    moving = Course("X", None, "web", "1", True, 30.0, moves=(move("a", 0.0, 30.0), move("b", 35.0, None)))
+    moving = PlacementPreview("X", None, "web", "1", True, 30.0, moves=(move("a", 0.0, 30.0), move("b", 35.0, None)))
     assert moving.last_move == 35.0
     assert [wave.clusters for wave in moving.waves] == [("a",), ("b",)]
     told = moving.told()
     assert [wave["clusters"] for wave in told["waves"]] == [["a"], ["b"]] or told["waves"][0]["clusters"] == ("a",)
     assert told["name"] == "web"
-    late = Course("X", None, "web", "1", True, 30.0, moves=(move("a", 0.0, 30.0), move("b", 5.0, None)))
+    late = PlacementPreview("X", None, "web", "1", True, 30.0, moves=(move("a", 0.0, 30.0), move("b", 5.0, None)))
     assert late.last_move == 30.0

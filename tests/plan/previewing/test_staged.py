@@ -11,8 +11,7 @@ from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
 from kedge.api.rollout import RolloutStrategy, RolloutStrategyType
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.staged_status import RunStatus
-from kedge.plan.previewing.course import Stage, Wait
-from kedge.plan.previewing.staged import not_brought, stages_of
+from kedge.plan.previewing.placement_preview import StagePreview, StageTaskPreview, stage_previews, why_not_updated
 from kedge.plan.state import State
 from kedge.plan.telling.places import Place
 
@@ -36,7 +35,7 @@ def test_stages_are_told_with_their_clusters_times_and_waits() -> None:
         ],
         "deletionStageStatus": {"stageName": "kubernetes-fleet.io/deleteStage", "clusters": []},
     }
-    waits = (Wait("Approval after", 60.0, 3600.0), Wait("TimedWait after"))
+    waits = (StageTaskPreview("Approval after", 60.0, 3600.0), StageTaskPreview("TimedWait after"))
     waited = {**true, "type": "WaitTimeElapsed", "lastTransitionTime": "2030-01-01T00:02:00Z"}
     guarded = {
         "stageName": "guarded",
@@ -46,14 +45,18 @@ def test_stages_are_told_with_their_clusters_times_and_waits() -> None:
     }
     deleting = {"stageName": "kubernetes-fleet.io/deleteStage", "clusters": [{"clusterName": "cluster-3"}]}
     other = msgspec.convert({"stagesStatus": [guarded], "deletionStageStatus": deleting}, RunStatus)
-    assert stages_of(other, BEGAN) == (
-        Stage("guarded", (), waits=(Wait("Approval before", 60.0), Wait("TimedWait after", None, 120.0))),
-        Stage("kubernetes-fleet.io/deleteStage", ("cluster-3",)),
+    assert stage_previews(other, BEGAN) == (
+        StagePreview(
+            "guarded",
+            (),
+            waits=(StageTaskPreview("Approval before", 60.0), StageTaskPreview("TimedWait after", None, 120.0)),
+        ),
+        StagePreview("kubernetes-fleet.io/deleteStage", ("cluster-3",)),
     )
-    assert stages_of(RunStatus(), BEGAN) == ()
-    assert stages_of(msgspec.convert(body, RunStatus), BEGAN) == (
-        Stage("canary", ("cluster-2",), 10.0, 3600.0, waits),
-        Stage("rest", ("cluster-1",)),
+    assert stage_previews(RunStatus(), BEGAN) == ()
+    assert stage_previews(msgspec.convert(body, RunStatus), BEGAN) == (
+        StagePreview("canary", ("cluster-2",), 10.0, 3600.0, waits),
+        StagePreview("rest", ("cluster-1",)),
     )
 
 
@@ -105,4 +108,4 @@ def test_a_placement_is_not_where_runs_are_to_bring_it_if_none_does(
     news: str,
     why: str,
 ) -> None:
-    assert not_brought(placement, places, runs, news) == why
+    assert why_not_updated(placement, places, runs, news) == why

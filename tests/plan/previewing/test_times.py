@@ -11,70 +11,87 @@ import pytest
 
 from kedge.api.binding import ClusterResourceBinding
 from kedge.api.work import Work
-from kedge.plan.previewing.coming import (
-    Coming,
-    comes_up,
-    coming,
-    deadline_of,
-    is_refused,
-    is_up,
-    rounds_of,
-    takes_time_kind,
+from kedge.plan.previewing.durations import (
+    DEFAULT_SECONDS,
+    Durations,
+    ExpectedDuration,
+    MeasuredDuration,
+    measured_durations,
 )
-from kedge.plan.previewing.times import DEFAULT, Expected, Measured, Times, measured
+from kedge.plan.previewing.expected_objects import (
+    ExpectedObject,
+    available_result,
+    expected_object,
+    longest_deadline,
+    most_rounds,
+    refused_result,
+    takes_time_kind,
+    unavailable_result,
+)
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def seconds(times: Times, cluster: str = "a", *, rounds: int = 1, first: bool = False) -> float:
+def seconds(times: Durations, cluster: str = "a", *, rounds: int = 1, first: bool = False) -> float:
     return times.seconds(cluster, rounds=rounds, deadline=600.0, first=first)
 
 
 @pytest.mark.parametrize(
     ("times", "expected"),
     [
-        (Times(), Expected(DEFAULT, "default")),
-        (Times(measured={"b": Measured(10), "c": Measured(30)}), Expected(20, "median of 2 measured")),
-        (Times(measured={"b": Measured(10, first=True)}), Expected(10, "median of 1 measured", first=True)),
-        (Times(measured={"b": Measured(10, first=True), "c": Measured(30)}), Expected(20, "median of 2 measured")),
-        (Times(measured={"a": Measured(10)}), Expected(10, "measured")),
-        (Times(measured={"a": Measured(10)}, for_all=5.0), Expected(5.0, "told")),
-        (Times(measured={"a": Measured(10)}, for_all=5.0, given={"a": 7.0}), Expected(7.0, "told")),
+        (Durations(), ExpectedDuration(DEFAULT_SECONDS, "default")),
+        (
+            Durations(measured={"b": MeasuredDuration(10), "c": MeasuredDuration(30)}),
+            ExpectedDuration(20, "median of 2 measured"),
+        ),
+        (
+            Durations(measured={"b": MeasuredDuration(10, first=True)}),
+            ExpectedDuration(10, "median of 1 measured", first=True),
+        ),
+        (
+            Durations(measured={"b": MeasuredDuration(10, first=True), "c": MeasuredDuration(30)}),
+            ExpectedDuration(20, "median of 2 measured"),
+        ),
+        (Durations(measured={"a": MeasuredDuration(10)}), ExpectedDuration(10, "measured")),
+        (Durations(measured={"a": MeasuredDuration(10)}, for_all=5.0), ExpectedDuration(5.0, "told")),
+        (Durations(measured={"a": MeasuredDuration(10)}, for_all=5.0, given={"a": 7.0}), ExpectedDuration(7.0, "told")),
     ],
 )
-def test_what_is_told_comes_before_what_was_measured(times: Times, expected: Expected) -> None:
+def test_what_is_told_comes_before_what_was_measured(times: Durations, expected: ExpectedDuration) -> None:
     assert times.of("a") == expected
 
 
 def test_a_cluster_that_fails_never_comes_up_and_a_slow_one_takes_its_deadline() -> None:
-    assert seconds(Times(failing=frozenset({"a"}), longest=True)) == math.inf
-    assert seconds(Times(longest=True)) == 600.0
+    assert seconds(Durations(failing=frozenset({"a"}), longest=True)) == math.inf
+    assert seconds(Durations(longest=True)) == 600.0
 
 
 def test_what_was_measured_at_a_first_placement_counts_for_each_round_of_a_change() -> None:
-    times = Times(measured={"a": Measured(20, first=True)})
+    times = Durations(measured={"a": MeasuredDuration(20, first=True)})
     assert seconds(times, rounds=3) == 60
     assert seconds(times, rounds=3, first=True) == 20
-    assert seconds(Times(measured={"a": Measured(20)}), rounds=3) == 20
+    assert seconds(Durations(measured={"a": MeasuredDuration(20)}), rounds=3) == 20
 
 
 def test_a_move_is_measured_from_applied_to_available() -> None:
-    assert measured([binding(0, 42)], [work(42)]) == {"cluster-1": Measured(42.0, first=True)}
-    assert measured([binding(0, 42)], [work(42, generation=2)]) == {"cluster-1": Measured(42.0)}
+    assert measured_durations([binding(0, 42)], [work(42)]) == {"cluster-1": MeasuredDuration(42.0, first=True)}
+    assert measured_durations([binding(0, 42)], [work(42, generation=2)]) == {"cluster-1": MeasuredDuration(42.0)}
 
 
 def test_one_workload_that_came_up_is_enough_also_in_the_second_it_was_applied_in() -> None:
-    assert measured([binding(42, 42)], [work(42)]) == {"cluster-1": Measured(1.0, first=True)}
+    assert measured_durations([binding(42, 42)], [work(42)]) == {"cluster-1": MeasuredDuration(1.0, first=True)}
     found = work(42)
     [workload] = found.status.manifest_conditions
     plain = msgspec.structs.replace(workload, identifier=msgspec.structs.replace(workload.identifier, group="x"))
     for both in ((workload, plain), (plain, workload)):
         status = msgspec.structs.replace(found.status, manifest_conditions=both)
-        assert measured([binding(0, 42)], [msgspec.structs.replace(found, status=status)])
+        assert measured_durations([binding(0, 42)], [msgspec.structs.replace(found, status=status)])
 
 
 def test_a_move_is_a_first_one_if_it_is_of_all_its_works() -> None:
-    assert measured([binding(0, 42)], [work(42), work(42, generation=2)]) == {"cluster-1": Measured(42.0)}
+    assert measured_durations([binding(0, 42)], [work(42), work(42, generation=2)]) == {
+        "cluster-1": MeasuredDuration(42.0)
+    }
 
 
 def test_what_is_not_available_was_not_measured() -> None:
@@ -83,16 +100,16 @@ def test_what_is_not_available_was_not_measured() -> None:
     down = msgspec.structs.replace(available, status="False")
     for conditions in ((applied, down), (applied,), (available,)):
         other = msgspec.structs.replace(found, status=msgspec.structs.replace(found.status, conditions=conditions))
-        assert measured([other], [work(42)]) == {}
+        assert measured_durations([other], [work(42)]) == {}
 
 
 def test_a_move_that_nothing_had_to_come_up_for_tells_nothing() -> None:
-    assert measured([binding(100, 101)], [work(42)]) == {}
-    assert measured([binding(0, 42)], []) == {}
+    assert measured_durations([binding(100, 101)], [work(42)]) == {}
+    assert measured_durations([binding(0, 42)], []) == {}
 
 
 def test_what_is_said_of_another_generation_tells_nothing() -> None:
-    assert measured([binding(0, 42, observed=2)], [work(42)]) == {}
+    assert measured_durations([binding(0, 42, observed=2)], [work(42)]) == {}
 
 
 def condition(kind: str, at: float, observed: int = 3) -> dict[str, Any]:
@@ -170,25 +187,31 @@ def plain() -> dict[str, Any]:
 def test_a_deployment_replaces_its_pods_in_as_many_rounds_as_its_strategy_needs(
     manifest: dict[str, Any], rounds: int
 ) -> None:
-    assert coming(0, manifest).rounds == rounds
+    assert expected_object(0, manifest).rounds == rounds
 
 
 def test_only_workloads_and_what_has_a_rule_of_its_own_take_time() -> None:
     plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     ruled = {**plain, "metadata": {"name": "a", "annotations": {"kedge.dev/available-when": "true"}}}
     unknown = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}}
-    assert [(one.takes_time, one.trackable) for one in (coming(0, each) for each in (plain, ruled, unknown))] == [
+    assert [
+        (one.takes_time, one.trackable) for one in (expected_object(0, each) for each in (plain, ruled, unknown))
+    ] == [
         (False, True),
         (True, True),
         (False, False),
     ]
-    assert coming(0, deployment(1)).takes_time
+    assert expected_object(0, deployment(1)).takes_time
 
 
 def test_a_change_of_labels_alone_makes_nothing_come_up_anew() -> None:
     before, after = deployment(1), deployment(1)
     after["metadata"]["labels"] = {"a": "b"}
-    assert coming(0, before).digest == coming(0, after).digest != coming(0, deployment(2)).digest
+    assert (
+        expected_object(0, before).digest
+        == expected_object(0, after).digest
+        != expected_object(0, deployment(2)).digest
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,33 +232,36 @@ def test_which_kinds_have_to_come_up(group: str, kind: str, takes_time: bool) ->
 def test_an_object_is_known_by_what_it_is_and_how_long_it_allows_itself() -> None:
     body = deployment(1)
     body["metadata"]["namespace"] = "shop"
-    found = coming(4, body)
+    found = expected_object(4, body)
     which = found.identifier
     assert (which.ordinal, which.group, which.version, which.kind, which.namespace, which.name) == (
         4, "apps", "v1", "Deployment", "shop", "web",
     )  # fmt: skip
     assert (found.name, found.deadline) == ("Deployment shop/web", 600.0)
-    assert coming(0, {**body, "spec": {"progressDeadlineSeconds": 42}}).deadline == 42.0
-    assert coming(0, {**body, "status": {"replicas": 9}}).digest == found.digest
+    assert expected_object(0, {**body, "spec": {"progressDeadlineSeconds": 42}}).deadline == 42.0
+    assert expected_object(0, {**body, "status": {"replicas": 9}}).digest == found.digest
 
 
 def test_what_is_said_of_an_object_before_and_after_it_comes_up() -> None:
-    tracked, other = coming(0, deployment(1)), coming(1, {"apiVersion": "a.com/v1", "kind": "T", "metadata": {}})
+    tracked, other = (
+        expected_object(0, deployment(1)),
+        expected_object(1, {"apiVersion": "a.com/v1", "kind": "T", "metadata": {}}),
+    )
 
     def said(found: Any) -> Any:
         verdict = found.verdict
         return found.applied, verdict and (verdict.available, verdict.trackable)
 
-    assert said(is_up(tracked)) == (True, (True, True))
-    assert said(is_up(other)) == (True, (True, False))
-    assert said(comes_up(tracked, "comes up")) == (True, (False, True))
-    assert said(is_refused(tracked, "no")) == (False, None)
-    assert is_up(tracked).identifier == tracked.identifier
-    assert comes_up(tracked, "comes up").verdict.message == "Deployment web comes up"  # type: ignore[union-attr]
+    assert said(available_result(tracked)) == (True, (True, True))
+    assert said(available_result(other)) == (True, (True, False))
+    assert said(unavailable_result(tracked, "comes up")) == (True, (False, True))
+    assert said(refused_result(tracked, "no")) == (False, None)
+    assert available_result(tracked).identifier == tracked.identifier
+    assert unavailable_result(tracked, "comes up").verdict.message == "Deployment web comes up"  # type: ignore[union-attr]
 
 
 def test_the_slowest_counts() -> None:
-    which = coming(0, deployment(1)).identifier
-    these = [Coming(which, "a", rounds=2, deadline=30.0), Coming(which, "b", rounds=3, deadline=20.0)]
-    assert (rounds_of(these), deadline_of(these)) == (3, 30.0)
-    assert (rounds_of([]), deadline_of([])) == (1, 600.0)
+    which = expected_object(0, deployment(1)).identifier
+    these = [ExpectedObject(which, "a", rounds=2, deadline=30.0), ExpectedObject(which, "b", rounds=3, deadline=20.0)]
+    assert (most_rounds(these), longest_deadline(these)) == (3, 30.0)
+    assert (most_rounds([]), longest_deadline([])) == (1, 600.0)

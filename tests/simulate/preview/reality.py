@@ -34,8 +34,8 @@ from kedge.kube.manager import Manager
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
-from kedge.plan.previewing.course import Course, Move, Wave, waves
-from kedge.plan.previewing.times import Times
+from kedge.plan.previewing.durations import Durations
+from kedge.plan.previewing.placement_preview import Move, PlacementPreview, Wave, waves_of
 from kedge.roles import HubOptions
 from kedge.simulate.loop import run
 from kedge.simulate.preview.approving import Approver
@@ -99,12 +99,12 @@ class Scenario(Struct, frozen=True):
 class Told(Struct, frozen=True):
     """What was previewed, and what came true."""
 
-    preview: Course
+    preview: PlacementPreview
     real: tuple[Move, ...]
 
     @property
     def real_waves(self) -> tuple[Wave, ...]:
-        return waves(self.real)
+        return waves_of(self.real)
 
 
 def compared(scenario: Scenario) -> Told:
@@ -112,7 +112,7 @@ def compared(scenario: Scenario) -> Told:
     picture, real = run(_really(scenario))
     times = _told(scenario) if scenario.told else measured_in(picture)
     assumed = Assumed(
-        times=Times(given=times.given, for_all=times.for_all, measured=times.measured, failing=scenario.failing),
+        times=Durations(given=times.given, for_all=times.for_all, measured=times.measured, failing=scenario.failing),
         within=scenario.within,
         approved_after=scenario.approved_after,
     )
@@ -121,8 +121,8 @@ def compared(scenario: Scenario) -> Told:
     return Told(course, real)
 
 
-def _told(scenario: Scenario) -> Times:
-    return Times(given=scenario.ready, for_all=scenario.otherwise)
+def _told(scenario: Scenario) -> Durations:
+    return Durations(given=scenario.ready, for_all=scenario.otherwise)
 
 
 async def fleet_picture(scenario: Scenario) -> Picture:

@@ -42,16 +42,16 @@ from kedge.kube.source import Source
 from kedge.plan.applying.manifests import ObjectKey, object_key
 from kedge.plan.applying.work_status import ApplyResult, work_status
 from kedge.plan.membership import silence
-from kedge.plan.previewing.coming import (
-    Coming,
-    comes_up,
-    coming,
-    deadline_of,
-    is_refused,
-    is_up,
-    rounds_of,
+from kedge.plan.previewing.durations import Durations
+from kedge.plan.previewing.expected_objects import (
+    ExpectedObject,
+    available_result,
+    expected_object,
+    longest_deadline,
+    most_rounds,
+    refused_result,
+    unavailable_result,
 )
-from kedge.plan.previewing.times import Times
 from kedge.plan.rolling.plan import is_rolling
 from kedge.plan.rolling.wanted import wanted
 
@@ -81,7 +81,7 @@ class _Held(Struct, frozen=True):
 class Agents:
     """All members of one hub."""
 
-    def __init__(self, hub: Cluster, *, clock: Clock, takes: Times) -> None:
+    def __init__(self, hub: Cluster, *, clock: Clock, takes: Durations) -> None:
         self._client = hub.client
         self._clock = clock
         self._takes = takes
@@ -134,7 +134,12 @@ class Agents:
         return self._given(work, these, cluster, before, held)
 
     def _given(
-        self, work: Work, these: Sequence[Coming], cluster: str, before: dict[ObjectKey, str], held: _Held | None
+        self,
+        work: Work,
+        these: Sequence[ExpectedObject],
+        cluster: str,
+        before: dict[ObjectKey, str],
+        held: _Held | None,
     ) -> _Held:
         """It is given something new: what is other than before has to come up, unless it is still there."""
         now = asyncio.get_running_loop().time()
@@ -143,7 +148,7 @@ class Agents:
         news = [one for one in these if one.takes_time and before.get(_identity(one)) != one.digest]
         new = [one for one in news if working.get(_identity(one)) != one.digest]
         first = not before and not work.status.conditions
-        takes = self._takes.seconds(cluster, rounds=rounds_of(new), deadline=deadline_of(new), first=first)
+        takes = self._takes.seconds(cluster, rounds=most_rounds(new), deadline=longest_deadline(new), first=first)
         at = now + takes
         due = {which: when for one in these if one not in news and (when := waiting.get(which := _identity(one)))}
         return _Held(
@@ -154,14 +159,14 @@ class Agents:
             refused=takes == _NEVER and not any(one.takes_time for one in these),
         )
 
-    def _found(self, work: Work, these: Sequence[Coming], cluster: str) -> _Held:
+    def _found(self, work: Work, these: Sequence[ExpectedObject], cluster: str) -> _Held:
         """It has had this since before: available, or on its way, or stuck."""
         generation, digests = work.metadata.generation, _digests(these)
         said = _speaks(work, AVAILABLE)
         if said is not None and said.status == TRUE:
             return _Held(generation, digests, {}, frozen=True)
         late = [one for one in these if one.takes_time]
-        takes = self._takes.seconds(cluster, rounds=rounds_of(late), deadline=deadline_of(late), first=False)
+        takes = self._takes.seconds(cluster, rounds=most_rounds(late), deadline=longest_deadline(late), first=False)
         gone = (self._clock.now() - said.last_transition_time).total_seconds() if said is not None else _NEVER
         if gone > 2 * takes or takes == _NEVER:
             return _Held(generation, digests, {}, frozen=True)
@@ -214,20 +219,20 @@ class Agents:
         )
 
 
-def _result(one: Coming, held: _Held, now: float) -> ApplyResult:
+def _result(one: ExpectedObject, held: _Held, now: float) -> ApplyResult:
     if held.refused:
-        return is_refused(one, f"{one.name} {_FAILS}")
+        return refused_result(one, f"{one.name} {_FAILS}")
     at = held.due.get(_identity(one), 0.0)
     if at <= now + _SOON:
-        return is_up(one)
-    return comes_up(one, _FAILS if at == _NEVER else "comes up")
+        return available_result(one)
+    return unavailable_result(one, _FAILS if at == _NEVER else "comes up")
 
 
-def _identity(one: Coming) -> ObjectKey:
+def _identity(one: ExpectedObject) -> ObjectKey:
     return object_key(one.identifier)
 
 
-def _digests(these: Iterable[Coming]) -> dict[ObjectKey, str]:
+def _digests(these: Iterable[ExpectedObject]) -> dict[ObjectKey, str]:
     return {_identity(one): one.digest for one in these if one.takes_time}
 
 
@@ -240,10 +245,10 @@ def _speaks(work: Work, kind: str) -> Condition | None:
 def _in_short(work: Work) -> Work:
     """A Work with what matters of its objects in their place."""
     short: tuple[Any, ...] = tuple(
-        to_builtins(coming(number, manifest)) for number, manifest in enumerate(work.spec.workload.manifests)
+        to_builtins(expected_object(number, manifest)) for number, manifest in enumerate(work.spec.workload.manifests)
     )
     return replace(work, spec=replace(work.spec, workload=Workload(manifests=short)))
 
 
-def _these(work: Work) -> list[Coming]:
-    return [msgspec.convert(one, Coming) for one in work.spec.workload.manifests]
+def _these(work: Work) -> list[ExpectedObject]:
+    return [msgspec.convert(one, ExpectedObject) for one in work.spec.workload.manifests]

@@ -29,9 +29,15 @@ from kedge.embedded.cluster import EmbeddedCluster, child
 from kedge.kube.codec import Untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
-from kedge.plan.previewing.course import Course, Move, Stay
-from kedge.plan.previewing.staged import not_brought, stages_of, turns_in
-from kedge.plan.previewing.times import Times, measured
+from kedge.plan.previewing.durations import Durations, measured_durations
+from kedge.plan.previewing.placement_preview import (
+    Move,
+    PlacementPreview,
+    StuckCluster,
+    run_turns,
+    stage_previews,
+    why_not_updated,
+)
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.plan.staging.saying import has_ended
 from kedge.plan.state import State
@@ -59,7 +65,7 @@ class Change(Struct, frozen=True):
 class Assumed(Struct, frozen=True):
     """What a preview goes by."""
 
-    times: Times = Times()
+    times: Durations = Durations()
     within: float = DAY
     """Seconds after which what has not happened is taken not to happen."""
     approved_after: float | None = 0.0
@@ -68,15 +74,15 @@ class Assumed(Struct, frozen=True):
     seed: int = SEED
 
 
-def measured_in(picture: Picture) -> Times:
+def measured_in(picture: Picture) -> Durations:
     """How long clusters took before, as the picture tells."""
     bindings = [one for target in picture.targets for one in picture.typed(target.twins.binding)]
-    return Times(measured=measured(bindings, picture.typed(Work)))
+    return Durations(measured=measured_durations(bindings, picture.typed(Work)))
 
 
 def previewed(
     picture: Picture, change: Change, assumed: Assumed, progress: Progress = lambda _: None
-) -> tuple[Course, ...]:
+) -> tuple[PlacementPreview, ...]:
     """What becomes of the placements that are looked at. `progress` is told now and then how far it has been played."""
     definitions = crds(assumed.dialect)  # reads our sources, which must not happen while a loop runs
     with asyncio.Runner(loop_factory=Loop) as runner, _without_collecting():
@@ -85,7 +91,7 @@ def previewed(
 
 async def _played(
     picture: Picture, change: Change, assumed: Assumed, definitions: Sequence[Crd], progress: Progress
-) -> tuple[Course, ...]:
+) -> tuple[PlacementPreview, ...]:
     loop = asyncio.get_running_loop()
     # Of its own kind: uids drawn by another embedded fleet from the same number would be those of other objects here.
     clock, rng = LoopClock(loop, picture.taken), Random(f"preview {assumed.seed}")
@@ -144,14 +150,14 @@ def _words_after(assumed: Assumed) -> float:
     return min(3600.0, assumed.within / 4)
 
 
-async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Picture) -> Course:
+async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Picture) -> PlacementPreview:
     """What a placement came to."""
     placement = await hub.client.get(target.twins.placement, target.name, target.namespace)
     story, moves, runs = seeing.story(target, placement), seeing.moves(target), seeing.runs(target)
     played = _played_of(runs, picture, target)
-    missing = not_brought(placement, story.places, played, _news(seeing, picture, target))
+    missing = why_not_updated(placement, story.places, played, _news(seeing, picture, target))
     is_done = seeing.is_there(target) and bool(story.places) and not story.unpicked and not missing
-    return Course(
+    return PlacementPreview(
         kind=story.kind,
         namespace=target.namespace,
         name=target.name,
@@ -159,9 +165,9 @@ async def _course(hub: VirtualHub, seeing: Seeing, target: Target, picture: Pict
         is_done=is_done,
         ends=max((move.done or move.at for move in moves), default=0.0) if is_done else None,
         moves=moves,
-        stays=() if is_done else tuple(_stays(story, moves, turns_in(played))),
+        stays=() if is_done else tuple(_stays(story, moves, run_turns(played))),
         unpicked=(*story.unpicked, *story.passed_over),
-        stages=stages_of(runs[-1].status, picture.taken) if runs else (),
+        stages=stage_previews(runs[-1].status, picture.taken) if runs else (),
         why="" if is_done else missing or ("" if _is_queued(story) else story.why),
     )
 
@@ -185,16 +191,16 @@ def _is_queued(story: Story) -> bool:
     return any(place.state is State.waiting for place in story.places)
 
 
-def _stays(story: Story, moves: Sequence[Move], turns: Mapping[str, str]) -> Iterator[Stay]:
+def _stays(story: Story, moves: Sequence[Move], turns: Mapping[str, str]) -> Iterator[StuckCluster]:
     """Clusters that are not where they should be."""
     proven = {move.cluster: move.done is not None for move in moves}
     for place in story.places:
         if place.state is State.waiting:
-            yield Stay(place.cluster, place.why)
+            yield StuckCluster(place.cluster, place.why)
         elif not proven.get(place.cluster, place.state is State.available):
-            yield Stay(place.cluster, place.why, moved=place.cluster in proven)
+            yield StuckCluster(place.cluster, place.why, moved=place.cluster in proven)
         elif place.cluster in turns:
-            yield Stay(place.cluster, turns[place.cluster])
+            yield StuckCluster(place.cluster, turns[place.cluster])
 
 
 def at_worst(assumed: Assumed) -> Assumed:

@@ -30,7 +30,7 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.store import Change
 from kedge.plan.placements import is_external
-from kedge.plan.previewing.course import Move, What
+from kedge.plan.previewing.placement_preview import Move, MoveKind
 from kedge.plan.revisions import parent, resource_index
 from kedge.plan.rolling.observing import period_of
 from kedge.plan.rolling.readiness import Around, Readiness, judge
@@ -195,9 +195,9 @@ class Seeing:
         at = self.elapsed
         if new.metadata.deletion_timestamp is not None:
             if old is None or old.metadata.deletion_timestamp is None:
-                self._add(target, name, Move(new.spec.target_cluster, What.removed, at))
+                self._add(target, name, Move(new.spec.target_cluster, MoveKind.removed, at))
         elif new.spec.state == BindingState.bound and _held(old) != _held(new):
-            what = What.changed if old is not None and _held(old) else What.added
+            what = MoveKind.changed if old is not None and _held(old) else MoveKind.added
             self._add(target, name, Move(new.spec.target_cluster, what, at, _held(new)))
 
     def _add(self, target: Target, name: _Name, move: Move) -> None:
@@ -215,7 +215,7 @@ class Seeing:
             self._moves[target][number] = replace(self._moves[target][number], done=max(0.0, at - self._began))
         elif before is not None and before.at is None and before.holds == _held(binding):
             # It was on its way before we looked.
-            move = Move(binding.spec.target_cluster, What.changed, 0.0, _held(binding))
+            move = Move(binding.spec.target_cluster, MoveKind.changed, 0.0, _held(binding))
             self._moves[target].append(replace(move, done=max(0.0, at - self._began)))
 
     def _proven(self, target: Target, binding: Binding) -> float | None:
@@ -231,7 +231,7 @@ class Seeing:
     def _gone(self, target: Target, name: _Name, binding: Binding) -> None:
         self._stands[target].pop(name, None)
         if name not in self._open:
-            self._add(target, name, Move(binding.spec.target_cluster, What.removed, self.elapsed))
+            self._add(target, name, Move(binding.spec.target_cluster, MoveKind.removed, self.elapsed))
         number = self._open.pop(name)
         self._moves[target][number] = replace(self._moves[target][number], done=self.elapsed)
 

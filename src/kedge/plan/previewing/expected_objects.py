@@ -1,7 +1,7 @@
-"""Coming: what a member that does as told will say of the objects it is given, and of which only after a while.
+"""Expected objects: what a member that applies everything will report of its objects, and of which only after a while.
 
-Workloads take time to come up, when they are new or their spec is another; a rule of an object's own
-(`kedge.dev/available-when`) is met after as long. Everything else is available at once, or nothing tells when it is.
+Workloads take time to become available if they are new or their spec has changed. A rule of an object's own
+(`kedge.dev/available-when`) is met after as long. Everything else is available at once, or cannot be tracked.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from kedge.plan.availability.reading import at, group_of, name_of, text, whole
 from kedge.plan.availability.verdict import available, not_available, untrackable
 from kedge.plan.digest import digest
 
-DEADLINE: Final = 600.0
-"""Seconds a Deployment allows itself by default; taken for whatever does not say."""
-_TAKE_TIME: Final = frozenset(
+DEFAULT_DEADLINE: Final = 600.0
+"""The default progressDeadlineSeconds of a Deployment; used for whatever has none."""
+_KINDS_THAT_TAKE_TIME: Final = frozenset(
     {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job")},
 )
 
 
-class Coming(Struct, frozen=True):
-    """One object of a Work, as far as it matters when it will be available."""
+class ExpectedObject(Struct, frozen=True):
+    """One object of a Work: what decides when it becomes available."""
 
     identifier: WorkResourceIdentifier
     name: str
@@ -37,19 +37,19 @@ class Coming(Struct, frozen=True):
     takes_time: bool = False
     trackable: bool = True
     digest: str = ""
-    """Of what makes it come up anew."""
+    """Of everything whose change makes it start again."""
     rounds: int = 1
-    """In how many steps its pods are replaced."""
-    deadline: float = DEADLINE
+    """In how many rounds its pods are replaced."""
+    deadline: float = DEFAULT_DEADLINE
 
 
 def takes_time_kind(group: str, kind: str) -> bool:
-    """Whether objects of this kind have to come up."""
-    return (group, kind) in _TAKE_TIME
+    """Whether objects of this kind take time to become available."""
+    return (group, kind) in _KINDS_THAT_TAKE_TIME
 
 
-def coming(ordinal: int, manifest: Mapping[str, Any]) -> Coming:
-    """What is to be known of one manifest."""
+def expected_object(ordinal: int, manifest: Mapping[str, Any]) -> ExpectedObject:
+    """The expected object of one manifest."""
     group, kind = group_of(manifest), text(manifest, "kind")
     identifier = WorkResourceIdentifier(
         ordinal=ordinal,
@@ -61,19 +61,19 @@ def coming(ordinal: int, manifest: Mapping[str, Any]) -> Coming:
     )
     ruled = isinstance(at(manifest, "metadata", "annotations", AVAILABLE_WHEN), str)
     if not ruled and not takes_time_kind(group, kind):
-        return Coming(identifier, name_of(manifest), trackable=(group, kind) in KINDS)
-    return Coming(
+        return ExpectedObject(identifier, name_of(manifest), trackable=(group, kind) in KINDS)
+    return ExpectedObject(
         identifier,
         name_of(manifest),
         takes_time=True,
         digest=digest({name: part for name, part in manifest.items() if name not in ("metadata", "status")}),
         rounds=_rounds(manifest) if kind == "Deployment" else 1,
-        deadline=float(whole(manifest, "spec", "progressDeadlineSeconds") or DEADLINE),
+        deadline=float(whole(manifest, "spec", "progressDeadlineSeconds") or DEFAULT_DEADLINE),
     )
 
 
 def _rounds(deployment: Mapping[str, Any]) -> int:
-    """In how many steps a Deployment replaces its pods: so many at a time as its own strategy allows."""
+    """In how many rounds a Deployment replaces its pods, by its own strategy."""
     replicas = whole(deployment, "spec", "replicas")
     replicas = 1 if replicas is None else replicas
     if text(deployment, "spec", "strategy", "type") == "Recreate" or replicas < 1:
@@ -87,34 +87,34 @@ def _rounds(deployment: Mapping[str, Any]) -> int:
     return -(-replicas // max(1, surge + down))
 
 
-def is_up(one: Coming) -> ApplyResult:
-    """What is said of it once it is there, and has come up if it has to."""
+def available_result(one: ExpectedObject) -> ApplyResult:
+    """The result once it is available."""
     if not one.trackable:
         return _result(one, untrackable(f"nothing tells when {one.name} is available"))
     return _result(one, available(f"{one.name} is available"))
 
 
-def comes_up(one: Coming, why: str) -> ApplyResult:
-    """What is said of it meanwhile."""
+def unavailable_result(one: ExpectedObject, why: str) -> ApplyResult:
+    """The result while it is not available."""
     return _result(one, not_available(f"{one.name} {why}"))
 
 
-def is_refused(one: Coming, why: str) -> ApplyResult:
-    """What is said if it cannot be applied."""
+def refused_result(one: ExpectedObject, why: str) -> ApplyResult:
+    """The result if it cannot be applied."""
     return ApplyResult(one.identifier, applied=False, reason=MANIFEST_APPLY_FAILED, message=why)
 
 
-def _result(one: Coming, verdict: Any) -> ApplyResult:
+def _result(one: ExpectedObject, verdict: Any) -> ApplyResult:
     return ApplyResult(
         one.identifier, applied=True, reason=MANIFEST_APPLIED, message=f"{one.name} is applied", verdict=verdict
     )
 
 
-def rounds_of(these: Iterable[Coming]) -> int:
-    """In how many steps the slowest of them is replaced."""
+def most_rounds(these: Iterable[ExpectedObject]) -> int:
+    """In how many rounds the slowest of them is replaced."""
     return max((one.rounds for one in these), default=1)
 
 
-def deadline_of(these: Iterable[Coming]) -> float:
-    """How long the slowest of them allows itself."""
-    return max((one.deadline for one in these), default=DEADLINE)
+def longest_deadline(these: Iterable[ExpectedObject]) -> float:
+    """The longest deadline of them."""
+    return max((one.deadline for one in these), default=DEFAULT_DEADLINE)
