@@ -31,7 +31,7 @@ def snapshot(name: str, index: str | None, latest: str | None = None, *, master:
         ([snapshot("a", "x", "true"), snapshot("b", "0")], "b"),
     ],
 )
-def test_the_one_with_the_label_is_the_newest_and_else_the_one_with_the_highest_number(
+def test_the_snapshot_with_the_label_is_the_newest_or_else_the_highest_number(
     known: list[ObjectMeta], wanted: str | None
 ) -> None:
     for newest in (newest_resources, newest_policy):
@@ -39,7 +39,7 @@ def test_the_one_with_the_label_is_the_newest_and_else_the_one_with_the_highest_
         assert (found.name if found else None) == wanted
 
 
-def test_a_further_part_of_the_resources_is_not_their_newest() -> None:
+def test_a_further_part_of_a_revision_is_not_the_newest() -> None:
     parts = [snapshot("a", "0"), snapshot("b", "1", "true", master=False), snapshot("c", "2", master=False)]
     found = newest_resources(parts)
     assert found is not None

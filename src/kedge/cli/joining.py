@@ -26,7 +26,7 @@ from kedge.kube.connect.credentials import CredentialsFailed
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.connect.service_tokens import ServiceToken, request_token
 from kedge.kube.errors import AlreadyExists, KubeError, NotFound
-from kedge.plan.membership import owner
+from kedge.plan.membership import owner_reference
 
 MANAGER = "kedge-join"
 
@@ -164,7 +164,7 @@ async def _have_member(client: Client, wanted: MemberCluster) -> tuple[MemberClu
 def identity_of(found: MemberCluster) -> list[tuple[type[ServiceAccount | Role | RoleBinding], Value]]:
     """A service account for a member's agent, which may ask for tokens of its own; all of it goes with the member."""
     name = found.spec.identity.name
-    meta = ObjectMeta(name=name, namespace=SYSTEM_NAMESPACE, owner_references=(owner(found),))
+    meta = ObjectMeta(name=name, namespace=SYSTEM_NAMESPACE, owner_references=(owner_reference(found),))
     renews = PolicyRule(
         api_groups=("",), resources=("serviceaccounts/token",), resource_names=(name,), verbs=("create",)
     )

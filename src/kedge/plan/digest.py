@@ -1,4 +1,4 @@
-"""Digest: what tells one content from another. Maps count as equal whatever the order of their keys."""
+"""Digest: a hash that identifies a content. The order of the keys of a map does not matter."""
 
 from __future__ import annotations
 

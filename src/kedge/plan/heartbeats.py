@@ -1,11 +1,11 @@
-"""Heartbeats: when the hub received the last one of a member, and when the member counts as silent.
+"""Heartbeats: when the hub received the last heartbeat of a member, and when the member counts as silent.
 
-A heartbeat is that the time an agent says is another than before. What time it says does not matter: a member's clock
-may be hours off, and nobody is to be reached for longer or shorter for that. When it was received is told by the hub's
-clock, for people to read; how long ago that was by a count of seconds that no clock's jump disturbs (`moment`).
+A heartbeat is a time reported by an agent that differs from the one before. Which time it is does not matter: the
+clock of a member may be hours off, and that must not make it reachable for longer or shorter. When a heartbeat was
+received is shown by the hub's clock, for people. How long ago that was is measured by a monotonic clock.
 
-A hub that begins to listen cannot know when the heartbeat that it finds was received. It then gives every member its
-whole patience, but for those that counted as silent already: those have to be heard first.
+A hub that starts cannot know when the heartbeat that it finds was received. It then gives every member the whole
+timeout, except those that counted as silent already: those have to send a new one first.
 """
 
 from __future__ import annotations
@@ -17,108 +17,122 @@ from msgspec import Struct
 
 from kedge.api import reasons
 from kedge.api.cluster import AgentStatus, InternalMemberCluster, MemberCluster
-from kedge.api.condition import FALSE, TRUE, Condition, find_condition, set_condition
-from kedge.plan.membership import agent_of, silence
+from kedge.api.condition import FALSE, TRUE, Condition, find_condition, new_condition, set_condition
+from kedge.plan.membership import agent_of, unreachable_message
+from kedge.plan.text import moment
 
-SHORTEST_PATIENCE: Final = 30.0
+MIN_TIMEOUT: Final = 30.0
 
 
-class Receipt(Struct, frozen=True):
-    """The last heartbeat of a member: what time the agent said, and when that came, by the hub's clock and its count.
+class ReceivedHeartbeat(Struct, frozen=True):
+    """The last heartbeat of a member: the time the agent reported, and when it came, by the hub's two clocks.
 
-    `heard` is whether it came while the hub listened; if not, it is the one that the hub found when it began to.
+    `while_listening`: it came while the hub was running. Otherwise the hub found it when it started.
     """
 
-    said: datetime
-    at: datetime
-    moment: float
-    heard: bool
+    reported: datetime
+    received_at: datetime
+    monotonic: float
+    while_listening: bool
 
 
-def received(
-    before: Receipt | None, member: MemberCluster, said: InternalMemberCluster | None, now: datetime, moment: float
-) -> Receipt | None:
-    """The last heartbeat there is, given the one known before; None if there never was one."""
+def last_heartbeat(
+    before: ReceivedHeartbeat | None,
+    member: MemberCluster,
+    reported: InternalMemberCluster | None,
+    now: datetime,
+    monotonic: float,
+) -> ReceivedHeartbeat | None:
+    """The last heartbeat, given the one known before; None if there never was one."""
     shown = _heartbeat(agent_of(member.status.agent_status))
-    told = _heartbeat(agent_of(said.status.agent_status) if said is not None else None) or shown
-    if told is None:
+    new = _heartbeat(agent_of(reported.status.agent_status) if reported is not None else None) or shown
+    if new is None:
         return None
     if before is None:
-        return Receipt(told, _found(member, shown, told, now), moment, heard=shown is None)
-    return before if before.said == told else Receipt(told, now.replace(microsecond=0), moment, heard=True)
+        return ReceivedHeartbeat(new, _time_of_first(member, shown, new, now), monotonic, while_listening=shown is None)
+    return (
+        before
+        if before.reported == new
+        else ReceivedHeartbeat(new, now.replace(microsecond=0), monotonic, while_listening=True)
+    )
 
 
-def _found(member: MemberCluster, shown: datetime | None, told: datetime, now: datetime) -> datetime:
-    """When a heartbeat came that nobody listened for: as the member says, but between the last one heard and now.
+def _time_of_first(member: MemberCluster, shown: datetime | None, new: datetime, now: datetime) -> datetime:
+    """When a heartbeat came that the hub found when it started: as reported, but between the last one known and now.
 
-    Of a member that counts as silent it is not a new one.
+    The heartbeat of a member that counts as silent is not a new one.
     """
     latest = now.replace(microsecond=0)
     if shown is None:
         return latest
-    return shown if silence(member) else min(latest, max(shown, told))
+    return shown if unreachable_message(member) else min(latest, max(shown, new))
 
 
 def _heartbeat(agent: AgentStatus | None) -> datetime | None:
     return agent.last_received_heartbeat if agent is not None else None
 
 
-class Hearing(Struct, frozen=True):
-    """Whether a member is heard: `last` is when, `in_time` how many seconds until it counts as silent."""
+class HeartbeatState(Struct, frozen=True):
+    """When a member sent its last heartbeat, and in how many seconds it counts as silent."""
 
     last: datetime | None
-    in_time: float
+    seconds_left: float
 
     @property
     def is_silent(self) -> bool:
-        return self.last is not None and self.in_time <= 0
+        return self.last is not None and self.seconds_left <= 0
 
 
-def patience(member: MemberCluster) -> float:
-    """How many seconds a member may say nothing: three of its heartbeats, and half a minute at least."""
-    return max(3.0 * member.spec.heartbeat_period_seconds, SHORTEST_PATIENCE)
+def heartbeat_timeout(member: MemberCluster) -> float:
+    """How many seconds a member may be silent: three heartbeat periods, and at least half a minute."""
+    return max(3.0 * member.spec.heartbeat_period_seconds, MIN_TIMEOUT)
 
 
-def hearing(member: MemberCluster, said: InternalMemberCluster | None, last: Receipt | None, moment: float) -> Hearing:
-    """Whether the member is heard at a moment. One that has not joined, or has left, is not listened for."""
-    if last is None or not is_listened_for(member, said):
-        return Hearing(None, patience(member))
-    if not last.heard and silence(member):
-        return Hearing(last.at, 0.0)
-    return Hearing(last.at, last.moment + patience(member) - moment)
+def heartbeat_state(
+    member: MemberCluster, reported: InternalMemberCluster | None, last: ReceivedHeartbeat | None, monotonic: float
+) -> HeartbeatState:
+    """The state at a monotonic time. A member that has not joined, or has left, never counts as silent."""
+    if last is None or not has_joined(member, reported):
+        return HeartbeatState(None, heartbeat_timeout(member))
+    if not last.while_listening and unreachable_message(member):
+        return HeartbeatState(last.received_at, 0.0)
+    return HeartbeatState(last.received_at, last.monotonic + heartbeat_timeout(member) - monotonic)
 
 
-def is_listened_for(member: MemberCluster, said: InternalMemberCluster | None = None) -> bool:
-    """Whether the member has joined, by the newest word or by what is shown of it."""
-    agents = [agent_of(member.status.agent_status), agent_of(said.status.agent_status) if said is not None else None]
-    return any(agent is not None and _has_joined(agent) for agent in agents)
+def has_joined(member: MemberCluster, reported: InternalMemberCluster | None = None) -> bool:
+    """Whether the member has joined, by the newest report or by its status."""
+    agents = [
+        agent_of(member.status.agent_status),
+        agent_of(reported.status.agent_status) if reported is not None else None,
+    ]
+    return any(agent is not None and _agent_has_joined(agent) for agent in agents)
 
 
-def _has_joined(agent: AgentStatus) -> bool:
-    said = find_condition(agent.conditions, reasons.JOINED)
-    return said is not None and said.status == TRUE
+def _agent_has_joined(agent: AgentStatus) -> bool:
+    reported = find_condition(agent.conditions, reasons.JOINED)
+    return reported is not None and reported.status == TRUE
 
 
-def with_silence(member: MemberCluster, heard: Hearing, now: datetime) -> tuple[Condition, ...]:
-    """The member's conditions, with the one that it cannot be reached if, and only if, it cannot."""
+def with_unreachable_condition(member: MemberCluster, state: HeartbeatState, now: datetime) -> tuple[Condition, ...]:
+    """The member's conditions, with the one that it cannot be reached if, and only if, it is silent."""
     conditions = member.status.conditions
-    if heard.is_silent and heard.last is not None:
-        return set_condition(conditions, _unreachable(member, heard.last, now))
+    if state.is_silent and state.last is not None:
+        return set_condition(conditions, _unreachable(member, state.last, now))
     return tuple(one for one in conditions if (one.type, one.reason) != (reasons.HEALTHY, reasons.MEMBER_UNREACHABLE))
 
 
 def _unreachable(member: MemberCluster, last: datetime, now: datetime) -> Condition:
-    at = f"{last:%Y-%m-%dT%H:%M:%SZ}"
+    at = moment(last)
     every = member.spec.heartbeat_period_seconds
     message = (
         f"{member.metadata.name} cannot be reached: its last heartbeat was at {at}, "
-        f"it should come every {every} s, and {patience(member):g} s have passed without one"
+        f"it should come every {every} s, and {heartbeat_timeout(member):g} s have passed without one"
     )
-    return Condition(
-        type=reasons.HEALTHY,
-        status=FALSE,
-        reason=reasons.MEMBER_UNREACHABLE,
-        message=message,
-        last_transition_time=now,
-        observed_generation=member.metadata.generation,
+    return new_condition(
+        reasons.HEALTHY,
+        FALSE,
+        reasons.MEMBER_UNREACHABLE,
+        message,
+        now=now,
+        generation=member.metadata.generation,
     )

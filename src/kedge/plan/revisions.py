@@ -1,7 +1,7 @@
-"""Revisions: the running numbers of a placement's snapshots, read from their labels.
+"""Revisions: the numbers of a placement's snapshots, read from their labels.
 
-The newest is the one labelled so. A crash between taking the label from the old one and making the new one leaves none
-with the label: then the highest number counts, which is what the maker was about to confirm or to follow.
+The newest has the label for it. A crash between removing the label from the old one and creating the new one leaves
+none with the label: then the highest number counts, which is what the hub was about to confirm or to follow.
 """
 
 from __future__ import annotations

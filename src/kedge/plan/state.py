@@ -1,4 +1,4 @@
-"""State: where a placement, a cluster of it or an object on one stands, in one word."""
+"""State: the state of a placement, of one of its clusters or of an object there, in one word."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kedge.api.reasons import AVAILABLE, ROLLOUT_STARTED, SCHEDULED
 
 
 class State(StrEnum):
-    """Where something stands."""
+    """The state of a placement, a cluster or an object."""
 
     available = "available"
     moving = "moving"
-    """On its way: given, and not available yet."""
+    """It was given its resources, and is not available yet."""
     next = "next"
     """May move now, and has not yet."""
     waiting = "waiting"
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 def state_of(stopped: Condition, prefix: str = "") -> State:
-    """Where something stands whose first condition that does not hold is this one."""
+    """The state of something whose first condition that is not True is this one."""
     step = stopped.type.removeprefix(prefix)
     if stopped.status == UNKNOWN:
         return State.unknown if step == AVAILABLE else State.moving

@@ -1,4 +1,4 @@
-"""Verbs: what comes of asking for a change, as data. Who asks writes it, and says it."""
+"""Verbs: the answer to a command that changes something, as data: a patch to write and a message to print."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from msgspec import Struct
 
 
 class Answer(Struct, frozen=True):
-    """What is said to a verb, and what is written for it: a merge patch of the object, which may be nothing."""
+    """The answer to a command: a message, and a merge patch of the object, which may be empty."""
 
     message: str
     patch: Mapping[str, Any] = {}
     is_refused: bool = False
-    """Then nothing is written."""
+    """Whether the command is refused: then nothing is written."""
 
 
 def refused(message: str) -> Answer:
-    """No, and why."""
+    """A refusal, and why."""
     return Answer(message, is_refused=True)

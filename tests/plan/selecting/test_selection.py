@@ -185,7 +185,8 @@ def test_a_selector_that_selects_nothing_is_named_by_its_field() -> None:
 def test_a_selection_has_identifiers_and_a_digest_of_its_content() -> None:
     one, other = Hub("configmaps shop/a", "configmaps shop/b"), Hub("configmaps shop/a")
     found, less = (selected(hub, selector(MAPS), namespace="shop") for hub in (one, other))
-    assert [(each.group, each.version, each.kind, each.namespace, each.name) for each in found.identifiers] == [
+    identifiers = [each.identifier for each in found.objects]
+    assert [(each.group, each.version, each.kind, each.namespace, each.name) for each in identifiers] == [
         ("", "v1", "ConfigMap", "shop", "a"),
         ("", "v1", "ConfigMap", "shop", "b"),
     ]
@@ -196,7 +197,7 @@ def test_a_selection_has_identifiers_and_a_digest_of_its_content() -> None:
     ]
     assert manifests_digest([{**each, "metadata": {**each["metadata"], "labels": {}}} for each in sent]) != less.digest
     assert manifests_digest(sent) == contents_digest(
-        (identifier, digest(each)) for identifier, each in zip(found.identifiers, sent, strict=True)
+        (identifier, digest(each)) for identifier, each in zip(identifiers, sent, strict=True)
     )
 
 

@@ -9,7 +9,7 @@ import asyncio
 
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.kube.clock import Clock
-from kedge.plan.heartbeats import Receipt, received
+from kedge.plan.heartbeats import ReceivedHeartbeat, last_heartbeat
 
 
 class Heartbeats:
@@ -17,12 +17,12 @@ class Heartbeats:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._receipts: dict[str, Receipt] = {}  # by the member's uid
+        self._receipts: dict[str, ReceivedHeartbeat] = {}  # by the member's uid
 
-    def last(self, member: MemberCluster, said: InternalMemberCluster | None) -> Receipt | None:
+    def last(self, member: MemberCluster, said: InternalMemberCluster | None) -> ReceivedHeartbeat | None:
         """The last one of a member, given what its agent says now."""
         uid, moment = member.metadata.uid, asyncio.get_running_loop().time()
-        found = received(self._receipts.get(uid), member, said, self._clock.now(), moment)
+        found = last_heartbeat(self._receipts.get(uid), member, said, self._clock.now(), moment)
         if found is None:
             self._receipts.pop(uid, None)
         else:

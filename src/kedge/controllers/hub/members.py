@@ -113,10 +113,10 @@ class Members:
 
     async def _mark(self, member: MemberCluster) -> MemberCluster:
         """With its label, and the finalizer that keeps it until it has left."""
-        if membership.is_marked(member):
+        if membership.has_label_and_finalizer(member):
             return member
         finalizers = dict.fromkeys((*member.metadata.finalizers, MEMBER_FINALIZER))
-        marks = {"labels": dict(membership.marks(member)), "finalizers": list(finalizers)}
+        marks = {"labels": dict(membership.member_labels(member)), "finalizers": list(finalizers)}
         return await self._patch(member, {"metadata": marks})
 
     async def _give_place(self, member: MemberCluster) -> None:
@@ -125,7 +125,7 @@ class Members:
         role, binding = membership.role(member), membership.role_binding(member)
         await self._have(role, self._roles.get(role.metadata.name, inside), "rules")
         await self._have(binding, self._bindings.get(binding.metadata.name, inside), "subjects")
-        internal = membership.internal(member, membership.JOIN)
+        internal = membership.internal_member_cluster(member, membership.JOIN)
         await self._have(internal, self._internals.get(internal.metadata.name, inside), "spec")
 
     async def _give_room(self, member: MemberCluster) -> None:
@@ -160,7 +160,7 @@ class Members:
 
     async def _own(self, there: Kind, wanted: Object) -> Kind:
         before = there.metadata.owner_references
-        owners = membership.owned(before, wanted.metadata.owner_references[0])
+        owners = membership.with_owner(before, wanted.metadata.owner_references[0])
         if owners == before:
             return there
         return await self._patch(there, {"metadata": {"ownerReferences": to_builtins(owners)}})
@@ -171,8 +171,8 @@ class Members:
         """Show on the member what its agent has said, and where it stands."""
         said = self._internals.get(member.metadata.name, member_namespace(member.metadata.name))
         last = self._heartbeats.last(member, said)
-        heartbeat = last.at if last is not None else None
-        status = membership.report(member, said, self._clock.now(), problem, heartbeat=heartbeat)
+        heartbeat = last.received_at if last is not None else None
+        status = membership.member_status(member, said, self._clock.now(), problem, heartbeat=heartbeat)
         change = difference(to_builtins(member.status), to_builtins(status))
         if change:
             await self._patch(member, {"status": change}, "status")
@@ -210,16 +210,18 @@ class Members:
 
     async def _farewell(self, member: MemberCluster) -> float:
         """Tell the agent, and give the seconds it still has to answer; 0 once there is nothing to wait for."""
-        wanted = membership.internal(member, membership.LEAVE)
+        wanted = membership.internal_member_cluster(member, membership.LEAVE)
         meta = wanted.metadata
         said = self._internals.get(meta.name, meta.namespace)
         if said is None:
             return 0.0
         await self._have(wanted, said, "spec")
         await self._show(member)
-        if membership.has_left(said) or (membership.never_came(said) and not await self._works(meta.namespace or "")):
+        if membership.has_left(said) or (
+            membership.has_never_reported(said) and not await self._works(meta.namespace or "")
+        ):
             return 0.0
-        wait = membership.left_to_wait(member, self._force_delete_after, self._clock.now())
+        wait = membership.seconds_left_to_leave(member, self._force_delete_after, self._clock.now())
         if wait <= 0:
             text = f"its agent has not answered for {self._force_delete_after:g} s: it leaves without it"
             self._events.warning(member, "MemberClusterForceLeft", text)
@@ -260,7 +262,7 @@ def _matters(change: Change[MemberCluster]) -> bool:
         return True
     old, new = change.old.metadata, change.new.metadata
     is_leaving = old.deletion_timestamp != new.deletion_timestamp
-    return is_leaving or old.generation != new.generation or not membership.is_labelled(change.new)
+    return is_leaving or old.generation != new.generation or not membership.has_label(change.new)
 
 
 def _whose(seen: Seen[Any]) -> Iterable[Key]:

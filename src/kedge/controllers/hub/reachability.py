@@ -22,7 +22,7 @@ from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
-from kedge.plan.heartbeats import Hearing, hearing, with_silence
+from kedge.plan.heartbeats import HeartbeatState, heartbeat_state, with_unreachable_condition
 
 MANAGER = "kedge-reachability"
 
@@ -51,15 +51,15 @@ class Reachability:
             return Outcome.done
         said = self._internals.get(key.name, member_namespace(key.name))
         last = self._heartbeats.last(member, said)
-        heard = hearing(member, said, last, asyncio.get_running_loop().time())
-        conditions = with_silence(member, heard, self._clock.now())
+        heard = heartbeat_state(member, said, last, asyncio.get_running_loop().time())
+        conditions = with_unreachable_condition(member, heard, self._clock.now())
         if conditions != member.status.conditions:
             await self._write(member, heard, conditions)
         if heard.last is None or heard.is_silent:
             return Outcome.done
-        return Outcome.again(after=heard.in_time)
+        return Outcome.again(after=heard.seconds_left)
 
-    async def _write(self, member: MemberCluster, heard: Hearing, conditions: tuple[object, ...]) -> None:
+    async def _write(self, member: MemberCluster, heard: HeartbeatState, conditions: tuple[object, ...]) -> None:
         meta = member.metadata
         await self._client.amend(
             MemberCluster,

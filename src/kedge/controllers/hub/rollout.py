@@ -37,7 +37,7 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
-from kedge.plan.membership import silence
+from kedge.plan.membership import unreachable_message
 from kedge.plan.placements import is_paused
 from kedge.plan.revisions import parent
 from kedge.plan.rolling.observing import observe
@@ -236,4 +236,4 @@ def _comes_or_goes(change: Change[MemberCluster]) -> bool:
 
 
 def _presence(member: MemberCluster | None) -> tuple[object, ...]:
-    return () if member is None else (member.metadata.deletion_timestamp, silence(member))
+    return () if member is None else (member.metadata.deletion_timestamp, unreachable_message(member))

@@ -22,7 +22,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen
 from kedge.kube.store import Change
-from kedge.plan.membership import NAMESPACES_KNOWN
+from kedge.plan.membership import NAMESPACES_COLLECTED
 from kedge.plan.placing.affinity import reads_properties
 from kedge.plan.placing.filters import why_ineligible
 from kedge.plan.revisions import parent
@@ -157,7 +157,7 @@ def _traits(member: MemberCluster, clock: Clock) -> tuple[object, ...]:
         member.metadata.labels,
         member.spec.taints,
         member.status.namespaces.keys(),
-        find_condition(member.status.conditions, NAMESPACES_KNOWN) is None,
+        find_condition(member.status.conditions, NAMESPACES_COLLECTED) is None,
         why_ineligible(member, clock.now()),
     )
 

@@ -42,7 +42,7 @@ from kedge.kube.errors import Conflict, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
-from kedge.plan.membership import silence
+from kedge.plan.membership import unreachable_message
 from kedge.plan.staging.initializing import Newest, initialize, lacks_resources, needs_newest, selected_by, told
 from kedge.plan.staging.initializing import Seen as Beginning
 from kedge.plan.staging.naming import When, ask
@@ -266,7 +266,7 @@ class StagedRuns:
             is_kept=self._is_kept(run),
             picked=None if policy is None else selected_by(policy),
             labels={name: one.metadata.labels for name, one in there.items() if one is not None},
-            unreachable={name: said for name, one in there.items() if (said := silence(one))},
+            unreachable={name: said for name, one in there.items() if (said := unreachable_message(one))},
             gone={name for name, one in there.items() if one is None},
             parting={name for name, one in there.items() if one and one.metadata.deletion_timestamp},
             ahead=ahead_of(run, runs.values(), self._dialect),

@@ -13,7 +13,7 @@ from kedge.kube.cache import Cache
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen
 from kedge.kube.store import Change
-from kedge.plan.membership import silence
+from kedge.plan.membership import unreachable_message
 from kedge.plan.revisions import parent
 from kedge.plan.staging.saying import has_ended
 from kedge.plan.staging.step import holds
@@ -70,4 +70,4 @@ def is_another_member(change: Change[MemberCluster]) -> bool:
 def _presence(member: MemberCluster | None) -> tuple[object, ...]:
     if member is None:
         return ()
-    return (member.metadata.deletion_timestamp, silence(member), member.metadata.labels)
+    return (member.metadata.deletion_timestamp, unreachable_message(member), member.metadata.labels)

@@ -36,7 +36,7 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
-from kedge.plan.membership import illness, silence
+from kedge.plan.membership import unhealthy_message, unreachable_message
 from kedge.plan.reporting.condition_order import CONDITION_STEPS
 from kedge.plan.reporting.placement_status import PlacementFacts as Picture
 from kedge.plan.reporting.placement_status import (
@@ -168,8 +168,8 @@ class PlacementStatuses:
             snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
             bindings=bindings,
             runs=self._runs.by(PLACEMENT, whose),
-            unreachable=self._said_of_members(bindings, silence),
-            unhealthy=self._said_of_members(bindings, illness),
+            unreachable=self._said_of_members(bindings, unreachable_message),
+            unhealthy=self._said_of_members(bindings, unhealthy_message),
             problem=selection.problem,
             pending=selection.pending,
             warning=selection.warning,
@@ -253,4 +253,4 @@ def _speaks_of(status: PlacementStatus, generation: int) -> bool:
 
 
 def _falls_silent_or_speaks(change: Change[MemberCluster]) -> bool:
-    return any(told(change.old) != told(change.new) for told in (silence, illness))
+    return any(told(change.old) != told(change.new) for told in (unreachable_message, unhealthy_message))

@@ -160,11 +160,11 @@ class Joining:
     ) -> InternalMemberClusterStatus:
         """With the member's namespaces; without any, where they are not to be reported."""
         if self._namespaces is None:
-            others = tuple(one for one in status.conditions if one.type != membership.NAMESPACES_KNOWN)
+            others = tuple(one for one in status.conditions if one.type != membership.NAMESPACES_COLLECTED)
             return replace(status, conditions=others, namespaces={})
         if not self._namespaces.are_known:
             return status
-        said = membership.namespaces_known(asked, now, all_of_them=not self._namespaces.are_too_many)
+        said = membership.namespaces_condition(asked, now, all_of_them=not self._namespaces.are_too_many)
         return replace(status, conditions=set_condition(status.conditions, said), namespaces=self._namespaces.by_work())
 
     def _namespaces_changed(self) -> None:

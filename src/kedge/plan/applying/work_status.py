@@ -85,9 +85,9 @@ def work_status(
 def _conditions(
     results: Sequence[ApplyResult], before: tuple[Condition, ...], generation: int, now: datetime, left_behind: str
 ) -> tuple[Condition, ...]:
-    said = _applied(results, left_behind)
+    outcome = _applied(results, left_behind)
     about = tuple(condition for condition in before if condition.observed_generation == generation)
-    applied = _keeping_time(about, _condition(reasons.APPLIED, said, generation, now))
+    applied = _keeping_time(about, _condition(reasons.APPLIED, outcome, generation, now))
     if applied.status == FALSE:
         return (applied,)
     return applied, _keeping_time(before, _condition(reasons.AVAILABLE, _available(results), generation, now))
@@ -118,10 +118,10 @@ def _available(results: Sequence[ApplyResult]) -> tuple[str, str, str]:
 def _manifest(result: ApplyResult, before: ManifestCondition | None, now: datetime) -> ManifestCondition:
     old = before.conditions if before else ()
     applied = (TRUE if result.applied else FALSE, result.reason, _cut(result.message))
-    said = [_condition(reasons.APPLIED, applied, result.generation, now)]
+    new = [_condition(reasons.APPLIED, applied, result.generation, now)]
     if result.verdict is not None:
-        said.append(_condition(reasons.AVAILABLE, _availability(result.verdict), result.generation, now))
-    conditions = tuple(_keeping_time(old, condition) for condition in said)
+        new.append(_condition(reasons.AVAILABLE, _availability(result.verdict), result.generation, now))
+    conditions = tuple(_keeping_time(old, condition) for condition in new)
     return ManifestCondition(
         identifier=result.identifier,
         conditions=conditions,
@@ -149,8 +149,8 @@ def _keeping_time(old: tuple[Condition, ...], new: Condition) -> Condition:
     return found
 
 
-def _condition(type_: str, said: tuple[str, str, str], generation: int | None, now: datetime) -> Condition:
-    status, reason, message = said
+def _condition(type_: str, outcome: tuple[str, str, str], generation: int | None, now: datetime) -> Condition:
+    status, reason, message = outcome
     return new_condition(type_, status, reason, message, now=now, generation=generation or None)
 
 
@@ -161,9 +161,11 @@ def _trimmed(status: WorkStatus, before: WorkStatus, generation: int, now: datet
     message = (
         f"the status would have more than {MAX_STATUS_BYTES} bytes: what the objects say of themselves was left out"
     )
-    said = _condition(STATUS_TRIMMED, (TRUE, STATUS_TRIMMED, message), generation, now)
+    trimmed = _condition(STATUS_TRIMMED, (TRUE, STATUS_TRIMMED, message), generation, now)
     bare = tuple(replace(one, back_reported_status=None) for one in status.manifest_conditions)
-    return WorkStatus(conditions=(*status.conditions, _keeping_time(before.conditions, said)), manifest_conditions=bare)
+    return WorkStatus(
+        conditions=(*status.conditions, _keeping_time(before.conditions, trimmed)), manifest_conditions=bare
+    )
 
 
 def _size(status: WorkStatus) -> int:

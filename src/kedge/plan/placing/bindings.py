@@ -68,9 +68,9 @@ def by_cluster(bindings: Iterable[Binding]) -> Mapping[str, Binding]:
 
 def state_before_unscheduling(binding: Binding) -> BindingState:
     """The state of a binding before it was unscheduled. One with resources was bound."""
-    said = binding.metadata.annotations.get(PREVIOUS_STATE)
-    if said in (BindingState.scheduled, BindingState.bound):
-        return BindingState(said)
+    earlier = binding.metadata.annotations.get(PREVIOUS_STATE)
+    if earlier in (BindingState.scheduled, BindingState.bound):
+        return BindingState(earlier)
     return BindingState.bound if binding.spec.resource_snapshot_name else BindingState.scheduled
 
 

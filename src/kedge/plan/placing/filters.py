@@ -1,6 +1,6 @@
 """Filters: which clusters a placement may be put on, and what keeps it off the others.
 
-The reasons are looked for in KubeFleet's order, and the first is told: affinity, eligibility (kubefleet.md §2.5),
+The reasons are looked for in KubeFleet's order, and the first one is given: affinity, eligibility (kubefleet.md §2.5),
 namespace, taints. A cluster that becomes ineligible keeps what it has. Messages name moments, not durations: the same
 silence gives the same message, and no status is written only because time has passed.
 """
@@ -18,8 +18,9 @@ from kedge.api.condition import TRUE, find_condition
 from kedge.api.fleet import MEMBER_AGENT
 from kedge.api.reasons import HEALTHY, JOINED
 from kedge.api.scheduling import Toleration, TolerationOperator
-from kedge.plan.membership import NAMESPACES_KNOWN
+from kedge.plan.membership import NAMESPACES_COLLECTED
 from kedge.plan.placing.affinity import Affinity
+from kedge.plan.text import moment
 
 # Eligibility
 
@@ -66,7 +67,7 @@ def _silent(agent: AgentStatus, now: datetime) -> str | None:
     if heard is None:
         return f"{_NOT_CONNECTED} no heartbeat signals received yet"
     if now - heard > SILENT_AFTER:
-        return f"{_NOT_CONNECTED} {NO_HEARTBEAT} (last received at {_moment(heard)})"
+        return f"{_NOT_CONNECTED} {NO_HEARTBEAT} (last received at {moment(heard)})"
     return None
 
 
@@ -84,13 +85,9 @@ def _unhealthy(agent: AgentStatus, now: datetime) -> str | None:
     if healthy is None:
         return f"{_NOT_CONNECTED} health condition from member agent is not available"
     if healthy.status != TRUE and now - healthy.last_transition_time > UNHEALTHY_AFTER:
-        since = _moment(healthy.last_transition_time)
+        since = moment(healthy.last_transition_time)
         return f"{_NOT_CONNECTED} unhealthy for a prolonged period of time (since {since})"
     return None
-
-
-def _moment(when: datetime) -> str:
-    return f"{when:%Y-%m-%dT%H:%M:%SZ}"
 
 
 # Filter
@@ -115,7 +112,7 @@ class ClusterFilter(Struct, frozen=True):
         )
 
     def _lacks_namespace(self, member: MemberCluster) -> str | None:
-        if self.namespace is None or find_condition(member.status.conditions, NAMESPACES_KNOWN) is None:
+        if self.namespace is None or find_condition(member.status.conditions, NAMESPACES_COLLECTED) is None:
             return None
         if not member.status.namespaces:
             return "cluster has no namespace information available"

@@ -1,4 +1,4 @@
-"""Policies: how many clusters a policy asks for, and how one policy is told from another.
+"""Policies: how many clusters a policy asks for, and the hash that identifies a policy.
 
 The number of clusters that PickN takes is not part of the policy's hash: one more or one fewer is no new policy, and is
 noted beside it (kubefleet.md §1.6).

@@ -40,8 +40,8 @@ def policy_snapshot_status(
 
 
 def _is_unchanged(before: PolicySnapshotStatus, schedule: Schedule) -> bool:
-    said = _by_cluster(before.target_clusters)
-    if said == _by_cluster(schedule.decisions):
+    listed = _by_cluster(before.target_clusters)
+    if listed == _by_cluster(schedule.decisions):
         return True
     if schedule.unselected is not None or any(each.spec.state == BindingState.unscheduled for each in schedule.release):
         return False

@@ -178,6 +178,6 @@ def _with_rest(
             violating += [
                 unschedulable(candidate.name, f"violated topology spread constraint {limit}") for candidate in clusters
             ]
-    told = nlargest(MAX_UNSELECTED, others)
+    best_others = nlargest(MAX_UNSELECTED, others)
     by_name = sorted(violating, key=lambda decision: decision.cluster_name)[:MAX_UNSELECTED]
-    return PickResult(selected, tuple(outscored(score) for score in told), tuple(by_name))
+    return PickResult(selected, tuple(outscored(score) for score in best_others), tuple(by_name))

@@ -1,1 +1,1 @@
-"""Previewing: what a rollout that was played through in virtual time came to, and how long clusters take."""
+"""Previewing: the outcome of a rollout that was simulated in virtual time, and how long clusters take."""

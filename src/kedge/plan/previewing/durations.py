@@ -70,7 +70,7 @@ class Durations(Struct, frozen=True):
         return ExpectedDuration(DEFAULT_SECONDS, "default")
 
     def seconds(self, cluster: str, *, rounds: int, deadline: float, first: bool) -> float:
-        """How long workloads that are replaced in this many rounds take there; infinity if they never become available."""
+        """How long workloads that are replaced in this many rounds take there; infinity if they never do."""
         if cluster in self.failing:
             return math.inf
         if self.longest:
@@ -96,10 +96,10 @@ def measured_durations(bindings: Iterable[Binding], works: Iterable[Work]) -> di
 
 def _measured_seconds(binding: Binding, works: Iterable[Work]) -> float | None:
     generation = binding.metadata.generation
-    told = [find_condition(binding.status.conditions, kind) for kind in (APPLIED, AVAILABLE)]
-    if any(one is None or one.status != TRUE or one.observed_generation != generation for one in told):
+    conditions = [find_condition(binding.status.conditions, kind) for kind in (APPLIED, AVAILABLE)]
+    if any(one is None or one.status != TRUE or one.observed_generation != generation for one in conditions):
         return None
-    applied, available = (one.last_transition_time for one in told if one is not None)
+    applied, available = (one.last_transition_time for one in conditions if one is not None)
     if not any(_became_available(one, applied) for work in works for one in work.status.manifest_conditions):
         return None
     return max(MIN_SECONDS, (available - applied).total_seconds())
@@ -108,12 +108,12 @@ def _measured_seconds(binding: Binding, works: Iterable[Work]) -> float | None:
 def _became_available(found: ManifestCondition, since: datetime) -> bool:
     """Whether this is a workload that became available since then."""
     which = found.identifier
-    said = find_condition(found.conditions, AVAILABLE)
+    available = find_condition(found.conditions, AVAILABLE)
     return (
         takes_time_kind(which.group, which.kind)
-        and said is not None
-        and said.status == TRUE
-        and said.last_transition_time >= since
+        and available is not None
+        and available.status == TRUE
+        and available.last_transition_time >= since
     )
 
 

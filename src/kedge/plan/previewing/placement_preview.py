@@ -174,7 +174,7 @@ def why_not_updated(placement: Placement, places: Iterable[Place], runs: Iterabl
 
 def run_turns(runs: Iterable[Run]) -> dict[str, str]:
     """What the clusters wait for that runs have not started to update."""
-    return {name: said for run in runs for name, said in turns(run).items()}
+    return {name: turn for run in runs for name, turn in turns(run).items()}
 
 
 def _stage(stage: StageStatus, began: datetime) -> StagePreview:

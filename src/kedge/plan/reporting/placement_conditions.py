@@ -85,8 +85,8 @@ def _step_finding(step: ConditionStep, clusters: Sequence[ClusterCondition]) -> 
     """One condition. Unknown comes before False: as long as a cluster has not reported, more may be wrong."""
     for status in (UNKNOWN, FALSE):
         if found := [one for one in clusters if one[1].status == status]:
-            words = step.unknown if status == UNKNOWN else step.failed
-            message = f"{_counted(len(found), len(clusters), words)}: {_grouped_reasons(found)}"
+            text = step.unknown if status == UNKNOWN else step.failed
+            message = f"{_counted(len(found), len(clusters), text)}: {_grouped_reasons(found)}"
             return Finding(step.type, status, step.reasons[status], message)
     reason = step.reasons[TRUE]
     if step.type == OVERRIDDEN and any(_is_overridden(cluster) for cluster, _ in clusters):
@@ -94,14 +94,14 @@ def _step_finding(step: ConditionStep, clusters: Sequence[ClusterCondition]) -> 
     return Finding(step.type, TRUE, reason, _counted(len(clusters), len(clusters), step.done))
 
 
-def _counted(number: int, whole: int, words: str) -> str:
+def _counted(number: int, whole: int, text: str) -> str:
     """`2 of 3 clusters wait`, `1 of 3 clusters waits`, `1 of 1 cluster has its Works`."""
-    verb, _, rest = words.partition(" ")
+    verb, _, rest = text.partition(" ")
     if number == 1:
-        words = " ".join(
+        text = " ".join(
             (_SINGULAR.get(verb, verb), *([rest.replace("they", "it").replace("their", "its")] if rest else ()))
         )
-    return f"{number} of {whole} {'cluster' if whole == 1 else 'clusters'} {words}"
+    return f"{number} of {whole} {'cluster' if whole == 1 else 'clusters'} {text}"
 
 
 def _is_overridden(cluster: ClusterPlacementStatus) -> bool:

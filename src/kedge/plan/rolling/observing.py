@@ -9,7 +9,7 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
 from kedge.api.meta import ObjectMeta
 from kedge.api.twins import Binding, Placement
-from kedge.plan.membership import silence
+from kedge.plan.membership import unreachable_message
 from kedge.plan.rolling.budget import BadStrategy, Clusters, budget_of
 from kedge.plan.rolling.plan import Seen
 from kedge.plan.rolling.wanted import wanted
@@ -29,7 +29,7 @@ def observe(
         placement=placement,
         bindings=held,
         wanted=wanted(placement.metadata, snapshots),
-        unreachable={name: said for name, one in clusters.items() if (said := silence(one))},
+        unreachable={name: said for name, one in clusters.items() if (said := unreachable_message(one))},
         gone={name for name, one in clusters.items() if one is None},
         parting={name for name, one in clusters.items() if one and one.metadata.deletion_timestamp},
         dialect=dialect,

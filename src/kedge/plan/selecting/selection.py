@@ -97,11 +97,6 @@ class Selection(Struct, frozen=True, dict=True):
         named = f"{', '.join(self.unmatched[:MAX_NAMED])}{more}"
         return f"{named} {verb} nothing on the hub: correct {it}, or make what is meant"
 
-    @property
-    def identifiers(self) -> tuple[ResourceIdentifier, ...]:
-        """How statuses name what is selected."""
-        return tuple(found.identifier for found in self.objects)
-
     @cached_property
     def digest(self) -> str:
         """The digest of what is selected, with its content."""

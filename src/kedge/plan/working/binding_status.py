@@ -51,7 +51,7 @@ _MAX_NAMED: Final = 3
 
 
 class WorkReport(Struct, frozen=True):
-    """What the Works of a binding come to, and the objects that failed."""
+    """What the Works of a binding report, and the objects that failed."""
 
     findings: tuple[Finding, ...]
     failed: tuple[FailedPlacement, ...] = ()

@@ -58,12 +58,14 @@ def further_parts(master: ObjectMeta) -> tuple[str, ...]:
     """The names of the snapshots that hold the rest of a revision. Raises ValueError if its first
     snapshot is invalid.
     """
-    index, told = resource_index(master), master.annotations.get(NUMBER_OF_SNAPSHOTS, "1")
+    index, number_of_parts = resource_index(master), master.annotations.get(NUMBER_OF_SNAPSHOTS, "1")
     if index is None:
         raise ValueError(f"snapshot {master.name} does not say its index")
-    if not told.isdecimal() or int(told) < 1:
-        raise ValueError(f"snapshot {master.name} says it comes in {told!r} parts, which is no number of parts")
-    return tuple(resource_snapshot_part(parent(master), index, number) for number in range(int(told) - 1))
+    if not number_of_parts.isdecimal() or int(number_of_parts) < 1:
+        raise ValueError(
+            f"snapshot {master.name} says it comes in {number_of_parts!r} parts, which is no number of parts"
+        )
+    return tuple(resource_snapshot_part(parent(master), index, number) for number in range(int(number_of_parts) - 1))
 
 
 # Works in the cache

@@ -41,7 +41,7 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Source
 from kedge.plan.applying.manifests import ObjectKey, object_key
 from kedge.plan.applying.work_status import ApplyResult, work_status
-from kedge.plan.membership import silence
+from kedge.plan.membership import unreachable_message
 from kedge.plan.previewing.durations import Durations
 from kedge.plan.previewing.expected_objects import (
     ExpectedObject,
@@ -101,7 +101,7 @@ class Agents:
             self._held.pop(key, None)
             return Outcome.done
         member = self._members.get(member_of(key.namespace or "") or "")
-        if member is None or silence(member):
+        if member is None or unreachable_message(member):
             return Outcome.done  # nobody is there who would answer
         if work.metadata.deletion_timestamp is not None:
             return await self._withdraw(work)

@@ -28,7 +28,7 @@ from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.limits import Limiter
 from kedge.plan import membership
-from kedge.plan.heartbeats import is_listened_for
+from kedge.plan.heartbeats import has_joined
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.simulate.preview.picture import (
     FLEET_GROUPS,
@@ -116,7 +116,7 @@ def _around_members(picture: Picture) -> Iterator[Untyped]:
         state = membership.LEAVE if member.metadata.deletion_timestamp else membership.JOIN
         for made in (membership.namespace, membership.role, membership.role_binding):
             yield _as_object(made(member))
-        yield _as_object(membership.internal(member, state))
+        yield _as_object(membership.internal_member_cluster(member, state))
 
 
 def missing(picture: Picture) -> Iterator[Untyped]:
@@ -156,7 +156,7 @@ def _heard(obj: Untyped, until: datetime) -> Untyped:
     if (group_in(obj), obj["kind"]) != (MemberCluster.resource.group, MemberCluster.resource.kind):
         return obj
     member = msgspec.convert(obj, MemberCluster)
-    if not is_listened_for(member) or membership.silence(member):
+    if not has_joined(member) or membership.unreachable_message(member):
         return obj
     agents = [{**one, "lastReceivedHeartbeat": _written(until)} for one in obj["status"]["agentStatus"]]
     return {**obj, "status": {**obj["status"], "agentStatus": agents}}

@@ -57,28 +57,28 @@ def seconds(times: Durations, cluster: str = "a", *, rounds: int = 1, first: boo
         (Durations(measured={"a": MeasuredDuration(10)}, for_all=5.0, given={"a": 7.0}), ExpectedDuration(7.0, "told")),
     ],
 )
-def test_what_is_told_comes_before_what_was_measured(times: Durations, expected: ExpectedDuration) -> None:
+def test_given_durations_come_before_measured_ones(times: Durations, expected: ExpectedDuration) -> None:
     assert times.of("a") == expected
 
 
-def test_a_cluster_that_fails_never_comes_up_and_a_slow_one_takes_its_deadline() -> None:
+def test_a_failing_cluster_never_becomes_available_and_a_slow_one_takes_its_deadline() -> None:
     assert seconds(Durations(failing=frozenset({"a"}), longest=True)) == math.inf
     assert seconds(Durations(longest=True)) == 600.0
 
 
-def test_what_was_measured_at_a_first_placement_counts_for_each_round_of_a_change() -> None:
+def test_a_duration_measured_at_a_first_placement_counts_for_each_round() -> None:
     times = Durations(measured={"a": MeasuredDuration(20, first=True)})
     assert seconds(times, rounds=3) == 60
     assert seconds(times, rounds=3, first=True) == 20
     assert seconds(Durations(measured={"a": MeasuredDuration(20)}), rounds=3) == 20
 
 
-def test_a_move_is_measured_from_applied_to_available() -> None:
+def test_a_duration_is_measured_from_applied_to_available() -> None:
     assert measured_durations([binding(0, 42)], [work(42)]) == {"cluster-1": MeasuredDuration(42.0, first=True)}
     assert measured_durations([binding(0, 42)], [work(42, generation=2)]) == {"cluster-1": MeasuredDuration(42.0)}
 
 
-def test_one_workload_that_came_up_is_enough_also_in_the_second_it_was_applied_in() -> None:
+def test_one_workload_that_became_available_is_enough_even_within_the_same_second() -> None:
     assert measured_durations([binding(42, 42)], [work(42)]) == {"cluster-1": MeasuredDuration(1.0, first=True)}
     found = work(42)
     [workload] = found.status.manifest_conditions
@@ -88,13 +88,13 @@ def test_one_workload_that_came_up_is_enough_also_in_the_second_it_was_applied_i
         assert measured_durations([binding(0, 42)], [msgspec.structs.replace(found, status=status)])
 
 
-def test_a_move_is_a_first_one_if_it_is_of_all_its_works() -> None:
+def test_a_placement_is_a_first_one_if_all_its_works_are() -> None:
     assert measured_durations([binding(0, 42)], [work(42), work(42, generation=2)]) == {
         "cluster-1": MeasuredDuration(42.0)
     }
 
 
-def test_what_is_not_available_was_not_measured() -> None:
+def test_a_binding_that_is_not_available_is_not_measured() -> None:
     found = binding(0, 42)
     applied, available = found.status.conditions
     down = msgspec.structs.replace(available, status="False")
@@ -103,12 +103,12 @@ def test_what_is_not_available_was_not_measured() -> None:
         assert measured_durations([other], [work(42)]) == {}
 
 
-def test_a_move_that_nothing_had_to_come_up_for_tells_nothing() -> None:
+def test_a_change_without_a_starting_workload_is_not_measured() -> None:
     assert measured_durations([binding(100, 101)], [work(42)]) == {}
     assert measured_durations([binding(0, 42)], []) == {}
 
 
-def test_what_is_said_of_another_generation_tells_nothing() -> None:
+def test_conditions_of_another_generation_are_not_measured() -> None:
     assert measured_durations([binding(0, 42, observed=2)], [work(42)]) == {}
 
 
@@ -190,7 +190,7 @@ def test_a_deployment_replaces_its_pods_in_as_many_rounds_as_its_strategy_needs(
     assert expected_object(0, manifest).rounds == rounds
 
 
-def test_only_workloads_and_what_has_a_rule_of_its_own_take_time() -> None:
+def test_only_workloads_and_objects_with_an_available_when_rule_take_time() -> None:
     plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     ruled = {**plain, "metadata": {"name": "a", "annotations": {"kedge.dev/available-when": "true"}}}
     unknown = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}}
@@ -204,7 +204,7 @@ def test_only_workloads_and_what_has_a_rule_of_its_own_take_time() -> None:
     assert expected_object(0, deployment(1)).takes_time
 
 
-def test_a_change_of_labels_alone_makes_nothing_come_up_anew() -> None:
+def test_a_change_of_labels_alone_does_not_restart_a_workload() -> None:
     before, after = deployment(1), deployment(1)
     after["metadata"]["labels"] = {"a": "b"}
     assert (
@@ -225,11 +225,11 @@ def test_a_change_of_labels_alone_makes_nothing_come_up_anew() -> None:
         ("", "ConfigMap", False),
     ],
 )
-def test_which_kinds_have_to_come_up(group: str, kind: str, takes_time: bool) -> None:
+def test_kinds_that_take_time_to_become_available(group: str, kind: str, takes_time: bool) -> None:
     assert takes_time_kind(group, kind) is takes_time
 
 
-def test_an_object_is_known_by_what_it_is_and_how_long_it_allows_itself() -> None:
+def test_an_expected_object_has_its_identifier_and_deadline() -> None:
     body = deployment(1)
     body["metadata"]["namespace"] = "shop"
     found = expected_object(4, body)
@@ -242,7 +242,7 @@ def test_an_object_is_known_by_what_it_is_and_how_long_it_allows_itself() -> Non
     assert expected_object(0, {**body, "status": {"replicas": 9}}).digest == found.digest
 
 
-def test_what_is_said_of_an_object_before_and_after_it_comes_up() -> None:
+def test_the_results_of_an_object_before_and_after_it_is_available() -> None:
     tracked, other = (
         expected_object(0, deployment(1)),
         expected_object(1, {"apiVersion": "a.com/v1", "kind": "T", "metadata": {}}),
@@ -260,7 +260,7 @@ def test_what_is_said_of_an_object_before_and_after_it_comes_up() -> None:
     assert unavailable_result(tracked, "comes up").verdict.message == "Deployment web comes up"  # type: ignore[union-attr]
 
 
-def test_the_slowest_counts() -> None:
+def test_the_most_rounds_and_the_longest_deadline_count() -> None:
     which = expected_object(0, deployment(1)).identifier
     these = [ExpectedObject(which, "a", rounds=2, deadline=30.0), ExpectedObject(which, "b", rounds=3, deadline=20.0)]
     assert (most_rounds(these), longest_deadline(these)) == (3, 30.0)

@@ -18,7 +18,7 @@ from kedge.plan.telling.places import Place
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def test_stages_are_told_with_their_clusters_times_and_waits() -> None:
+def test_a_stage_preview_has_clusters_times_and_tasks() -> None:
     true = {"status": "True", "reason": "Said", "message": ""}
     asked = {**true, "type": "ApprovalRequestCreated", "lastTransitionTime": "2030-01-01T00:01:00Z"}
     given = {**true, "type": "ApprovalRequestApproved", "lastTransitionTime": "2030-01-01T01:00:00Z"}
@@ -101,7 +101,7 @@ BAD = said("bad", "Initialized", "False", "UpdateRunInitializedFailed", "the pla
         (ROLLING, (PLACED, EMPTY), (), "1", ""),
     ],
 )
-def test_a_placement_is_not_where_runs_are_to_bring_it_if_none_does(
+def test_why_runs_do_not_update_a_placement(
     placement: ClusterResourcePlacement,
     places: tuple[Place, ...],
     runs: tuple[ClusterStagedUpdateRun, ...],
