@@ -192,7 +192,7 @@ class Attempt:
         mirrored = self._mirror(placed, end.obj, now) if self._mirrors else None
         meta = end.obj["metadata"]
         result = self._applied(placed, meta["uid"], meta.get("generation", 0), judge(end.obj), mirrored)
-        return result if watched else replace(result, later=UNWATCHED)
+        return result if watched else replace(result, retry_after=UNWATCHED)
 
     def _stands(self, placed: DesiredObject, shown: Followed) -> bool:
         """Whether there is nothing to do: it is as it should be, or is not to be put back yet."""
