@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kedge.kube.connect.answer import HEAD_LIMIT, LINE_LIMIT, HeadReader, ToTheEnd, unpacked
 from kedge.kube.connect.failures import Malformed, TooLarge
+from kedge.kube.connect.http_answer import HEAD_LIMIT, LINE_LIMIT, HeadReader, ToTheEnd, unpacked
 
 Answer = tuple[int, dict[str, str], bytes, bool, bytes]
 """Status, headers, body, whether the connection stays, and what came after."""

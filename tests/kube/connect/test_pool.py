@@ -8,10 +8,10 @@ import uvloop
 from aiohttp import web
 from yarl import URL
 
-from kedge.kube.connect import dial
+from kedge.kube.connect import dialer
 from kedge.kube.connect.connection import Connection, Impersonation
-from kedge.kube.connect.dial import Address, Way
-from kedge.kube.connect.failures import Unreached
+from kedge.kube.connect.dialer import Address, Route
+from kedge.kube.connect.failures import ServerUnreachable
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.transport import ConnectionFailed, Request
 from kube.connect.tlsfixtures import Authority, Tunnel, api, raw, serving, transport_to
@@ -202,7 +202,7 @@ async def test_a_proxy_that_talks_nonsense_was_sent_nothing() -> None:
 
 @pytest.mark.parametrize("first", ["refuses", "hangs"])
 async def test_the_next_address_is_tried_when_one_leads_nowhere(first: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = dial._connected
+    honest = dialer._connected
 
     async def connected(address: Address) -> socket.socket:
         if address[4] != "nowhere":
@@ -217,17 +217,17 @@ async def test_the_next_address_is_tried_when_one_leads_nowhere(first: str, monk
 
     resolve = asyncio.get_running_loop().getaddrinfo
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
-    monkeypatch.setattr(dial, "_connected", connected)
-    monkeypatch.setattr(dial, "NEXT_AFTER", 0.05)
+    monkeypatch.setattr(dialer, "_connected", connected)
+    monkeypatch.setattr(dialer, "NEXT_AFTER", 0.05)
     async with api(Counting().answer) as server:
-        wire = await dial.dial(Way(URL(server)))
-        assert wire.is_open
-        wire.abort()
-        await wire.lost
+        connection = await dialer.dial(Route(URL(server)))
+        assert connection.is_open
+        connection.abort()
+        await connection.lost
 
 
 async def test_addresses_that_all_lead_nowhere_are_told() -> None:
     async with raw(Tunnel()) as server:
         pass
-    with pytest.raises(Unreached, match=r"cannot connect: Connect"):
-        await dial.dial(Way(URL(server.replace("127.0.0.1", "localhost"))))
+    with pytest.raises(ServerUnreachable, match=r"cannot connect: Connect"):
+        await dialer.dial(Route(URL(server.replace("127.0.0.1", "localhost"))))

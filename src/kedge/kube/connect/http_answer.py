@@ -1,8 +1,8 @@
-"""Answers: HTTP/1.1 responses, read from bytes as they come. Does no I/O.
+"""HTTP answers: HTTP/1.1 responses, parsed from bytes as they arrive. Does no I/O.
 
-Promises that however the bytes are cut, the same answer comes of them, and that what is not plainly one answer is
-refused (`Malformed`): two lengths, a length that is no number, a chunk without its end, a head without bounds. A
-lenient reader would take the end of one answer for the beginning of another.
+The answer does not depend on how the bytes are cut. Whatever is not clearly one answer is refused (`Malformed`): two
+lengths, a length that is not a number, a chunk without its end, a head without bounds. A lenient parser could take the
+end of one answer for the beginning of another.
 """
 
 from __future__ import annotations
