@@ -131,7 +131,7 @@ ROUGH = Faults(
 NAMED: Mapping[str, Faults] = {"none": NONE, "some": SOME, "rough": ROUGH}
 
 
-def read(text: str) -> Faults:
+def parse_faults(text: str) -> Faults:
     """Faults as a command line says them: a name, changes to it, or both: `some,lagging=0.5,slow_seconds=1..9`."""
     parts = text.split(",")
     start = parts[0] if "=" not in parts[0] else "none"
@@ -141,7 +141,7 @@ def read(text: str) -> Faults:
     return msgspec.convert({**msgspec.structs.asdict(NAMED[start]), **changed}, Faults)
 
 
-def written(faults: Faults) -> str:
+def format_faults(faults: Faults) -> str:
     """The same, the other way round."""
     for name, known in NAMED.items():
         if faults == known:

@@ -24,7 +24,7 @@ EARLY = timedelta(minutes=1)
 log = logging.getLogger(__name__)
 
 
-class Unprinted:
+class Redacted:
     """Mixed into Structs that hold secrets: printing one, or a traceback that shows one, tells only its type."""
 
     __slots__ = ()
@@ -36,14 +36,14 @@ class Unprinted:
         return []
 
 
-class ClientCertificate(Unprinted, Struct, frozen=True):
+class ClientCertificate(Redacted, Struct, frozen=True):
     """A certificate chain and its key, both PEM."""
 
     certificate: bytes
     key: bytes
 
 
-class Identity(Unprinted, Struct, frozen=True):
+class Identity(Redacted, Struct, frozen=True):
     """What to show the server. Either, both or neither; empty is anonymous."""
 
     authorization: str | None = None
@@ -70,7 +70,7 @@ class CredentialsFailed(Exception):
     """No identity could be had; the message says from where, and what to do."""
 
 
-class Fixed(Struct, frozen=True):
+class FixedCredentials(Struct, frozen=True):
     """An identity that does not change."""
 
     shown: Identity = Identity()
@@ -85,7 +85,7 @@ class Fixed(Struct, frozen=True):
         return False
 
 
-class Issued(Struct, frozen=True):
+class IssuedIdentity(Struct, frozen=True):
     """An identity, when it expires, and when to ask for the next one (default: `EARLY`)."""
 
     identity: Identity
@@ -93,7 +93,7 @@ class Issued(Struct, frozen=True):
     renew_at: datetime | None = None
 
 
-class Refreshing:
+class RefreshingCredentials:
     """Credentials from a source that issues them again and again.
 
     Concurrent callers share one attempt, and a caller that gives up does not end it for the others. An identity is
@@ -104,7 +104,7 @@ class Refreshing:
 
     def __init__(
         self,
-        obtain: Callable[[], Awaitable[Issued]],
+        obtain: Callable[[], Awaitable[IssuedIdentity]],
         *,
         clock: Clock,
         every: float | None = None,
@@ -115,7 +115,7 @@ class Refreshing:
         self._clock = clock
         self._every = every
         self._pause = pause
-        self._held: Issued | None = None
+        self._held: IssuedIdentity | None = None
         self._renew_at: datetime | None = None
         self._refused = False
         self._tried_at: float | None = None
@@ -143,7 +143,7 @@ class Refreshing:
         self._refused = True
         return not self._tried_lately()
 
-    def _good(self, held: Issued) -> bool:
+    def _good(self, held: IssuedIdentity) -> bool:
         return not self._refused and (held.expires is None or self._clock.now() < held.expires)
 
     def _due(self) -> bool:

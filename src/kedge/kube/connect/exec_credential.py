@@ -13,14 +13,14 @@ import msgspec
 from cryptography import x509
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kedge.kube.connect.credentials import ClientCertificate, Identity, Issued, Unprinted, bearer
+from kedge.kube.connect.credentials import ClientCertificate, Identity, IssuedIdentity, Redacted, bearer
 
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 KIND = "ExecCredential"
 
 
-class ClusterInfo(Unprinted, Struct, frozen=True, rename="kebab", omit_defaults=True):
+class ClusterInfo(Redacted, Struct, frozen=True, rename="kebab", omit_defaults=True):
     """What a program may know of the cluster it logs in to (`provideClusterInfo`)."""
 
     server: str
@@ -61,14 +61,14 @@ def question(api_version: str, *, interactive: bool, cluster: ClusterInfo | None
     return msgspec.json.encode(_Question(api_version, spec)).decode()
 
 
-def issued(printed: bytes, *, api_version: str) -> Issued:
+def issued(printed: bytes, *, api_version: str) -> IssuedIdentity:
     """The identity in what a program printed. Raises ValueError, saying what is wrong with it."""
     status = _status(printed, api_version)
     certificate = _certificate(status)
     if not status.token and certificate is None:
         raise ValueError("its status has no token and no clientCertificateData")
     identity = Identity(bearer(status.token) if status.token else None, certificate)
-    return Issued(identity, _earliest(status.expiration_timestamp, certificate))
+    return IssuedIdentity(identity, _earliest(status.expiration_timestamp, certificate))
 
 
 def _status(printed: bytes, api_version: str) -> _Status:

@@ -19,7 +19,13 @@ from msgspec import Struct
 
 from kedge.kube.clock import Clock
 from kedge.kube.connect import exec_credential
-from kedge.kube.connect.credentials import Credentials, CredentialsFailed, Issued, Refreshing, Unprinted
+from kedge.kube.connect.credentials import (
+    Credentials,
+    CredentialsFailed,
+    IssuedIdentity,
+    Redacted,
+    RefreshingCredentials,
+)
 from kedge.kube.connect.exec_credential import ClusterInfo
 
 RUN_AGAIN = 5.0
@@ -34,7 +40,7 @@ def at_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-class ExecPlugin(Unprinted, Struct, frozen=True):
+class ExecPlugin(Redacted, Struct, frozen=True):
     """A program that logs in, and how to run it."""
 
     where: str
@@ -49,9 +55,9 @@ class ExecPlugin(Unprinted, Struct, frozen=True):
     terminal: Callable[[], bool] = at_terminal
 
     def credentials(self, clock: Clock) -> Credentials:
-        return Refreshing(self.run, clock=clock, pause=RUN_AGAIN)
+        return RefreshingCredentials(self.run, clock=clock, pause=RUN_AGAIN)
 
-    async def run(self) -> Issued:
+    async def run(self) -> IssuedIdentity:
         """Run it once. Raises `CredentialsFailed`."""
         interactive = self._interactive()
         question = exec_credential.question(self.api_version, interactive=interactive, cluster=self.cluster)

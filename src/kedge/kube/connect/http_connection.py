@@ -15,7 +15,7 @@ from typing import cast
 from msgspec import Struct
 
 from kedge.kube.connect.failures import CutOff, HungUp, Malformed, TooLarge, before_sending
-from kedge.kube.connect.http_answer import Head, HeadReader, ToTheEnd
+from kedge.kube.connect.http_answer import CloseFraming, Head, HeadReader
 from kedge.kube.connect.line_stream import LineStream
 
 PART = 2**16
@@ -199,7 +199,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._wake_writer()
         elif not self._heard:
             self._fail(HungUp(), exc)
-        elif exc is None and self._head is not None and isinstance(self._head.framing, ToTheEnd):
+        elif exc is None and self._head is not None and isinstance(self._head.framing, CloseFraming):
             self._finish(self._head)
         else:
             self._fail(CutOff(), exc)

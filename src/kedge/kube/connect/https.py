@@ -25,7 +25,7 @@ from kedge.kube.connect.connection import Connection, shown
 from kedge.kube.connect.credentials import ClientCertificate, CredentialsFailed, Identity
 from kedge.kube.connect.dialer import Route
 from kedge.kube.connect.failures import FAILURES
-from kedge.kube.connect.http_answer import unpacked
+from kedge.kube.connect.http_answer import decompressed
 from kedge.kube.connect.http_connection import HttpRequest
 from kedge.kube.connect.line_stream import LineStream
 from kedge.kube.connect.pool import Answer, Pool, Pools
@@ -71,7 +71,7 @@ class HttpsTransport:
         try:
             answer = await self._ask(request, "gzip", timeout)
             reply = answer.reply
-            body = unpacked(reply.body, reply.headers) if "content-encoding" in reply.headers else reply.body
+            body = decompressed(reply.body, reply.headers) if "content-encoding" in reply.headers else reply.body
         except _EXPECTED as error:
             raise self._failed(error, timeout) from error
         return Response(reply.status, body, reply.headers)

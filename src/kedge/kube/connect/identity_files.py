@@ -17,11 +17,11 @@ from kedge.kube.connect.credentials import (
     ClientCertificate,
     Credentials,
     CredentialsFailed,
-    Fixed,
+    FixedCredentials,
     Identity,
-    Issued,
-    Refreshing,
-    Unprinted,
+    IssuedIdentity,
+    Redacted,
+    RefreshingCredentials,
     bearer,
 )
 
@@ -29,7 +29,7 @@ READ_AGAIN = 60.0
 """Seconds. A projected token is replaced at 80 % of a life of at least ten minutes."""
 
 
-class IdentityFiles(Unprinted, Struct, frozen=True):
+class IdentityFiles(Redacted, Struct, frozen=True):
     """The parts of an identity, each in place or by path."""
 
     authorization: str | None = None
@@ -45,15 +45,15 @@ class IdentityFiles(Unprinted, Struct, frozen=True):
         """Fixed if all is in place, else read again now and then. Reads the files once, so that errors show early."""
         identity = self.read()
         if not self.may_change:
-            return Fixed(identity)
-        return Refreshing(self._read_elsewhere, clock=clock, every=READ_AGAIN)
+            return FixedCredentials(identity)
+        return RefreshingCredentials(self._read_elsewhere, clock=clock, every=READ_AGAIN)
 
     def read(self) -> Identity:
         """What the files hold now. Blocks."""
         return Identity(self._authorization(), self._certificate())
 
-    async def _read_elsewhere(self) -> Issued:
-        return Issued(await asyncio.to_thread(self.read))
+    async def _read_elsewhere(self) -> IssuedIdentity:
+        return IssuedIdentity(await asyncio.to_thread(self.read))
 
     def _authorization(self) -> str | None:
         if self.token_file is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kedge.kube.clock import Clock
 from kedge.kube.connect import exec_credential
 from kedge.kube.connect.connection import Impersonation
-from kedge.kube.connect.credentials import Credentials, CredentialsFailed, Fixed, basic, bearer
+from kedge.kube.connect.credentials import Credentials, CredentialsFailed, FixedCredentials, basic, bearer
 from kedge.kube.connect.exec_credential import ClusterInfo
 from kedge.kube.connect.exec_plugin import ExecPlugin
 from kedge.kube.connect.identity_files import IdentityFiles
@@ -35,7 +35,7 @@ def credentials(entry: Entry, user: User, cluster: ClusterInfo, clock: Clock) ->
             raise entry.error(f"{error}: correct the path, or the file") from error
     if user.exec is not None:
         return _plugin(entry, user.exec, cluster).credentials(clock)
-    return Fixed()
+    return FixedCredentials()
 
 
 def impersonation(entry: Entry, user: User) -> Impersonation | None:

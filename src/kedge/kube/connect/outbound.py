@@ -25,7 +25,7 @@ from kedge.kube.connect.connection import shown
 from kedge.kube.connect.credentials import basic
 from kedge.kube.connect.dialer import Route
 from kedge.kube.connect.failures import FAILURES
-from kedge.kube.connect.http_answer import unpacked
+from kedge.kube.connect.http_answer import decompressed
 from kedge.kube.connect.http_connection import HttpRequest
 from kedge.kube.connect.pool import Pool
 from kedge.kube.connect.request_head import WITH_BODY, host, lines, url_prefix
@@ -111,7 +111,7 @@ class HttpOutbound:
         asked = HttpRequest(call.method, _head(call, url, proxy), call.body, limit=self._limit)
         pool = await self._pool(url.origin(), call.ca, proxy)
         reply = (await pool.ask(asked, deadline)).reply
-        return Answer(reply.status, unpacked(reply.body, reply.headers, limit=self._limit), reply.headers)
+        return Answer(reply.status, decompressed(reply.body, reply.headers, limit=self._limit), reply.headers)
 
     async def _pool(self, server: URL, ca: bytes | None, proxy: URL | None) -> Pool:
         key = (server, ca, proxy)
