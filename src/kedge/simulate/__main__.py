@@ -10,8 +10,7 @@ from collections import Counter
 import click
 import msgspec
 
-from kedge.simulate.fault_counts import Counts, fault_table
-from kedge.simulate.faults import NAMED, Faults, parse_faults
+from kedge.simulate.faults import NAMED, Counts, Faults, fault_table, parse_faults
 from kedge.simulate.run import Failed, Report, load, run
 from kedge.simulate.trace import Entry
 

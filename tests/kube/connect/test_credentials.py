@@ -10,18 +10,17 @@ import pytest
 from msgspec import Struct
 
 from kedge.kube.clock import SystemClock
-from kedge.kube.connect import identity_files
 from kedge.kube.connect.credentials import (
     ClientCertificate,
     CredentialsFailed,
     FixedCredentials,
     Identity,
+    IdentityFiles,
     IssuedIdentity,
     RefreshingCredentials,
     basic,
     bearer,
 )
-from kedge.kube.connect.identity_files import IdentityFiles
 from support.virtual import run
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -382,7 +381,7 @@ def test_a_file_that_holds_no_token_is_named(tmp_path: Path, content: str | None
 
 
 async def test_files_are_read_again_when_their_time_has_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity_files, "READ_AGAIN", 0.0)
+    monkeypatch.setattr("kedge.kube.connect.credentials.READ_AGAIN", 0.0)
     token, certificate, key = tmp_path / "token", tmp_path / "tls.crt", tmp_path / "tls.key"
     for path in (token, certificate, key):
         path.write_text("old")
@@ -407,7 +406,7 @@ async def test_files_are_not_read_for_every_request(tmp_path: Path) -> None:
 async def test_a_token_file_that_vanishes_leaves_its_token_in_use_until_that_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identity_files, "READ_AGAIN", 0.0)
+    monkeypatch.setattr("kedge.kube.connect.credentials.READ_AGAIN", 0.0)
     token = tmp_path / "token"
     token.write_text("old")
     made = await asyncio.to_thread(files(token_file=token).credentials, SystemClock())

@@ -1,4 +1,4 @@
-"""Credentials: who we are to one API server, now. Fixed, or refreshed while requests go on.
+"""Credentials: who we are to one API server, now. Fixed, in files, or refreshed while requests go on.
 
 A transport asks for the current identity before each request, and reports an identity that the server refused. The
 source of an identity (a fixed token, a file that rotates, a program that logs in) never blocks the event loop. No value
@@ -12,6 +12,7 @@ import logging
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -20,6 +21,9 @@ from kedge.kube.clock import Clock
 
 EARLY = timedelta(minutes=1)
 """How long before its end an identity is renewed; a fifth of its lifetime, if that is shorter."""
+
+READ_AGAIN = 60.0
+"""Seconds between two reads of files. A projected token is replaced at 80 % of a lifetime of at least ten minutes."""
 
 log = logging.getLogger(__name__)
 
@@ -195,6 +199,66 @@ class RefreshingCredentials:
         if expires is None:
             return None
         return expires - min(EARLY, (expires - self._clock.now()) / 5)
+
+
+class IdentityFiles(Redacted, Struct, frozen=True):
+    """An identity in files that others rotate: a token, a client certificate and its key, each in place or by path.
+
+    Files are read outside of the event loop, again once a minute (as often as the kubelet and client-go assume), and at
+    once after a server refused their content. Missing, unreadable and empty files are refused by name.
+    """
+
+    authorization: str | None = None
+    token_file: Path | None = None
+    certificate: bytes | Path | None = None
+    key: bytes | Path | None = None
+
+    @property
+    def may_change(self) -> bool:
+        return any(isinstance(part, Path) for part in (self.token_file, self.certificate, self.key))
+
+    def credentials(self, clock: Clock) -> Credentials:
+        """Fixed if all is in place, else read again now and then. Reads the files once, so that errors show early."""
+        identity = self.read()
+        if not self.may_change:
+            return FixedCredentials(identity)
+        return RefreshingCredentials(self._read_elsewhere, clock=clock, every=READ_AGAIN)
+
+    def read(self) -> Identity:
+        """What the files hold now. Blocks."""
+        return Identity(self._authorization(), self._certificate())
+
+    async def _read_elsewhere(self) -> IssuedIdentity:
+        return IssuedIdentity(await asyncio.to_thread(self.read))
+
+    def _authorization(self) -> str | None:
+        if self.token_file is None:
+            return self.authorization
+        try:
+            return bearer(_content(self.token_file).decode(errors="replace"))
+        except ValueError as error:
+            raise CredentialsFailed(f"{self.token_file}: {error}") from None
+        except CredentialsFailed:
+            if self.authorization is None:
+                raise
+            return self.authorization  # as client-go: the file wins while it can be read
+
+    def _certificate(self) -> ClientCertificate | None:
+        if self.certificate is None or self.key is None:
+            return None
+        return ClientCertificate(_content(self.certificate), _content(self.key))
+
+
+def _content(part: bytes | Path) -> bytes:
+    if isinstance(part, bytes):
+        return part
+    try:
+        content = part.read_bytes()
+    except OSError as error:
+        raise CredentialsFailed(f"{part} cannot be read: {error.strerror}") from error
+    if not content.strip():
+        raise CredentialsFailed(f"{part} is empty")
+    return content
 
 
 def bearer(token: str) -> str:

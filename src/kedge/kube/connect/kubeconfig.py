@@ -20,7 +20,7 @@ from kedge.kube.clock import Clock, SystemClock
 from kedge.kube.connect import kubeconfig_users, proxies
 from kedge.kube.connect.connection import ConfigError, Connection, server_url
 from kedge.kube.connect.credentials import Redacted
-from kedge.kube.connect.exec_credential import GROUP, ClusterInfo
+from kedge.kube.connect.exec_plugin import GROUP, ClusterInfo
 from kedge.kube.connect.kubeconfig_entries import Cluster, Context, Entry, User
 
 Entries = Mapping[str, Entry]
