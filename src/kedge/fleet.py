@@ -5,9 +5,9 @@
         await fleet.run_roles()                      # the hub's controllers and the members' agents; all have joined
         client = Client(fleet.hub.transport())
 
-Nothing here opens a socket. The members' workloads are simulated by controllers of ours (`embedded.workloads`), which
-reach each member as any client does. The hub runs none: what is placed from it does not run on it. The roles are those
-that run on real clusters, and reach hub and members the same way.
+Nothing here opens a socket. The members' workloads are simulated by controllers (`embedded.workloads`) that use each
+member's API as any client does. The hub runs no workloads. The roles are those that run on real clusters, and use the
+APIs of hub and members in the same way.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
 NODES = 2  # of each member
 HEARTBEAT: Final = 15  # seconds
 _DEFINITIONS: Final = untyped(CustomResourceDefinition.resource)
-_SEED: Final = crds(Dialect.seed)  # reads our own sources, which must not happen while a loop runs
+_SEED: Final = crds(Dialect.seed)  # reads our own sources, which must not happen while an event loop runs
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -81,7 +81,7 @@ class Fleet:
         await self._stack.aclose()
 
     async def run_workloads(self, progress: Callable[[str], None] = lambda _name: None) -> None:
-        """Let workloads come up on the members; returns once every member has its nodes, saying which has."""
+        """Run workloads on the members. Returns once every member has its nodes; `progress` is told which has."""
         manager = await self._stack.enter_async_context(self._manager)
         workloads = Workloads(manager)
         self._run(manager, "simulated workloads")
@@ -100,7 +100,7 @@ class Fleet:
         heartbeat: int = HEARTBEAT,
         progress: Callable[[str], None] = lambda _name: None,
     ) -> None:
-        """Make them one fleet: the hub's controllers, an agent for each member; returns once every member has joined.
+        """Run the hub's controllers and an agent for each member. Returns once every member has joined.
 
         `labels` are those of the MemberClusters, by name; `progress` is told which has joined.
         """
@@ -116,7 +116,7 @@ class Fleet:
         await _all_joined(hub.cache(MemberCluster), [member.name for member in self.members], progress)
 
     async def _install(self, dialect: Dialect) -> None:
-        """What `kedge install` would: the fleet's kinds, and a namespace of its own."""
+        """Install what `kedge install` prints: the fleet's kinds, and the system namespace."""
         definitions = _SEED if dialect is Dialect.seed else crds(dialect)
         for cluster in self.clusters:
             wanted: Iterable[Crd] = definitions if cluster is self.hub else [crd(AppliedWork, dialect)]

@@ -19,7 +19,7 @@ from rich.console import Console
 from kedge.api.staged import ApprovalCondition
 from kedge.cli import demo_staged, main
 from kedge.cli.demo_fleet import DemoFailed, DemoFleet
-from kedge.cli.demo_staged import CANARY, PRODUCTION, STAGING, StagedDemo, careful
+from kedge.cli.demo_staged import CANARY, PRODUCTION, STAGING, StagedDemo, careful_stages
 from support.stage import LoopClock
 from support.virtual import run
 
@@ -75,12 +75,12 @@ def test_without_an_approval_production_keeps_what_it_has() -> None:
     assert (said.type, said.status, said.observed_generation) == ("Approved", "True", 1)
 
 
-STAGES = careful("1s")
+STAGES = careful_stages("1s")
 NOT_AS_TOLD = {
     "no wait": ([{**STAGES[0], "afterStageTasks": []}, *STAGES[1:]], "release-2 does not wait after staging"),
     "a short wait": (STAGES, r"the canaries got app:2 [12]\.\d s after staging had it, and 0:01:00 were to pass"),
     "no approval": (
-        [careful("1m")[0], {**STAGES[1], "afterStageTasks": []}, STAGES[2]],
+        [careful_stages("1m")[0], {**STAGES[1], "afterStageTasks": []}, STAGES[2]],
         "release-2 asks nobody",
     ),
 }

@@ -13,7 +13,7 @@ from kedge.api.core import ConfigMap
 from kedge.api.meta import ObjectMeta
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
-from kedge.kube.garbage_collection import bulk_load
+from kedge.kube.memory import bulk_load
 from kedge.kube.store import Change
 from kedge.kube.transport import ConnectionFailed
 from support.scripted import (

@@ -12,9 +12,9 @@ from msgspec import Struct, field
 
 from kedge.api.apps import Deployment
 from kedge.api.core import Pod, TemplateSpec
-from kedge.kube import interning
+from kedge.kube import memory
 from kedge.kube.codec import codec
-from kedge.kube.interning import share
+from kedge.kube.memory import share
 
 WEB = b"""{"metadata": {"name": "web", "namespace": "shop", "uid": "%s", "resourceVersion": "%s",
   "labels": {"app.kubernetes.io/part-of-something-long": "web"}, "annotations": {"note": "the same in all of them"}},
@@ -63,12 +63,12 @@ def test_an_object_that_changed_holds_on_to_what_did_not() -> None:
 
 
 def test_the_parts_that_are_remembered_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interning, "MOST_KNOWN", 3)
-    interning._known_values(TemplateSpec).known.clear()
+    monkeypatch.setattr(memory, "MOST_KNOWN", 3)
+    memory._known_values(TemplateSpec).known.clear()
     for number in range(20):
         image = f'{{"spec":{{"template":{{"spec":{{"containers":[{{"name":"a","image":"{number}"}}]}}}}}}}}'
         share(codec(Deployment).one(image.encode()))
-        assert len(interning._known_values(TemplateSpec).known) == number % 3 + 1
+        assert len(memory._known_values(TemplateSpec).known) == number % 3 + 1
 
 
 @pytest.mark.parametrize("plain", [{"metadata": {"name": "a"}}, None, "text", 3])

@@ -254,7 +254,7 @@ def test_one_lost_probe_is_no_failing_cluster() -> None:
 
 @pytest.mark.parametrize(
     ("code", "reason"),
-    [(503, "the server answers 503"), (401, "401: the server does not know who we are: see to the credentials")],
+    [(503, "the server answers 503"), (401, "401: the server does not know who we are: check the credentials")],
 )
 def test_a_server_that_refuses_everything_is_failing(code: int, reason: str) -> None:
     async def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from kedge.kube.garbage_collection import freeze_heap
+from kedge.kube.memory import freeze_heap
 
 
 def test_what_has_settled_is_not_walked_again() -> None:

@@ -19,7 +19,7 @@ from kedge.api.core import ConfigMap
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.kube.connect.config import Connection, load
-from kedge.kube.connect.credentials import Fixed, Identity
+from kedge.kube.connect.credentials import FixedCredentials, Identity
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.store import Change
 from support.faulty import FaultyProxy
@@ -99,7 +99,7 @@ class Scene:
 @asynccontextmanager
 async def scene_behind(proxy: FaultyProxy, cluster: Cluster, silence: float = 75.0) -> AsyncIterator[Scene]:
     namespace = await cluster.fresh_namespace()
-    admin = Fixed(Identity(authorization=f"Bearer {cluster.admin_token}"))
+    admin = FixedCredentials(Identity(authorization=f"Bearer {cluster.admin_token}"))
     connection = Connection(server=proxy.url, ca=proxy.ca, credentials=admin)
     async with Scene(cluster, namespace, connection, silence).running() as scene:
         yield scene

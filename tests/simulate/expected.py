@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from kedge.simulate.fault_counts import Counts, link_role
+from kedge.simulate.faults import Counts, link_role
 from simulate.many import is_write
 from simulate.seeds import IN_A_TEST_RUN
 from simulate.weather import REQUESTS

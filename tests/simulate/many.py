@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kedge.simulate.fault_counts import Counts
+from kedge.simulate.faults import Counts
 from simulate.seeds import IN_A_TEST_RUN, ROOT, chosen, current_commit
 
 SEEDS = chosen(IN_A_TEST_RUN, current_commit())

@@ -22,7 +22,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from kedge.simulate.fault_counts import Counts
+from kedge.simulate.faults import Counts
 from simulate.expected import ROLLING, STAGING, unhit_in_rolling, unhit_in_staging, untested
 from simulate.many import PROCESSES, SeedsFailed, crash_problem, ended, started
 from simulate.seeds import IN_A_SOAK, ROOT, chosen, current_commit

@@ -467,11 +467,11 @@ def test_a_watch_of_any_version_may_begin_in_the_past_and_leads_to_now() -> None
 
 @pytest.mark.parametrize("faults", [NONE, SOME, ROUGH, only(late=0.5, slow_seconds=(0.5, 2.0), stale_versions=3)])
 def test_faults_can_be_written_and_read(faults: Faults) -> None:
-    assert every_fault.read(every_fault.written(faults)) == faults
+    assert every_fault.parse_faults(every_fault.format_faults(faults)) == faults
 
 
 def test_faults_are_read_with_changes() -> None:
-    assert every_fault.read("some,late=0") == msgspec.structs.replace(SOME, late=0)
+    assert every_fault.parse_faults("some,late=0") == msgspec.structs.replace(SOME, late=0)
 
 
 @pytest.mark.parametrize(
@@ -485,4 +485,4 @@ def test_faults_are_read_with_changes() -> None:
 )
 def test_faults_that_make_no_sense_are_refused(text: str, why: str) -> None:
     with pytest.raises((ValueError, msgspec.ValidationError), match=why):
-        every_fault.read(text)
+        every_fault.parse_faults(text)

@@ -8,8 +8,7 @@ from random import Random
 
 import pytest
 
-from kedge.simulate.fault_counts import Counts, fault_table
-from kedge.simulate.faults import Faults
+from kedge.simulate.faults import Counts, Faults, fault_table
 from simulate.expected import FAULTS, ROLLING, is_too_rare, roles_hit, roles_surely_hit, tight_tests, times_asked
 from simulate.many import CRASHES, SEEDS, CrashRuns, asked, counted, crash_runs, started
 from simulate.seeds import IN_A_TEST_RUN

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kedge.simulate.fault_counts import Counts
+from kedge.simulate.faults import Counts
 from simulate.expected import ROLLING, Expected, hits_runs, is_too_rare, roles_hit, untested
 from simulate.many import SeedsFailed, counted, crash_points, crash_problem
 from simulate.seeds import HIGHEST, ROOT, chosen, current_commit, first_seed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kedge.simulate.fault_counts import Counts
+from kedge.simulate.faults import Counts
 from simulate import soak
 from simulate.soak import Chunk, Done, Progress, chunks, progress_file, run, run_all, soak_crashes, soak_seeds
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kedge.simulate.fault_counts import Counts, fault_table
+from kedge.simulate.faults import Counts, fault_table
 from simulate.expected import (
     AGENT_TO_MEMBER,
     FAULTS,

@@ -24,8 +24,8 @@ from kedge.fleet import Fleet
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.codec import untyped
-from kedge.kube.garbage_collection import freeze_heap
 from kedge.kube.limits import Limiter
+from kedge.kube.memory import freeze_heap
 from kedge.kube.patches import MergePatch
 from kedge.roles import MemberOptions
 from kedge.simulate.clock import LoopClock

@@ -1,11 +1,11 @@
-"""Policies: what an API server refuses on a hub that RBAC cannot refuse. `kedge install hub` prints them.
+"""Policies: what the API server of a hub refuses beyond RBAC. `kedge install hub` prints them.
 
-A hub writes bindings, snapshots and Works; whoever can write them too has the fleet run what they like. A right in
-one namespace alone, which is what a member's agent and most users have, is not enough for that: it takes the right
-to do the same in every namespace. The hub has it, and so have cluster admins, the garbage collector and the namespace
-controller, so nothing here names anybody. An agent may change a Work for its own finalizer, and no more.
+A hub writes bindings, snapshots and Works. Whoever else can write them can run anything on the fleet. A right in one
+namespace alone, which a member's agent and most users have, is not enough: it takes the right to do the same in every
+namespace. The hub has it, and so have cluster admins, the garbage collector and the namespace controller, so no policy
+names anybody. An agent may change a Work only for its own finalizer.
 
-They are ValidatingAdmissionPolicies, which the API server evaluates itself; an expression that fails refuses.
+These are ValidatingAdmissionPolicies, which the API server evaluates itself. An expression that fails refuses.
 """
 
 from __future__ import annotations

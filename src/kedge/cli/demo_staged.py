@@ -75,7 +75,7 @@ def _check(wait: str) -> None:
         raise click.BadParameter(f"{wait} is no time to wait", param_hint="--wait")
 
 
-def careful(wait: str) -> list[dict[str, Any]]:
+def careful_stages(wait: str) -> list[dict[str, Any]]:
     """The stages of the page on staged updates."""
     return [
         _stage("staging", {"type": "TimedWait", "waitTime": wait}),
@@ -103,7 +103,7 @@ class StagedDemo:
     ) -> None:
         self._wait = wait
         self._approving = approving
-        self._stages = stages or careful(wait)
+        self._stages = stages or careful_stages(wait)
         self._demo = DemoFleet(out, members=len(EVERYONE), clock=clock, rng=rng)
         self._seen = self._demo.seen
 

@@ -24,7 +24,7 @@ from kedge.embedded.certificates import Serving
 from kedge.embedded.door import Door
 from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
-from kedge.kube.garbage_collection import freeze_heap
+from kedge.kube.memory import freeze_heap
 from kedge.plan.text import counted
 
 

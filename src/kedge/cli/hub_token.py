@@ -22,7 +22,7 @@ from kedge.cli.kubeconfig import write_privately
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.connect.config import Connection, kubeconfig
-from kedge.kube.connect.credentials import CredentialsFailed, Fixed, Identity
+from kedge.kube.connect.credentials import CredentialsFailed, FixedCredentials, Identity
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.connect.service_tokens import NotSaved, Renewal, service_token
 from kedge.kube.errors import KubeError
@@ -78,7 +78,7 @@ def with_renewed_token(connection: Connection, place: TokenPlace, save: Save, *,
         return connection
 
     def as_somebody(identity: Identity) -> HttpsTransport:
-        return HttpsTransport(replace(connection, credentials=Fixed(identity)))
+        return HttpsTransport(replace(connection, credentials=FixedCredentials(identity)))
 
     async def read() -> str:
         return await asyncio.to_thread(place.token)

@@ -48,7 +48,7 @@ def hub(dialect: Dialect, image: str, replicas: int) -> list[Manifest]:
 def member(
     name: str, image: str, *, grant_any: bool = False, kinds: Sequence[str] = (), namespaces: Sequence[str] = ()
 ) -> list[Manifest]:
-    """What makes a cluster the member of this name. With `kinds` or `namespaces`, it may place only those."""
+    """What makes a cluster the member of this name. The agent may place only these `kinds` and `namespaces`, if any."""
     command = [
         "member",
         f"--hub-kubeconfig={_HUB_FILE}/kubeconfig",

@@ -1,4 +1,4 @@
-"""The daily verbs: get, status, explain, history, plan; pause, resume, rollback, unpin; approve, stop, retry.
+"""The daily verbs: get, status, explain, history; pause, resume, rollback, unpin; approve, stop, retry.
 
 Every verb that changes something patches one object, so kubectl can do it too. What a verb needs is imported when it
 runs, so that `--help` is quick.
@@ -123,123 +123,6 @@ def history(placement: str, namespace: str | None, form: str, hub: Hub) -> None:
     run_history(hub, placement, namespace, form)
 
 
-def _seconds(_: click.Context, param: click.Parameter, value: str) -> float:
-    """Read a duration as Go writes it, such as 90s or 1h30m."""
-    from kedge.api.duration import parse_duration
-
-    try:
-        return max(0.0, parse_duration(value).total_seconds())
-    except ValueError as error:
-        raise click.BadParameter(str(error), param=param) from None
-
-
-def _by_cluster(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
-    """Read durations by cluster, such as cluster-2=90s. One without a name is for all other clusters."""
-    split = (value.rpartition("=") for value in values)
-    return {cluster: _seconds(context, param, text) for cluster, _, text in split}
-
-
-@click.command()
-@click.argument("placement", required=False)
-@click.option("-n", "--namespace", help="The namespace of a ResourcePlacement.")
-@click.option(
-    "-f",
-    "--file",
-    help="The objects that you would apply: placements, staged update runs, resources. -: standard input.",
-)
-@click.option(
-    "--from",
-    "source",
-    help="Read the fleet from this file instead of the hub. --save and kubectl get -o yaml write one.",
-)
-@click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the fleet as it is now to this file."
-)
-@click.option(
-    "--fail",
-    multiple=True,
-    metavar="CLUSTER",
-    help="Assume that the change never becomes available on this cluster; repeatable.",
-)
-@click.option(
-    "--ready-after",
-    "ready",
-    callback=_by_cluster,
-    multiple=True,
-    metavar="[CLUSTER=]TIME",
-    help="Assume that clusters, or one of them, take this long; repeatable.  [default: as measured last time]",
-)
-@click.option(
-    "--approve-after",
-    callback=_seconds,
-    default="0s",
-    metavar="TIME",
-    help="Assume that approvals take this long.  [default: 0s]",
-)
-@click.option("--no-approval", is_flag=True, help="Assume that nobody approves anything.")
-@click.option(
-    "--within", callback=_seconds, default="24h", show_default=True, metavar="TIME", help="Simulate at most this long."
-)
-@click.option("--no-worst", is_flag=True, help="Do not simulate the worst case, which takes as long again.")
-@click.option(
-    "--dialect",
-    type=click.Choice(["seed", "kubefleet"]),
-    default="seed",
-    help="The dialect of the hub: see `kedge hub`.",
-)
-@output_option("text", "json", "yaml")
-@hub_options
-def plan(
-    placement: str | None,
-    namespace: str | None,
-    file: str | None,
-    source: str | None,
-    save: Path | None,
-    fail: tuple[str, ...],
-    ready: dict[str, float],
-    approve_after: float,
-    no_approval: bool,
-    within: float,
-    no_worst: bool,
-    dialect: str,
-    form: str,
-    hub: Hub,
-) -> None:
-    """Preview a change, wave by wave; nothing is written to any cluster.
-
-    With -f, preview what the objects in the file would do. Without it, preview how PLACEMENT goes on from now.
-
-    Exits with 0 if every cluster gets the change, with 3 if not, with 1 if that is unknown.
-    """
-    from kedge.api.dialect import Dialect
-    from kedge.cli.preview_command import PreviewOptions
-    from kedge.cli.preview_command import plan as run_preview_command
-    from kedge.cli.preview_text import print_preview
-
-    if no_approval and approve_after:
-        raise click.UsageError("--no-approval says that nobody approves, and --approve-after when: leave one out")
-    asked = PreviewOptions(
-        file=file,
-        placement=placement,
-        namespace=namespace,
-        source=source,
-        save=save,
-        fail=fail,
-        ready={cluster: seconds for cluster, seconds in ready.items() if cluster},
-        ready_all=ready.get(""),
-        approve_after=None if no_approval else approve_after,
-        within=within,
-        worst=not no_worst,
-        dialect=Dialect(dialect),
-    )
-    found = run_preview_command(hub, asked)
-    if found is None:
-        return
-    print_preview(found, form)
-    if not found.is_done:
-        raise SystemExit(NOT_DONE)
-
-
 @click.command()
 @placement_argument
 @hub_options
@@ -345,4 +228,4 @@ def completion(shell: str) -> None:
     click.echo(kind(main, {}, "kedge", "_KEDGE_COMPLETE").source())
 
 
-VERBS = (get, status, explain, history, plan, pause, resume, rollback, unpin, approve, stop, retry, completion)
+VERBS = (get, status, explain, history, pause, resume, rollback, unpin, approve, stop, retry, completion)

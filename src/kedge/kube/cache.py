@@ -16,7 +16,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.kube.client import Client, Kind
 from kedge.kube.codec import DELETED, Unreadable, codec
 from kedge.kube.errors import NotFound
-from kedge.kube.interning import share
+from kedge.kube.memory import share
 from kedge.kube.reflector import Reflector, Sink
 from kedge.kube.requests import Selector
 from kedge.kube.store import Change, Index, Key, Store, key_of

@@ -18,7 +18,6 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
 
 from kedge.api.meta import ObjectMeta
-from kedge.kube.answers import WatchEvents, read_events, read_object, read_page
 from kedge.kube.codec import Codec, Page, Unreadable, Untyped, codec
 from kedge.kube.errors import NotFound, Vanished
 from kedge.kube.limits import Limiter, Retry
@@ -37,7 +36,7 @@ from kedge.kube.requests import (
     watch_query,
     write_query,
 )
-from kedge.kube.rest import RestClient
+from kedge.kube.rest import RestClient, WatchEvents, read_events, read_object, read_page
 from kedge.kube.transport import JSON, Request, Transport
 from kedge.kube.write_observer import WriteObserver, other_uid_is_conflict, reporting_doubt
 

@@ -3,8 +3,8 @@
     maps = cluster.cache(ConfigMap, labels={"greet": "yes"})      # shared with whoever asks for the same
     await cluster.client.apply(ConfigMap, {"metadata": {...}, "data": {...}}, manager="greeter")
 
-What its client writes the caches of that kind are told to expect, so that nobody decides on what they showed before
-(`writes`). It connects, fails and recovers by itself; `state` says how things stand.
+The caches are told to expect what its client writes, so that nobody decides on an older state (`expectations`). It
+connects, fails and recovers by itself; `state` says whether it can be reached.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Cluster:
         self._tasks: asyncio.TaskGroup | None = None
         self._reachability.on_state(self._on_reachable)
 
-    # How it is
+    # State
 
     @property
     def state(self) -> State:
@@ -88,7 +88,7 @@ class Cluster:
         return [cache.codec.resource for cache in needed if cache.kind_is_missing]
 
     async def run(self) -> None:
-        """Connect, and keep every cache true, until cancelled."""
+        """Connect, and keep every cache up to date, until cancelled."""
         async with asyncio.TaskGroup() as self._tasks:
             self._tasks.create_task(self._reachability.run(), name=f"{self.name}: reach")
             self._tasks.create_task(self.events.run(), name=f"{self.name}: events")
@@ -96,7 +96,7 @@ class Cluster:
                 self._follow(self._tasks, cache)
 
     async def close(self) -> None:
-        """Let go of the server, and of what its caches still owe."""
+        """Close the client, and wait no longer for the caches."""
         self._expectations.stop_waiting()
         self._missing.close()
         await self.client.close()
@@ -115,9 +115,9 @@ class Cluster:
         indexes: Mapping[str, Index[T]] | None = None,
         optional: bool = False,
     ) -> Cache[T]:
-        """The cache of these objects: the same one for everyone who asks for the same, functions included.
+        """The cache of these objects: shared by all callers with the same arguments, functions included.
 
-        Trouble with an `optional` one is no trouble of the cluster's: whoever reads it sees to that.
+        A problem with an `optional` cache is not a problem of the cluster: its reader handles it.
         """
         form = codec(kind)
         named = tuple(sorted((indexes or {}).items()))
@@ -147,7 +147,7 @@ class Cluster:
         return cache
 
     def drop(self, cache: Cache[T]) -> None:
-        """No longer follow this: who asks for the same gets a new one. For a cache that nobody else uses."""
+        """Stop following this cache; a later call of `cache` creates a new one. For a cache that nobody else uses."""
         self._caches = {key: kept for key, kept in self._caches.items() if kept is not cache}
         self._optional.discard(cache)
         self._expectations.forget(cache)
@@ -213,5 +213,5 @@ def missing_sentence(cluster: str, missing: tuple[str, ...], advice: str = "") -
 
 
 def _branch(rng: random.Random) -> random.Random:
-    """A source of chance of its own, so that what one part draws changes nothing for the others."""
+    """A random source of its own, so that what one part draws changes nothing for the others."""
     return random.Random(rng.getrandbits(64))

@@ -4,13 +4,13 @@
 
 Promises:
 
-* a key is with one `reconcile` at a time, and is looked at again after every change that came meanwhile;
-* a key is not looked at before every source of its own cluster is ready, nor before the caches show what the last
-  `reconcile` of that key wrote; another cluster that is not ready holds up nobody;
-* a `reconcile` that raises or takes too long is logged, counted, and tried again, later each time; the others go on;
-* once told to stop it begins nothing new, and ends when the last `reconcile` has.
+* a key is in one `reconcile` at a time, and is reconciled again after every change in the meantime;
+* a key is not reconciled before every source of its cluster is ready, nor before the caches show what the last
+  `reconcile` of that key wrote; a cluster that is not ready does not delay the others;
+* a `reconcile` that raises or takes too long is logged, counted, and retried with backoff; the others go on;
+* once told to stop it starts nothing new, and ends when the last `reconcile` has ended.
 
-Assumes that `reconcile` decides on what is, not on what woke it, and that it awaits instead of blocking.
+Assumes that `reconcile` decides on the current state, not on the event, and that it awaits instead of blocking.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kedge.kube.source import Source
 
 Reconcile: TypeAlias = Callable[[Key], Awaitable[Outcome]]
 
-SOON = 1.0  # the longest wait after `not_yet`, and between looks at a gate that is shut
+SOON = 1.0  # seconds: the longest wait after `not_yet`, and between checks of a closed gate
 log = logging.getLogger(__name__)
 
 
@@ -52,10 +52,10 @@ class Controller:
         catch_up: float = 2.0,
         wait: BackoffSteps = DEFAULT_WAIT,
     ) -> None:
-        """`per_cluster` of the workers at most are with one cluster (three quarters of them by default).
+        """At most `per_cluster` workers work for one cluster (default: three quarters of them).
 
-        `timeout` bounds one reconcile; `catch_up` how long to wait for a cache to show an own write before asking the
-        server; `wait` says how failures are spaced.
+        `timeout` bounds one reconcile; `catch_up` how long to wait for a cache to show an own write before the server
+        is asked; `wait` is the backoff after failures.
         """
         if workers < 1:
             raise ValueError(f"controller {name}: workers is {workers}: at least 1 has to do the work")
@@ -80,20 +80,20 @@ class Controller:
     # From outside
 
     def add_source(self, source: Source) -> None:
-        """Take keys from this source too; also while running."""
+        """Take keys from this source too. Allowed while running."""
         self._sources.append(source)
         if self._openers is not None and not self._stopped:
             self._open_soon(self._openers, source)
 
     def forget_cluster(self, cluster: str) -> None:
-        """The cluster is gone: no longer wait for it, or take keys from its sources should it come back."""
+        """The cluster is gone: do not wait for it, and take no more keys from its sources."""
         self._sources = [source for source in self._sources if source.cluster != cluster]
         for task in [task for task, name in self._opening.items() if name == cluster]:
             task.cancel()
         self._held.pop(cluster, None)
 
     def retry_failed_now(self) -> None:
-        """A cluster is there again: what failed for want of it need not wait for its next turn."""
+        """A cluster is back: retry at once what failed because of it."""
         if self._queue is not None:
             self._queue.retry_failed_now()
 
@@ -109,7 +109,7 @@ class Controller:
         return self._queue
 
     def stop(self) -> None:
-        """Begin nothing new; `run` returns when what was begun has ended."""
+        """Start nothing new; `run` returns when the reconciles in progress have ended."""
         self._stopped = True
         if self._queue is not None:
             self._queue.close()
@@ -117,7 +117,7 @@ class Controller:
     async def run(
         self, *, rng: random.Random, metrics: Metrics | None = None, gate: Callable[[], bool] | None = None
     ) -> None:
-        """Work until stopped. While `gate` says no, no reconcile begins."""
+        """Work until stopped. While `gate` returns False, no reconcile starts."""
         metrics = metrics or Metrics()
         self._queue = Queue(rng=rng, wait=self._wait, per_cluster=self._per_cluster)
         metrics.watch_queue(self.name, self._queue)
@@ -192,7 +192,7 @@ class Controller:
             metrics.active.dec()
 
     async def _result(self, key: Key, metrics: ControllerMetrics) -> str:
-        """Reconcile, and see to it that the key comes back when it should."""
+        """Reconcile, and requeue the key as the result says."""
         try:
             async with asyncio.timeout(self._timeout) as limit:
                 outcome = await self._caught_up_reconcile(key, metrics)
@@ -203,7 +203,7 @@ class Controller:
         except asyncio.CancelledError as error:
             if _being_cancelled():
                 raise
-            # Something the reconcile awaited was cancelled, not the reconcile: a failure like any other.
+            # Something that the reconcile awaited was cancelled, not the reconcile: a failure like any other.
             return self._failed(key, error)
         except TimeoutError as error:
             slow = TimeoutError(f"not done after {self._timeout:g} s") if limit.expired() else error
@@ -233,7 +233,7 @@ class Controller:
         if writes.shown():
             return
         self._unseen_writes[key] = writes
-        # Of a key that never comes back nobody would clear it away.
+        # A key that never comes back would stay here for ever.
         if len(self._unseen_writes) > self._sweep_at:
             self._unseen_writes = {key: kept for key, kept in self._unseen_writes.items() if not kept.shown()}
             self._sweep_at = 2 * len(self._unseen_writes) + 1000
@@ -248,7 +248,7 @@ class Controller:
             self.queue.add(key, after=outcome.after)
 
     def _overtaken(self, key: Key, error: Conflict) -> str:
-        log.debug("someone else was faster, looking again: %s", error)
+        log.debug("someone else was faster, reconciling again: %s", error)
         self.queue.retry(key, longest=SOON)
         return REQUEUE
 
@@ -260,7 +260,7 @@ class Controller:
     def _failed(self, key: Key, error: BaseException) -> str:
         delay = self.queue.retry(key)
         said = f"{type(error).__name__}: {error}"
-        # The traceback once: what fails the same way again needs a line, not another page.
+        # The traceback once: the same failure again needs only a line.
         is_new = self._complaints.get(key) != said and not isinstance(error, Unreachable)
         self._complaints[key] = said
         log.error(
@@ -270,7 +270,7 @@ class Controller:
 
 
 def _is_contested(error: Conflict) -> bool:
-    """Whether a field belongs to another manager: looking again will not change that."""
+    """Whether a field belongs to another manager: a retry does not change that."""
     return any(cause.reason == "FieldManagerConflict" for cause in error.causes)
 
 

@@ -99,7 +99,7 @@ class Conflict(ApiError):
 
 
 class Vanished(Conflict, NotFound):
-    """404 of an object that was seen: somebody was faster, and it is no longer there."""
+    """404 of an object that was seen before: it has been deleted in the meantime."""
 
 
 class Gone(ApiError):
@@ -142,12 +142,12 @@ def api_error(request: Request, status: Status, retry_after: float | None = None
 
 
 def as_conflict(error: ApiError) -> Conflict:
-    """The conflict that an answer amounts to: somebody was faster, and looking again will show what is there."""
+    """The answer as a Conflict: somebody else was faster, and reading again shows the new state."""
     return Conflict(error.request, Status(409, "Conflict", error.message))
 
 
 def namespace_terminates(error: ApiError) -> bool:
-    """Whether nothing can be made any more because the namespace is on its way out."""
+    """Whether nothing can be created any more because the namespace is terminating."""
     return isinstance(error, Forbidden) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 

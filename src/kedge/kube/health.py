@@ -1,8 +1,8 @@
 """Health: `/healthz`, `/readyz` and `/metrics` over HTTP, for whoever runs the process.
 
-`/healthz` answers as long as the event loop turns: a component that crashes ends the process, so there is nothing
-else to ask. `/readyz` lists every check, a line each, and is 503 while one that is required fails; the others are
-there to be read. Serves no secrets and takes no input, but still only listens where it is told to.
+`/healthz` answers as long as the event loop runs: a component that crashes ends the process, so there is nothing else
+to check. `/readyz` lists every check, a line each, and is 503 while a required one fails; the others are for
+information. It serves no secrets and takes no input, and listens only where it is told to.
 """
 
 from __future__ import annotations

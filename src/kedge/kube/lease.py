@@ -4,12 +4,13 @@
     acting = Client(FencedTransport(other_transport, election))    # refuses to write while not leading (fencing.py)
     await election.lead(lambda: run_controllers(acting))  # raises LeadershipLost: exit the process
 
-Promises that work runs only while the lease is held, and is over before the lease is given up. Each renewal has a
-time limit, and counts from the moment it was asked for: a server that hangs or a process that stood still ends the
-leadership. `is_leading` looks at the time when asked, so after a standstill it says no before any timer has fired.
+Work runs only while the lease is held, and has ended before the lease is released. Each renewal has a time limit, and
+counts from the moment it was requested: a server that hangs or a process that was stopped ends the leadership.
+`is_leading` reads the time when it is called, so after a stop it returns False before any timer has fired.
 Assumes that every contender waits a full duration, and that clocks run at about the same pace (their ratio may reach
-duration / renew_deadline); what they show does not matter. Deleting the Lease starts a new election at once.
-Refuses nothing that was sent: a lease elects, it does not fence. What must not happen twice carries a precondition.
+duration / renew_deadline); the time they show does not matter. Deleting the Lease starts a new election at once.
+A lease elects, it does not fence: requests already sent are not stopped. A write that must not happen twice carries a
+precondition.
 """
 
 from __future__ import annotations

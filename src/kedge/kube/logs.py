@@ -4,8 +4,8 @@
     with about(controller="rollout", cluster="hub", namespace="shop", name="web"):
         log.info("moved", extra={"clusters": 3})
 
-Every record made inside `about`, also by code that knows nothing of it, carries those fields. An object of the API
-is never written out, whoever passes it in: it may be a Secret. It shows as the name of its type.
+Every record made inside `about` carries those fields, also if the code knows nothing of them. An object of the API is
+never logged in full: it may be a Secret. It is shown as the name of its type.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Manager: runs clusters and controllers together, and stops them in good order.
+"""Manager: runs clusters and controllers together, and stops them in order.
 
     async with Manager() as manager:
         cluster = await manager.connect("hub", transport)
@@ -8,10 +8,10 @@
 
 Promises:
 
-* each cluster connects, fails and recovers on its own; they come and go at any time;
-* told to stop (`stop`, SIGTERM, SIGINT), controllers begin nothing new, what was begun may end within the grace period,
-  then the lease is released, then everything else is closed; told twice, it stops at once;
-* a component that crashes takes the whole process down with an error that names it; nothing lives on half dead;
+* each cluster connects, fails and recovers on its own; clusters can be added and removed at any time;
+* told to stop (`stop`, SIGTERM, SIGINT), controllers start nothing new, reconciles in progress may end within the grace
+  period, then the lease is released, then everything else is closed; a second signal stops it at once;
+* a component that crashes ends the whole process with an error that names it;
 * no task is left behind.
 """
 
@@ -45,7 +45,7 @@ LAST_EVENTS = 2.0  # seconds for the events of the last reconciles to be written
 
 
 class Leader(Protocol):
-    """Lets one of several processes act."""
+    """Leader election: lets one of several processes act."""
 
     def is_leading(self) -> bool:
         """Whether this process may act at this very moment."""
@@ -170,7 +170,7 @@ class Manager:
     # Controllers
 
     def add_controller(self, controller: Controller) -> None:
-        """Run this controller, while leading; now, if running already."""
+        """Run this controller while leading. Starts at once if the manager runs."""
         if any(other.name == controller.name for other in self._controllers):
             raise ValueError(f"there is a controller {controller.name} already: its metrics would be mixed up")
         self._controllers.append(controller)
@@ -178,7 +178,7 @@ class Manager:
             self._act_with(self._acting, controller)
 
     def stop(self) -> None:
-        """Stop in good order; `run` returns when that is done."""
+        """Stop in order; `run` returns when that is done."""
         self._stopping.set()
 
     async def run(self, *, signals: bool = True) -> None:
@@ -186,7 +186,7 @@ class Manager:
         async with AsyncExitStack() as stack:
             stack.enter_context(unwrap_crash())
             if signals:
-                stack.enter_context(self._heeding_signals())
+                stack.enter_context(self._stop_on_signals())
             if self._health is not None:
                 serving = Health(self.checks, self.metrics.registry).serve(self._health)
                 self.health_url = await stack.enter_async_context(serving)
@@ -195,10 +195,10 @@ class Manager:
                 leading = self._start(tasks, "leader election" if self._leader else "controllers", self._lead)
                 await self._stopping.wait()
                 if self._acting is None:
-                    leading.cancel()  # still waiting to lead: there is nothing to end in good order
+                    leading.cancel()  # still waiting to lead: there is nothing to stop
 
     def checks(self) -> list[Check]:
-        """What there is to say about readiness."""
+        """The readiness checks."""
         clusters = [
             Check(f"cluster {name}", "; ".join(cluster.problems()), required=cluster.essential)
             for name, cluster in self._clusters.items()
@@ -222,7 +222,7 @@ class Manager:
             raise RuntimeError("it ended without having been told to")
 
     async def _act(self) -> None:
-        """Run the controllers until told to stop, then let them end what they have begun."""
+        """Run the controllers until told to stop, then let them finish."""
         self.metrics.leading(self.component, True)
         try:
             with unwrap_crash():
@@ -230,7 +230,7 @@ class Manager:
                     for controller in self._controllers:
                         self._act_with(self._acting, controller)
                     await self._stopping.wait()
-                    await self._end_in_good_order()
+                    await self._stop_controllers()
         finally:
             self.metrics.leading(self.component, False)
 
@@ -239,7 +239,7 @@ class Manager:
         work = partial(controller.run, rng=self._branch(), metrics=self.metrics, gate=gate)
         self._controller_tasks.append(self._start(acting, f"controller {controller.name}", work))
 
-    async def _end_in_good_order(self) -> None:
+    async def _stop_controllers(self) -> None:
         for controller in self._controllers:
             controller.stop()
         for task in await self._late(self._controller_tasks):
@@ -248,7 +248,7 @@ class Manager:
         await self._last_events()
 
     async def _late(self, tasks: list[asyncio.Task[None]]) -> list[asyncio.Task[None]]:
-        """Those that have not ended within the grace period, in their order."""
+        """The tasks that have not ended within the grace period, in order."""
         if tasks:
             await asyncio.wait(tasks, timeout=self._grace)
         return [task for task in tasks if not task.done()]
@@ -266,7 +266,7 @@ class Manager:
         return random.Random(self.rng.getrandbits(64))
 
     @contextmanager
-    def _heeding_signals(self) -> Iterator[None]:
+    def _stop_on_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         task = asyncio.current_task()
         assert task is not None

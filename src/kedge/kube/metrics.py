@@ -1,8 +1,7 @@
 """Metrics: what dashboards for Kubernetes controllers already ask for, under the names they know.
 
-Every manager brings its own registry, so that many live in one process. No label ever names a cluster or an object:
-those come by the thousand, and belong in the API and on the dashboard. What queues count is read from them when someone
-asks, and costs nothing until then.
+Every manager has its own registry, so that many can live in one process. No label names a cluster or an object: there
+may be thousands. The counts of queues are read when metrics are collected, and cost nothing until then.
 """
 
 from __future__ import annotations

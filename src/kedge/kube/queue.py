@@ -1,15 +1,15 @@
-"""Queue: which object to look at next.
+"""Queue: which object to reconcile next.
 
 Promises:
 
-* a key that waits, waits once, however often it was added;
-* a key is with one worker at most; added meanwhile, it is handed out again after `done`;
+* a key waits once, however often it was added;
+* a key is with one worker at most; added in the meantime, it is handed out again after `done`;
 * the highest priority goes first; within a priority, clusters take turns, so that ten thousand keys of one cluster
   delay a key of another by one turn each; within a cluster, first come, first served;
-* of several adds before a hand-out the earliest time and the highest priority count, and none is lost.
+* of several adds before a hand-out, the earliest time and the highest priority count, and none is lost.
 
-Assumes one event loop, the one it was made in, whose time is the only time it knows. Every operation is O(1), or
-O(log n) of the keys that wait for a later time. Priorities are meant to be a handful of small numbers.
+Belongs to the event loop it was created in, and uses its time. Every operation is O(1), or O(log n) in the keys that
+wait for a later time. Priorities are meant to be a few small numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kedge.kube.histogram import DurationHistogram
 from kedge.kube.limits import BackoffSteps
 
 NORMAL = 0
-LOW = -100  # what was there when we started: changes that happen now go first
+LOW = -100  # objects that existed at the start: later changes go first
 
 
 class Key(Struct, frozen=True, cache_hash=True, gc=False):
@@ -73,7 +73,7 @@ class Queue:
         self._levels: dict[int, Turns] = {}
         self._turns: list[Turns] = []  # of _levels, highest priority first
         self._later: dict[Key, int] = {}  # priority
-        self._delayed_keys = DelayedKeys(self._ripe)
+        self._delayed_keys = DelayedKeys(self._on_due)
         self._working: dict[Key, tuple[float, int]] = {}  # since when, and the priority it came with
         self._again: dict[Key, int] = {}  # in work, and wanted again: priority
         self._busy: dict[str, int] = {}  # keys in work per cluster; only kept when there is a limit
@@ -104,7 +104,7 @@ class Queue:
         return self._failures.get(key, 0)
 
     def add(self, key: Key, *, after: float = 0.0, priority: int = NORMAL) -> None:
-        """Have the key looked at, now or in `after` seconds. Ignored once closed."""
+        """Add the key, now or in `after` seconds. Ignored once closed."""
         if self._closed:
             return
         if self._later and key in self._later:
@@ -121,7 +121,7 @@ class Queue:
             self._line_up(key, priority)
 
     def retry(self, key: Key, longest: float = math.inf) -> float:
-        """Have the key looked at again after a failure, each time later; at the priority it had. Gives the delay."""
+        """Add the key again after a failure, with backoff, at its priority. Returns the delay."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self.retries += 1
@@ -131,11 +131,11 @@ class Queue:
         return delay
 
     def forget(self, key: Key) -> None:
-        """The key succeeded: its next failure is its first again."""
+        """The key succeeded: reset its backoff."""
         self._failures.pop(key, None)
 
     def retry_failed_now(self) -> None:
-        """What failed may work now: have all of it looked at, as if it had not failed yet."""
+        """What failed may work now: add all failed keys at once, and reset their backoff."""
         for key in [key for key in self._failures if key in self._later]:
             self.forget(key)
             self.add(key)
@@ -159,7 +159,7 @@ class Queue:
             self._line_up(key, priority)
 
     def close(self) -> None:
-        """Hand out nothing more. What waits is dropped: whoever reads the cluster again finds it again."""
+        """Hand out nothing more. Waiting keys are dropped: the next start finds them again."""
         self._closed = True
         self._delayed_keys.clear()
         for waiting in (self._ready, self._levels, self._turns, self._again, self._later):
@@ -167,7 +167,7 @@ class Queue:
         while self._getters:
             self._wake()
 
-    def _ripe(self, key: Key) -> None:
+    def _on_due(self, key: Key) -> None:
         self.add(key, priority=self._later.pop(key))
 
     def _line_up(self, key: Key, priority: int) -> None:

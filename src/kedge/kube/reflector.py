@@ -14,13 +14,13 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Generic, NamedTuple, TypeVar
 
-from kedge.kube.answers import WatchEvents
 from kedge.kube.client import Client
 from kedge.kube.codec import Bookmark, Codec, Unreadable
 from kedge.kube.errors import ApiError, BadRequest, Gone, Invalid, KubeError, NotFound
-from kedge.kube.garbage_collection import bulk_load
 from kedge.kube.limits import Backoff, BackoffSteps
+from kedge.kube.memory import bulk_load
 from kedge.kube.requests import Selector
+from kedge.kube.rest import WatchEvents
 from kedge.kube.store import Key, key_of
 
 T = TypeVar("T")

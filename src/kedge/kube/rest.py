@@ -1,7 +1,8 @@
-"""REST client: sends requests to one API server, with rate limit and retries.
+"""REST client: sends requests to one API server, with rate limit and retries, and reads the answers.
 
 Every request keeps to the rate limit (`limits`), and is retried only where that cannot do a thing twice. It ends in a
-2xx answer, or in a `KubeError`. A stream is opened once: its reader decides when to open it again.
+2xx answer, or in a `KubeError`. A stream is opened once: its reader decides when to open it again. An answer that is
+not what the API promises is raised as `NotUnderstood`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ import logging
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TypeAlias, TypeVar
 
-from kedge.kube.errors import KubeError, Unreachable, refusal
+from kedge.kube.codec import DECODE_ERRORS, Bookmark, Codec, Event, Page, Unreadable
+from kedge.kube.errors import KubeError, NotUnderstood, Status, Unreachable, api_error, refusal
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.transport import ConnectionFailed, Request, Response, Stream, Transport
 
+T = TypeVar("T")
+WatchEvents: TypeAlias = AsyncIterator[Event[T] | Event[Unreadable] | Bookmark]
 log = logging.getLogger(__name__)
 
 
@@ -103,3 +108,32 @@ class RestClient:
             if text not in self._warned:
                 self._warned.add(text)
                 log.warning("the API server warns: %s", text, extra={"request": f"{request.method} {request.path}"})
+
+
+# Answers
+
+
+def read_object(form: Codec[T], request: Request, response: Response) -> T:
+    try:
+        return form.one(response.body)
+    except DECODE_ERRORS as error:
+        raise NotUnderstood(request, f"the answer is no {form.resource.kind}: {error}") from error
+
+
+def read_page(form: Codec[T], request: Request, response: Response) -> Page[T]:
+    try:
+        return form.page(response.body)
+    except DECODE_ERRORS as error:
+        raise NotUnderstood(request, f"the answer is no list of {form.resource.kind}: {error}") from error
+
+
+async def read_events(form: Codec[T], request: Request, stream: Stream) -> WatchEvents[T]:
+    """The events of a watch, as they arrive. The error with which a server ends a watch is raised."""
+    async for line in stream.lines():
+        try:
+            event = form.event(line)
+        except DECODE_ERRORS as error:
+            raise NotUnderstood(request, f"a watch event that is no JSON: {error}") from error
+        if isinstance(event, Status):
+            raise api_error(request, event)
+        yield event

@@ -4,8 +4,9 @@
     Watch("hub", pods, to=owner_of(StatefulSet))                 # a pod wakes the StatefulSet that controls it
     Watch("cluster-1", works, to=lambda seen: [Key("hub", None, seen.meta.labels["parent"])])
 
-A change wakes what the object maps to now and what it mapped to before, so that an object moved from one owner to
-another wakes both. What was there when the cache first filled comes at low priority: changes that happen now go first.
+A change wakes the keys that the object maps to now and those that it mapped to before, so that an object that moves
+from one owner to another wakes both. Objects that existed when the cache was first filled come at low priority: later
+changes go first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Store: the objects of one kind, by key and by index.
 
-Objects are frozen values, so they are handed out as they are; a reader keeps what it saw. A store does no I/O and
-knows no server: the cache keeps it equal to one.
+Objects are frozen values, so they are handed out as they are. A store does no I/O and knows no server: the cache keeps
+it equal to one.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from collections import Counter
 import click
 import msgspec
 
-from kedge.simulate.fault_counts import Counts, fault_table
-from kedge.simulate.faults import NAMED, Faults, read
+from kedge.simulate.faults import NAMED, Counts, Faults, fault_table, parse_faults
 from kedge.simulate.run import Failed, Report, load, run
 from kedge.simulate.trace import Entry
 
@@ -75,7 +74,7 @@ def _keep_what_stays() -> None:
 
 def _faults(text: str) -> Faults:
     try:
-        return read(text)
+        return parse_faults(text)
     except (ValueError, TypeError) as error:
         raise click.BadParameter(str(error), param_hint="--faults") from None
 

@@ -7,6 +7,8 @@ and only reads that the API allows to be old are.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from random import Random
 from typing import Any, TypeAlias
@@ -131,7 +133,7 @@ ROUGH = Faults(
 NAMED: Mapping[str, Faults] = {"none": NONE, "some": SOME, "rough": ROUGH}
 
 
-def read(text: str) -> Faults:
+def parse_faults(text: str) -> Faults:
     """Faults as a command line says them: a name, changes to it, or both: `some,lagging=0.5,slow_seconds=1..9`."""
     parts = text.split(",")
     start = parts[0] if "=" not in parts[0] else "none"
@@ -141,7 +143,7 @@ def read(text: str) -> Faults:
     return msgspec.convert({**msgspec.structs.asdict(NAMED[start]), **changed}, Faults)
 
 
-def written(faults: Faults) -> str:
+def format_faults(faults: Faults) -> str:
     """The same, the other way round."""
     for name, known in NAMED.items():
         if faults == known:
@@ -213,3 +215,46 @@ def _status(code: int, reason: str, message: str, *, after: int = 0) -> Response
     body = {**status, "message": message, "reason": reason, **details, "code": code}
     headers = {"content-type": JSON} | ({"retry-after": str(after)} if after else {})
     return Response(code, msgspec.json.encode(body), headers)
+
+
+# Counts of faults. A count has a name of several words, here ("fault", link, fault, request):
+# ("fault", "hub → hub", "lost_response", "PATCH works/status").
+
+Counts: TypeAlias = Counter[tuple[str, ...]]
+_BEFORE_KIND = re.compile(r"/(?:api/[^/]+|apis/[^/]+/[^/]+)(?:/namespaces/[^/]+(?=/))?/")
+
+
+def request_kind(request: Request) -> str:
+    """The method and kind of a request, with the subresource, but without names."""
+    path = _BEFORE_KIND.sub("", request.path, count=1)
+    if path == request.path:
+        return f"{request.method} {path}"
+    kind, *rest = path.split("/")
+    part = f"/{rest[1]}" if len(rest) > 1 else ""
+    is_watch = ("watch", "true") in request.query
+    return f"{'WATCH' if is_watch else request.method} {kind}{part}"
+
+
+def fault_table(counts: Mapping[tuple[str, ...], int]) -> str:
+    """Which faults hit which writes, as text: a row for each write of each role, a column for each fault."""
+    hits = _writes(counts)
+    faults = sorted({fault for _, fault in hits})
+    rows = sorted({row for row, _ in hits})
+    widest = max(map(len, rows), default=0)
+    head = " " * widest + "".join(f" {fault:>13}" for fault in faults)
+    lines = [f"{row:<{widest}}" + "".join(f" {hits[row, fault] or '·':>13}" for fault in faults) for row in rows]
+    return "\n".join([head, *lines])
+
+
+def _writes(counts: Mapping[tuple[str, ...], int]) -> Counter[tuple[str, str]]:
+    """The faults that hit writes, by role and write, and by fault."""
+    found: Counter[tuple[str, str]] = Counter()
+    for name, number in counts.items():
+        if name[0] == "fault" and name[3].partition(" ")[0] not in (*SAFE, "WATCH"):
+            found[f"{link_role(name[1])}: {name[3]}", name[2]] += number
+    return found
+
+
+def link_role(link: str) -> str:
+    """The role of a link: its name without numbers, such as `cluster → hub`."""
+    return re.sub(r"-\d+", "", link)

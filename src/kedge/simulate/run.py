@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from kedge.simulate.faults import NONE, Faults, written
+from kedge.simulate.faults import NONE, Faults, format_faults
 from kedge.simulate.loop import Loop
 from kedge.simulate.process_tasks import describe, unfinished
 from kedge.simulate.seeded_random import SeededRandom
@@ -103,7 +103,7 @@ def load(scenario: str) -> Scenario:
 
 def replay_command(scenario: str, seed: int, faults: Faults) -> str:
     """What to type, in the folder this runs in, to see this run again."""
-    chosen = f" --faults {written(faults)}" if faults != NONE else ""
+    chosen = f" --faults {format_faults(faults)}" if faults != NONE else ""
     python = f"PYTHONHASHSEED=0 {_python()} -m kedge.simulate"
     return f"{_path_for(scenario)}{python} {scenario} --seed {seed}{chosen} --trace"
 

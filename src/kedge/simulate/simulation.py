@@ -31,8 +31,7 @@ from kedge.kube.client import Client
 from kedge.kube.limits import Limiter
 from kedge.kube.transport import Request
 from kedge.simulate.clock import START, JumpingClock, Jumps, LoopClock
-from kedge.simulate.fault_counts import request_kind
-from kedge.simulate.faults import NONE, Faults
+from kedge.simulate.faults import NONE, Faults, request_kind
 from kedge.simulate.loop import Loop
 from kedge.simulate.network import Link
 from kedge.simulate.process import Main, Process

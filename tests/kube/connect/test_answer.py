@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kedge.kube.connect.answer import HEAD_LIMIT, LINE_LIMIT, HeadReader, ToTheEnd, unpacked
 from kedge.kube.connect.failures import Malformed, TooLarge
+from kedge.kube.connect.http_answer import HEAD_LIMIT, LINE_LIMIT, CloseFraming, HeadReader, decompressed
 
 Answer = tuple[int, dict[str, str], bytes, bool, bytes]
 """Status, headers, body, whether the connection stays, and what came after."""
@@ -29,7 +29,7 @@ def read(*pieces: bytes, method: str = "GET") -> Answer | None:
             head.framing.rest += piece
         else:
             body += head.framing.feed(piece)
-    done = head.framing.done or isinstance(head.framing, ToTheEnd)
+    done = head.framing.done or isinstance(head.framing, CloseFraming)
     return (head.status, head.headers, body, head.keeps, head.framing.rest) if done else None
 
 
@@ -231,7 +231,7 @@ def test_a_body_without_a_length_lasts_as_long_as_its_connection() -> None:
 
 @given(st.binary(), st.sampled_from(["gzip", "x-gzip", "GZIP"]))
 def test_what_is_packed_is_unpacked(body: bytes, coding: str) -> None:
-    assert unpacked(gzip.compress(body), {"content-encoding": coding}) == body
+    assert decompressed(gzip.compress(body), {"content-encoding": coding}) == body
 
 
 @pytest.mark.parametrize(
@@ -246,14 +246,14 @@ def test_what_is_packed_is_unpacked(body: bytes, coding: str) -> None:
 )
 def test_what_is_packed_badly_is_refused(body: bytes, coding: str) -> None:
     with pytest.raises(Malformed):
-        unpacked(body, {"content-encoding": coding})
+        decompressed(body, {"content-encoding": coding})
 
 
 @pytest.mark.parametrize(("size", "fits"), [(1000, True), (1001, False), (10**8, False)])
 def test_unpacking_has_a_limit(size: int, fits: bool) -> None:
     packed = gzip.compress(b"x" * size, 1)
     if fits:
-        assert len(unpacked(packed, {"content-encoding": "gzip"}, limit=1000)) == size
+        assert len(decompressed(packed, {"content-encoding": "gzip"}, limit=1000)) == size
     else:
         with pytest.raises(TooLarge):
-            unpacked(packed, {"content-encoding": "gzip"}, limit=1000)
+            decompressed(packed, {"content-encoding": "gzip"}, limit=1000)

@@ -14,7 +14,7 @@ import yaml
 
 from kedge.kube.connect import in_cluster
 from kedge.kube.connect.config import ConfigError, Connection, Impersonation, KubeConfig, kubeconfig, load
-from kedge.kube.connect.credentials import Fixed, Identity
+from kedge.kube.connect.credentials import FixedCredentials, Identity
 from kube.connect.tlsfixtures import Authority
 
 CA = Authority().pem
@@ -112,7 +112,7 @@ def test_entries_are_not_mixed(write: Written) -> None:
     connection = load(paths, environ={})
     assert connection.insecure
     assert connection.tls_server_name is None
-    assert connection.credentials == Fixed()
+    assert connection.credentials == FixedCredentials()
 
 
 def test_a_file_given_by_name_must_exist(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_context_has_a_server_and_a_namespace(loaded: Loaded) -> None:
 def test_a_context_without_a_user_is_anonymous(write: Written) -> None:
     content = document(user={"token": "t"})
     del content["contexts"][0]["context"]["user"]
-    assert load([write(content)], environ={}).credentials == Fixed()
+    assert load([write(content)], environ={}).credentials == FixedCredentials()
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_user_is_known_by_a_certificate(loaded: Loaded, tmp_path: Path, in_pla
 
 def test_no_secret_goes_over_plain_http(loaded: Loaded) -> None:
     connection = loaded({"server": "http://api"}, {"token": "t", "as": "jane"})
-    assert connection.credentials == Fixed()
+    assert connection.credentials == FixedCredentials()
     assert connection.impersonate == Impersonation("jane")
 
 

@@ -10,18 +10,17 @@ import pytest
 from msgspec import Struct
 
 from kedge.kube.clock import SystemClock
-from kedge.kube.connect import identity_files
 from kedge.kube.connect.credentials import (
     ClientCertificate,
     CredentialsFailed,
-    Fixed,
+    FixedCredentials,
     Identity,
-    Issued,
-    Refreshing,
+    IdentityFiles,
+    IssuedIdentity,
+    RefreshingCredentials,
     basic,
     bearer,
 )
-from kedge.kube.connect.identity_files import IdentityFiles
 from support.virtual import run
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,8 +35,8 @@ AN_HOUR = timedelta(hours=1)
     [
         Identity("Bearer hunter2", ClientCertificate(b"hunter2", b"hunter2")),
         ClientCertificate(b"hunter2", b"hunter2"),
-        Fixed(Identity("Bearer hunter2")),
-        Issued(Identity("Bearer hunter2")),
+        FixedCredentials(Identity("Bearer hunter2")),
+        IssuedIdentity(Identity("Bearer hunter2")),
         IdentityFiles(authorization="Bearer hunter2", key=b"hunter2"),
     ],
 )
@@ -65,7 +64,7 @@ def test_a_password_is_shown_as_the_server_expects_it() -> None:
 
 
 async def test_a_fixed_identity_cannot_be_renewed() -> None:
-    fixed = Fixed(Identity("Bearer a"))
+    fixed = FixedCredentials(Identity("Bearer a"))
     assert not fixed.refused(await fixed.identity())
 
 
@@ -90,7 +89,7 @@ class Source:
         self.most_under_way = 0
         self.broken = False
 
-    async def __call__(self) -> Issued:
+    async def __call__(self) -> IssuedIdentity:
         self.runs += 1
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -101,14 +100,14 @@ class Source:
         if self.broken:
             raise CredentialsFailed(f"attempt {self.runs} failed")
         now = LoopClock().now()
-        return Issued(Identity(f"Bearer {chr(96 + self.runs)}"), now + self.life if self.life else None)
+        return IssuedIdentity(Identity(f"Bearer {chr(96 + self.runs)}"), now + self.life if self.life else None)
 
 
-def renewing(source: Source, *, every: float | None = None, pause: float = 5.0) -> Refreshing:
-    return Refreshing(source, clock=LoopClock(), every=every, pause=pause)
+def renewing(source: Source, *, every: float | None = None, pause: float = 5.0) -> RefreshingCredentials:
+    return RefreshingCredentials(source, clock=LoopClock(), every=every, pause=pause)
 
 
-async def shown(credentials: Refreshing) -> str:
+async def shown(credentials: RefreshingCredentials) -> str:
     return ((await credentials.identity()).authorization or "").removeprefix("Bearer ")
 
 
@@ -309,11 +308,11 @@ def test_a_failure_is_told_to_all_who_ask_within_the_pause() -> None:
 
 
 def test_what_fails_in_an_unforeseen_way_does_not_show_what_it_held() -> None:
-    async def surprise() -> Issued:
+    async def surprise() -> IssuedIdentity:
         raise KeyError("hunter2")
 
     async def work() -> None:
-        credentials = Refreshing(surprise, clock=LoopClock(), pause=5)
+        credentials = RefreshingCredentials(surprise, clock=LoopClock(), pause=5)
         with pytest.raises(KeyError):
             await credentials.identity()
         with pytest.raises(CredentialsFailed, match=r"could not be had: KeyError$"):
@@ -358,7 +357,7 @@ def files(**parts: Path | bytes | str) -> IdentityFiles:
 
 def test_what_is_in_place_needs_no_renewal() -> None:
     made = files(authorization="Bearer a", certificate=b"c", key=b"k").credentials(SystemClock())
-    assert made == Fixed(Identity("Bearer a", ClientCertificate(b"c", b"k")))
+    assert made == FixedCredentials(Identity("Bearer a", ClientCertificate(b"c", b"k")))
 
 
 def test_a_token_file_wins_over_a_token_while_it_can_be_read(tmp_path: Path) -> None:
@@ -382,7 +381,7 @@ def test_a_file_that_holds_no_token_is_named(tmp_path: Path, content: str | None
 
 
 async def test_files_are_read_again_when_their_time_has_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity_files, "READ_AGAIN", 0.0)
+    monkeypatch.setattr("kedge.kube.connect.credentials.READ_AGAIN", 0.0)
     token, certificate, key = tmp_path / "token", tmp_path / "tls.crt", tmp_path / "tls.key"
     for path in (token, certificate, key):
         path.write_text("old")
@@ -407,7 +406,7 @@ async def test_files_are_not_read_for_every_request(tmp_path: Path) -> None:
 async def test_a_token_file_that_vanishes_leaves_its_token_in_use_until_that_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identity_files, "READ_AGAIN", 0.0)
+    monkeypatch.setattr("kedge.kube.connect.credentials.READ_AGAIN", 0.0)
     token = tmp_path / "token"
     token.write_text("old")
     made = await asyncio.to_thread(files(token_file=token).credentials, SystemClock())

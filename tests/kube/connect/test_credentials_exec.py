@@ -13,8 +13,7 @@ import pytest
 
 from kedge.kube.clock import SystemClock
 from kedge.kube.connect.credentials import CredentialsFailed, Identity
-from kedge.kube.connect.exec_credential import GROUP, ClusterInfo, issued, question
-from kedge.kube.connect.exec_plugin import ExecPlugin
+from kedge.kube.connect.exec_plugin import GROUP, ClusterInfo, ExecPlugin, exec_info, read_credential
 from kube.connect.tlsfixtures import Authority
 from support.waiting import until
 
@@ -105,7 +104,7 @@ async def test_a_program_is_told_who_asks_and_what_it_was_configured_with(progra
 
 
 def test_a_program_is_not_told_of_the_cluster_unless_it_asks() -> None:
-    told = msgspec.json.decode(question(V1BETA1, interactive=False, cluster=None))
+    told = msgspec.json.decode(exec_info(V1BETA1, interactive=False, cluster=None))
     assert told == {"apiVersion": V1BETA1, "kind": "ExecCredential", "spec": {"interactive": False}}
 
 
@@ -208,14 +207,16 @@ def printed(version: str = V1, **status: object) -> bytes:
 )
 def test_what_is_no_credential_is_refused_and_does_not_show(text: bytes, told: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
-        issued(text, api_version=V1)
+        read_credential(text, api_version=V1)
     assert told in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("version", [V1, V1BETA1])
 def test_both_versions_are_understood(version: str) -> None:
-    found = issued(printed(version, token="t", expirationTimestamp="2026-01-01T00:00:00Z"), api_version=version)
+    found = read_credential(
+        printed(version, token="t", expirationTimestamp="2026-01-01T00:00:00Z"), api_version=version
+    )
     assert found.expires == datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -224,7 +225,7 @@ def test_the_first_of_two_ends_counts(stated: str, counts: str) -> None:
     own = datetime(2030, 1, 1, tzinfo=UTC)
     pair = Authority().client("jane", ends=own)
     status = {"clientCertificateData": pair.certificate.decode(), "clientKeyData": pair.key.decode()}
-    found = issued(printed(**status, expirationTimestamp=stated), api_version=V1)
+    found = read_credential(printed(**status, expirationTimestamp=stated), api_version=V1)
     assert found.expires == (own if counts == "own" else datetime(2020, 1, 1, tzinfo=UTC))
 
 

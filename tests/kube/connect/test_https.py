@@ -13,7 +13,7 @@ from msgspec import Struct
 
 import kedge
 from kedge.kube.connect.connection import Connection, Impersonation
-from kedge.kube.connect.credentials import Fixed, Identity, bearer
+from kedge.kube.connect.credentials import FixedCredentials, Identity, bearer
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.transport import ConnectionFailed, Request
 from kube.connect.tlsfixtures import Authority, api, raw, serving, transport_to
@@ -40,7 +40,7 @@ async def echo(request: web.Request) -> web.Response:
 @pytest.fixture
 async def transport() -> AsyncIterator[HttpsTransport]:
     identity = Identity(bearer("sesame"))
-    async with api(echo, SERVER) as server, transport_to(server, AUTHORITY.pem, Fixed(identity)) as made:
+    async with api(echo, SERVER) as server, transport_to(server, AUTHORITY.pem, FixedCredentials(identity)) as made:
         yield made
 
 
@@ -356,7 +356,9 @@ async def test_a_broken_ca_is_an_error_that_says_so() -> None:
 
 def test_a_transport_shows_its_server_and_nothing_else() -> None:
     connection = Connection(
-        "https://api:6443", proxy="http://me:hunter2@proxy:3128", credentials=Fixed(Identity("Bearer sesame"))
+        "https://api:6443",
+        proxy="http://me:hunter2@proxy:3128",
+        credentials=FixedCredentials(Identity("Bearer sesame")),
     )
     for text in (repr(connection), repr(HttpsTransport(connection))):
         assert "api:6443" in text

@@ -11,11 +11,16 @@ import pytest
 from aiohttp import web
 
 from kedge.kube.clock import SystemClock
-from kedge.kube.connect import identity_files
 from kedge.kube.connect.connection import Connection
-from kedge.kube.connect.credentials import ClientCertificate, Credentials, CredentialsFailed, Identity, bearer
+from kedge.kube.connect.credentials import (
+    ClientCertificate,
+    Credentials,
+    CredentialsFailed,
+    Identity,
+    IdentityFiles,
+    bearer,
+)
 from kedge.kube.connect.https import HttpsTransport
-from kedge.kube.connect.identity_files import IdentityFiles
 from kedge.kube.transport import ConnectionFailed, Request
 from kube.connect.tlsfixtures import Authority, Tunnel, api, blunt, raw, serving, transport_to, user_of
 from support.waiting import until
@@ -219,7 +224,7 @@ async def test_a_certificate_that_cannot_be_used_says_why() -> None:
 async def test_rotated_certificate_files_take_effect_for_new_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identity_files, "READ_AGAIN", 0.0)
+    monkeypatch.setattr("kedge.kube.connect.credentials.READ_AGAIN", 0.0)
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
 
     def write(pair: ClientCertificate) -> None:

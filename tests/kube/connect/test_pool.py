@@ -11,12 +11,12 @@ import uvloop
 from aiohttp import web
 from yarl import URL
 
-from kedge.kube.connect import dial
+from kedge.kube.connect import dialer
 from kedge.kube.connect.connection import Connection, Impersonation
-from kedge.kube.connect.dial import Address, Way
-from kedge.kube.connect.failures import Unreached
+from kedge.kube.connect.dialer import Address, Route
+from kedge.kube.connect.failures import ServerUnreachable
+from kedge.kube.connect.http_connection import HttpConnection
 from kedge.kube.connect.https import HttpsTransport
-from kedge.kube.connect.wire import Wire
 from kedge.kube.transport import ConnectionFailed, Request
 from kube.connect.tlsfixtures import Authority, Tunnel, api, raw, serving, transport_to
 from support.waiting import until
@@ -206,7 +206,7 @@ async def test_a_proxy_that_talks_nonsense_was_sent_nothing() -> None:
 
 @pytest.mark.parametrize("first", ["refuses", "hangs"])
 async def test_the_next_address_is_tried_when_one_leads_nowhere(first: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = dial._connected
+    honest = dialer._connected
 
     async def connected(address: Address) -> socket.socket:
         if address[4] != "nowhere":
@@ -221,20 +221,20 @@ async def test_the_next_address_is_tried_when_one_leads_nowhere(first: str, monk
 
     resolve = asyncio.get_running_loop().getaddrinfo
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
-    monkeypatch.setattr(dial, "_connected", connected)
-    monkeypatch.setattr(dial, "NEXT_AFTER", 0.05)
+    monkeypatch.setattr(dialer, "_connected", connected)
+    monkeypatch.setattr(dialer, "NEXT_AFTER", 0.05)
     async with api(Counting().answer) as server:
-        wire = await dial.dial(Way(URL(server)))
-        assert wire.is_open
-        wire.abort()
-        await wire.lost
+        connection = await dialer.dial(Route(URL(server)))
+        assert connection.is_open
+        connection.abort()
+        await connection.lost
 
 
 async def test_addresses_that_all_lead_nowhere_are_told() -> None:
     async with raw(Tunnel()) as server:
         pass
-    with pytest.raises(Unreached, match=r"cannot connect: Connect"):
-        await dial.dial(Way(URL(server.replace("127.0.0.1", "localhost"))))
+    with pytest.raises(ServerUnreachable, match=r"cannot connect: Connect"):
+        await dialer.dial(Route(URL(server.replace("127.0.0.1", "localhost"))))
 
 
 # Nothing is left of a transport that was closed: what is would be found, and blamed on whoever runs then
@@ -259,9 +259,9 @@ async def test_closing_waits_for_connections_that_were_being_ended_before_it() -
     deaf = Deaf()
     server = await asyncio.start_server(deaf.serve, "127.0.0.1", 0, ssl=SERVER)
     address, port = server.sockets[0].getsockname()
-    made: list[Wire] = []
+    made: list[HttpConnection] = []
     transport = transport_of(f"https://{address}:{port}", keep_alive=0.05)
-    with noting_wires(made):
+    with noting_connections(made):
         await transport.send(GET, timeout=5)
     await until(made[0].transport.is_closing)  # idle for too long; the server does not answer to its end
     await transport.close()
@@ -273,10 +273,10 @@ async def test_a_request_that_is_cancelled_as_it_connects_leaves_no_connection()
     deaf = Deaf()
     server = await asyncio.start_server(deaf.serve, "127.0.0.1", 0, ssl=SERVER)
     address, port = server.sockets[0].getsockname()
-    made: list[Wire] = []
+    made: list[HttpConnection] = []
     transport = transport_of(f"https://{address}:{port}")
     asking = asyncio.create_task(transport.send(GET, timeout=5))
-    with noting_wires(made, then=asking.cancel):
+    with noting_connections(made, then=asking.cancel):
         await asyncio.wait([asking])
     assert asking.cancelled()
     await asyncio.wait([made[0].lost], timeout=1)
@@ -286,17 +286,17 @@ async def test_a_request_that_is_cancelled_as_it_connects_leaves_no_connection()
 
 
 @contextmanager
-def noting_wires(made: list[Wire], then: Callable[[], object] = lambda: None) -> Iterator[None]:
+def noting_connections(made: list[HttpConnection], then: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Keep the connections that are made, and do something in the moment they are."""
 
-    class Noted(Wire):
+    class Noted(HttpConnection):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
             made.append(self)
             then()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dial, "Wire", Noted)
+        patch.setattr(dialer, "HttpConnection", Noted)
         yield
 
 

@@ -8,17 +8,17 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.kube.connect import incoming
+from kedge.kube.connect import line_stream
 from kedge.kube.connect.failures import FAILURES, CutOff, HungUp, Malformed
-from kedge.kube.connect.incoming import Incoming
-from kedge.kube.connect.wire import Asked, Reply, Wire
+from kedge.kube.connect.http_connection import HttpConnection, HttpReply, HttpRequest
+from kedge.kube.connect.line_stream import LineStream
 from kedge.kube.transport import ConnectionFailed, Request
 from kube.connect.tlsfixtures import Authority, Connected, api, raw, serving, transport_to
 from support.waiting import until
 
 GET = Request("GET", "/api/v1/pods")
 LARGE = Request("POST", "/x", body=b"x" * 2**24)
-ASKED = Asked("GET", b"GET / HTTP/1.1\r\n\r\n")
+ASKED = HttpRequest("GET", b"GET / HTTP/1.1\r\n\r\n")
 AUTHORITY = Authority()
 SERVER = serving(AUTHORITY.server("127.0.0.1"))
 EMPTY = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
@@ -200,7 +200,7 @@ async def test_a_stream_that_was_read_to_its_end_leaves_its_connection_to_others
 
 @pytest.mark.parametrize("context", [None, SERVER], ids=["plain", "tls"])
 async def test_a_slow_reader_slows_the_server_down(context: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incoming, "FULL", 2**16)
+    monkeypatch.setattr(line_stream, "FULL", 2**16)
     chunk = b"%x\r\n%s\n\r\n" % (2**12, b"x" * (2**12 - 1))
     count = 16_000  # 64 MiB, more than sockets hold
     written = 0
@@ -241,8 +241,8 @@ async def test_a_slow_reader_slows_the_server_down(context: object, monkeypatch:
 class Socket:
     """A transport that keeps what is written."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, connection: HttpConnection) -> None:
+        self._wire = connection
         self.closed = False
 
     def write(self, data: bytes) -> None: ...
@@ -260,13 +260,15 @@ class Socket:
     def resume_reading(self) -> None: ...
 
 
-async def asked_over(wire: Wire, happens: Callable[[], None], into: Incoming | None = None) -> Reply | Exception:
+async def asked_over(
+    connection: HttpConnection, happens: Callable[[], None], into: LineStream | None = None
+) -> HttpReply | Exception:
     """What a request comes to if this happens after it was sent."""
-    wire.connection_made(Socket(wire))  # type: ignore[arg-type]
+    connection.connection_made(Socket(connection))  # type: ignore[arg-type]
     asyncio.get_running_loop().call_soon(happens)
     try:
         async with asyncio.timeout(1):
-            return await wire.ask(ASKED, None, into)
+            return await connection.ask(ASKED, None, into)
     except FAILURES as error:
         return error
 
@@ -274,19 +276,19 @@ async def asked_over(wire: Wire, happens: Callable[[], None], into: Incoming | N
 @given(st.binary(max_size=200) | st.binary(max_size=100).map(b"HTTP/1.1 200 OK\r\n".__add__), st.booleans())
 def test_garbage_is_an_error_and_never_a_wait(garbage: bytes, streamed: bool) -> None:
     async def work() -> None:
-        wire = Wire()
+        connection = HttpConnection()
 
         def happens() -> None:
-            wire.data_received(garbage)
-            if wire.is_open:
-                wire.transport.abort()
+            connection.data_received(garbage)
+            if connection.is_open:
+                connection.transport.abort()
 
-        into = Incoming(1.0) if streamed else None
-        outcome = await asked_over(wire, happens, into)
+        into = LineStream(1.0) if streamed else None
+        outcome = await asked_over(connection, happens, into)
         assert not isinstance(outcome, TimeoutError)
-        if isinstance(outcome, Reply):
+        if isinstance(outcome, HttpReply):
             assert b"\r\n\r\n" in garbage
-        await wire.lost
+        await connection.lost
 
     asyncio.run(work())
 
@@ -301,45 +303,45 @@ def test_garbage_is_an_error_and_never_a_wait(garbage: bytes, streamed: bool) ->
     ],
 )
 async def test_how_far_an_answer_came_is_told(came: bytes, failure: type[Exception]) -> None:
-    wire = Wire()
+    connection = HttpConnection()
 
     def happens() -> None:
         if came:
-            wire.data_received(came)
-        wire.transport.abort()
+            connection.data_received(came)
+        connection.transport.abort()
 
-    assert isinstance(await asked_over(wire, happens), failure)
+    assert isinstance(await asked_over(connection, happens), failure)
 
 
 async def test_a_body_without_a_length_ends_with_its_connection() -> None:
-    wire = Wire()
+    connection = HttpConnection()
 
     def happens() -> None:
-        wire.data_received(b"HTTP/1.1 200 OK\r\n\r\nall of it")
-        wire.transport.abort()
+        connection.data_received(b"HTTP/1.1 200 OK\r\n\r\nall of it")
+        connection.transport.abort()
 
-    outcome = await asked_over(wire, happens)
-    assert isinstance(outcome, Reply)
+    outcome = await asked_over(connection, happens)
+    assert isinstance(outcome, HttpReply)
     assert outcome.body == b"all of it"
-    assert not wire.is_free
+    assert not connection.is_free
 
 
 async def test_a_body_without_a_length_that_is_reset_is_cut() -> None:
-    wire = Wire()
+    connection = HttpConnection()
 
     def happens() -> None:
-        wire.data_received(b"HTTP/1.1 200 OK\r\n\r\nsome of it")
-        wire.connection_lost(ConnectionResetError())
+        connection.data_received(b"HTTP/1.1 200 OK\r\n\r\nsome of it")
+        connection.connection_lost(ConnectionResetError())
 
-    assert isinstance(await asked_over(wire, happens), CutOff)
+    assert isinstance(await asked_over(connection, happens), CutOff)
 
 
 async def test_a_connection_that_is_lost_before_it_is_used_says_why() -> None:
-    wire = Wire()
+    connection = HttpConnection()
     reset = ConnectionResetError("gone")
-    wire.connection_made(Socket(wire))  # type: ignore[arg-type]
-    wire.connection_lost(reset)
+    connection.connection_made(Socket(connection))  # type: ignore[arg-type]
+    connection.connection_lost(reset)
     with pytest.raises(HungUp) as caught:
-        await wire.ask(ASKED)
+        await connection.ask(ASKED)
     assert caught.value.__cause__ is reset
-    await until(wire.lost.done)
+    await until(connection.lost.done)

@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from kedge.kube.connect import tls
 from kedge.kube.connect.connection import Connection
-from kedge.kube.connect.credentials import ClientCertificate, Credentials, Fixed
+from kedge.kube.connect.credentials import ClientCertificate, Credentials, FixedCredentials
 from kedge.kube.connect.https import HttpsTransport
 
 A_DAY = timedelta(days=1)
@@ -221,7 +221,7 @@ async def transport_to(
     server: str, ca: bytes | None = None, credentials: Credentials | None = None, **more: object
 ) -> AsyncIterator[HttpsTransport]:
     """A transport, closed in the end."""
-    made = HttpsTransport(Connection(server, ca=ca, credentials=credentials or Fixed(), **more))  # type: ignore[arg-type]
+    made = HttpsTransport(Connection(server, ca=ca, credentials=credentials or FixedCredentials(), **more))  # type: ignore[arg-type]
     try:
         yield made
     finally:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from yarl import URL
 
-from kedge.kube.connect.credentials import Credentials, Fixed
+from kedge.kube.connect.credentials import Credentials, FixedCredentials
 
 
 class ConfigError(Exception):
@@ -43,7 +43,7 @@ class Connection(Struct, frozen=True):
     insecure: bool = False
     tls_server_name: str | None = None
     proxy: str | None = None
-    credentials: Credentials = Fixed()
+    credentials: Credentials = FixedCredentials()
     namespace: str = "default"
     impersonate: Impersonation | None = None
 

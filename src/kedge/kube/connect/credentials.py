@@ -1,4 +1,4 @@
-"""Credentials: who we are to one API server, now. Fixed, or refreshed while requests go on.
+"""Credentials: who we are to one API server, now. Fixed, in files, or refreshed while requests go on.
 
 A transport asks for the current identity before each request, and reports an identity that the server refused. The
 source of an identity (a fixed token, a file that rotates, a program that logs in) never blocks the event loop. No value
@@ -12,6 +12,7 @@ import logging
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -21,10 +22,13 @@ from kedge.kube.clock import Clock
 EARLY = timedelta(minutes=1)
 """How long before its end an identity is renewed; a fifth of its lifetime, if that is shorter."""
 
+READ_AGAIN = 60.0
+"""Seconds between two reads of files. A projected token is replaced at 80 % of a lifetime of at least ten minutes."""
+
 log = logging.getLogger(__name__)
 
 
-class Unprinted:
+class Redacted:
     """Mixed into Structs that hold secrets: printing one, or a traceback that shows one, tells only its type."""
 
     __slots__ = ()
@@ -36,14 +40,14 @@ class Unprinted:
         return []
 
 
-class ClientCertificate(Unprinted, Struct, frozen=True):
+class ClientCertificate(Redacted, Struct, frozen=True):
     """A certificate chain and its key, both PEM."""
 
     certificate: bytes
     key: bytes
 
 
-class Identity(Unprinted, Struct, frozen=True):
+class Identity(Redacted, Struct, frozen=True):
     """What to show the server. Either, both or neither; empty is anonymous."""
 
     authorization: str | None = None
@@ -70,7 +74,7 @@ class CredentialsFailed(Exception):
     """No identity could be had; the message says from where, and what to do."""
 
 
-class Fixed(Struct, frozen=True):
+class FixedCredentials(Struct, frozen=True):
     """An identity that does not change."""
 
     shown: Identity = Identity()
@@ -85,7 +89,7 @@ class Fixed(Struct, frozen=True):
         return False
 
 
-class Issued(Struct, frozen=True):
+class IssuedIdentity(Struct, frozen=True):
     """An identity, when it expires, and when to ask for the next one (default: `EARLY`)."""
 
     identity: Identity
@@ -93,7 +97,7 @@ class Issued(Struct, frozen=True):
     renew_at: datetime | None = None
 
 
-class Refreshing:
+class RefreshingCredentials:
     """Credentials from a source that issues them again and again.
 
     Concurrent callers share one attempt, and a caller that gives up does not end it for the others. An identity is
@@ -104,7 +108,7 @@ class Refreshing:
 
     def __init__(
         self,
-        obtain: Callable[[], Awaitable[Issued]],
+        obtain: Callable[[], Awaitable[IssuedIdentity]],
         *,
         clock: Clock,
         every: float | None = None,
@@ -115,7 +119,7 @@ class Refreshing:
         self._clock = clock
         self._every = every
         self._pause = pause
-        self._held: Issued | None = None
+        self._held: IssuedIdentity | None = None
         self._renew_at: datetime | None = None
         self._refused = False
         self._tried_at: float | None = None
@@ -143,7 +147,7 @@ class Refreshing:
         self._refused = True
         return not self._tried_lately()
 
-    def _good(self, held: Issued) -> bool:
+    def _good(self, held: IssuedIdentity) -> bool:
         return not self._refused and (held.expires is None or self._clock.now() < held.expires)
 
     def _due(self) -> bool:
@@ -195,6 +199,66 @@ class Refreshing:
         if expires is None:
             return None
         return expires - min(EARLY, (expires - self._clock.now()) / 5)
+
+
+class IdentityFiles(Redacted, Struct, frozen=True):
+    """An identity in files that others rotate: a token, a client certificate and its key, each in place or by path.
+
+    Files are read outside of the event loop, again once a minute (as often as the kubelet and client-go assume), and at
+    once after a server refused their content. Missing, unreadable and empty files are refused by name.
+    """
+
+    authorization: str | None = None
+    token_file: Path | None = None
+    certificate: bytes | Path | None = None
+    key: bytes | Path | None = None
+
+    @property
+    def may_change(self) -> bool:
+        return any(isinstance(part, Path) for part in (self.token_file, self.certificate, self.key))
+
+    def credentials(self, clock: Clock) -> Credentials:
+        """Fixed if all is in place, else read again now and then. Reads the files once, so that errors show early."""
+        identity = self.read()
+        if not self.may_change:
+            return FixedCredentials(identity)
+        return RefreshingCredentials(self._read_elsewhere, clock=clock, every=READ_AGAIN)
+
+    def read(self) -> Identity:
+        """What the files hold now. Blocks."""
+        return Identity(self._authorization(), self._certificate())
+
+    async def _read_elsewhere(self) -> IssuedIdentity:
+        return IssuedIdentity(await asyncio.to_thread(self.read))
+
+    def _authorization(self) -> str | None:
+        if self.token_file is None:
+            return self.authorization
+        try:
+            return bearer(_content(self.token_file).decode(errors="replace"))
+        except ValueError as error:
+            raise CredentialsFailed(f"{self.token_file}: {error}") from None
+        except CredentialsFailed:
+            if self.authorization is None:
+                raise
+            return self.authorization  # as client-go: the file wins while it can be read
+
+    def _certificate(self) -> ClientCertificate | None:
+        if self.certificate is None or self.key is None:
+            return None
+        return ClientCertificate(_content(self.certificate), _content(self.key))
+
+
+def _content(part: bytes | Path) -> bytes:
+    if isinstance(part, bytes):
+        return part
+    try:
+        content = part.read_bytes()
+    except OSError as error:
+        raise CredentialsFailed(f"{part} cannot be read: {error.strerror}") from error
+    if not content.strip():
+        raise CredentialsFailed(f"{part} is empty")
+    return content
 
 
 def bearer(token: str) -> str:

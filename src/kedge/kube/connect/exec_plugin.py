@@ -14,19 +14,33 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
+from typing import Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from cryptography import x509
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from kedge.kube.clock import Clock
-from kedge.kube.connect import exec_credential
-from kedge.kube.connect.credentials import Credentials, CredentialsFailed, Issued, Refreshing, Unprinted
-from kedge.kube.connect.exec_credential import ClusterInfo
+from kedge.kube.connect.credentials import (
+    ClientCertificate,
+    Credentials,
+    CredentialsFailed,
+    Identity,
+    IssuedIdentity,
+    Redacted,
+    RefreshingCredentials,
+    bearer,
+)
 
 RUN_AGAIN = 5.0
 """Seconds between two runs at least, whatever the server answers."""
 INFO = "KUBERNETES_EXEC_INFO"
 _TAIL = 800
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+GROUP = "client.authentication.k8s.io"
+VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
+KIND = "ExecCredential"
 
 
 def at_terminal() -> bool:
@@ -34,7 +48,7 @@ def at_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-class ExecPlugin(Unprinted, Struct, frozen=True):
+class ExecPlugin(Redacted, Struct, frozen=True):
     """A program that logs in, and how to run it."""
 
     where: str
@@ -49,16 +63,16 @@ class ExecPlugin(Unprinted, Struct, frozen=True):
     terminal: Callable[[], bool] = at_terminal
 
     def credentials(self, clock: Clock) -> Credentials:
-        return Refreshing(self.run, clock=clock, pause=RUN_AGAIN)
+        return RefreshingCredentials(self.run, clock=clock, pause=RUN_AGAIN)
 
-    async def run(self) -> Issued:
+    async def run(self) -> IssuedIdentity:
         """Run it once. Raises `CredentialsFailed`."""
         interactive = self._interactive()
-        question = exec_credential.question(self.api_version, interactive=interactive, cluster=self.cluster)
-        process = await self._start({**os.environ, **dict(self.env), INFO: question}, interactive)
+        info = exec_info(self.api_version, interactive=interactive, cluster=self.cluster)
+        process = await self._start({**os.environ, **dict(self.env), INFO: info}, interactive)
         printed = await self._finish(process, group=not interactive)
         try:
-            return exec_credential.issued(printed, api_version=self.api_version)
+            return read_credential(printed, api_version=self.api_version)
         except ValueError as error:
             raise self._failed(f"gave no credentials: {error}") from None
 
@@ -126,3 +140,91 @@ async def _end(process: asyncio.subprocess.Process, *, group: bool) -> None:
     with suppress(TimeoutError):  # something that fled from its group may still hold the pipes
         async with asyncio.timeout(1):
             await process.wait()
+
+
+# The document that a program gets, and the one it prints: ExecCredential, v1 and v1beta1.
+# What a program printed is never part of an error: it may hold a secret.
+
+
+class ClusterInfo(Redacted, Struct, frozen=True, rename="kebab", omit_defaults=True):
+    """What a program may know of the cluster it logs in to (`provideClusterInfo`)."""
+
+    server: str
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority_data: bytes = b""
+    proxy_url: str = ""
+    config: Any = None
+
+
+class _Spec(Struct, frozen=True):
+    interactive: bool
+    cluster: ClusterInfo | UnsetType = UNSET
+
+
+class _Question(Struct, frozen=True, rename="camel"):
+    api_version: str
+    spec: _Spec
+    kind: str = KIND
+
+
+class _Status(Struct, frozen=True, rename="camel"):
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: Annotated[datetime, Meta(tz=True)] | None = None
+
+
+class _Answer(Struct, frozen=True, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    status: _Status | None = None
+
+
+def exec_info(api_version: str, *, interactive: bool, cluster: ClusterInfo | None) -> str:
+    """What goes into `KUBERNETES_EXEC_INFO`."""
+    spec = _Spec(interactive, UNSET if cluster is None else cluster)
+    return msgspec.json.encode(_Question(api_version, spec)).decode()
+
+
+def read_credential(printed: bytes, *, api_version: str) -> IssuedIdentity:
+    """The identity in what a program printed. Raises ValueError, saying what is wrong with it."""
+    status = _status(printed, api_version)
+    certificate = _certificate(status)
+    if not status.token and certificate is None:
+        raise ValueError("its status has no token and no clientCertificateData")
+    identity = Identity(bearer(status.token) if status.token else None, certificate)
+    return IssuedIdentity(identity, _earliest(status.expiration_timestamp, certificate))
+
+
+def _status(printed: bytes, api_version: str) -> _Status:
+    try:
+        answer = msgspec.json.decode(printed, type=_Answer)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"what it printed is no {KIND}: {error}") from None
+    if (answer.kind, answer.api_version) != (KIND, api_version):
+        raise ValueError(
+            f"it printed kind {answer.kind!r} of {answer.api_version!r}, "
+            f"but is configured for {KIND} of {api_version!r}"
+        )
+    if answer.status is None:
+        raise ValueError("what it printed has no status")
+    return answer.status
+
+
+def _certificate(status: _Status) -> ClientCertificate | None:
+    certificate, key = status.client_certificate_data, status.client_key_data
+    if bool(certificate) != bool(key):
+        raise ValueError("its status has one of clientCertificateData and clientKeyData; it takes both or none")
+    return ClientCertificate(certificate.encode(), key.encode()) if certificate and key else None
+
+
+def _earliest(stated: datetime | None, certificate: ClientCertificate | None) -> datetime | None:
+    """When the identity ends: as stated, or with its certificate, if that comes first."""
+    if certificate is None:
+        return stated
+    try:
+        ends = x509.load_pem_x509_certificate(certificate.certificate).not_valid_after_utc
+    except ValueError:
+        raise ValueError("its clientCertificateData is no PEM certificate") from None
+    return ends if stated is None else min(stated, ends)

@@ -1,7 +1,6 @@
-"""Failed connections, in words: what happened, whether the request was under way, and what to do.
+"""Failures: errors of connections as sentences: what happened, whether the request was sent, and what to do.
 
-Below the seams it is ssl and the operating system that fail, each in its own tongue; what our own side makes of a
-connection is a `Broken`. Here is the one place that reads them.
+ssl and the operating system raise errors of their own; our side raises `BrokenConnection`. Only this module reads them.
 """
 
 from __future__ import annotations
@@ -15,48 +14,48 @@ _OTHER_NAME = {62, 63, 64}  # X509_V_ERR_…: hostname, email or IP address mism
 _NOT_YET, _EXPIRED = 9, 10  # X509_V_ERR_…
 
 
-class Broken(Exception):
-    """A connection that is of no use, for the reason it says; the shorter story of its cause, if it has one."""
+class BrokenConnection(Exception):
+    """A connection that cannot be used. The message says why."""
 
 
-class Unreached(Broken):
-    """There is no way to the server: the message says where it ends."""
+class ServerUnreachable(BrokenConnection):
+    """The server cannot be reached. The message says why."""
 
 
-class HungUp(Broken):
+class HungUp(BrokenConnection):
     """The connection ended before a byte of an answer came."""
 
     def __init__(self) -> None:
         super().__init__("the server closed the connection without an answer")
 
 
-class CutOff(Broken):
+class CutOff(BrokenConnection):
     """The connection ended in the middle of an answer."""
 
     def __init__(self) -> None:
         super().__init__("the connection was cut in the middle of the answer")
 
 
-class Malformed(Broken):
-    """What came is no answer, or more than one."""
+class Malformed(BrokenConnection):
+    """The bytes are not an answer, or more than one."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"what the server sent cannot be read as an answer: {why}")
 
 
-class TooLarge(Broken):
-    """An answer of more bytes than are wanted."""
+class TooLarge(BrokenConnection):
+    """An answer that is larger than allowed."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the answer is larger than {limit} bytes, so it is not used")
 
 
-FAILURES = (Broken, OSError)
-"""All that a connection may fail with; time-outs and TLS errors are OSErrors."""
+FAILURES = (BrokenConnection, OSError)
+"""All errors of a connection; time-outs and TLS errors are OSErrors."""
 
 
 class _BeforeSending:
-    """Marks what fails inside, time-outs and cancellations too, as come to nothing before a request was sent."""
+    """Marks errors inside, also time-outs and cancellations, as raised before the request was sent."""
 
     def __enter__(self) -> None: ...
 
@@ -90,7 +89,7 @@ def explain(error: BaseException, *, timeout: float, ca_given: bool = False) -> 
             return _distrust(error, ca_given=ca_given)
         case _ if certificate_refused(error):
             return "the server refused our client certificate, or wants one: renew it, or use one it knows"
-        case Broken():
+        case BrokenConnection():
             return str(error)
         case ssl.SSLError():
             return _handshake(error)
@@ -104,7 +103,7 @@ def explain(error: BaseException, *, timeout: float, ca_given: bool = False) -> 
 
 
 def reason(error: OSError) -> str:
-    """Why, in the words of the operating system or of TLS."""
+    """The reason, as the operating system or TLS says it."""
     return str(getattr(error, "reason", None) or error.strerror or type(error).__name__)
 
 

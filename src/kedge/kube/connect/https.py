@@ -21,16 +21,16 @@ from yarl import URL
 
 from kedge import __version__
 from kedge.kube.connect import failures, tls
-from kedge.kube.connect.answer import unpacked
 from kedge.kube.connect.connection import Connection, shown
 from kedge.kube.connect.credentials import ClientCertificate, CredentialsFailed, Identity
-from kedge.kube.connect.dial import Way
+from kedge.kube.connect.dialer import Route
 from kedge.kube.connect.failures import FAILURES
-from kedge.kube.connect.head import Heads
-from kedge.kube.connect.incoming import Incoming
+from kedge.kube.connect.http_answer import decompressed
+from kedge.kube.connect.http_connection import HttpRequest
+from kedge.kube.connect.line_stream import LineStream
 from kedge.kube.connect.pool import Answer, Pool, Pools
+from kedge.kube.connect.request_head import RequestHeads
 from kedge.kube.connect.tls import TlsRefused
-from kedge.kube.connect.wire import Asked
 from kedge.kube.transport import ConnectionFailed, Request, Response, Stream
 
 USER_AGENT = f"kedge/{__version__}"
@@ -60,7 +60,7 @@ class HttpsTransport:
         acting = connection.impersonate.headers() if connection.impersonate else ()
         self._server = URL(connection.server)
         self._proxy = URL(connection.proxy) if connection.proxy else None
-        self._heads = Heads(self._server, (("User-Agent", user_agent), *acting), self._proxy)
+        self._heads = RequestHeads(self._server, (("User-Agent", user_agent), *acting), self._proxy)
         self._before_send = before_send
         self._pools = Pools(self._new_pool)
 
@@ -71,7 +71,7 @@ class HttpsTransport:
         try:
             answer = await self._ask(request, "gzip", timeout)
             reply = answer.reply
-            body = unpacked(reply.body, reply.headers) if "content-encoding" in reply.headers else reply.body
+            body = decompressed(reply.body, reply.headers) if "content-encoding" in reply.headers else reply.body
         except _EXPECTED as error:
             raise self._failed(error, timeout) from error
         return Response(reply.status, body, reply.headers)
@@ -134,20 +134,20 @@ class HttpsTransport:
     def _ask_as(
         self, identity: Identity, request: Request, encoding: str, deadline: float, silence: float | None
     ) -> Coroutine[None, None, Answer]:
-        asked = Asked(
+        asked = HttpRequest(
             request.method,
             self._heads.write(request, encoding, identity.authorization),
             request.body,
             partial(self._before_send, request) if self._before_send else None,
         )
-        incoming = None if silence is None else Incoming(silence)
-        pool = self._pools.at_hand(identity.certificate)
+        incoming = None if silence is None else LineStream(silence)
+        pool = self._pools.current_for(identity.certificate)
         if pool is None:
             return self._ask_anew(identity.certificate, asked, deadline, incoming)
         return pool.ask(asked, deadline, incoming)
 
     async def _ask_anew(
-        self, certificate: ClientCertificate | None, asked: Asked, deadline: float, incoming: Incoming | None
+        self, certificate: ClientCertificate | None, asked: HttpRequest, deadline: float, incoming: LineStream | None
     ) -> Answer:
         """The same through a pool that is still to be made."""
         with failures.before_sending:
@@ -160,8 +160,8 @@ class HttpsTransport:
         context: ssl.SSLContext | None = None
         if "https" in (self._server.scheme, self._proxy and self._proxy.scheme):
             context = await asyncio.to_thread(tls.context, told.ca, insecure=told.insecure, certificate=certificate)
-        way = Way(self._server, context, told.tls_server_name, self._proxy)
-        return Pool(certificate, way, connections=self._connections, keep_alive=self._keep_alive)
+        route = Route(self._server, context, told.tls_server_name, self._proxy)
+        return Pool(certificate, route, connections=self._connections, keep_alive=self._keep_alive)
 
     def _failed(self, error: Exception, timeout: float) -> ConnectionFailed:
         if isinstance(error, (CredentialsFailed, TlsRefused)):

@@ -13,8 +13,7 @@ from pathlib import Path
 from kedge.kube.clock import Clock, SystemClock
 from kedge.kube.connect import proxies
 from kedge.kube.connect.connection import ConfigError, Connection
-from kedge.kube.connect.credentials import CredentialsFailed
-from kedge.kube.connect.identity_files import IdentityFiles
+from kedge.kube.connect.credentials import CredentialsFailed, IdentityFiles
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"

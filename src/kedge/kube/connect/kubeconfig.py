@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from kedge.kube.clock import Clock, SystemClock
 from kedge.kube.connect import kubeconfig_users, proxies
 from kedge.kube.connect.connection import ConfigError, Connection, server_url
-from kedge.kube.connect.credentials import Unprinted
-from kedge.kube.connect.exec_credential import GROUP, ClusterInfo
+from kedge.kube.connect.credentials import Redacted
+from kedge.kube.connect.exec_plugin import GROUP, ClusterInfo
 from kedge.kube.connect.kubeconfig_entries import Cluster, Context, Entry, User
 
 Entries = Mapping[str, Entry]
@@ -28,7 +28,7 @@ _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _PLUGIN_SETTINGS = f"{GROUP}/exec"
 
 
-class KubeConfig(Unprinted, Struct, frozen=True):
+class KubeConfig(Redacted, Struct, frozen=True):
     """What the files say, merged. `current` is the current context, if one is set."""
 
     current: str

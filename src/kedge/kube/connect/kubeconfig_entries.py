@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kedge.kube.connect.connection import ConfigError
-from kedge.kube.connect.credentials import Unprinted
+from kedge.kube.connect.credentials import Redacted
 
 T = TypeVar("T")
 
@@ -32,14 +32,14 @@ class Cluster(Struct, frozen=True, rename="kebab"):
     extensions: tuple[dict[str, Any], ...] = ()
 
 
-class Variable(Unprinted, Struct, frozen=True):
+class Variable(Redacted, Struct, frozen=True):
     """One variable of a program's environment."""
 
     name: str
     value: str = ""
 
 
-class Exec(Unprinted, Struct, frozen=True, rename="camel"):
+class Exec(Redacted, Struct, frozen=True, rename="camel"):
     """A program that logs in."""
 
     command: str = ""
@@ -51,7 +51,7 @@ class Exec(Unprinted, Struct, frozen=True, rename="camel"):
     interactive_mode: str = ""
 
 
-class User(Unprinted, Struct, frozen=True, rename="kebab"):
+class User(Redacted, Struct, frozen=True, rename="kebab"):
     """Who we are, in one of several ways."""
 
     client_certificate: str = ""
@@ -78,7 +78,7 @@ class Context(Struct, frozen=True):
     namespace: str = ""
 
 
-class Entry(Unprinted, Struct, frozen=True):
+class Entry(Redacted, Struct, frozen=True):
     """One named entry: what it says, and where. Relative paths start at `directory`; without it there are no files."""
 
     kind: str

@@ -8,12 +8,17 @@ what is gone (`auth-provider`, v1alpha1), and says what to use instead.
 from __future__ import annotations
 
 from kedge.kube.clock import Clock
-from kedge.kube.connect import exec_credential
+from kedge.kube.connect import exec_plugin
 from kedge.kube.connect.connection import Impersonation
-from kedge.kube.connect.credentials import Credentials, CredentialsFailed, Fixed, basic, bearer
-from kedge.kube.connect.exec_credential import ClusterInfo
-from kedge.kube.connect.exec_plugin import ExecPlugin
-from kedge.kube.connect.identity_files import IdentityFiles
+from kedge.kube.connect.credentials import (
+    Credentials,
+    CredentialsFailed,
+    FixedCredentials,
+    IdentityFiles,
+    basic,
+    bearer,
+)
+from kedge.kube.connect.exec_plugin import ClusterInfo, ExecPlugin
 from kedge.kube.connect.kubeconfig_entries import Entry, Exec, User
 
 _MODES = ("Never", "IfAvailable", "Always")
@@ -35,7 +40,7 @@ def credentials(entry: Entry, user: User, cluster: ClusterInfo, clock: Clock) ->
             raise entry.error(f"{error}: correct the path, or the file") from error
     if user.exec is not None:
         return _plugin(entry, user.exec, cluster).credentials(clock)
-    return Fixed()
+    return FixedCredentials()
 
 
 def impersonation(entry: Entry, user: User) -> Impersonation | None:
@@ -101,15 +106,15 @@ def _check_plugin(entry: Entry, given: Exec) -> None:
         raise entry.error("exec.command is missing: name the program to run")
     if entry.directory is None:
         raise entry.error("exec names a program, but this kubeconfig is not a file of this machine: use a token")
-    if given.api_version == f"{exec_credential.GROUP}/v1alpha1":
+    if given.api_version == f"{exec_plugin.GROUP}/v1alpha1":
         raise entry.error(
             f"exec.apiVersion {given.api_version} was removed in Kubernetes 1.24: upgrade {given.command!r} "
-            f"and set it to {exec_credential.VERSIONS[0]}"
+            f"and set it to {exec_plugin.VERSIONS[0]}"
         )
-    if given.api_version not in exec_credential.VERSIONS:
-        known = " or ".join(exec_credential.VERSIONS)
+    if given.api_version not in exec_plugin.VERSIONS:
+        known = " or ".join(exec_plugin.VERSIONS)
         raise entry.error(f"exec.apiVersion is {given.api_version or 'missing'}: set it to {known}")
-    if not given.interactive_mode and given.api_version == exec_credential.VERSIONS[0]:
+    if not given.interactive_mode and given.api_version == exec_plugin.VERSIONS[0]:
         raise entry.error(f"exec.interactiveMode is missing: set it to one of {', '.join(_MODES)}")
     if given.interactive_mode not in ("", *_MODES):
         raise entry.error(f"exec.interactiveMode is {given.interactive_mode}: use one of {', '.join(_MODES)}")

@@ -21,15 +21,15 @@ from yarl import URL
 
 from kedge import __version__
 from kedge.kube.connect import failures, proxies, tls
-from kedge.kube.connect.answer import unpacked
 from kedge.kube.connect.connection import shown
 from kedge.kube.connect.credentials import basic
-from kedge.kube.connect.dial import Way
+from kedge.kube.connect.dialer import Route
 from kedge.kube.connect.failures import FAILURES
-from kedge.kube.connect.head import WITH_BODY, beginning, host, lines
+from kedge.kube.connect.http_answer import decompressed
+from kedge.kube.connect.http_connection import HttpRequest
 from kedge.kube.connect.pool import Pool
+from kedge.kube.connect.request_head import WITH_BODY, host, lines, url_prefix
 from kedge.kube.connect.tls import TlsRefused
-from kedge.kube.connect.wire import Asked
 
 MEBIBYTE = 2**20
 _KEPT = 64
@@ -108,19 +108,19 @@ class HttpOutbound:
             raise ValueError("this is no http:// or https:// URL")
         given = proxies.from_environment(call.url, self._environ)
         proxy = URL(given) if given else None
-        asked = Asked(call.method, _head(call, url, proxy), call.body, limit=self._limit)
+        asked = HttpRequest(call.method, _head(call, url, proxy), call.body, limit=self._limit)
         pool = await self._pool(url.origin(), call.ca, proxy)
         reply = (await pool.ask(asked, deadline)).reply
-        return Answer(reply.status, unpacked(reply.body, reply.headers, limit=self._limit), reply.headers)
+        return Answer(reply.status, decompressed(reply.body, reply.headers, limit=self._limit), reply.headers)
 
     async def _pool(self, server: URL, ca: bytes | None, proxy: URL | None) -> Pool:
         key = (server, ca, proxy)
         if key not in self._pools:
             secured = "https" in (server.scheme, proxy and proxy.scheme)
-            way = Way(server, await self._trusting(ca) if secured else None, proxy=proxy)
+            route = Route(server, await self._trusting(ca) if secured else None, proxy=proxy)
             if len(self._pools) >= _KEPT:
                 self._pools.pop(next(iter(self._pools))).retire()
-            self._pools[key] = Pool(None, way, keep_alive=_KEEP_ALIVE)
+            self._pools[key] = Pool(None, route, keep_alive=_KEEP_ALIVE)
         return self._pools[key]
 
     async def _trusting(self, ca: bytes | None) -> ssl.SSLContext:
@@ -135,7 +135,7 @@ class HttpOutbound:
 def _head(call: Call, url: URL, proxy: URL | None) -> bytes:
     if not (call.method.isascii() and call.method.isalpha()):
         raise ValueError(f"{call.method!r} is no method of HTTP")
-    prefix, for_proxy = beginning(url, proxy)
+    prefix, for_proxy = url_prefix(url, proxy)
     said = {"Host": host(url), "User-Agent": f"kedge/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
     if url.user is not None:
         said["Authorization"] = basic(url.user, url.password or "")

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from kedge.kube.connect.credentials import ClientCertificate
-from kedge.kube.connect.dial import Way, dial
+from kedge.kube.connect.dialer import Route, dial
 from kedge.kube.connect.failures import HungUp, before_sending
-from kedge.kube.connect.incoming import Incoming
-from kedge.kube.connect.wire import Asked, Reply, Wire
+from kedge.kube.connect.http_connection import HttpConnection, HttpReply, HttpRequest
+from kedge.kube.connect.line_stream import LineStream
 from kedge.kube.transport import ConnectionFailed
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -26,34 +26,34 @@ ENDED_WITHIN = 3.0
 
 
 class Answer(Struct, frozen=True):
-    """An answer, and over which wire it came. Whoever has one with a body to follow must leave it."""
+    """An answer, and its connection. An answer with a line stream must be left."""
 
-    reply: Reply
-    incoming: Incoming | None
+    reply: HttpReply
+    incoming: LineStream | None
     pool: Pool
-    wire: Wire
+    connection: HttpConnection
 
     def leave(self) -> None:
         if self.incoming is not None:
             self.incoming.close()
-            self.pool.left(self.wire)
+            self.pool.left(self.connection)
 
 
 class Pool:
     """Sends requests over connections it keeps."""
 
     def __init__(
-        self, certificate: ClientCertificate | None, way: Way, *, connections: int = 0, keep_alive: float = 55.0
+        self, certificate: ClientCertificate | None, route: Route, *, connections: int = 0, keep_alive: float = 55.0
     ) -> None:
         """At most `connections` at once (0: no limit); idle ones live `keep_alive` s. Belongs to one event loop."""
         self.certificate = certificate
-        self._way = way
+        self._route = route
         self._most = connections
         self._keep_alive = keep_alive
         self._loop = asyncio.get_running_loop()
-        self._idle: list[Wire] = []
-        self._busy: set[Wire] = set()
-        self._open: set[Wire] = set()  # with those that are being ended
+        self._idle: list[HttpConnection] = []
+        self._busy: set[HttpConnection] = set()
+        self._open: set[HttpConnection] = set()  # with those that are being ended
         self._dialling = 0
         self._wanting: deque[asyncio.Future[None]] = deque()
         self._sweeper: asyncio.TimerHandle | None = None
@@ -64,15 +64,15 @@ class Pool:
     def closed(self) -> bool:
         return self._closed or (self._retired and not self._busy and not self._dialling)
 
-    async def ask(self, asked: Asked, deadline: float, incoming: Incoming | None = None) -> Answer:
+    async def ask(self, asked: HttpRequest, deadline: float, incoming: LineStream | None = None) -> Answer:
         """The answer to a request, by this time of the loop; with `incoming`, its head, and the body to follow there.
 
         A check that comes with the request has its say when there is a connection, and nothing written to it.
         """
-        wire = self._kept()
-        if wire is not None:
+        connection = self._kept()
+        if connection is not None:
             try:
-                return await self._over(wire, asked, deadline, incoming)
+                return await self._over(connection, asked, deadline, incoming)
             except HungUp:
                 if asked.method not in SAFE or self._closed:
                     raise
@@ -80,93 +80,95 @@ class Pool:
             asked.check()  # connecting takes time: what may not be sent now need not wait for it
         return await self._over(await self._connected(deadline), asked, deadline, incoming)
 
-    def left(self, wire: Wire) -> None:
-        """Nobody uses this wire any more: keep it for others, unless an answer is still coming, or none may follow."""
-        self._busy.discard(wire)
-        if not wire.is_free:
-            wire.abort()
+    def left(self, connection: HttpConnection) -> None:
+        """Nobody uses this connection any more: keep it, unless an answer is still arriving or it cannot be reused."""
+        self._busy.discard(connection)
+        if not connection.is_free:
+            connection.abort()
         elif self._retired or self._closed:
-            wire.close()
+            connection.close()
         else:
-            self._keep(wire)
+            self._keep(connection)
         self._give_turn()
 
     def retire(self) -> None:
-        """Use it for nothing new: what is idle goes now, the rest with its last request."""
+        """Use it for nothing new: idle connections are closed now, the others after their last request."""
         self._retired = True
-        for wire in self._idle:
-            wire.close()
+        for connection in self._idle:
+            connection.close()
         self._idle = []
 
     async def close(self) -> None:
         """End it, and whatever still uses it. Returns when no socket is left, or none that could be ended."""
         self._closed = True
         self.retire()
-        for wire in tuple(self._busy):
-            wire.abort()
+        for connection in tuple(self._busy):
+            connection.abort()
         while self._wanting:
             self._give_turn()
         if self._sweeper is not None:
             self._sweeper.cancel()
         await self._ended()
-        for wire in self._open:
-            wire.abort()
+        for connection in self._open:
+            connection.abort()
         await self._ended()  # an aborted connection closes its socket on the loop's next turn, which has to come
 
     async def _ended(self) -> None:
         if self._open:
-            await asyncio.wait([wire.lost for wire in self._open], timeout=ENDED_WITHIN)
+            await asyncio.wait([connection.lost for connection in self._open], timeout=ENDED_WITHIN)
 
-    async def _over(self, wire: Wire, asked: Asked, deadline: float, incoming: Incoming | None) -> Answer:
-        self._busy.add(wire)
+    async def _over(
+        self, connection: HttpConnection, asked: HttpRequest, deadline: float, incoming: LineStream | None
+    ) -> Answer:
+        self._busy.add(connection)
         try:
             if asked.check is not None:
                 asked.check()
-            reply = await wire.ask(asked, deadline, incoming)
+            reply = await connection.ask(asked, deadline, incoming)
         except BaseException:
-            self.left(wire)
+            self.left(connection)
             raise
         if incoming is None:
-            self.left(wire)
-        return Answer(reply, incoming, self, wire)
+            self.left(connection)
+        return Answer(reply, incoming, self, connection)
 
     # Connections
 
-    def _kept(self) -> Wire | None:
+    def _kept(self) -> HttpConnection | None:
         while self._idle:
-            wire = self._idle.pop()
-            if wire.is_free:
-                return wire
-            wire.abort()
+            connection = self._idle.pop()
+            if connection.is_free:
+                return connection
+            connection.abort()
         return None
 
-    async def _connected(self, deadline: float) -> Wire:
+    async def _connected(self, deadline: float) -> HttpConnection:
         """A connection that nobody uses: one left meanwhile, where there may be no more, or else a new one."""
         with before_sending:
             async with asyncio.timeout_at(deadline):
                 while self._most and len(self._busy) + self._dialling >= self._most:
                     await self._turn()
-                    if (wire := self._kept()) is not None:
-                        return wire
+                    if (connection := self._kept()) is not None:
+                        return connection
                 return await self._dialled()
 
-    async def _dialled(self) -> Wire:
+    async def _dialled(self) -> HttpConnection:
         """A new connection. A pool that was closed in the meantime has no use for it."""
         self._dialling += 1
         try:
-            wire = None if self._closed else await dial(self._way)
+            connection = None if self._closed else await dial(self._route)
         except BaseException:
             self._give_turn()
             raise
         finally:
             self._dialling -= 1
-        if wire is None or self._closed:
-            if wire is not None:
-                wire.abort()
+        if connection is None or self._closed:
+            if connection is not None:
+                connection.abort()
             raise ConnectionFailed("this transport is closed", sent=False)
-        self._open.add(wire)
-        wire.lost.add_done_callback(lambda _: self._open.discard(wire))
-        return wire
+        self._open.add(connection)
+        connection.lost.add_done_callback(lambda _: self._open.discard(connection))
+        return connection
 
     async def _turn(self) -> None:
         """Wait until a connection was left."""
@@ -186,9 +188,9 @@ class Pool:
                 turn.set_result(None)
                 return
 
-    def _keep(self, wire: Wire) -> None:
-        wire.idle_since = self._loop.time()
-        self._idle.append(wire)
+    def _keep(self, connection: HttpConnection) -> None:
+        connection.idle_since = self._loop.time()
+        self._idle.append(connection)
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(self._keep_alive, self._sweep)
 
@@ -212,7 +214,7 @@ class Pools:
         self._changing = asyncio.Lock()
         self._closed = False
 
-    def at_hand(self, certificate: ClientCertificate | None) -> Pool | None:
+    def current_for(self, certificate: ClientCertificate | None) -> Pool | None:
         """The pool to use with this certificate, if there is one."""
         pool = self._current
         if pool is None or (pool.certificate is not certificate and pool.certificate != certificate):
@@ -222,7 +224,7 @@ class Pools:
     async def with_certificate(self, certificate: ClientCertificate | None) -> Pool:
         """The pool to use with this certificate; made if there is none, and then the last one retires."""
         async with self._changing:  # making one takes a thread: others may come in the meantime
-            if not self._closed and self.at_hand(certificate) is None:
+            if not self._closed and self.current_for(certificate) is None:
                 await self._change(certificate)
         if self._current is None:
             raise ConnectionFailed("this transport is closed", sent=False)

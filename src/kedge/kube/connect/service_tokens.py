@@ -26,9 +26,9 @@ from kedge.kube.connect.credentials import (
     Credentials,
     CredentialsFailed,
     Identity,
-    Issued,
-    Refreshing,
-    Unprinted,
+    IssuedIdentity,
+    Redacted,
+    RefreshingCredentials,
     bearer,
 )
 from kedge.kube.transport import ConnectionFailed, Request, Transport
@@ -43,7 +43,7 @@ PAUSE: Final = 60.0
 log = logging.getLogger(__name__)
 
 
-class ServiceToken(Unprinted, Struct, frozen=True):
+class ServiceToken(Redacted, Struct, frozen=True):
     """A token of a service account, and the times between which it is good."""
 
     text: str
@@ -159,9 +159,9 @@ class Renewal:
 
     def credentials(self) -> Credentials:
         """For a connection."""
-        return Refreshing(self.obtain, clock=self._clock, pause=PAUSE)
+        return RefreshingCredentials(self.obtain, clock=self._clock, pause=PAUSE)
 
-    async def obtain(self) -> Issued:
+    async def obtain(self) -> IssuedIdentity:
         """The token to use now: the one at hand, the one that is kept, or the next."""
         await self._take_what_is_kept()
         now, token = self._clock.now(), self._token
@@ -171,7 +171,7 @@ class Renewal:
         if now >= token.renew_at:
             self._token = token = await self._renewed(token)
             await self._keep(token)
-        return Issued(_identity(token), token.expires, token.renew_at)
+        return IssuedIdentity(_identity(token), token.expires, token.renew_at)
 
     async def _take_what_is_kept(self) -> None:
         with suppress(CredentialsFailed):

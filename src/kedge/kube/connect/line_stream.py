@@ -1,22 +1,22 @@
-"""Incoming: a body that keeps coming, as lines.
+"""Line stream: the body of an answer that keeps coming, as lines.
 
-The connection puts in what has come, whoever follows takes out whole lines, all there are at once. When too many wait,
-the connection is told to stop reading, so a slow reader slows the server down and fills no memory. A line may be of any
-length. Silence counts only while somebody waits: one timer looks after that, however many lines come.
+The connection adds what has arrived; the reader takes all complete lines at once. When too many lines wait, the
+connection stops reading, so a slow reader slows the server down and does not fill memory. A line may be of any length.
+Silence counts only while the reader waits. One timer checks it, however many lines come.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from kedge.kube.connect.failures import FAILURES, Broken, explain
+from kedge.kube.connect.failures import FAILURES, BrokenConnection, explain
 from kedge.kube.transport import ConnectionFailed
 
 FULL = 2**20
-"""Bytes of whole lines that may wait."""
+"""Bytes of complete lines that may wait."""
 
 
-class Incoming:
+class LineStream:
     """Lines on their way from one connection to one reader."""
 
     def __init__(self, silence: float) -> None:
@@ -37,11 +37,11 @@ class Incoming:
     # For the connection
 
     def begin(self, flow: asyncio.ReadTransport) -> None:
-        """This is where the lines come from."""
+        """Set the transport that the lines come from."""
         self._flow = flow
 
     def take(self, part: bytes) -> None:
-        """This has come."""
+        """Add bytes that have arrived."""
         lines = part.split(b"\n")
         begun = lines.pop()
         if lines:
@@ -59,26 +59,26 @@ class Incoming:
             self._begun.append(begun)
 
     def end(self) -> None:
-        """This was all."""
+        """The body has ended."""
         self._ended = True
         self._wake()
 
     def fail(self, failure: Exception) -> None:
-        """No more will come, and this is why."""
+        """The body has failed."""
         self._failure = failure
         self.end()
 
     # For the reader
 
     async def some(self) -> list[bytes]:
-        """The lines that have come since, at least one; none at the end, if the last was whole."""
+        """The lines that have arrived, at least one; empty at the end, if the last line was complete."""
         found = await self._next()
         if not found and self._begun:
             raise ConnectionFailed("the stream ended in the middle of a line", sent=True)
         return found
 
     async def read(self) -> bytes:
-        """All that comes."""
+        """The whole body."""
         lines: list[bytes] = []
         while found := await self._next():
             lines += found
@@ -110,7 +110,7 @@ class Incoming:
             self._waiter = None
 
     def _look(self) -> None:
-        """Fail if somebody has waited too long. Set once, it sees to itself when next to look."""
+        """Fail if the reader has waited too long. Sets its own next timer."""
         self._timer = None
         if self._waiter is None:
             return
@@ -118,7 +118,7 @@ class Incoming:
         if self._loop.time() < due:
             self._timer = self._loop.call_at(due, self._look)
         else:
-            self.fail(Broken(f"silent for {self._silence:g} s"))
+            self.fail(BrokenConnection(f"silent for {self._silence:g} s"))
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -1,16 +1,22 @@
-"""Interning: equal parts of many objects are kept in memory once.
+"""Memory: keeps large caches small, and keeps the garbage collector from stopping the event loop.
 
-Objects of one kind are mostly alike. Strings that recur (names, labels, reasons) become one string each; parts without
-a date or a map in them (a strategy, a list of containers) become one value each. This halves a cache of a thousand
-Deployments. A shared value is equal to the one it replaces, and nothing here ever changes, so nobody can tell.
+Interning: objects of one kind are mostly alike, so equal parts of many objects are kept once. Strings that recur
+(names, labels, reasons) become one string each; parts without a date or a map in them (a strategy, a list of
+containers) become one value each. This halves a cache of a thousand Deployments. A shared value is equal to the one it
+replaces, and nothing here ever changes, so nobody can tell. Only frozen Structs are handled, field by field, by their
+types.
 
-Only frozen Structs are handled, field by field, by their types. A dict is left as it is.
+Garbage collection: while a cache fills, everything allocated stays, so each collection walks the whole cache to free
+nothing. Collection is paused until the load is done, and what was loaded is then frozen: no later collection walks it.
+Reference counting goes on as always.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from itertools import zip_longest
@@ -162,3 +168,44 @@ def _given(hint: Any) -> Any:
 
 def _frozen(hint: Any) -> TypeGuard[type[Struct]]:
     return isinstance(hint, type) and issubclass(hint, Struct) and hint.__struct_config__.frozen
+
+
+# Garbage collection
+
+LARGE = 5_000
+"""From this many objects on, freezing pays off. Freezing also keeps whatever garbage there is at that moment, so it is
+not done for every small list."""
+
+_loads = 0
+_collecting = False  # whether to go on collecting after the last load
+
+
+class Load:
+    """One load in progress; `size` is its number of objects so far."""
+
+    size = 0
+
+
+@contextmanager
+def bulk_load() -> Iterator[Load]:
+    """Pause garbage collection while many objects are loaded that will stay. Loads may overlap."""
+    global _loads, _collecting  # noqa: PLW0603  # the collector is one per process, and so is this count
+    if _loads == 0:
+        _collecting = gc.isenabled()
+        gc.disable()
+    _loads += 1
+    load = Load()
+    try:
+        yield load
+    finally:
+        _loads -= 1
+        if load.size >= LARGE:
+            gc.freeze()
+        if _loads == 0 and _collecting:
+            gc.enable()
+
+
+def freeze_heap() -> None:
+    """Collect once more, then freeze everything that is allocated: it will stay, and is never walked again."""
+    gc.collect()
+    gc.freeze()

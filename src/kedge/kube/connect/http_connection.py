@@ -1,9 +1,8 @@
-"""Wire: one connection to a server, one request on it at a time.
+"""HTTP connection: one connection to a server, with one request on it at a time.
 
-Promises: a request is answered whole, or by its head with the body as `Incoming` lines, or fails; whoever gives up
-waiting ends the connection with it; bytes that nobody asked for end it too. Of time-outs it keeps one timer for all its
-requests, since setting one costs as much as reading a small answer. It knows no pool: `keeps` says whether it may be
-used again.
+A request gets a complete answer, or its head with the body as a `LineStream`, or it fails. A caller that gives up
+waiting ends the connection; unexpected bytes end it too. One timer serves the time-outs of all requests, since setting
+one costs as much as reading a small answer. It knows no pool: `keeps` says whether it may be used again.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ from typing import cast
 
 from msgspec import Struct
 
-from kedge.kube.connect.answer import Head, HeadReader, ToTheEnd
 from kedge.kube.connect.failures import CutOff, HungUp, Malformed, TooLarge, before_sending
-from kedge.kube.connect.incoming import Incoming
+from kedge.kube.connect.http_answer import CloseFraming, Head, HeadReader
+from kedge.kube.connect.line_stream import LineStream
 
 PART = 2**16
-"""How much of a large body is written at once."""
+"""Bytes of a large body that are written at once."""
 
 BUFFER = 2**18
-"""How much may come at once."""
+"""Bytes that are read at once."""
 
 
-class Asked(Struct, frozen=True):
-    """A request as it goes out, and how large an answer may be (0: no limit).
+class HttpRequest(Struct, frozen=True):
+    """A request as it is sent, and how large its answer may be (0: no limit).
 
-    `check` may refuse, by raising, before each part of it is written.
+    `check` is called before each part of it is written, and may raise to refuse it.
     """
 
     method: str
@@ -39,7 +38,7 @@ class Asked(Struct, frozen=True):
     limit: int = 0
 
 
-class Reply(Struct, frozen=True):
+class HttpReply(Struct, frozen=True):
     """An answer; without a body if that comes as lines. Header names are in lower case."""
 
     status: int
@@ -49,9 +48,9 @@ class Reply(Struct, frozen=True):
 
 
 class _Buffers(threading.local):
-    """Where event loops put what came, for the moment until it is read: one for all the wires of a thread.
+    """The read buffer of event loops: one for all connections of a thread, used only until the bytes are parsed.
 
-    Without it a loop makes room for the largest read there may be, for each read.
+    Without it a loop allocates the largest possible read, for each read.
     """
 
     def __init__(self) -> None:
@@ -61,8 +60,8 @@ class _Buffers(threading.local):
 _buffers = _Buffers()
 
 
-class Wire(asyncio.BufferedProtocol):
-    """A connection, as the event loop and as those who ask see it."""
+class HttpConnection(asyncio.BufferedProtocol):
+    """A connection, for the event loop and for its callers."""
 
     transport: asyncio.Transport
 
@@ -74,22 +73,24 @@ class Wire(asyncio.BufferedProtocol):
         self.idle_since = 0.0
         self.keeps = True
         self._lost_with: Exception | None = None
-        self._waiter: asyncio.Future[Reply] | None = None
+        self._waiter: asyncio.Future[HttpReply] | None = None
         self._reader: HeadReader | None = None
         self._head: Head | None = None
         self._parts: list[bytes] = []
         self._size = self._limit = 0
-        self._incoming: Incoming | None = None
+        self._incoming: LineStream | None = None
         self._heard = False
         self._full = False
-        self._room: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._rings = 0.0
 
-    # For those who ask
+    # For callers
 
-    async def ask(self, asked: Asked, deadline: float | None = None, incoming: Incoming | None = None) -> Reply:
+    async def ask(
+        self, asked: HttpRequest, deadline: float | None = None, incoming: LineStream | None = None
+    ) -> HttpReply:
         """The answer to a request, by this time of the loop; with `incoming`, as soon as its head is there."""
         if self.lost.done():
             with before_sending:
@@ -127,14 +128,14 @@ class Wire(asyncio.BufferedProtocol):
         """End it now: a peer that hangs would keep a proper end of TLS waiting."""
         self.transport.abort()
 
-    def _begin(self, asked: Asked, incoming: Incoming | None) -> asyncio.Future[Reply]:
+    def _begin(self, asked: HttpRequest, incoming: LineStream | None) -> asyncio.Future[HttpReply]:
         self._reader, self._head, self._heard = HeadReader(asked.method), None, False
         self._parts, self._size, self._limit = [], 0, asked.limit
         self._incoming = incoming
         self._waiter = waiter = self._loop.create_future()
         return waiter
 
-    async def _write(self, asked: Asked, waiter: asyncio.Future[Reply]) -> None:
+    async def _write(self, asked: HttpRequest, waiter: asyncio.Future[HttpReply]) -> None:
         """Write a large body part by part, as fast as it goes, up to an answer."""
         for begin in range(0, len(asked.body), PART):
             if begin and asked.check is not None:
@@ -145,10 +146,10 @@ class Wire(asyncio.BufferedProtocol):
             part = asked.body[begin : begin + PART]
             self.transport.write(part if begin else asked.head + part)
             if self._full:
-                self._room = self._loop.create_future()
-                await self._room
+                self._writable = self._loop.create_future()
+                await self._writable
 
-    def _give_up(self, waiter: asyncio.Future[Reply]) -> None:
+    def _give_up(self, waiter: asyncio.Future[HttpReply]) -> None:
         if waiter.done() and not waiter.cancelled():
             waiter.exception()  # has been seen, or comes second to what is raised
         self._reader = None
@@ -200,7 +201,7 @@ class Wire(asyncio.BufferedProtocol):
             self._wake_writer()
         elif not self._heard:
             self._fail(HungUp(), exc)
-        elif exc is None and self._head is not None and isinstance(self._head.framing, ToTheEnd):
+        elif exc is None and self._head is not None and isinstance(self._head.framing, CloseFraming):
             self._finish(self._head)
         else:
             self._fail(CutOff(), exc)
@@ -247,7 +248,7 @@ class Wire(asyncio.BufferedProtocol):
         if self._incoming is not None:
             self._incoming.begin(self.transport)
             self._deadline = None
-            self._answer(Reply(head.status, head.reason, head.headers))
+            self._answer(HttpReply(head.status, head.reason, head.headers))
 
     def _finish(self, head: Head) -> None:
         self.keeps = self.keeps and head.keeps and not head.framing.rest
@@ -255,12 +256,12 @@ class Wire(asyncio.BufferedProtocol):
         if self._incoming is None:
             parts, self._parts = self._parts, []
             body = parts[0] if len(parts) == 1 else b"".join(parts)
-            self._answer(Reply(head.status, head.reason, head.headers, body))
+            self._answer(HttpReply(head.status, head.reason, head.headers, body))
         else:
             self._incoming.end()
         self._wake_writer()
 
-    def _answer(self, reply: Reply) -> None:
+    def _answer(self, reply: HttpReply) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(reply)
 
@@ -275,5 +276,5 @@ class Wire(asyncio.BufferedProtocol):
         self.abort()
 
     def _wake_writer(self) -> None:
-        if self._room is not None and not self._room.done():
-            self._room.set_result(None)
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)

@@ -1,7 +1,7 @@
-"""Heads: what of a request goes over the wire before its body, as bytes.
+"""Request heads: the bytes of a request before its body.
 
-Most of it is the same from one request to the next, and is written once. Paths are taken to be in the form that goes
-over the wire; what could not be part of one is quoted. Refuses headers that would end before their time.
+Most of a head is the same for all requests, and is built once. Paths are already in the form that is sent; characters
+that no path can have are quoted. Headers with line breaks are refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from yarl import URL
 
-from kedge.kube.connect.dial import proxy_headers
+from kedge.kube.connect.dialer import proxy_headers
 from kedge.kube.transport import Request
 
 Headers = Iterable[tuple[str, str]]
@@ -21,15 +21,15 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.\-/:@!$&'()*+,;=~%]*")
 _KEPT = 256
 
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
-"""What has a body, if only an empty one."""
+"""Methods that have a body, even an empty one."""
 
 
-class Heads:
+class RequestHeads:
     """Writes the heads of requests to one server."""
 
     def __init__(self, server: URL, headers: Headers, proxy: URL | None) -> None:
         """`headers` go with every request."""
-        self._prefix, for_proxy = beginning(server, proxy)
+        self._prefix, for_proxy = url_prefix(server, proxy)
         self._prefix += server.raw_path.rstrip("/")
         self._always = lines((("Host", host(server)), *headers, *for_proxy))
         self._kept: dict[tuple[str | None, ...], bytes] = {}
@@ -56,12 +56,12 @@ class Heads:
 
 
 def host(server: URL) -> str:
-    """What a server is called in the `Host` of a request."""
+    """The value of the `Host` header."""
     return server.host_port_subcomponent or ""
 
 
-def beginning(server: URL, proxy: URL | None) -> tuple[str, Headers]:
-    """What comes before paths, and the headers that go with that: a proxy without a tunnel is told the whole URL."""
+def url_prefix(server: URL, proxy: URL | None) -> tuple[str, Headers]:
+    """What precedes the path, and the headers for it: a proxy without a tunnel needs the whole URL."""
     if proxy is None or server.scheme == "https":
         return "", ()
     return f"http://{host(server)}", proxy_headers(proxy)

@@ -1,8 +1,8 @@
-"""Dialling: how a connection to one server comes about, through a proxy or not.
+"""Dialer: opens connections to one server, directly or through a proxy.
 
-Promises that a name with several addresses is tried at all of them, the next one when the last has not answered soon,
-and that what went wrong says where: the name, the way, the proxy or TLS. A server that speaks TLS is reached through a
-tunnel (CONNECT), so that a proxy sees neither request nor identity.
+All addresses of a name are tried, the next one when the last has not answered soon. Errors say what failed: the name,
+the route, the proxy or TLS. A server that speaks TLS is reached through a tunnel (CONNECT), so that a proxy sees
+neither request nor identity.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from msgspec import Struct
 from yarl import URL
 
 from kedge.kube.connect.credentials import basic
-from kedge.kube.connect.failures import Unreached, reason
-from kedge.kube.connect.wire import Asked, Reply, Wire
+from kedge.kube.connect.failures import ServerUnreachable, reason
+from kedge.kube.connect.http_connection import HttpConnection, HttpReply, HttpRequest
 
 NEXT_AFTER = 0.25
 """Seconds after which the next address of a name is tried as well (RFC 8305)."""
@@ -30,8 +30,8 @@ END_WITHIN = 2.0
 Address = tuple[int, int, int, str, Any]
 
 
-class Way(Struct, frozen=True):
-    """Where a server is, how it is reached, and whom to trust there. `server_name` is whose certificate it shows."""
+class Route(Struct, frozen=True):
+    """Where a server is, how to reach it, and whom to trust. `server_name` is the name in its certificate."""
 
     server: URL
     context: ssl.SSLContext | None = None
@@ -44,67 +44,67 @@ class Way(Struct, frozen=True):
         return self.context if self.server.scheme == "https" else None
 
 
-async def dial(way: Way) -> Wire:
-    """A connection on which to ask. Raises `Unreached`, or what TLS raises."""
-    if way.proxy is None:
-        sock = await _reach(way.server)
-        return await _wire(sock, way.secured, way.server_name or _host(way.server))
+async def dial(route: Route) -> HttpConnection:
+    """A new connection. Raises `ServerUnreachable`, or the errors of TLS."""
+    if route.proxy is None:
+        sock = await _reach(route.server)
+        return await _open(sock, route.secured, route.server_name or _host(route.server))
     try:
-        sock = await _reach(way.proxy)
-    except Unreached as error:
-        raise Unreached(f"the proxy cannot be reached: {error}") from error
-    wire = await _wire(sock, way.context if way.proxy.scheme == "https" else None, _host(way.proxy))
-    return wire if way.secured is None else await _tunnel(wire, way, way.secured)
+        sock = await _reach(route.proxy)
+    except ServerUnreachable as error:
+        raise ServerUnreachable(f"the proxy cannot be reached: {error}") from error
+    connection = await _open(sock, route.context if route.proxy.scheme == "https" else None, _host(route.proxy))
+    return connection if route.secured is None else await _tunnel(connection, route, route.secured)
 
 
 def proxy_headers(proxy: URL) -> tuple[tuple[str, str], ...]:
-    """What a proxy wants to know of us."""
+    """The headers for a proxy."""
     if proxy.user is None:
         return ()
     return (("Proxy-Authorization", basic(proxy.user, proxy.password or "")),)
 
 
-async def _wire(sock: socket.socket, context: ssl.SSLContext | None, name: str) -> Wire:
+async def _open(sock: socket.socket, context: ssl.SSLContext | None, name: str) -> HttpConnection:
     secured: dict[str, Any] = {} if context is None else {"server_hostname": name, "ssl_shutdown_timeout": END_WITHIN}
-    wire = Wire()
+    connection = HttpConnection()
     try:
-        await asyncio.get_running_loop().create_connection(lambda: wire, sock=sock, ssl=context, **secured)
+        await asyncio.get_running_loop().create_connection(lambda: connection, sock=sock, ssl=context, **secured)
     except BaseException as error:
-        if wire.is_made:  # given up in the moment it was there: nobody else knows of it
-            wire.abort()
+        if connection.is_made:  # given up in the moment it was there: nobody else knows of it
+            connection.abort()
         else:
             sock.close()
         if isinstance(error, ssl.SSLError) or not isinstance(error, OSError):
             raise
-        raise Unreached(f"cannot connect: {reason(error)}") from error
-    return wire
+        raise ServerUnreachable(f"cannot connect: {reason(error)}") from error
+    return connection
 
 
-async def _tunnel(wire: Wire, way: Way, context: ssl.SSLContext) -> Wire:
-    """Have a proxy pass everything on to the server, and speak TLS with that."""
-    assert way.proxy is not None
+async def _tunnel(connection: HttpConnection, route: Route, context: ssl.SSLContext) -> HttpConnection:
+    """Open a tunnel through a proxy, and speak TLS with the server."""
+    assert route.proxy is not None
     try:
-        _let_through(await wire.ask(Asked("CONNECT", _connect(way.server, way.proxy))))
-        through = Wire()
+        _let_through(await connection.ask(HttpRequest("CONNECT", _connect(route.server, route.proxy))))
+        through = HttpConnection()
         transport = await asyncio.get_running_loop().start_tls(
-            wire.transport,
+            connection.transport,
             through,
             context,
-            server_hostname=way.server_name or _host(way.server),
+            server_hostname=route.server_name or _host(route.server),
             ssl_shutdown_timeout=END_WITHIN,
         )
     except BaseException:
-        wire.abort()
+        connection.abort()
         raise
     if transport is None:
-        raise Unreached("the proxy hung up")
+        raise ServerUnreachable("the proxy hung up")
     through.connection_made(transport)
     return through
 
 
-def _let_through(reply: Reply) -> None:
+def _let_through(reply: HttpReply) -> None:
     if reply.status >= 300:
-        raise Unreached(f"the proxy refused with {reply.status} {reply.reason}")
+        raise ServerUnreachable(f"the proxy refused with {reply.status} {reply.reason}")
 
 
 def _connect(server: URL, proxy: URL) -> bytes:
@@ -118,15 +118,15 @@ async def _reach(url: URL) -> socket.socket:
         found = await asyncio.get_running_loop().getaddrinfo(_host(url), url.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         why = reason(error) if isinstance(error, OSError) else "it is no proper name"
-        raise Unreached(f"the name {url.host!r} cannot be resolved: {why}") from error
+        raise ServerUnreachable(f"the name {url.host!r} cannot be resolved: {why}") from error
     try:
         return await _first_of(_interleaved(found))
     except OSError as error:
-        raise Unreached(f"cannot connect: {reason(error)}") from error
+        raise ServerUnreachable(f"cannot connect: {reason(error)}") from error
 
 
 def _interleaved(found: Iterable[Address]) -> list[Address]:
-    """Families in turns, so that one that leads nowhere costs one wait and not many."""
+    """Address families in turns, so that a family that does not work costs one wait and not many."""
     families: dict[int, list[Address]] = {}
     for address in found:
         families.setdefault(address[0], []).append(address)

@@ -1,8 +1,8 @@
-"""Answers: HTTP/1.1 responses, read from bytes as they come. Does no I/O.
+"""HTTP answers: HTTP/1.1 responses, parsed from bytes as they arrive. Does no I/O.
 
-Promises that however the bytes are cut, the same answer comes of them, and that what is not plainly one answer is
-refused (`Malformed`): two lengths, a length that is no number, a chunk without its end, a head without bounds. A
-lenient reader would take the end of one answer for the beginning of another.
+The answer does not depend on how the bytes are cut. Whatever is not clearly one answer is refused (`Malformed`): two
+lengths, a length that is not a number, a chunk without its end, a head without bounds. A lenient parser could take the
+end of one answer for the beginning of another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LINE_END = b"\r\n"
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
-class Framing(Protocol):
+class BodyFraming(Protocol):
     """Where a body ends. `rest` is what came after it."""
 
     done: bool
@@ -45,7 +45,7 @@ class Head(Struct, frozen=True):
     status: int
     reason: str
     headers: dict[str, str]
-    framing: Framing
+    framing: BodyFraming
     keeps: bool
 
 
@@ -131,7 +131,7 @@ def _keeps(version: str, headers: dict[str, str]) -> bool:
     return "close" not in wishes and (version == "1" or "keep-alive" in wishes)
 
 
-def _framing(method: str, status: int, version: str, headers: dict[str, str]) -> Framing:
+def _framing(method: str, status: int, version: str, headers: dict[str, str]) -> BodyFraming:
     coding, length = headers.get("transfer-encoding"), headers.get("content-length")
     if coding is not None and length is not None:
         raise Malformed("it has both a length and a transfer coding")
@@ -140,13 +140,13 @@ def _framing(method: str, status: int, version: str, headers: dict[str, str]) ->
     if length is not None and not (length.isascii() and length.isdigit() and len(length) <= 18):
         raise Malformed("its length is no number")
     if method == "HEAD" or status < 200 or status in {204, 304} or (method == "CONNECT" and status < 300):
-        return Counted(0)
+        return LengthFraming(0)
     if coding is not None:
-        return Chunked()
-    return Counted(int(length)) if length is not None else ToTheEnd()
+        return ChunkedFraming()
+    return LengthFraming(int(length)) if length is not None else CloseFraming()
 
 
-class Counted:
+class LengthFraming:
     """A body of so many bytes."""
 
     __slots__ = ("_left", "done", "rest")
@@ -165,7 +165,7 @@ class Counted:
         return data[: self._left]
 
 
-class ToTheEnd:
+class CloseFraming:
     """A body that ends with its connection."""
 
     __slots__ = ("done", "rest")
@@ -178,7 +178,7 @@ class ToTheEnd:
         return data
 
 
-class Chunked:
+class ChunkedFraming:
     """A body in parts that each tell their size.
 
     One loop over what came, and not a step for each kind of line: it runs for every event of every watch.
@@ -257,7 +257,7 @@ class Chunked:
             raise Malformed("what comes after it does not end")
 
 
-def unpacked(body: bytes, headers: dict[str, str], *, limit: int = 0) -> bytes:
+def decompressed(body: bytes, headers: dict[str, str], *, limit: int = 0) -> bytes:
     """A body as it was before it was packed for the way; `TooLarge` if that is more than `limit` bytes (0: any)."""
     coding = headers.get("content-encoding", "identity").lower()
     if coding == "identity" or not body:
