@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, Observed, find_condition, is_true
 from kedge.api.meta import ObjectMeta, Value
-from kedge.plan.availability.reading import because
-from kedge.plan.availability.verdict import Verdict
+from kedge.plan.availability.verdict import Verdict, because
 
 SLOW_AFTER: Final = timedelta(seconds=30)
 """How long a pod may take to become ready before that is worth a word."""
