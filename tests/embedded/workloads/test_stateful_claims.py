@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from kedge.api.apps import RetentionPolicy, StatefulSet, StatefulSetSpec
+from kedge.api.core import PersistentVolumeClaim
 from kedge.api.meta import ObjectMeta, OwnerReference
-from kedge.embedded.workloads.kinds import Pod
+from kedge.api.pods import Pod
 from kedge.embedded.workloads.owned import reference_to
-from kedge.embedded.workloads.sets import RetentionPolicy, StatefulSet, StatefulSetSpec, VolumeClaim
 from kedge.embedded.workloads.stateful_claims import is_left_over, owners
 
 POD = Pod(metadata=ObjectMeta(name="web-1", uid="pod"))
@@ -22,8 +23,8 @@ def stateful_set(when_scaled: str, when_deleted: str) -> StatefulSet:
     return StatefulSet(metadata=ObjectMeta(name="web", uid="set"), spec=spec)
 
 
-def claim(*owned_by: OwnerReference) -> VolumeClaim:
-    return VolumeClaim(metadata=ObjectMeta(name="data-web-1", owner_references=owned_by))
+def claim(*owned_by: OwnerReference) -> PersistentVolumeClaim:
+    return PersistentVolumeClaim(metadata=ObjectMeta(name="data-web-1", owner_references=owned_by))
 
 
 @pytest.mark.parametrize(

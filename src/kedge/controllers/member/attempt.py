@@ -32,7 +32,7 @@ from kedge.plan.applying.owning import Owner, Refusal, unsupported
 from kedge.plan.applying.reporting import Result
 from kedge.plan.applying.waves import in_waves
 from kedge.plan.availability import Verdict, judge
-from kedge.plan.availability.pod_trouble import Workload
+from kedge.plan.workloads.pods import Workload
 
 Record: TypeAlias = Callable[[Sequence[Placed]], Awaitable[None]]
 

@@ -8,48 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
-from msgspec import field
-
+from kedge.api.apps import Deployment, ReplicaSet, StatefulSet
 from kedge.api.condition import FALSE, TRUE, Condition, set_condition
-from kedge.api.meta import ObjectMeta, OwnerReference, Value
-from kedge.api.policy import PodDisruptionBudgetSpec
-from kedge.api.resource import Resource
+from kedge.api.meta import OwnerReference, controller_of
+from kedge.api.pods import Pod
+from kedge.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kedge.api.selector import selects
-from kedge.embedded.workloads import budget_plan, pods
+from kedge.embedded.workloads import budget_plan
 from kedge.embedded.workloads.budget_plan import Count
-from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet
-from kedge.embedded.workloads.kinds import Pod
-from kedge.embedded.workloads.owned import NAMESPACE, controller_of
-from kedge.embedded.workloads.sets import StatefulSet
+from kedge.embedded.workloads.owned import NAMESPACE
 from kedge.embedded.workloads.view import View
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
+from kedge.plan.workloads import pods
 
 COMPONENT = "controllermanager"
 ALLOWED = "DisruptionAllowed"
-
-
-class BudgetStatus(Value, frozen=True, gc=False):
-    """How many of the guarded pods may go now. Zeros are written too: None is a status that is not there yet."""
-
-    observed_generation: int = 0
-    disruptions_allowed: int | None = None
-    current_healthy: int | None = None
-    desired_healthy: int | None = None
-    expected_pods: int | None = None
-    conditions: tuple[Condition, ...] = ()
-
-
-class Budget(Value, frozen=True, gc=False):
-    """A PodDisruptionBudget."""
-
-    resource: ClassVar[Resource] = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
-    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
-    status: BudgetStatus = BudgetStatus()
 
 
 class NoScale(Exception):
@@ -61,7 +38,7 @@ class Budgets:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._budgets = view.of(Budget)
+        self._budgets = view.of(PodDisruptionBudget)
         self._events = view.events(COMPONENT)
 
     def sources(self) -> Iterable[Source]:
@@ -69,7 +46,7 @@ class Budgets:
         pods_wake = view.cluster.watch(view.pods, to=self._guarding)
         scales = (Deployment, ReplicaSet, StatefulSet)
         owners = [view.cluster.watch(view.of(kind), to=self._all_around) for kind in scales]
-        return [view.itself(Budget), pods_wake, *owners]
+        return [view.itself(PodDisruptionBudget), pods_wake, *owners]
 
     async def reconcile(self, key: Key) -> Outcome:
         found = self._budgets.get(key.name, key.namespace)
@@ -88,11 +65,11 @@ class Budgets:
         await self._view.write_status(found, status(found, counted, self._view.now()))
         return Outcome.done
 
-    def _guarded(self, found: Budget) -> list[Pod]:
+    def _guarded(self, found: PodDisruptionBudget) -> list[Pod]:
         around = self._view.pods.by(NAMESPACE, found.metadata.namespace or "")
         return [pod for pod in around if selects(found.spec.selector, pod.metadata.labels)]
 
-    def _count(self, found: Budget, guarded: list[Pod]) -> Count:
+    def _count(self, found: PodDisruptionBudget, guarded: list[Pod]) -> Count:
         spec = found.spec
         healthy = [pod for pod in guarded if pods.is_ready(pod) and pod.metadata.deletion_timestamp is None]
         shares = budget_plan.needs_scale(spec.min_available, spec.max_unavailable)
@@ -142,7 +119,7 @@ class Budgets:
         ]
 
 
-def status(found: Budget, counted: Count, now: datetime) -> BudgetStatus:
+def status(found: PodDisruptionBudget, counted: Count, now: datetime) -> PodDisruptionBudgetStatus:
     """What the budget says of its pods."""
     enough = counted.allowed > 0
     condition = Condition(
@@ -153,7 +130,7 @@ def status(found: Budget, counted: Count, now: datetime) -> BudgetStatus:
         last_transition_time=now,
         observed_generation=found.metadata.generation,
     )
-    return BudgetStatus(
+    return PodDisruptionBudgetStatus(
         observed_generation=found.metadata.generation,
         disruptions_allowed=counted.allowed,
         current_healthy=counted.healthy,
@@ -163,7 +140,7 @@ def status(found: Budget, counted: Count, now: datetime) -> BudgetStatus:
     )
 
 
-def failed(found: Budget, why: str, now: datetime) -> BudgetStatus:
+def failed(found: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptionBudgetStatus:
     """What a budget says that cannot be counted: nothing may go."""
     before = found.status
     condition = Condition(
@@ -174,12 +151,12 @@ def failed(found: Budget, why: str, now: datetime) -> BudgetStatus:
         last_transition_time=now,
         observed_generation=before.observed_generation or None,
     )
-    return BudgetStatus(
+    return PodDisruptionBudgetStatus(
         observed_generation=before.observed_generation,
         disruptions_allowed=0,
-        current_healthy=before.current_healthy or 0,
-        desired_healthy=before.desired_healthy or 0,
-        expected_pods=before.expected_pods or 0,
+        current_healthy=before.current_healthy,
+        desired_healthy=before.desired_healthy,
+        expected_pods=before.expected_pods,
         conditions=set_condition(before.conditions, condition),
     )
 

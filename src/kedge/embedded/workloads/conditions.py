@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from kedge.api.condition import find_condition
-from kedge.embedded.workloads.kinds import PodCondition
+from kedge.api.pods import PodCondition
 
 Conditions = tuple[PodCondition, ...]
 

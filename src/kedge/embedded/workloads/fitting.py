@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kedge.embedded.workloads.kinds import Node, PodSpec, Taint, Toleration
+from kedge.api.pods import Node, PodSpec, Taint, Toleration
 
 NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "NoExecute"
 

@@ -16,13 +16,15 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from kedge.api.condition import FALSE, TRUE
-from kedge.embedded.workloads import pods, steering
+from kedge.api.pods import Container, ContainerStatus, Pod, PodCondition
+from kedge.embedded.workloads import steering
 from kedge.embedded.workloads.conditions import as_written, with_condition
-from kedge.embedded.workloads.kinds import Container, Pod, PodCondition
 from kedge.embedded.workloads.steering import A_WHILE
+from kedge.plan.workloads import pods
 
 NOT_READY = "ContainersNotReady"
 PULL, CRASH = "ImagePullBackOff", "CrashLoopBackOff"
+_NEW = ContainerStatus()
 
 
 class Stage(StrEnum):
@@ -78,8 +80,8 @@ def _next_of_running(pod: Pod) -> Due | None:
 
 
 def _waits_for(pod: Pod, reason: str) -> bool:
-    waiting = (status.get("state", {}).get("waiting") or {} for status in pod.status.container_statuses)
-    return any(one.get("reason") == reason for one in waiting)
+    waiting = (status.state.waiting for status in pod.status.container_statuses)
+    return any(one is not None and one.reason == reason for one in waiting)
 
 
 def status_after(stage: Stage, pod: Pod, now: datetime, *, host: str, address: str) -> dict[str, Any]:
@@ -147,12 +149,12 @@ def _not_ready(pod: Pod, now: datetime, *, reason: str = NOT_READY, begins: bool
 
 def _containers(pod: Pod, how: Callable[[Container], Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A status for each container: `how` it is, and what it was restarted before."""
-    before = {status["name"]: status for status in pod.status.container_statuses}
-    return [_container(one, before.get(one.name, {}), how(one)) for one in pod.spec.containers or ()]
+    before = {status.name: status for status in pod.status.container_statuses}
+    return [_container(one, before.get(one.name, _NEW), how(one)) for one in pod.spec.containers or ()]
 
 
-def _container(container: Container, before: Mapping[str, Any], how: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {"restartCount": before.get("restartCount", 0), "lastState": before.get("lastState", {})}
+def _container(container: Container, before: ContainerStatus, how: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {"restartCount": before.restart_count, "lastState": to_builtins(before.last_state)}
     return {"name": container.name, "image": container.image, "imageID": "", **kept, **how}
 
 
@@ -185,7 +187,7 @@ def _begun(container: Container, now: datetime) -> dict[str, Any]:
     """An init container that has done its work, or goes on beside the others."""
     stays = container.restart_policy == "Always"
     state = {"running": {"startedAt": _written(now)}} if stays else {"terminated": _ended(now)}
-    return _container(container, {}, {"ready": True, "started": stays, "state": state})
+    return _container(container, _NEW, {"ready": True, "started": stays, "state": state})
 
 
 def _ended(now: datetime) -> dict[str, Any]:

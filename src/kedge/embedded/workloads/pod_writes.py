@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kedge.api.meta import Object
-from kedge.embedded.workloads.kinds import Pod
+from kedge.api.meta import Object, OwnerReference
+from kedge.api.pods import Pod, Template
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import ApiError, NotFound
 
@@ -37,3 +37,16 @@ class PodWrites:
             self._events.warning(owner, "FailedDelete", f"Error deleting: {error.message}")
             raise
         self._events.normal(owner, "SuccessfulDelete", f"Deleted pod: {meta.name}")
+
+
+def from_template(
+    template: Template, owner: OwnerReference, namespace: str | None, *, name: str = "", generate_name: str = ""
+) -> dict[str, Any]:
+    """The pod to create, with a name or with the beginning of one, which belongs to its owner."""
+    meta = template.get("metadata") or {}
+    kept = {part: meta[part] for part in ("labels", "annotations", "finalizers") if meta.get(part)}
+    named = {"name": name} if name else {"generateName": generate_name}
+    return {
+        "metadata": {**named, "namespace": namespace, **kept, "ownerReferences": [owner]},
+        "spec": template.get("spec") or {},
+    }

@@ -8,15 +8,18 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.embedded.workloads import owned, pods, replica_plan
-from kedge.embedded.workloads.deployment_kinds import ReplicaSet
-from kedge.embedded.workloads.kinds import Pod
+from kedge.api.apps import ReplicaSet
+from kedge.api.meta import controller_of
+from kedge.api.pods import Pod
+from kedge.embedded.workloads import owned, replica_plan
+from kedge.embedded.workloads.pod_writes import from_template
 from kedge.embedded.workloads.replica_plan import Failure, Plan
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import ApiError, Conflict, Forbidden, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
+from kedge.plan.workloads import pods
 
 _NO_ACCOUNT: Final = "error looking up service account"
 
@@ -86,7 +89,7 @@ class ReplicaSets:
     async def _create(self, seen: ReplicaSet) -> None:
         meta = seen.metadata
         reference = owned.reference_to(seen)
-        body = pods.from_template(seen.spec.template, reference, meta.namespace, generate_name=f"{meta.name}-")
+        body = from_template(seen.spec.template, reference, meta.namespace, generate_name=f"{meta.name}-")
         try:
             made = await self._view.client.create(Pod, body, manager=MANAGER)
         except ApiError as error:
@@ -112,6 +115,6 @@ class ReplicaSets:
 
     def _related(self, seen: ReplicaSet) -> tuple[Pod, ...]:
         """The pods of every revision of what this ReplicaSet belongs to."""
-        owner = owned.controller_of(seen.metadata)
+        owner = controller_of(seen.metadata)
         siblings = self._sets.by(owned.OWNER, owner.uid) if owner else (seen,)
         return tuple(pod for sibling in siblings for pod in self._view.owned_by(sibling, Pod))

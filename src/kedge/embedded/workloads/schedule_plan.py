@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kedge.api.condition import is_true
+from kedge.api.pods import Node, Pod, Taint
 from kedge.embedded.workloads.fitting import is_chosen, required_terms, untolerated
-from kedge.embedded.workloads.kinds import Node, Pod, Taint
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 NOT_READY = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")

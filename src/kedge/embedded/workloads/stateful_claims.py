@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kedge.api.apps import RetentionPolicy, StatefulSet
+from kedge.api.core import PersistentVolumeClaim
 from kedge.api.meta import Object, OwnerReference
-from kedge.embedded.workloads.kinds import Pod
+from kedge.api.pods import Pod
 from kedge.embedded.workloads.owned import reference_to
-from kedge.embedded.workloads.sets import RetentionPolicy, StatefulSet, VolumeClaim
 
 DELETE = "Delete"
 
 
-def owners(seen: StatefulSet, pod: Pod, claim: VolumeClaim, *, surplus: bool) -> tuple[OwnerReference, ...] | None:
+def owners(
+    seen: StatefulSet, pod: Pod, claim: PersistentVolumeClaim, *, surplus: bool
+) -> tuple[OwnerReference, ...] | None:
     """The owners a claim of this pod should have; None if it has them, or is not ours to change."""
     have = claim.metadata.owner_references
     ours = (seen, pod)
@@ -28,7 +31,7 @@ def owners(seen: StatefulSet, pod: Pod, claim: VolumeClaim, *, surplus: bool) ->
     return None if set(new) == set(have) else new
 
 
-def is_left_over(seen: StatefulSet, pod_name: str, claim: VolumeClaim) -> bool:
+def is_left_over(seen: StatefulSet, pod_name: str, claim: PersistentVolumeClaim) -> bool:
     """Whether a claim is to go with a pod that is gone: until it has, its successor must wait."""
     if policy(seen).when_scaled != DELETE:
         return False

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from kedge.embedded.workloads import pods
-from kedge.embedded.workloads.kinds import Pod, Template
+from kedge.api.apps import StatefulSet
+from kedge.api.pods import Pod, Template
 from kedge.embedded.workloads.owned import reference_to
-from kedge.embedded.workloads.sets import StatefulSet
+from kedge.embedded.workloads.pod_writes import from_template
 from kedge.embedded.workloads.stateful_plan import Member, Wanted
+from kedge.plan.workloads import pods, stateful_sets
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 REVISION = "controller-revision-hash"
-_NUMBERED = re.compile(r"(.*)-([0-9]+)")
 
 
 def ordinal_of(seen: StatefulSet, pod: Pod) -> int | None:
     """Which pod of the set this is; None if its name says that it is none of it."""
-    found = _NUMBERED.fullmatch(pod.metadata.name)
-    return int(found[2]) if found and found[1] == seen.metadata.name else None
+    return stateful_sets.ordinal_of(pod.metadata.name, seen.metadata.name)
 
 
 def wanted(seen: StatefulSet, current: str, update: str) -> Wanted:
@@ -57,7 +55,7 @@ def member(pod: Pod, ordinal: int, min_ready_seconds: int, now: datetime) -> Mem
 def new_pod(seen: StatefulSet, template: Template, one: Member) -> dict[str, Any]:
     """The pod to create."""
     name = f"{seen.metadata.name}-{one.ordinal}"
-    made = pods.from_template(template, reference_to(seen), seen.metadata.namespace, name=name)
+    made = from_template(template, reference_to(seen), seen.metadata.namespace, name=name)
     labels = {
         **made["metadata"].get("labels", {}),
         POD_INDEX: str(one.ordinal),

@@ -14,8 +14,8 @@ while the pod runs. The simulated nodes of the real control plane know the same 
 from __future__ import annotations
 
 from kedge.api.duration import parse_duration
-from kedge.embedded.workloads.kinds import Pod
-from kedge.embedded.workloads.owned import controller_of
+from kedge.api.meta import controller_of
+from kedge.api.pods import Pod
 
 PREFIX = "kedge.dev/"
 A_WHILE = 0.2

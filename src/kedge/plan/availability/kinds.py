@@ -109,3 +109,5 @@ KINDS: Final[Mapping[tuple[str, str], Judge]] = {
     **dict.fromkeys(DATA, _judge_data),
 }
 """How each kind that can be tracked is judged, by group and kind."""
+
+installed_handlers()  # reads files, which no event loop may wait for: so it is done before one runs

@@ -6,8 +6,9 @@ handler or a class that makes one:
     [project.entry-points."kedge.workloads"]
     "Game.example.com" = "example_games.kedge:GameHandler"
 
-Entry points are loaded once, when the first is looked for. One that cannot be used is a `BrokenHandler`, which names
-its distribution; the others work. A built-in kind cannot be replaced.
+Entry points are loaded once, when the first is looked for; availability does that before an event loop runs, since it
+reads files. One that cannot be used is a `BrokenHandler`, which names its distribution; the others work. A built-in
+kind cannot be replaced.
 """
 
 from __future__ import annotations
