@@ -1,7 +1,9 @@
 """PodDisruptionBudgets: counts the pods they guard, and says how many may be taken away now.
 
-Decides in `budget_plan`. A share is of what the owners of the pods want: Deployments, ReplicaSets and StatefulSets are
-known; pods of an owner that cannot be scaled make the budget say so, and allow nothing.
+As kube-controller-manager counts: percentages are of the replicas the owners want, not of the pods there are, and are
+rounded up; a number as `minAvailable` is held against the pods there are. While a budget covers no pod, nothing may be
+taken away: its first pods could appear before anyone has counted them. Of owners, Deployments, ReplicaSets and
+StatefulSets are known; pods of an owner that cannot be scaled make the budget say so, and allow nothing.
 """
 
 from __future__ import annotations
@@ -10,14 +12,15 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+
 from kedge.api.apps import Deployment, ReplicaSet, StatefulSet
 from kedge.api.condition import FALSE, TRUE, Condition, set_condition
 from kedge.api.meta import OwnerReference, controller_of
+from kedge.api.numbers import IntOrPercent, resolve
 from kedge.api.pods import Pod
 from kedge.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kedge.api.selector import selects
-from kedge.embedded.workloads import budget_plan
-from kedge.embedded.workloads.budget_plan import Count
 from kedge.embedded.workloads.owned import NAMESPACE
 from kedge.embedded.workloads.view import View
 from kedge.kube.outcome import Outcome
@@ -72,8 +75,8 @@ class Budgets:
     def _count(self, found: PodDisruptionBudget, guarded: list[Pod]) -> Count:
         spec = found.spec
         healthy = [pod for pod in guarded if pods.is_ready(pod) and pod.metadata.deletion_timestamp is None]
-        shares = budget_plan.needs_scale(spec.min_available, spec.max_unavailable)
-        return budget_plan.count(
+        shares = needs_scale(spec.min_available, spec.max_unavailable)
+        return count(
             spec.min_available,
             spec.max_unavailable,
             pods=len(guarded),
@@ -115,7 +118,7 @@ class Budgets:
         return [
             Key(seen.cluster, seen.meta.namespace, one.metadata.name)
             for one in self._budgets.by(NAMESPACE, seen.meta.namespace or "")
-            if budget_plan.needs_scale(one.spec.min_available, one.spec.max_unavailable)
+            if needs_scale(one.spec.min_available, one.spec.max_unavailable)
         ]
 
 
@@ -164,3 +167,40 @@ def failed(found: PodDisruptionBudget, why: str, now: datetime) -> PodDisruption
 def _plural(owner: OwnerReference) -> str:
     group = owner.api_version.rpartition("/")[0]
     return f"{owner.kind.lower()}s.{group}" if group else f"{owner.kind.lower()}s"
+
+
+class Count(Struct, frozen=True):
+    """The numbers of a budget's status."""
+
+    expected: int
+    desired_healthy: int
+    healthy: int
+
+    @property
+    def allowed(self) -> int:
+        """How many pods may be taken away now."""
+        return max(0, self.healthy - self.desired_healthy) if self.expected > 0 else 0
+
+
+def needs_scale(min_available: IntOrPercent | None, max_unavailable: IntOrPercent | None) -> bool:
+    """Whether the budget is a share of what the owners of its pods want."""
+    return max_unavailable is not None or isinstance(min_available, str)
+
+
+def count(
+    min_available: IntOrPercent | None,
+    max_unavailable: IntOrPercent | None,
+    *,
+    pods: int,
+    scale: int,
+    healthy: int,
+) -> Count:
+    """The numbers, of so many pods and of owners that want `scale` of them. `scale` counts only if it is needed."""
+    if max_unavailable is not None:
+        spare = resolve(max_unavailable, scale, round_up=True)
+        return Count(scale, max(0, scale - spare), healthy)
+    if isinstance(min_available, str):
+        return Count(scale, resolve(min_available, scale, round_up=True), healthy)
+    if min_available is not None:
+        return Count(pods, min_available, healthy)
+    return Count(0, 0, healthy)

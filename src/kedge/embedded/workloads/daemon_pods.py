@@ -11,9 +11,9 @@ import msgspec
 from kedge.api.apps import DaemonSet
 from kedge.api.pods import Node, Pod, PodSpec
 from kedge.embedded.workloads.daemon_plan import Daemon, Place
-from kedge.embedded.workloads.fitting import NO_EXECUTE, is_chosen, target_node, untolerated
 from kedge.embedded.workloads.owned import reference_to
 from kedge.embedded.workloads.pod_writes import from_template
+from kedge.embedded.workloads.schedule_plan import NO_EXECUTE, is_chosen, target_node, untolerated
 from kedge.plan.workloads import pods
 
 HASH = "controller-revision-hash"

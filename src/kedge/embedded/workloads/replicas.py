@@ -12,7 +12,7 @@ from kedge.api.apps import ReplicaSet
 from kedge.api.meta import controller_of
 from kedge.api.pods import Pod
 from kedge.embedded.workloads import owned, replica_plan
-from kedge.embedded.workloads.pod_writes import from_template
+from kedge.embedded.workloads.pod_writes import PodWrites, from_template
 from kedge.embedded.workloads.replica_plan import Failure, Plan
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import ApiError, Conflict, Forbidden, NotFound
@@ -38,7 +38,7 @@ class ReplicaSets:
     def __init__(self, view: View) -> None:
         self._view = view
         self._sets = view.of(ReplicaSet)
-        self._events = view.events("replicaset-controller")
+        self._writes = PodWrites(view, "replicaset-controller")
 
     def sources(self) -> Iterable[Source]:
         return self._view.itself(ReplicaSet), self._view.its(Pod, ReplicaSet)
@@ -76,7 +76,7 @@ class ReplicaSets:
             for _ in range(plan.create):
                 await self._create(found.wanted)
             for pod in plan.delete:
-                await self._delete(found.wanted, pod)
+                await self._writes.delete(found.wanted, pod)
         except (Conflict, NotFound):
             raise  # somebody was faster, or the namespace is gone: nothing to tell
         except ApiError as error:
@@ -90,23 +90,7 @@ class ReplicaSets:
         meta = seen.metadata
         reference = owned.reference_to(seen)
         body = from_template(seen.spec.template, reference, meta.namespace, generate_name=f"{meta.name}-")
-        try:
-            made = await self._view.client.create(Pod, body, manager=MANAGER)
-        except ApiError as error:
-            self._events.warning(seen, "FailedCreate", f"Error creating: {error.message}")
-            raise
-        self._events.normal(seen, "SuccessfulCreate", f"Created pod: {made.metadata.name}")
-
-    async def _delete(self, seen: ReplicaSet, pod: Pod) -> None:
-        meta = pod.metadata
-        try:
-            await self._view.client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
-        except NotFound:
-            return
-        except ApiError as error:
-            self._events.warning(seen, "FailedDelete", f"Error deleting: {error.message}")
-            raise
-        self._events.normal(seen, "SuccessfulDelete", f"Deleted pod: {meta.name}")
+        await self._writes.create(seen, body)
 
     async def _say(self, found: Observed, failure: Failure | None = None) -> None:
         now = self._view.exact_now()

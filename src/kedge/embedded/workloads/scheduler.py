@@ -13,7 +13,7 @@ from kedge.api.meta import ObjectMeta, Value
 from kedge.api.pods import Node, Pod, PodCondition
 from kedge.api.resource import Resource
 from kedge.embedded.workloads import schedule_plan
-from kedge.embedded.workloads.conditions import as_written, with_condition
+from kedge.embedded.workloads.pod_writes import as_written, with_condition
 from kedge.embedded.workloads.view import NODE, UNBOUND, View
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key

@@ -1,6 +1,6 @@
 """StatefulSets: makes, replaces and deletes their pods in order, and reports.
 
-Decides in `stateful_plan` and `stateful_claims`; this is what is seen, and what is done about it. Looks at its pods,
+Decides in `stateful_plan` and `stateful_pods`; this is what is seen, and what is done about it. Looks at its pods,
 their claims (only where a set has claim templates) and the set's revisions. It makes claims and says whose they are; it
 deletes none.
 """
@@ -16,7 +16,7 @@ from kedge.api.apps import HISTORY_LIMIT, ControllerRevision, StatefulSet, State
 from kedge.api.core import PersistentVolumeClaim
 from kedge.api.meta import OwnerReference
 from kedge.api.pods import Pod
-from kedge.embedded.workloads import stateful_claims, stateful_plan, stateful_pods
+from kedge.embedded.workloads import stateful_plan, stateful_pods
 from kedge.embedded.workloads.owned import settle
 from kedge.embedded.workloads.revisions import Histories, template_in
 from kedge.embedded.workloads.stateful_plan import Member, Plan, Wanted
@@ -158,7 +158,7 @@ class StatefulSets:
             changes = [
                 (claim, owners)
                 for claim in self._claims(seen.set, one.ordinal)
-                if (owners := stateful_claims.owners(seen.set, pod, claim, surplus=surplus)) is not None
+                if (owners := stateful_pods.claim_owners(seen.set, pod, claim, surplus=surplus)) is not None
             ]
             for claim, owners in changes:
                 await self._give(claim, owners)
@@ -180,7 +180,7 @@ class StatefulSets:
 
     def _must_wait(self, seen: StatefulSet, ordinal: int) -> bool:
         name = f"{seen.metadata.name}-{ordinal}"
-        return any(stateful_claims.is_left_over(seen, name, claim) for claim in self._claims(seen, ordinal))
+        return any(stateful_pods.is_left_over(seen, name, claim) for claim in self._claims(seen, ordinal))
 
     def _tell(self, seen: StatefulSet, verb: str, pod: str) -> None:
         message = f"{verb} Pod {pod} in StatefulSet {seen.metadata.name} successful"
