@@ -18,9 +18,9 @@ from typing import Any, Final, TypeAlias
 import click
 from rich.console import Console
 
-from kedge.api.duration import parse_duration
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
+from kedge.api.times import parse_duration
 from kedge.cli.quiet import quiet
 from kedge.cli.runs import approve, run_tree, take_back
 from kedge.cli.show import PATIENCE, SELECTOR, STANDSTILL, NotAsTold, Show

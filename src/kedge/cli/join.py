@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kedge.api.duration import parse_duration
+from kedge.api.times import parse_duration
 from kedge.cli.roles import file_option
 
 

@@ -119,7 +119,7 @@ def history(placement: str, namespace: str | None, form: str, hub: Hub) -> None:
 
 def _seconds(_: click.Context, param: click.Parameter, value: str) -> float:
     """A time as Go writes it, such as 90s or 1h30m."""
-    from kedge.api.duration import parse_duration
+    from kedge.api.times import parse_duration
 
     try:
         return max(0.0, parse_duration(value).total_seconds())

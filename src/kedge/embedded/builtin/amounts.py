@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.causes import NOT_NEGATIVE, required, wrong
 from kedge.embedded.rules import Untyped

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 from kedge.api.resource import Resource
 from kedge.embedded.builtin import pod_spec
 from kedge.embedded.builtin.filling import each, struct

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.causes import IMMUTABLE, forbidden, in_order, one_of, required, unsupported, wrong
 from kedge.embedded.builtin.placing import node_selector_problems

@@ -26,9 +26,9 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from kedge.api.condition import FALSE, TRUE
-from kedge.api.duration import parse_duration
 from kedge.api.meta import controller_of
 from kedge.api.pods import Container, ContainerStatus, Pod, PodCondition
+from kedge.api.times import parse_duration
 from kedge.embedded.workloads.pod_writes import as_written, with_condition
 from kedge.plan.workloads import pods
 

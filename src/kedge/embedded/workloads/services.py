@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from kedge.api.core import LoadBalancerIngress, LoadBalancerStatus, Service, ServiceStatus
-from kedge.api.duration import parse_duration
+from kedge.api.times import parse_duration
 from kedge.embedded.workloads.view import View
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from kedge.api.cluster import MemberCluster, ResourceUsage
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 
 RESOURCES: Final = "resources.kubernetes-fleet.io/"
 _USAGES: Final = ("total", "allocatable", "available")

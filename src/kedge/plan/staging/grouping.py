@@ -15,10 +15,10 @@ from typing import Final
 from msgspec import Struct
 
 from kedge.api.dialect import Dialect
-from kedge.api.duration import parse_duration
 from kedge.api.numbers import resolve
 from kedge.api.selector import InvalidSelector, selects
 from kedge.api.stage import Stage, StageTask, StageTaskType, StrategySpec
+from kedge.api.times import parse_duration
 
 Labels = Mapping[str, str]
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,18}")

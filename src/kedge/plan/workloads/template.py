@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 from kedge.plan.digest import digest
 from kedge.plan.fields import Object
 
