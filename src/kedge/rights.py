@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
-from kedge.api.placement_mirror import ClusterResourcePlacementStatus
+from kedge.api.placement import ClusterResourcePlacementStatus
 from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule
 from kedge.api.resource import Resource

@@ -1,9 +1,9 @@
 """The built-in kinds Kedge knows."""
 
-from kedge.api import apiextensions, apps, batch, coordination, core, policy, rbac
+from kedge.api import apiextensions, apps, batch, coordination, core, pods, policy, rbac
 from kedge.api.meta import Value
 
-MODULES = (core, apps, batch, policy, coordination, apiextensions, rbac)
+MODULES = (core, pods, apps, batch, policy, coordination, apiextensions, rbac)
 BUILT_IN = [
     kind
     for module in MODULES

@@ -11,13 +11,14 @@ from api.builtin import BUILT_IN
 from kedge.api import rbac
 from kedge.api.apps import Deployment, DeploymentSpec, StatefulSet
 from kedge.api.coordination import Lease
-from kedge.api.core import Event, ObjectReference, Pod, Secret, Service
+from kedge.api.core import Event, ObjectReference, Secret, Service
+from kedge.api.pods import Pod
 
 
 def test_the_kinds_kedge_reads_are_there() -> None:
     expected = """ClusterRole ClusterRoleBinding ConfigMap ControllerRevision CustomResourceDefinition DaemonSet
-        Deployment Event Job Lease Namespace Node Pod PodDisruptionBudget ReplicaSet Role RoleBinding Secret Service
-        ServiceAccount StatefulSet"""
+        Deployment EndpointSlice Endpoints Event Job Lease Namespace Node PersistentVolumeClaim Pod PodDisruptionBudget
+        ReplicaSet Role RoleBinding Secret Service ServiceAccount StatefulSet"""
     assert sorted(kind.__name__ for kind in BUILT_IN) == expected.split()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import Struct
 
-from kedge.api.docs import field_docs, first_paragraph
+from kedge.api.schema import field_docs, first_paragraph
 
 
 class Base(Struct):

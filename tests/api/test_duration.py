@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.api.duration import format_duration, parse_duration
+from kedge.api.times import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

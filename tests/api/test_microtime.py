@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from api.properties import MOMENTS
-from kedge.api.microtime import format_micro_time, parse_micro_time
+from kedge.api.times import format_micro_time, parse_micro_time
 
 
 def test_a_full_second_keeps_its_six_digits() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,51 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, field
 
-from kedge.api.apps import Deployment
-from kedge.api.core import Pod, TemplateSpec
+from kedge.api import apps
+from kedge.api.apps import DeploymentStatus, UpdateStrategy
+from kedge.api.meta import ObjectMeta, Value
+from kedge.api.pods import Pod
+from kedge.api.resource import Resource
+from kedge.api.selector import LabelSelector
 from kedge.kube import memory
 from kedge.kube.codec import codec
 from kedge.kube.memory import share
+
+
+class Container(Value, frozen=True, gc=False):
+    name: str
+    image: str = ""
+
+
+class TemplateSpec(Value, frozen=True, gc=False):
+    containers: tuple[Container, ...] | None = None
+
+
+class Template(Value, frozen=True, gc=False):
+    spec: TemplateSpec = TemplateSpec()
+
+
+class Spec(Value, frozen=True, gc=False):
+    selector: LabelSelector | None = None
+    template: Template = Template()
+    strategy: UpdateStrategy = UpdateStrategy()
+
+
+class Deployment(Value, frozen=True, gc=False):
+    """A Deployment, with as much of its template as a cache would keep."""
+
+    resource: ClassVar[Resource] = apps.Deployment.resource
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: Spec = Spec()
+    status: DeploymentStatus = DeploymentStatus()
+
 
 WEB = b"""{"metadata": {"name": "web", "namespace": "shop", "uid": "%s", "resourceVersion": "%s",
   "labels": {"app.kubernetes.io/part-of-something-long": "web"}, "annotations": {"note": "the same in all of them"}},

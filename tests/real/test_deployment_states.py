@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet
+from kedge.api.apps import Deployment, ReplicaSet
 from kedge.embedded.workloads.deployments import Deployments
 from kedge.embedded.workloads.everything import Parts
 from kedge.embedded.workloads.replicas import ReplicaSets

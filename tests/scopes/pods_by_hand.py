@@ -11,7 +11,7 @@ from typing import Final
 
 from kedge.api.apps import ReplicaSet
 from kedge.api.condition import TRUE
-from kedge.api.core import Pod, PodSpec, TemplateSpec
+from kedge.api.pods import Pod
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
@@ -43,12 +43,14 @@ def plan(wanted: ReplicaSet, pods: Sequence[Pod]) -> Grants:
 
 
 def unit_of(pod: Pod, wanted: ReplicaSet) -> Unit:
-    return Unit(pod.metadata.name, images(pod.spec), images(wanted.spec.template.spec), proof_of(pod))
+    held = (one.image for one in pod.spec.containers or ())
+    new = (one["image"] for one in wanted.spec.template["spec"]["containers"])
+    return Unit(pod.metadata.name, revision(held), revision(new), proof_of(pod))
 
 
-def images(spec: PodSpec | TemplateSpec) -> str:
-    """The revision: what a pod runs."""
-    return ",".join(one.image for one in spec.containers or ())
+def revision(images: Iterable[str]) -> str:
+    """What a pod runs."""
+    return ",".join(images)
 
 
 def proof_of(pod: Pod) -> Proof:

@@ -13,8 +13,8 @@ import pytest
 
 from controlplane.cluster import Cluster
 from kedge.api.apps import ReplicaSet
-from kedge.api.core import Pod
 from kedge.api.meta import ObjectMeta
+from kedge.api.pods import Pod
 from kedge.embedded.server import Server
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.embedded.workloads.nodes import make_nodes
@@ -27,7 +27,7 @@ from kedge.simulate.faults import NONE, ROUGH, Faults
 from kedge.simulate.process import Process
 from kedge.simulate.run import run
 from kedge.simulate.simulation import Simulation
-from scopes.pods_by_hand import MAX_UNAVAILABLE, WAITS, PodsByHand, images, plan, wait_text
+from scopes.pods_by_hand import MAX_UNAVAILABLE, WAITS, PodsByHand, plan, wait_text
 from support.waiting import until_so
 
 HERE = "scopes.test_pods_by_hand"
@@ -50,7 +50,7 @@ def is_ready(pod: Pod) -> bool:
 
 def are_replaced(pods: Iterable[Pod]) -> bool:
     found = [pod for pod in pods if is_ready(pod)]
-    return len(found) == REPLICAS and all(images(pod.spec) == "web:2" for pod in found)
+    return len(found) == REPLICAS and all((pod.spec.containers or ())[0].image == "web:2" for pod in found)
 
 
 # On the embedded server, in virtual time

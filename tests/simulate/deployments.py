@@ -99,8 +99,8 @@ def is_there(found: Deployment | None) -> bool:
 
 
 def image_of(found: Deployment) -> str:
-    containers = found.spec.template.spec.containers
-    return containers[0].image if containers else ""
+    containers = (found.spec.template.get("spec") or {}).get("containers")
+    return str(containers[0]["image"]) if containers else ""
 
 
 def is_bad(image: str | None) -> bool:

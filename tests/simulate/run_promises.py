@@ -24,7 +24,6 @@ from msgspec import Struct
 
 from kedge.api.binding import BindingState
 from kedge.api.condition import TRUE
-from kedge.api.duration import parse_duration
 from kedge.api.fleet import ROLLBACK_OF
 from kedge.api.numbers import resolve
 from kedge.api.reasons import ROLLED_BACK, SUCCEEDED
@@ -32,6 +31,7 @@ from kedge.api.snapshot import ClusterResourceSnapshot as Snapshot
 from kedge.api.stage import Stage, StageTask, StageTaskType
 from kedge.api.staged import RunState
 from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStatus
+from kedge.api.times import parse_duration
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
 from kedge.plan.staging.approvals import stage_label

@@ -12,7 +12,7 @@ from random import Random
 
 from msgspec import Struct
 
-from kedge.embedded.workloads.kinds import Node, Pod
+from kedge.api.pods import Node, Pod
 from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound

@@ -7,8 +7,15 @@ import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import ClassVar
 
-from kedge.api.apps import Deployment
+from msgspec import field
+
+from kedge.api import apps
+from kedge.api.apps import DeploymentStatus, UpdateStrategy
+from kedge.api.meta import ObjectMeta, Value
+from kedge.api.resource import Resource
+from kedge.api.selector import LabelSelector
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.kube.connect.config import load
@@ -22,6 +29,48 @@ from kedgebench.rivals import Held, Saw
 
 NO_WAITING = 1_000_000
 """The limiter works as ever, but never says wait."""
+
+
+class Container(Value, frozen=True, gc=False):
+    """Which program a pod runs."""
+
+    name: str
+    image: str = ""
+
+
+class TemplateSpec(Value, frozen=True, gc=False):
+    """What the pods run."""
+
+    containers: tuple[Container, ...] | None = None
+
+
+class Template(Value, frozen=True, gc=False):
+    """What the pods look like, as far as a rollout decides on it."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: TemplateSpec = TemplateSpec()
+
+
+class DeploymentSpec(Value, frozen=True, gc=False):
+    """What a Deployment should be, as far as a rollout decides on it."""
+
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: Template = Template()
+    strategy: UpdateStrategy = UpdateStrategy()
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+    progress_deadline_seconds: int | None = None
+    paused: bool = False
+
+
+class Deployment(Value, frozen=True, gc=False):
+    """A Deployment with what a controller keeps of it: a cache of many objects holds no more than is read."""
+
+    resource: ClassVar[Resource] = apps.Deployment.resource
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: DeploymentSpec = DeploymentSpec()
+    status: DeploymentStatus = DeploymentStatus()
 
 
 class Kedge:

@@ -1,21 +1,28 @@
-"""The apps group, as far as Kedge reads it: workloads and their revisions.
+"""The apps group, as far as Kedge reads it: workloads and their revisions, with their pod templates whole.
 
-A counter that a server leaves out when it is zero is 0 here; a field that may be absent for a reason is None
-(`replicas: 0` is not the same as no `replicas`).
+A counter that a server leaves out when it is zero is 0 here; one that Kubernetes writes even then is made by `int`, so
+that msgspec writes it too. A field that may be absent for a reason is None (`replicas: 0` is not the same as no
+`replicas`).
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar, Final
 
 from msgspec import field
 
 from kedge.api.condition import Observed
-from kedge.api.core import PodTemplate
 from kedge.api.meta import ObjectMeta, Value
 from kedge.api.numbers import IntOrPercent
+from kedge.api.pods import Template
 from kedge.api.resource import Resource
 from kedge.api.selector import LabelSelector
+
+HISTORY_LIMIT: Final = 10
+"""How many old revisions a workload keeps unless it says."""
+_NEVER: Final = 2**31 - 1  # how the API says "no limit"
 
 
 class Rolling(Value, frozen=True, gc=False):
@@ -38,12 +45,18 @@ class DeploymentSpec(Value, frozen=True, gc=False):
 
     replicas: int | None = None
     selector: LabelSelector | None = None
-    template: PodTemplate = PodTemplate()
+    template: Template = field(default_factory=dict)
     strategy: UpdateStrategy = UpdateStrategy()
     min_ready_seconds: int = 0
     revision_history_limit: int | None = None
     progress_deadline_seconds: int | None = None
     paused: bool = False
+
+
+class DeploymentCondition(Observed, frozen=True, gc=False):
+    """One thing a Deployment says of itself."""
+
+    last_update_time: datetime | None = None
 
 
 class DeploymentStatus(Value, frozen=True, gc=False):
@@ -56,7 +69,8 @@ class DeploymentStatus(Value, frozen=True, gc=False):
     available_replicas: int = 0
     unavailable_replicas: int = 0
     terminating_replicas: int | None = None
-    conditions: tuple[Observed, ...] = ()
+    conditions: tuple[DeploymentCondition, ...] = ()
+    collision_count: int | None = None
 
 
 class Deployment(Value, frozen=True, gc=False):
@@ -67,24 +81,50 @@ class Deployment(Value, frozen=True, gc=False):
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
 
+    @property
+    def selector(self) -> LabelSelector | None:
+        return self.spec.selector
+
+    @property
+    def replicas(self) -> int:
+        """How many pods it should have."""
+        return 1 if self.spec.replicas is None else self.spec.replicas
+
+    @property
+    def is_rolling(self) -> bool:
+        return self.spec.strategy.type == "RollingUpdate"
+
+    @property
+    def deadline(self) -> int | None:
+        """How many seconds may pass without progress; None if any number may."""
+        seconds = self.spec.progress_deadline_seconds
+        return None if seconds == _NEVER else 600 if seconds is None else seconds
+
+    @property
+    def history_limit(self) -> int | None:
+        """How many old revisions to keep; None for all of them."""
+        limit = self.spec.revision_history_limit
+        return None if limit == _NEVER else HISTORY_LIMIT if limit is None else limit
+
 
 class ReplicaSetSpec(Value, frozen=True, gc=False):
     """What a ReplicaSet should be."""
 
     replicas: int | None = None
     selector: LabelSelector | None = None
-    template: PodTemplate = PodTemplate()
+    template: Template = field(default_factory=dict)
     min_ready_seconds: int = 0
 
 
 class ReplicaSetStatus(Value, frozen=True, gc=False):
-    """What a ReplicaSet is."""
+    """What a ReplicaSet is. Its only condition says that it cannot make or delete pods."""
 
     observed_generation: int = 0
-    replicas: int = 0
+    replicas: int = field(default_factory=int)
     fully_labeled_replicas: int = 0
     ready_replicas: int = 0
     available_replicas: int = 0
+    terminating_replicas: int | None = None
     conditions: tuple[Observed, ...] = ()
 
 
@@ -96,6 +136,15 @@ class ReplicaSet(Value, frozen=True, gc=False):
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
 
+    @property
+    def selector(self) -> LabelSelector | None:
+        return self.spec.selector
+
+    @property
+    def replicas(self) -> int:
+        """How many pods it should have."""
+        return 1 if self.spec.replicas is None else self.spec.replicas
+
 
 class Ordinals(Value, frozen=True, gc=False):
     """Where a StatefulSet begins to count."""
@@ -103,32 +152,41 @@ class Ordinals(Value, frozen=True, gc=False):
     start: int = 0
 
 
+class RetentionPolicy(Value, frozen=True, gc=False):
+    """What becomes of the claims of a StatefulSet: Retain or Delete."""
+
+    when_deleted: str = "Retain"
+    when_scaled: str = "Retain"
+
+
 class StatefulSetSpec(Value, frozen=True, gc=False):
-    """What a StatefulSet should be."""
+    """What a StatefulSet should be. Go writes an empty list as null."""
 
     replicas: int | None = None
     selector: LabelSelector | None = None
-    template: PodTemplate = PodTemplate()
+    template: Template = field(default_factory=dict)
+    volume_claim_templates: tuple[Mapping[str, Any], ...] | None = None
     service_name: str = ""
     pod_management_policy: str = "OrderedReady"
     update_strategy: UpdateStrategy = UpdateStrategy()
     revision_history_limit: int | None = None
     min_ready_seconds: int = 0
     ordinals: Ordinals | None = None
+    persistent_volume_claim_retention_policy: RetentionPolicy | None = None
 
 
 class StatefulSetStatus(Value, frozen=True, gc=False):
     """What a StatefulSet is."""
 
     observed_generation: int = 0
-    replicas: int = 0
+    replicas: int = field(default_factory=int)
     ready_replicas: int = 0
+    available_replicas: int = field(default_factory=int)
     current_replicas: int = 0
     updated_replicas: int = 0
-    available_replicas: int = 0
     current_revision: str = ""
     update_revision: str = ""
-    conditions: tuple[Observed, ...] = ()
+    collision_count: int | None = None
 
 
 class StatefulSet(Value, frozen=True, gc=False):
@@ -139,12 +197,16 @@ class StatefulSet(Value, frozen=True, gc=False):
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()
 
+    @property
+    def selector(self) -> LabelSelector | None:
+        return self.spec.selector
+
 
 class DaemonSetSpec(Value, frozen=True, gc=False):
     """What a DaemonSet should be."""
 
     selector: LabelSelector | None = None
-    template: PodTemplate = PodTemplate()
+    template: Template = field(default_factory=dict)
     update_strategy: UpdateStrategy = UpdateStrategy()
     min_ready_seconds: int = 0
     revision_history_limit: int | None = None
@@ -154,14 +216,13 @@ class DaemonSetStatus(Value, frozen=True, gc=False):
     """What a DaemonSet is."""
 
     observed_generation: int = 0
-    desired_number_scheduled: int = 0
-    current_number_scheduled: int = 0
-    number_misscheduled: int = 0
-    number_ready: int = 0
+    desired_number_scheduled: int = field(default_factory=int)
+    current_number_scheduled: int = field(default_factory=int)
+    number_misscheduled: int = field(default_factory=int)
+    number_ready: int = field(default_factory=int)
     number_available: int = 0
     number_unavailable: int = 0
     updated_number_scheduled: int = 0
-    conditions: tuple[Observed, ...] = ()
 
 
 class DaemonSet(Value, frozen=True, gc=False):
@@ -172,10 +233,15 @@ class DaemonSet(Value, frozen=True, gc=False):
     spec: DaemonSetSpec = DaemonSetSpec()
     status: DaemonSetStatus = DaemonSetStatus()
 
+    @property
+    def selector(self) -> LabelSelector | None:
+        return self.spec.selector
+
 
 class ControllerRevision(Value, frozen=True, gc=False):
-    """That a revision of a workload exists, and which one it is; not what is in it."""
+    """One state of a StatefulSet or DaemonSet: `data` is the patch that brings it back."""
 
     resource: ClassVar[Resource] = Resource("apps", "v1", "ControllerRevision", "controllerrevisions")
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     revision: int = 0
+    data: Mapping[str, Any] | None = None

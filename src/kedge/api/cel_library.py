@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from kedge.api.cel_budget import CHARACTERS_PER_STEP, Budget
 from kedge.api.cel_texts import pattern_for
 from kedge.api.cel_values import DURATION, NUMBERS, ORDERED, equal, no_overload, type_of
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 
 _NO_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _STEPS_PER_MATCH = 20

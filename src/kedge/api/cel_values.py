@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kedge.api.cel_budget import Budget, Failed
-from kedge.api.duration import parse_duration
+from kedge.api.times import parse_duration
 
 NO_OVERLOAD: Final = "no such overload"
 TIMESTAMP: Final = "google.protobuf.Timestamp"

@@ -7,8 +7,8 @@ from typing import ClassVar
 from msgspec import field
 
 from kedge.api.meta import ObjectMeta, Value
-from kedge.api.microtime import MicroTime
 from kedge.api.resource import Resource
+from kedge.api.times import MicroTime
 
 
 class LeaseSpec(Value, frozen=True, gc=False):

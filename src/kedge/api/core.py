@@ -1,4 +1,4 @@
-"""The core group, as far as Kedge reads it.
+"""The core group, as far as Kedge reads it; its pods and nodes are in `pods`.
 
 A counter that a server leaves out when it is zero is 0 here; a field that may be absent for a reason is None. Secrets
 carry no data on purpose: what is never read cannot leak.
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import field
 
-from kedge.api.condition import Observed
 from kedge.api.meta import ObjectMeta, Value
-from kedge.api.microtime import MicroTime
 from kedge.api.resource import Resource
+from kedge.api.times import MicroTime
 
 
 class Namespace(Value, frozen=True, gc=False):
@@ -48,6 +47,13 @@ class ServiceAccount(Value, frozen=True, gc=False):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
 
+class PersistentVolumeClaim(Value, frozen=True, gc=False):
+    """That storage is claimed, and for whom."""
+
+    resource: ClassVar[Resource] = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+
 class ServicePort(Value, frozen=True, gc=False):
     """One port a service answers on."""
 
@@ -55,17 +61,24 @@ class ServicePort(Value, frozen=True, gc=False):
     name: str = ""
     protocol: str = "TCP"
     target_port: int | str | None = None
+    app_protocol: str | None = None
 
 
 class ServiceSpec(Value, frozen=True, gc=False):
-    """How a service is reached."""
+    """How a service is reached. No selector is not the same as an empty one."""
 
     type: str = "ClusterIP"
     cluster_ip: str = field(name="clusterIP", default="")
     cluster_ips: tuple[str, ...] = field(name="clusterIPs", default=())
+    ip_families: tuple[str, ...] = ("IPv4",)
     external_name: str = ""
-    selector: Mapping[str, str] = field(default_factory=dict)
+    selector: Mapping[str, str] | None = None
     ports: tuple[ServicePort, ...] = ()
+    publish_not_ready_addresses: bool = False
+
+    @property
+    def is_headless(self) -> bool:
+        return self.cluster_ip in ("", "None")
 
 
 class LoadBalancerIngress(Value, frozen=True, gc=False):
@@ -73,6 +86,7 @@ class LoadBalancerIngress(Value, frozen=True, gc=False):
 
     ip: str = ""
     hostname: str = ""
+    ip_mode: str = ""
 
 
 class LoadBalancerStatus(Value, frozen=True, gc=False):
@@ -96,124 +110,12 @@ class Service(Value, frozen=True, gc=False):
     status: ServiceStatus = ServiceStatus()
 
 
-class ContainerPort(Value, frozen=True, gc=False):
-    """A port a container listens on."""
+class Endpoints(Value, frozen=True, gc=False):
+    """The pods behind a service, in the older form. Go writes an empty list as null."""
 
-    container_port: int
-    name: str = ""
-
-
-class Resources(Value, frozen=True, gc=False):
-    """What a container asks for and may use: quantities as written."""
-
-    requests: Mapping[str, int | str] = field(default_factory=dict)
-    limits: Mapping[str, int | str] = field(default_factory=dict)
-
-
-class Container(Value, frozen=True, gc=False):
-    """One program of a pod."""
-
-    name: str
-    image: str = ""
-    ports: tuple[ContainerPort, ...] = ()
-    resources: Resources = Resources()
-
-
-class PodSpec(Value, frozen=True, gc=False):
-    """What a pod runs, and where. Go writes no containers as null."""
-
-    containers: tuple[Container, ...] | None = None
-    node_name: str = ""
-    termination_grace_period_seconds: int | None = None
-
-
-class TemplateMeta(Value, frozen=True, gc=False):
-    """What the pods of a workload are labelled with."""
-
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-
-
-class TemplateContainer(Value, frozen=True, gc=False):
-    """Which program the pods of a workload run. No more than that: there are many workloads in a cache."""
-
-    name: str
-    image: str = ""
-
-
-class TemplateSpec(Value, frozen=True, gc=False):
-    """What the pods of a workload run. Go writes no containers as null."""
-
-    containers: tuple[TemplateContainer, ...] | None = None
-
-
-class PodTemplate(Value, frozen=True, gc=False):
-    """What the pods of a workload look like."""
-
-    metadata: TemplateMeta = field(default_factory=TemplateMeta)
-    spec: TemplateSpec = TemplateSpec()
-
-
-class ContainerStatus(Value, frozen=True, gc=False):
-    """How one container of a pod is doing."""
-
-    name: str
-    ready: bool = False
-    restart_count: int = 0
-    image: str = ""
-
-
-class PodStatus(Value, frozen=True, gc=False):
-    """How a pod is doing."""
-
-    phase: str = ""
-    reason: str = ""
-    message: str = ""
-    pod_ip: str = field(name="podIP", default="")
-    start_time: datetime | None = None
-    conditions: tuple[Observed, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-
-
-class Pod(Value, frozen=True, gc=False):
-    """The smallest thing that runs."""
-
-    resource: ClassVar[Resource] = Resource("", "v1", "Pod", "pods")
+    resource: ClassVar[Resource] = Resource("", "v1", "Endpoints", "endpoints")
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
-
-
-class NodeTaint(Value, frozen=True, gc=False):
-    """What keeps pods off a node."""
-
-    key: str
-    effect: str
-    value: str = ""
-
-
-class NodeSpec(Value, frozen=True, gc=False):
-    """Whether a node takes pods."""
-
-    unschedulable: bool = False
-    taints: tuple[NodeTaint, ...] = ()
-
-
-class NodeStatus(Value, frozen=True, gc=False):
-    """What a node has, and how it is doing: quantities as written."""
-
-    capacity: Mapping[str, int | str] = field(default_factory=dict)
-    allocatable: Mapping[str, int | str] = field(default_factory=dict)
-    conditions: tuple[Observed, ...] = ()
-
-
-class Node(Value, frozen=True, gc=False):
-    """A machine that runs pods."""
-
-    resource: ClassVar[Resource] = Resource("", "v1", "Node", "nodes", namespaced=False)
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
-    spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
+    subsets: tuple[Mapping[str, Any], ...] | None = None
 
 
 class ObjectReference(Value, frozen=True, gc=False):

@@ -14,8 +14,7 @@ from kedge.api.binding import ClusterResourceBinding, ResourceBinding
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.crd import Crd, Defined, crd
 from kedge.api.dialect import Dialect
-from kedge.api.placement import ClusterResourcePlacement, ResourcePlacement
-from kedge.api.placement_mirror import ClusterResourcePlacementStatus
+from kedge.api.placement import ClusterResourcePlacement, ClusterResourcePlacementStatus, ResourcePlacement
 from kedge.api.snapshot import (
     ClusterResourceSnapshot,
     ClusterSchedulingPolicySnapshot,

@@ -52,6 +52,11 @@ class ObjectMeta(Value, frozen=True, gc=False):
     owner_references: tuple[OwnerReference, ...] = ()
 
 
+def controller_of(meta: ObjectMeta) -> OwnerReference | None:
+    """Who controls an object, if anybody does."""
+    return next((owner for owner in meta.owner_references if owner.controller), None)
+
+
 class FieldsOwner(Value, frozen=True, gc=False):
     """Somebody who wrote some of an object's fields, and when last."""
 

@@ -1,11 +1,13 @@
 """Placement: which resources go to which clusters, and how changes reach them.
 
 The two kinds share their spec and status. A ClusterResourcePlacement places cluster-wide objects and whole
-namespaces; a ResourcePlacement places objects of its own namespace.
+namespaces; a ResourcePlacement places objects of its own namespace. A ClusterResourcePlacementStatus is a copy of a
+placement's status that can be read in the namespace it places.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
@@ -166,3 +168,26 @@ class ResourcePlacement(Value, frozen=True, gc=False):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     status: PlacementStatus = PlacementStatus()
     """What was selected, and what became of it."""
+
+
+class ClusterResourcePlacementStatus(Value, frozen=True, gc=False):
+    """The status of the ClusterResourcePlacement of the same name, for those who can read this namespace only."""
+
+    resource: ClassVar[Resource] = Resource(
+        GROUP, "v1beta1", "ClusterResourcePlacementStatus", "clusterresourceplacementstatuses"
+    )
+    definition: ClassVar[Definition] = Definition(
+        versions=(Version("v1"), Version("v1beta1", storage=True)),
+        short_names=("crps",),
+        categories=CATEGORIES,
+        columns=(
+            Column("Resource-Index", ".sourceStatus.observedResourceIndex"),
+            Column("Last-Updated", ".lastUpdatedTime"),
+            AGE,
+        ),
+    )
+    source_status: PlacementStatus
+    """The placement's status."""
+    last_updated_time: datetime
+    """When it was copied."""
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)

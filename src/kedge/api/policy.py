@@ -1,12 +1,13 @@
-"""The policy group, as far as Kedge reads it: how many pods may be away at once."""
+"""The groups policy and discovery, as far as Kedge reads them: how many pods may be away, and which answer."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from msgspec import field
 
-from kedge.api.condition import Observed
+from kedge.api.condition import Condition
 from kedge.api.meta import ObjectMeta, Value
 from kedge.api.numbers import IntOrPercent
 from kedge.api.resource import Resource
@@ -22,14 +23,14 @@ class PodDisruptionBudgetSpec(Value, frozen=True, gc=False):
 
 
 class PodDisruptionBudgetStatus(Value, frozen=True, gc=False):
-    """How many of the guarded pods may go now."""
+    """How many of the guarded pods may go now. Kubernetes writes zeros too."""
 
     observed_generation: int = 0
-    disruptions_allowed: int = 0
-    current_healthy: int = 0
-    desired_healthy: int = 0
-    expected_pods: int = 0
-    conditions: tuple[Observed, ...] = ()
+    disruptions_allowed: int = field(default_factory=int)
+    current_healthy: int = field(default_factory=int)
+    desired_healthy: int = field(default_factory=int)
+    expected_pods: int = field(default_factory=int)
+    conditions: tuple[Condition, ...] = ()
 
 
 class PodDisruptionBudget(Value, frozen=True, gc=False):
@@ -39,3 +40,13 @@ class PodDisruptionBudget(Value, frozen=True, gc=False):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class EndpointSlice(Value, frozen=True, gc=False):
+    """Some of the pods behind a service. Go writes an empty list as null."""
+
+    resource: ClassVar[Resource] = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    address_type: str = ""
+    endpoints: tuple[Mapping[str, Any], ...] | None = None
+    ports: tuple[Mapping[str, Any], ...] | None = None

@@ -2,10 +2,16 @@
 
 Promises what kube-apiserver asks of a structural schema, in a stable order. Assumes types made of `Value`s, tuples,
 mappings from text, enums and scalars. Refuses (SchemaError, with the path) what it cannot say exactly.
+
+Descriptions are the sentences that stand below a type's fields in its source: the same wherever it is installed.
+Refuses (OSError) where it is not, rather than leave them out.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
 import types
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -17,7 +23,6 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
-from kedge.api.docs import field_docs, first_paragraph
 from kedge.api.markers import Edition, Rule, Schema, said_of
 from kedge.api.meta import ObjectMeta, SignedMeta
 
@@ -215,3 +220,33 @@ def _check_key(item: Node, key: str, path: str) -> None:
     known = item.get("properties", {}).get(key)
     if known is None or not (key in item.get("required", ()) or "default" in known):
         raise SchemaError(f"{path}: the list's key {key!r} must be a required or defaulted field of its items")
+
+
+# Descriptions
+
+
+def first_paragraph(text: str | None) -> str:
+    """A docstring's opening, on one line; empty if there is none."""
+    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split()) if text else ""
+
+
+def field_docs(kind: type) -> Mapping[str, str]:
+    """Attribute name → what the string below it says, those of base classes included."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if issubclass(base, Struct) and base is not Struct:
+            found |= _module_docs(base.__module__).get(base.__name__, {})
+    return found
+
+
+@cache
+def _module_docs(module: str) -> Mapping[str, Mapping[str, str]]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: dict(_attribute_docs(node)) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+
+
+def _attribute_docs(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, below in zip(node.body, node.body[1:], strict=False):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, first_paragraph(text)

@@ -6,11 +6,11 @@ from enum import StrEnum
 from typing import Annotated, Final
 
 from kedge.api.dialect import Dialect
-from kedge.api.duration import Duration
 from kedge.api.markers import Rule, Schema
 from kedge.api.meta import Value
 from kedge.api.numbers import IntOrPercent
 from kedge.api.selector import LabelSelector
+from kedge.api.times import Duration
 
 _ALPHA: Final = ("v1alpha1",)
 _NOT_IN_ALPHA = Schema(absent=True, versions=_ALPHA)

@@ -18,9 +18,9 @@ from typing import Any, Final, TypeAlias
 import click
 from rich.console import Console
 
-from kedge.api.duration import parse_duration
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
+from kedge.api.times import parse_duration
 from kedge.cli.demo_fleet import QUIET_PERIOD, SELECTOR, TIMEOUT, DemoFailed, DemoFleet
 from kedge.cli.render import can_draw, console
 from kedge.cli.runs import approve, roll_back_run, run_tree

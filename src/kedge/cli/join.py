@@ -17,11 +17,11 @@ from msgspec import Struct
 
 from kedge.api.cluster import Identity, MemberCluster, MemberClusterSpec
 from kedge.api.core import ServiceAccount
-from kedge.api.duration import format_duration, parse_duration
 from kedge.api.fleet import SYSTEM_NAMESPACE
 from kedge.api.meta import ObjectMeta, Value
 from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule, Role, RoleBinding, RoleRef, Subject
+from kedge.api.times import format_duration, parse_duration
 from kedge.cli.install import INSTALL_HUB
 from kedge.cli.roles import file_option
 from kedge.kube.errors import AlreadyExists, KubeError, NotFound

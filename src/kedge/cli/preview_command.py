@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def _seconds(_: click.Context, param: click.Parameter, value: str) -> float:
     """Read a duration as Go writes it, such as 90s or 1h30m."""
-    from kedge.api.duration import parse_duration
+    from kedge.api.times import parse_duration
 
     try:
         return max(0.0, parse_duration(value).total_seconds())

@@ -5,7 +5,7 @@ That is all of a ResourceQuota that is looked at: what pods ask for is not added
 
 from __future__ import annotations
 
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 from kedge.api.resource import Resource
 from kedge.embedded.kind import Kind
 from kedge.embedded.statuses import forbidden

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kedge.api.coordination import Lease, LeaseSpec
-from kedge.api.microtime import format_micro_time
+from kedge.api.times import format_micro_time
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.errors import NotFound

@@ -13,8 +13,7 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.condition import FALSE, TRUE, Condition, find_condition, is_true
 from kedge.api.core import Event, Namespace
 from kedge.api.dialect import Dialect
-from kedge.api.placement import ClusterResourcePlacement
-from kedge.api.placement_mirror import ClusterResourcePlacementStatus
+from kedge.api.placement import ClusterResourcePlacement, ClusterResourcePlacementStatus
 from kedge.api.reasons import (
     APPLIED,
     AVAILABLE,

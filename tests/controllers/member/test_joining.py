@@ -14,8 +14,9 @@ from msgspec import Struct
 from kedge.api import reasons
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.condition import find_condition
-from kedge.api.core import Namespace, Node, Pod
+from kedge.api.core import Namespace
 from kedge.api.fleet import member_namespace
+from kedge.api.pods import Node, Pod
 from kedge.api.work import AppliedWork
 from kedge.controllers.hub.members import Members
 from kedge.controllers.hub.reachability import Reachability

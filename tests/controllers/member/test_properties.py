@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.api.core import Resources
 from kedge.api.meta import ObjectMeta
+from kedge.api.pods import Resources
 from kedge.controllers.member.amounts import Amounts, amounts, less, printed, total
 from kedge.controllers.member.pods import Pod, PodContainer, PodSpec, pod_in_short
 from kedge.controllers.member.properties import Node, NodeStatus, node_in_short

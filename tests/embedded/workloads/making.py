@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from kedge.embedded.workloads.deployment_kinds import ReplicaSet
-from kedge.embedded.workloads.kinds import Node, Pod
+from kedge.api.apps import ReplicaSet
+from kedge.api.pods import Node, Pod
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kedge.api.numbers import IntOrPercent
-from kedge.embedded.workloads.budget_plan import Count, count, needs_scale
+from kedge.embedded.workloads.budgets import Count, count, needs_scale
 
 
 @pytest.mark.parametrize(

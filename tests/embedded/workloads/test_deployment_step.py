@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from embedded.workloads.making import NOW, ago
+from kedge.api.apps import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetStatus
 from kedge.api.condition import find_condition
-from kedge.embedded.workloads.deployment_kinds import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetStatus
 from kedge.embedded.workloads.deployment_revisions import HISTORY, REVISION, split, template_hash
 from kedge.embedded.workloads.deployment_step import Observed, Step, step
 

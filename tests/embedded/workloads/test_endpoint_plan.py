@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from kedge.api.core import Service, ServicePort, ServiceSpec
 from kedge.api.meta import ObjectMeta
+from kedge.api.pods import Container, ContainerPort, Node, Pod, PodCondition, PodSpec, PodStatus
+from kedge.api.policy import EndpointSlice
 from kedge.embedded.workloads.endpoint_plan import (
     MOST,
     Slice,
@@ -18,8 +21,6 @@ from kedge.embedded.workloads.endpoint_plan import (
     slices,
     subsets,
 )
-from kedge.embedded.workloads.kinds import Container, ContainerPort, Node, Pod, PodCondition, PodSpec, PodStatus
-from kedge.embedded.workloads.service_kinds import EndpointSlice, Service, ServicePort, ServiceSpec
 
 NODES = {"n": Node(metadata=ObjectMeta(name="n", labels={"topology.kubernetes.io/zone": "east"}))}
 NAMED = Container(name="main", ports=(ContainerPort(container_port=8080, name="web"),))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kedge.api.core import Service, ServiceSpec
 from kedge.api.meta import ObjectMeta
 from kedge.embedded.workloads.exports import CONFLICT, WEIGHT, ServiceExport, status
-from kedge.embedded.workloads.service_kinds import Service, ServiceSpec
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 OFFERED = Service(metadata=ObjectMeta(name="web", namespace="shop"), spec=ServiceSpec(cluster_ip="10.0.0.1"))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kedge.api.meta import ObjectMeta
-from kedge.embedded.workloads.fitting import is_chosen, target_node, tolerates, untolerated
-from kedge.embedded.workloads.kinds import Node, PodSpec, Taint, Toleration
+from kedge.api.pods import Node, PodSpec, Taint, Toleration
+from kedge.embedded.workloads.schedule_plan import is_chosen, target_node, tolerates, untolerated
 
 NODE = Node(metadata=ObjectMeta(name="n1", labels={"zone": "east", "cpus": "8"}))
 

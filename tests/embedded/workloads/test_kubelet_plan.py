@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.workloads.making import NOW, ago, pod
-from kedge.embedded.workloads import pods
-from kedge.embedded.workloads.kinds import Pod
+from kedge.api.pods import ContainerState, Pod, Running, Terminated, Waiting
 from kedge.embedded.workloads.kubelet_plan import Due, Stage, next_stage, status_after
+from kedge.plan.workloads import pods
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "job", "controller": True}
 BAD = {"containers": [{"name": "web", "image": "web:bad-2"}]}
@@ -79,20 +79,21 @@ def test_a_pod_that_runs_has_an_address_and_says_since_when() -> None:
 def test_a_bad_image_is_told_as_a_back_off() -> None:
     stuck = after(Stage.cannot_be_pulled, steered("Pending", spec=BAD))
     assert stuck.status.phase == "Pending"
-    assert stuck.status.container_statuses[0]["state"]["waiting"] == {
-        "reason": "ImagePullBackOff",
-        "message": "Back-off pulling image web:bad-2",
-    }
+    waiting = Waiting(reason="ImagePullBackOff", message="Back-off pulling image web:bad-2")
+    assert stuck.status.container_statuses[0].state == ContainerState(waiting=waiting)
     assert next_stage(stuck) is None
 
 
 def test_a_crash_counts_as_a_restart_and_survives_the_recovery() -> None:
     crashed = after(Stage.crashes, steered(ready=5, crash_loop="true"))
-    assert crashed.status.container_statuses[0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    waiting = crashed.status.container_statuses[0].state.waiting
+    assert waiting is not None
+    assert waiting.reason == "CrashLoopBackOff"
     assert not pods.is_ready(crashed)
     recovered = after(Stage.is_ready, crashed)
     assert (pods.restarts(recovered), pods.is_ready(recovered)) == (1, True)
-    assert recovered.status.container_statuses[0]["lastState"]["terminated"]["exitCode"] == 1
+    ended = Terminated(exit_code=1, reason="Error", started_at=NOW, finished_at=NOW)
+    assert recovered.status.container_statuses[0].last_state == ContainerState(terminated=ended)
 
 
 def test_gates_open_when_the_pod_is_ready() -> None:
@@ -104,8 +105,10 @@ def test_gates_open_when_the_pod_is_ready() -> None:
 def test_init_containers_are_done_when_a_pod_runs_and_sidecars_stay() -> None:
     spec = {"initContainers": [{"name": "first"}, {"name": "beside", "restartPolicy": "Always"}]}
     first, beside = after(Stage.runs, steered("Pending", spec=spec)).status.init_container_statuses
-    assert first["state"]["terminated"]["reason"] == "Completed"
-    assert "running" in beside["state"]
+    assert first.state == ContainerState(
+        terminated=Terminated(exit_code=0, reason="Completed", started_at=NOW, finished_at=NOW)
+    )
+    assert beside.state == ContainerState(running=Running(started_at=NOW))
 
 
 WORDS = st.fixed_dictionaries(

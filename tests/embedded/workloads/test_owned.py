@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from embedded.workloads.making import NOW, pod, replica_set
-from kedge.embedded.workloads.kinds import Pod
-from kedge.embedded.workloads.owned import claims, controller_of, reference_to
+from kedge.api.meta import controller_of
+from kedge.api.pods import Pod
+from kedge.embedded.workloads.owned import claims, reference_to
 
 SET = replica_set()
 LEAVING = replace(SET, metadata=replace(SET.metadata, deletion_timestamp=NOW))

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from embedded.workloads.making import NOW, pod, replica_set
-from kedge.embedded.workloads import pods
-from kedge.embedded.workloads.kinds import Pod
+from kedge.api.pods import Pod
 from kedge.embedded.workloads.replica_plan import AT_ONCE, COST, FAILURE, Failure, by_regret, plan, status
+from kedge.plan.workloads import pods
 
 
 @pytest.mark.parametrize(

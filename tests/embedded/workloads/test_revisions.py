@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kedge.api.apps import ControllerRevision
 from kedge.api.meta import ObjectMeta
-from kedge.embedded.workloads.kinds import Template
+from kedge.api.pods import Template
 from kedge.embedded.workloads.revisions import Choice, choose, content, in_order, template_in
-from kedge.embedded.workloads.sets import ControllerRevision
 
 A, B, C = ({"spec": {"containers": [{"name": "main", "image": image}]}} for image in "abc")
 

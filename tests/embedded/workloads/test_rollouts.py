@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
+from kedge.api.apps import Deployment, ReplicaSet
+from kedge.api.pods import Node, Pod
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.inprocess import InProcessTransport
-from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet
 from kedge.embedded.workloads.everything import EVERYTHING, Workloads, add_workloads
-from kedge.embedded.workloads.kinds import Node, Pod
 from kedge.embedded.workloads.nodes import Nodes, make_nodes
-from kedge.embedded.workloads.pods import is_active, is_ready
 from kedge.kube.client import Client
 from kedge.kube.errors import KubeError
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
+from kedge.plan.workloads.pods import is_active, is_ready
 from support.stage import ACCOUNTS, EVENTS, NAMESPACES, START, LoopClock
 from support.virtual import run
 
@@ -184,8 +184,8 @@ def test_pods_that_do_not_become_ready_are_not_available(steer: dict[str, str], 
         async with shop() as web:
             await web.deploy(steer=steer)
             await asyncio.sleep(60)
-            states = [pod.status.container_statuses[0]["state"].get("waiting") for pod in await web.pods()]
-            assert [one and one["reason"] for one in states] == [reason] * 4
+            states = [pod.status.container_statuses[0].state.waiting for pod in await web.pods()]
+            assert [one and one.reason for one in states] == [reason] * 4
             assert (await web.deployment()).status.available_replicas == 0
 
     run(main())

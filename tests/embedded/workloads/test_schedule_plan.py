@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from embedded.workloads.making import node, pod
-from kedge.embedded.workloads.kinds import Node, Pod
+from kedge.api.pods import Node, Pod
 from kedge.embedded.workloads.schedule_plan import NO_NODES, choose, obstacle, refusal
 
 TAINT = {"key": "x", "value": "y", "effect": "NoSchedule"}

@@ -11,8 +11,7 @@ from fleet.situations.playing import Group
 from fleet.situations.stage import BOTH, Stage, Twin, fixed
 from kedge.api.binding import ClusterResourceBinding, ResourceBinding
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
-from kedge.api.placement import ClusterResourcePlacement, ResourcePlacement
-from kedge.api.placement_mirror import ClusterResourcePlacementStatus
+from kedge.api.placement import ClusterResourcePlacement, ClusterResourcePlacementStatus, ResourcePlacement
 from kedge.api.resource import Resource
 from kedge.api.snapshot import (
     ClusterResourceSnapshot,

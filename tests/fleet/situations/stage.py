@@ -17,7 +17,7 @@ from msgspec import Struct
 from fleet import kinds
 from fleet.bed import MEMBERS, Bed, member_cluster
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
-from kedge.api.placement_mirror import ClusterResourcePlacementStatus
+from kedge.api.placement import ClusterResourcePlacementStatus
 from kedge.api.resource import Resource
 from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.api.work import AppliedWork, Work

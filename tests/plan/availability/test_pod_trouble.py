@@ -10,8 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from kedge.api.meta import ObjectMeta
+from kedge.api.pods import PodStatus
 from kedge.plan.availability import Verdict
-from kedge.plan.availability.pod_trouble import PodStatus, PodTrouble, Workload, explained, trouble_of
+from kedge.plan.availability.pod_trouble import PodTrouble, explained, trouble_of
+from kedge.plan.workloads.pods import Workload
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 WEB = Workload("apps", "Deployment", "shop", "web")

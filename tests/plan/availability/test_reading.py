@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kedge.plan.availability import judge, rule_problem
-from kedge.plan.availability.reading import because, condition, first, whole
+from kedge.plan.availability.verdict import because
+from kedge.plan.fields import condition, first, whole
 from plan.availability.objects import condition as said
 from plan.availability.objects import made, service
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from kedge.api.coordination import Lease, LeaseSpec
 from kedge.api.fleet import PINNED
 from kedge.api.meta import ObjectMeta
-from kedge.api.microtime import format_micro_time
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
 from kedge.api.resource import Resource
+from kedge.api.times import format_micro_time
 from kedge.plan.selecting.selection import SelectedObject, Selection
 from kedge.plan.state import State
 from kedge.plan.telling.freshness import (

@@ -20,9 +20,9 @@ from kedge.api.apps import Deployment
 from kedge.api.core import ConfigMap, Namespace
 from kedge.api.dialect import Dialect
 from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.pods import Pod
 from kedge.api.resource import Resource
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
-from kedge.embedded.workloads.kinds import Pod
 from kedge.fleet import Fleet
 from kedge.kube.client import Client
 from kedge.kube.cluster import Cluster

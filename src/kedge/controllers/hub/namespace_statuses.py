@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from kedge.api.condition import FALSE, TRUE
 from kedge.api.meta import OwnerReference
-from kedge.api.placement import ClusterResourcePlacement, StatusReportingScope
-from kedge.api.placement_mirror import ClusterResourcePlacementStatus
+from kedge.api.placement import ClusterResourcePlacement, ClusterResourcePlacementStatus, StatusReportingScope
 from kedge.api.placement_status import PlacementStatus
 from kedge.api.reasons import STATUS_SYNC_FAILED, STATUS_SYNC_SUCCEEDED, STATUS_SYNCED
 from kedge.controllers.hub.status_patch import status_patch

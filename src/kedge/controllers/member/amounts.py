@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.quantity import Quantity, Units
+from kedge.api.numbers import Quantity, Units
 
 _NANO: Final = 10**9
 

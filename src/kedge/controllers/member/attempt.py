@@ -31,7 +31,7 @@ from kedge.plan.applying.manifests import DesiredObject, InvalidManifest, Object
 from kedge.plan.applying.ownership import Owner, Refusal, unsupported
 from kedge.plan.applying.work_status import ApplyResult
 from kedge.plan.availability import Verdict, judge
-from kedge.plan.availability.pod_trouble import Workload
+from kedge.plan.workloads.pods import Workload
 
 Record: TypeAlias = Callable[[Sequence[DesiredObject]], Awaitable[None]]
 

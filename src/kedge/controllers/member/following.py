@@ -24,7 +24,7 @@ from kedge.kube.codec import Codec, Untyped
 from kedge.kube.store import Change
 from kedge.plan.applying.ownership import is_applied_work
 from kedge.plan.availability import Verdict, judge
-from kedge.plan.availability.pod_trouble import Workload
+from kedge.plan.workloads.pods import Workload
 
 PATIENCE: Final = 5.0  # how long to wait for a kind to be shown before asking for each object of it
 _TOLD: Final = ("labels", "annotations", "ownerReferences", "finalizers")

@@ -12,8 +12,8 @@ from typing import ClassVar, Final
 
 from msgspec import field
 
-from kedge.api.core import Resources
 from kedge.api.meta import ObjectMeta, Value
+from kedge.api.pods import PodStatus, Resources
 from kedge.api.resource import Resource
 from kedge.controllers.member.amounts import Amounts, amounts, total
 from kedge.kube.cache import Cache
@@ -21,7 +21,8 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.store import Change, Index
 from kedge.plan.availability import Verdict
-from kedge.plan.availability.pod_trouble import SLOW_AFTER, PodStatus, PodTrouble, Workload, explained, trouble_of
+from kedge.plan.availability.pod_trouble import SLOW_AFTER, PodTrouble, explained, trouble_of
+from kedge.plan.workloads.pods import Workload
 
 NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 WORKLOAD: Final = "workload"

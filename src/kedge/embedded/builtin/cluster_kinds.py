@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import each, struct
 from kedge.embedded.builtin.quantities import quota_problems as hard_problems

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 from kedge.embedded.builtin import checks
 from kedge.embedded.causes import NOT_NEGATIVE, invalid_value, required_value
 from kedge.embedded.kind_rules import Untyped

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 from kedge.api.resource import Resource
 from kedge.embedded import statuses
 from kedge.embedded.builtin import checks, pod_spec

@@ -14,7 +14,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 
 _LOOSE = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*")
 _NO_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

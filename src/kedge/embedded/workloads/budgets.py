@@ -1,55 +1,35 @@
 """PodDisruptionBudgets: counts the pods they guard, and says how many may be taken away now.
 
-Decides in `budget_plan`. A share is of what the owners of the pods want: Deployments, ReplicaSets and StatefulSets are
-known; pods of an owner that cannot be scaled make the budget say so, and allow nothing.
+As kube-controller-manager counts: percentages are of the replicas the owners want, not of the pods there are, and are
+rounded up; a number as `minAvailable` is held against the pods there are. While a budget covers no pod, nothing may be
+taken away: its first pods could appear before anyone has counted them. Of owners, Deployments, ReplicaSets and
+StatefulSets are known; pods of an owner that cannot be scaled make the budget say so, and allow nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
-from msgspec import field
+from msgspec import Struct
 
+from kedge.api.apps import Deployment, ReplicaSet, StatefulSet
 from kedge.api.condition import FALSE, TRUE, Condition, set_condition
-from kedge.api.meta import ObjectMeta, OwnerReference, Value
-from kedge.api.policy import PodDisruptionBudgetSpec
-from kedge.api.resource import Resource
+from kedge.api.meta import OwnerReference, controller_of
+from kedge.api.numbers import IntOrPercent, resolve
+from kedge.api.pods import Pod
+from kedge.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kedge.api.selector import selects
-from kedge.embedded.workloads import budget_plan, pods
-from kedge.embedded.workloads.budget_plan import Count
-from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet
-from kedge.embedded.workloads.kinds import Pod
-from kedge.embedded.workloads.owned import NAMESPACE, controller_of
-from kedge.embedded.workloads.sets import StatefulSet
+from kedge.embedded.workloads.owned import NAMESPACE
 from kedge.embedded.workloads.view import View
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
+from kedge.plan.workloads import pods
 
 COMPONENT = "controllermanager"
 ALLOWED = "DisruptionAllowed"
-
-
-class BudgetStatus(Value, frozen=True, gc=False):
-    """How many of the guarded pods may go now. Zeros are written too: None is a status that is not there yet."""
-
-    observed_generation: int = 0
-    disruptions_allowed: int | None = None
-    current_healthy: int | None = None
-    desired_healthy: int | None = None
-    expected_pods: int | None = None
-    conditions: tuple[Condition, ...] = ()
-
-
-class Budget(Value, frozen=True, gc=False):
-    """A PodDisruptionBudget."""
-
-    resource: ClassVar[Resource] = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
-    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
-    status: BudgetStatus = BudgetStatus()
 
 
 class NoScale(Exception):
@@ -61,7 +41,7 @@ class Budgets:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._budgets = view.of(Budget)
+        self._budgets = view.of(PodDisruptionBudget)
         self._events = view.events(COMPONENT)
 
     def sources(self) -> Iterable[Source]:
@@ -69,7 +49,7 @@ class Budgets:
         pods_wake = view.cluster.watch(view.pods, to=self._guarding)
         scales = (Deployment, ReplicaSet, StatefulSet)
         owners = [view.cluster.watch(view.of(kind), to=self._all_around) for kind in scales]
-        return [view.itself(Budget), pods_wake, *owners]
+        return [view.itself(PodDisruptionBudget), pods_wake, *owners]
 
     async def reconcile(self, key: Key) -> Outcome:
         found = self._budgets.get(key.name, key.namespace)
@@ -88,15 +68,15 @@ class Budgets:
         await self._view.write_status(found, status(found, counted, self._view.now()))
         return Outcome.done
 
-    def _guarded(self, found: Budget) -> list[Pod]:
+    def _guarded(self, found: PodDisruptionBudget) -> list[Pod]:
         around = self._view.pods.by(NAMESPACE, found.metadata.namespace or "")
         return [pod for pod in around if selects(found.spec.selector, pod.metadata.labels)]
 
-    def _count(self, found: Budget, guarded: list[Pod]) -> Count:
+    def _count(self, found: PodDisruptionBudget, guarded: list[Pod]) -> Count:
         spec = found.spec
         healthy = [pod for pod in guarded if pods.is_ready(pod) and pod.metadata.deletion_timestamp is None]
-        shares = budget_plan.needs_scale(spec.min_available, spec.max_unavailable)
-        return budget_plan.count(
+        shares = needs_scale(spec.min_available, spec.max_unavailable)
+        return count(
             spec.min_available,
             spec.max_unavailable,
             pods=len(guarded),
@@ -138,11 +118,11 @@ class Budgets:
         return [
             Key(seen.cluster, seen.meta.namespace, one.metadata.name)
             for one in self._budgets.by(NAMESPACE, seen.meta.namespace or "")
-            if budget_plan.needs_scale(one.spec.min_available, one.spec.max_unavailable)
+            if needs_scale(one.spec.min_available, one.spec.max_unavailable)
         ]
 
 
-def status(found: Budget, counted: Count, now: datetime) -> BudgetStatus:
+def status(found: PodDisruptionBudget, counted: Count, now: datetime) -> PodDisruptionBudgetStatus:
     """What the budget says of its pods."""
     enough = counted.allowed > 0
     condition = Condition(
@@ -153,7 +133,7 @@ def status(found: Budget, counted: Count, now: datetime) -> BudgetStatus:
         last_transition_time=now,
         observed_generation=found.metadata.generation,
     )
-    return BudgetStatus(
+    return PodDisruptionBudgetStatus(
         observed_generation=found.metadata.generation,
         disruptions_allowed=counted.allowed,
         current_healthy=counted.healthy,
@@ -163,7 +143,7 @@ def status(found: Budget, counted: Count, now: datetime) -> BudgetStatus:
     )
 
 
-def failed(found: Budget, why: str, now: datetime) -> BudgetStatus:
+def failed(found: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptionBudgetStatus:
     """What a budget says that cannot be counted: nothing may go."""
     before = found.status
     condition = Condition(
@@ -174,12 +154,12 @@ def failed(found: Budget, why: str, now: datetime) -> BudgetStatus:
         last_transition_time=now,
         observed_generation=before.observed_generation or None,
     )
-    return BudgetStatus(
+    return PodDisruptionBudgetStatus(
         observed_generation=before.observed_generation,
         disruptions_allowed=0,
-        current_healthy=before.current_healthy or 0,
-        desired_healthy=before.desired_healthy or 0,
-        expected_pods=before.expected_pods or 0,
+        current_healthy=before.current_healthy,
+        desired_healthy=before.desired_healthy,
+        expected_pods=before.expected_pods,
         conditions=set_condition(before.conditions, condition),
     )
 
@@ -187,3 +167,40 @@ def failed(found: Budget, why: str, now: datetime) -> BudgetStatus:
 def _plural(owner: OwnerReference) -> str:
     group = owner.api_version.rpartition("/")[0]
     return f"{owner.kind.lower()}s.{group}" if group else f"{owner.kind.lower()}s"
+
+
+class Count(Struct, frozen=True):
+    """The numbers of a budget's status."""
+
+    expected: int
+    desired_healthy: int
+    healthy: int
+
+    @property
+    def allowed(self) -> int:
+        """How many pods may be taken away now."""
+        return max(0, self.healthy - self.desired_healthy) if self.expected > 0 else 0
+
+
+def needs_scale(min_available: IntOrPercent | None, max_unavailable: IntOrPercent | None) -> bool:
+    """Whether the budget is a share of what the owners of its pods want."""
+    return max_unavailable is not None or isinstance(min_available, str)
+
+
+def count(
+    min_available: IntOrPercent | None,
+    max_unavailable: IntOrPercent | None,
+    *,
+    pods: int,
+    scale: int,
+    healthy: int,
+) -> Count:
+    """The numbers, of so many pods and of owners that want `scale` of them. `scale` counts only if it is needed."""
+    if max_unavailable is not None:
+        spare = resolve(max_unavailable, scale, round_up=True)
+        return Count(scale, max(0, scale - spare), healthy)
+    if isinstance(min_available, str):
+        return Count(scale, resolve(min_available, scale, round_up=True), healthy)
+    if min_available is not None:
+        return Count(pods, min_available, healthy)
+    return Count(0, 0, healthy)

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from kedge.embedded.workloads import pods
+from kedge.api.apps import DaemonSet
+from kedge.api.pods import Node, Pod, PodSpec
 from kedge.embedded.workloads.daemon_plan import Daemon, Place
-from kedge.embedded.workloads.fitting import NO_EXECUTE, is_chosen, target_node, untolerated
-from kedge.embedded.workloads.kinds import Node, Pod, PodSpec
 from kedge.embedded.workloads.owned import reference_to
-from kedge.embedded.workloads.sets import DaemonSet
+from kedge.embedded.workloads.pod_writes import from_template
+from kedge.embedded.workloads.schedule_plan import NO_EXECUTE, is_chosen, target_node, untolerated
+from kedge.plan.workloads import pods
 
 HASH = "controller-revision-hash"
 GENERATION = "pod-template-generation"
@@ -66,7 +67,7 @@ def daemon(pod: Pod, hashed: str, min_ready_seconds: int, now: datetime) -> Daem
 def new_pod(seen: DaemonSet, node: str, hashed: str, revision: int) -> dict[str, Any]:
     """The pod to create for a node."""
     meta = seen.metadata
-    made = pods.from_template(seen.spec.template, reference_to(seen), meta.namespace, generate_name=f"{meta.name}-")
+    made = from_template(seen.spec.template, reference_to(seen), meta.namespace, generate_name=f"{meta.name}-")
     # Each new template is a new revision, so its number says what a server of ours has no annotation for.
     generation = meta.annotations.get(_SET_GENERATION, str(revision))
     labels = {**made["metadata"].get("labels", {}), HASH: hashed, GENERATION: generation}

@@ -10,20 +10,21 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from kedge.api.apps import HISTORY_LIMIT, ControllerRevision, DaemonSet, DaemonSetStatus
 from kedge.api.numbers import resolve
-from kedge.embedded.workloads import daemon_plan, daemon_pods, pods
+from kedge.api.pods import Node, Pod
+from kedge.embedded.workloads import daemon_plan, daemon_pods
 from kedge.embedded.workloads.daemon_plan import Daemon, Place, Plan
-from kedge.embedded.workloads.kinds import Node, Pod
 from kedge.embedded.workloads.owned import settle
 from kedge.embedded.workloads.pod_writes import PodWrites
 from kedge.embedded.workloads.revisions import Histories
-from kedge.embedded.workloads.sets import HISTORY_LIMIT, ControllerRevision, DaemonSet, DaemonSetStatus
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import ApiError
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
+from kedge.plan.workloads import pods
 
 COMPONENT = "daemonset-controller"
 

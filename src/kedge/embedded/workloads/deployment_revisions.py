@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kedge.api.apps import Deployment, ReplicaSet, ReplicaSetSpec
 from kedge.api.meta import ObjectMeta
+from kedge.api.pods import Template
 from kedge.api.selector import LabelSelector
-from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet, ReplicaSetSpec
-from kedge.embedded.workloads.kinds import Template
 from kedge.embedded.workloads.owned import reference_to
 from kedge.plan.moving.budget import Budget
 

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from kedge.api.apps import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from kedge.api.condition import FALSE, TRUE, UNKNOWN, find_condition
-from kedge.embedded.workloads.deployment_kinds import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from kedge.embedded.workloads.replica_plan import FAILURE
 from kedge.plan.moving.budget import Budget
 

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
+from kedge.api.apps import Deployment, DeploymentStatus, ReplicaSet
 from kedge.embedded.workloads import deployment_plan, deployment_revisions, deployment_status
-from kedge.embedded.workloads.deployment_kinds import Deployment, DeploymentStatus, ReplicaSet
 from kedge.embedded.workloads.deployment_plan import Share, Sizes
 from kedge.plan.moving.budget import Budget
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from kedge.api.apps import Deployment, ReplicaSet
+from kedge.api.meta import controller_of
+from kedge.api.pods import Pod
 from kedge.api.selector import LabelSelector
-from kedge.embedded.workloads import deployment_revisions, deployment_status, owned, pods
-from kedge.embedded.workloads.deployment_kinds import Deployment, ReplicaSet
+from kedge.embedded.workloads import deployment_revisions, deployment_status, owned
 from kedge.embedded.workloads.deployment_step import Observed, Step, step
-from kedge.embedded.workloads.kinds import Pod
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, as_conflict
 from kedge.kube.outcome import Outcome
@@ -19,6 +20,7 @@ from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
+from kedge.plan.workloads import pods
 
 
 class Deployments:
@@ -116,9 +118,9 @@ class Deployments:
 
     def _deployment_of(self, seen: WatchedObject[Pod]) -> Iterable[Key]:
         """The Deployment a pod belongs to, through its ReplicaSet."""
-        parent = owned.controller_of(seen.meta)
+        parent = controller_of(seen.meta)
         found = self._sets.get(parent.name, seen.meta.namespace) if parent and parent.kind == "ReplicaSet" else None
-        owner = owned.controller_of(found.metadata) if found is not None else None
+        owner = controller_of(found.metadata) if found is not None else None
         if owner is None or owner.kind != "Deployment":
             return ()
         return (Key(seen.cluster, seen.meta.namespace, owner.name),)

@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from kedge.embedded.workloads import pods
-from kedge.embedded.workloads.kinds import Node, Pod
-from kedge.embedded.workloads.service_kinds import Endpoints, EndpointSlice, Service, ServicePort
+from kedge.api.core import Endpoints, Service, ServicePort
+from kedge.api.pods import Node, Pod
+from kedge.api.policy import EndpointSlice
+from kedge.plan.workloads import pods
 
 MANAGED_BY, SLICE_MANAGER = "endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io"
 SERVICE_NAME, HEADLESS = "kubernetes.io/service-name", "service.kubernetes.io/headless"

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from kedge.api.core import Endpoints, Service
+from kedge.api.pods import Node, Pod
+from kedge.api.policy import EndpointSlice
 from kedge.embedded.workloads import endpoint_plan
 from kedge.embedded.workloads.endpoint_plan import CHANGED, SERVICE_NAME, Slice
-from kedge.embedded.workloads.kinds import Node, Pod
 from kedge.embedded.workloads.owned import NAMESPACE, OWNER, reference_to
-from kedge.embedded.workloads.service_kinds import Endpoints, EndpointSlice, Service
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.outcome import Outcome

@@ -19,9 +19,9 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from kedge.api.condition import FALSE, TRUE, Condition, set_condition
+from kedge.api.core import Service
 from kedge.api.meta import ObjectMeta, Value
 from kedge.api.resource import Resource
-from kedge.embedded.workloads.service_kinds import Service
 from kedge.embedded.workloads.view import View
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key

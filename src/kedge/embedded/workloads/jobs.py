@@ -7,18 +7,18 @@ and for success, which are not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any
 
+from kedge.api.batch import Job, JobStatus
 from kedge.api.condition import TRUE, find_condition
-from kedge.embedded.workloads import job_kinds, job_plan, pods
-from kedge.embedded.workloads.job_kinds import Job, JobStatus
+from kedge.api.meta import controller_of
+from kedge.api.pods import ContainerStatus, Pod
+from kedge.embedded.workloads import job_plan, job_status
 from kedge.embedded.workloads.job_plan import Plan, Progress, Try
-from kedge.embedded.workloads.kinds import Pod
-from kedge.embedded.workloads.owned import NAMESPACE, controller_of, reference_to, settle
-from kedge.embedded.workloads.pod_writes import PodWrites
+from kedge.embedded.workloads.owned import NAMESPACE, reference_to, settle
+from kedge.embedded.workloads.pod_writes import PodWrites, from_template
 from kedge.embedded.workloads.replica_plan import by_regret
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import NotFound
@@ -26,6 +26,7 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
+from kedge.plan.workloads import pods
 
 COMPONENT = "job-controller"
 TRACKING = "batch.kubernetes.io/job-tracking"
@@ -48,7 +49,7 @@ class Jobs:
         if found is None:
             await self._let_go_of_orphans(key)
             return Outcome.done
-        if not found.is_ours:
+        if not job_status.is_ours(found):
             return Outcome.done
         if found.spec.completion_mode != "NonIndexed":
             text = "Skipped Job sync because completion mode is unknown"
@@ -64,8 +65,8 @@ class Jobs:
         now = self._view.now()
         active = [pod for pod in own if pods.is_active(pod)]
         in_order = [*by_regret(active, (), now), *(pod for pod in own if not pods.is_active(pod))]
-        before = job_kinds.progress(found.status)
-        plan = job_plan.plan(job_kinds.asked(found), before, map(try_of, in_order), now)
+        before = job_status.progress(found.status)
+        plan = job_plan.plan(job_status.asked(found), before, map(try_of, in_order), now)
         await self._act(found, plan, {pod.metadata.uid: pod for pod in own})
         self._tell(found, before, plan.progress)
         if plan.progress.is_finished:
@@ -73,8 +74,8 @@ class Jobs:
         return Outcome.done if plan.look_again is None else Outcome.again(after=_seconds(plan.look_again, now))
 
     async def _act(self, found: Job, plan: Plan, own: dict[str, Pod]) -> None:
-        if plan.progress != job_kinds.progress(found.status) or found.status == JobStatus():
-            await self._view.write_status(found, job_kinds.status(plan.progress))
+        if plan.progress != job_status.progress(found.status) or found.status == JobStatus():
+            await self._view.write_status(found, job_status.status(plan.progress))
         for one in plan.stop:
             await self._writes.delete(found, own[one.uid])
         for one in plan.untrack:
@@ -87,8 +88,8 @@ class Jobs:
 
     async def _create(self, found: Job) -> None:
         meta = found.metadata
-        body = pods.from_template(
-            job_kinds.labelled(found), reference_to(found), meta.namespace, generate_name=f"{meta.name}-"
+        body = from_template(
+            job_status.labelled(found), reference_to(found), meta.namespace, generate_name=f"{meta.name}-"
         )
         finalizers = [*body["metadata"].get("finalizers", ()), TRACKING]
         await self._writes.create(found, {**body, "metadata": {**body["metadata"], "finalizers": finalizers}})
@@ -115,7 +116,7 @@ class Jobs:
 
     async def _outlive(self, found: Job, now: datetime) -> Outcome:
         """A finished Job goes after a while, if it says so."""
-        ttl, ended = found.spec.ttl_seconds_after_finished, job_kinds.finished_at(found)
+        ttl, ended = found.spec.ttl_seconds_after_finished, job_status.finished_at(found)
         if ttl is None or ended is None or found.metadata.deletion_timestamp is not None:
             return Outcome.done
         due, meta = ended + timedelta(seconds=ttl), found.metadata
@@ -157,11 +158,11 @@ def try_of(pod: Pod) -> Try:
         terminating=meta.deletion_timestamp is not None,
         tracked=TRACKING in meta.finalizers,
         ended=_ended(pod) if pods.is_finished(pod) else None,
-        restarts=sum(int(one.get("restartCount", 0)) for one in _containers(pod)),
+        restarts=sum(one.restart_count for one in _containers(pod)),
     )
 
 
-def _containers(pod: Pod) -> tuple[Mapping[str, Any], ...]:
+def _containers(pod: Pod) -> tuple[ContainerStatus, ...]:
     return (*pod.status.init_container_statuses, *pod.status.container_statuses)
 
 

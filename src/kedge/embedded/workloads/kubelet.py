@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from kedge.api.pods import Node, Pod
 from kedge.embedded.workloads import kubelet_plan
-from kedge.embedded.workloads.kinds import Node, Pod
 from kedge.embedded.workloads.kubelet_plan import Due, Stage
 from kedge.embedded.workloads.view import ADDRESS, NODE, View
 from kedge.kube.errors import NotFound

@@ -3,7 +3,17 @@
     Pending -> Running, not ready -> Ready -> (pods of a Job) Succeeded; and, once deleted, gone
 
 `next_stage` never names two stages, and a stage that was carried out is not named again: so a pod comes to rest unless
-it is told to flap. How a pod is told what to do: `steering`.
+it is told to flap. A pod's annotations and image say what becomes of it:
+
+    kedge.dev/ready-after: 2s         from running to ready; a Go duration; 200ms unless told
+    kedge.dev/never-ready: "true"     not ready, and no longer ready if it was
+    kedge.dev/crash-loop: "true"      not ready, its containers in CrashLoopBackOff
+    kedge.dev/flap-every: 5s          no longer ready after so long; ready again as at first
+    kedge.dev/complete-after: 2s      pods of a Job: from ready to succeeded; 200ms unless told
+    kedge.dev/delete-after: 2s        from deleted to gone; at once unless told
+
+An image with ":bad" in it cannot be pulled: such a pod stays Pending, in ImagePullBackOff. All of it may be changed
+while the pod runs. The simulated nodes of the real control plane know the same words.
 """
 
 from __future__ import annotations
@@ -16,13 +26,17 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from kedge.api.condition import FALSE, TRUE
-from kedge.embedded.workloads import pods, steering
-from kedge.embedded.workloads.conditions import as_written, with_condition
-from kedge.embedded.workloads.kinds import Container, Pod, PodCondition
-from kedge.embedded.workloads.steering import A_WHILE
+from kedge.api.meta import controller_of
+from kedge.api.pods import Container, ContainerStatus, Pod, PodCondition
+from kedge.api.times import parse_duration
+from kedge.embedded.workloads.pod_writes import as_written, with_condition
+from kedge.plan.workloads import pods
 
 NOT_READY = "ContainersNotReady"
 PULL, CRASH = "ImagePullBackOff", "CrashLoopBackOff"
+_NEW = ContainerStatus()
+PREFIX = "kedge.dev/"
+DEFAULT_SECONDS = 0.2
 
 
 class Stage(StrEnum):
@@ -47,7 +61,7 @@ class Due(Struct, frozen=True):
 def next_stage(pod: Pod) -> Due | None:
     """What becomes of the pod if nobody does anything; None if nothing does."""
     if pod.metadata.deletion_timestamp is not None:
-        return None if pod.metadata.finalizers else Due(Stage.goes, steering.seconds(pod, "delete-after", 0.0))
+        return None if pod.metadata.finalizers else Due(Stage.goes, seconds_told(pod, "delete-after", 0.0))
     match pod.status.phase:
         case "Pending" | "":
             return _start(pod)
@@ -57,29 +71,29 @@ def next_stage(pod: Pod) -> Due | None:
 
 
 def _start(pod: Pod) -> Due | None:
-    if not steering.cannot_be_pulled(pod):
+    if not has_bad_image(pod):
         return Due(Stage.runs)
     return None if _waits_for(pod, PULL) else Due(Stage.cannot_be_pulled)
 
 
 def _next_of_running(pod: Pod) -> Due | None:
-    if steering.told(pod, "crash-loop"):
+    if is_told(pod, "crash-loop"):
         return None if _waits_for(pod, CRASH) else Due(Stage.crashes)
-    never = steering.told(pod, "never-ready")
+    never = is_told(pod, "never-ready")
     if not pods.is_ready(pod):
-        return None if never else Due(Stage.is_ready, steering.seconds(pod, "ready-after", A_WHILE))
+        return None if never else Due(Stage.is_ready, seconds_told(pod, "ready-after", DEFAULT_SECONDS))
     if never:
         return Due(Stage.is_no_longer_ready)
-    if steering.belongs_to_a_job(pod):
-        return Due(Stage.completes, steering.seconds(pod, "complete-after", A_WHILE))
-    if steering.flaps(pod):
-        return Due(Stage.is_no_longer_ready, steering.seconds(pod, "flap-every", A_WHILE))
+    if belongs_to_a_job(pod):
+        return Due(Stage.completes, seconds_told(pod, "complete-after", DEFAULT_SECONDS))
+    if flaps(pod):
+        return Due(Stage.is_no_longer_ready, seconds_told(pod, "flap-every", DEFAULT_SECONDS))
     return None
 
 
 def _waits_for(pod: Pod, reason: str) -> bool:
-    waiting = (status.get("state", {}).get("waiting") or {} for status in pod.status.container_statuses)
-    return any(one.get("reason") == reason for one in waiting)
+    waiting = (status.state.waiting for status in pod.status.container_statuses)
+    return any(one is not None and one.reason == reason for one in waiting)
 
 
 def status_after(stage: Stage, pod: Pod, now: datetime, *, host: str, address: str) -> dict[str, Any]:
@@ -147,12 +161,12 @@ def _not_ready(pod: Pod, now: datetime, *, reason: str = NOT_READY, begins: bool
 
 def _containers(pod: Pod, how: Callable[[Container], Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A status for each container: `how` it is, and what it was restarted before."""
-    before = {status["name"]: status for status in pod.status.container_statuses}
-    return [_container(one, before.get(one.name, {}), how(one)) for one in pod.spec.containers or ()]
+    before = {status.name: status for status in pod.status.container_statuses}
+    return [_container(one, before.get(one.name, _NEW), how(one)) for one in pod.spec.containers or ()]
 
 
-def _container(container: Container, before: Mapping[str, Any], how: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {"restartCount": before.get("restartCount", 0), "lastState": before.get("lastState", {})}
+def _container(container: Container, before: ContainerStatus, how: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {"restartCount": before.restart_count, "lastState": to_builtins(before.last_state)}
     return {"name": container.name, "image": container.image, "imageID": "", **kept, **how}
 
 
@@ -185,7 +199,7 @@ def _begun(container: Container, now: datetime) -> dict[str, Any]:
     """An init container that has done its work, or goes on beside the others."""
     stays = container.restart_policy == "Always"
     state = {"running": {"startedAt": _written(now)}} if stays else {"terminated": _ended(now)}
-    return _container(container, {}, {"ready": True, "started": stays, "state": state})
+    return _container(container, _NEW, {"ready": True, "started": stays, "state": state})
 
 
 def _ended(now: datetime) -> dict[str, Any]:
@@ -195,3 +209,30 @@ def _ended(now: datetime) -> dict[str, Any]:
 def _written(now: datetime) -> str:
     text: str = to_builtins(now.replace(microsecond=0))
     return text
+
+
+def is_told(pod: Pod, word: str) -> bool:
+    """Whether the pod is told to do this."""
+    return pod.metadata.annotations.get(PREFIX + word) == "true"
+
+
+def seconds_told(pod: Pod, word: str, default: float) -> float:
+    """How long the pod is told to take; the default if it is not told, or in no way that can be read."""
+    text = pod.metadata.annotations.get(PREFIX + word)
+    try:
+        return default if text is None else max(0.0, parse_duration(text).total_seconds())
+    except ValueError:
+        return default
+
+
+def flaps(pod: Pod) -> bool:
+    return PREFIX + "flap-every" in pod.metadata.annotations
+
+
+def has_bad_image(pod: Pod) -> bool:
+    return any(":bad" in container.image for container in pod.spec.containers or ())
+
+
+def belongs_to_a_job(pod: Pod) -> bool:
+    owner = controller_of(pod.metadata)
+    return owner is not None and owner.kind == "Job"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kedge import __version__
 from kedge.api.condition import is_true
-from kedge.embedded.workloads.kinds import Node, NodeCondition, Taint
+from kedge.api.pods import Node, NodeCondition, Taint
 from kedge.embedded.workloads.schedule_plan import NOT_READY, UNSCHEDULABLE
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.client import Client

@@ -8,13 +8,13 @@ what is on its way out itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from msgspec import Struct, to_builtins
 
-from kedge.api.meta import Object, ObjectMeta, OwnerReference
-from kedge.api.selector import selects
-from kedge.embedded.workloads.kinds import Selecting
+from kedge.api.meta import Object, ObjectMeta, OwnerReference, controller_of
+from kedge.api.resource import Resource
+from kedge.api.selector import LabelSelector, selects
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import Conflict, NotFound
@@ -23,17 +23,24 @@ from kedge.kube.store import Index
 O = TypeVar("O", bound=Object)  # noqa: E741  # an object
 
 
+class Selecting(Protocol):
+    """A workload: it owns the pods its selector selects."""
+
+    resource: ClassVar[Resource]
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+    @property
+    def selector(self) -> LabelSelector | None: ...
+
+
 class Claims(Struct, Generic[O], frozen=True):
     """What is a workload's own, what it may adopt, and what it must let go."""
 
     own: tuple[O, ...]
     adopt: tuple[O, ...]
     release: tuple[O, ...]
-
-
-def controller_of(meta: ObjectMeta) -> OwnerReference | None:
-    """Who controls an object, if anybody does."""
-    return next((owner for owner in meta.owner_references if owner.controller), None)
 
 
 def reference_to(owner: Object) -> OwnerReference:

@@ -16,10 +16,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.condition import TRUE
-from kedge.embedded.workloads import pods
-from kedge.embedded.workloads.deployment_kinds import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
-from kedge.embedded.workloads.kinds import Pod
+from kedge.api.apps import ReplicaSet, ReplicaSetStatus
+from kedge.api.condition import TRUE, Observed
+from kedge.api.pods import Pod
+from kedge.plan.workloads import pods
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
 FAILURE = "ReplicaFailure"
@@ -87,16 +87,14 @@ def status(
     )
 
 
-def _conditions(
-    old: tuple[ReplicaSetCondition, ...], failure: Failure | None, now: datetime
-) -> tuple[ReplicaSetCondition, ...]:
+def _conditions(old: tuple[Observed, ...], failure: Failure | None, now: datetime) -> tuple[Observed, ...]:
     others = tuple(condition for condition in old if condition.type != FAILURE)
     if failure is None:
         return others
     if len(others) < len(old):
         return old  # what failed first stays until nothing fails any more
     since = now.replace(microsecond=0)
-    new = ReplicaSetCondition(type=FAILURE, status=TRUE, reason=failure.reason, message=failure.message)
+    new = Observed(type=FAILURE, status=TRUE, reason=failure.reason, message=failure.message)
     return (*others, replace(new, last_transition_time=since))
 
 

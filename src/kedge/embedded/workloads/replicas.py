@@ -8,15 +8,18 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.embedded.workloads import owned, pods, replica_plan
-from kedge.embedded.workloads.deployment_kinds import ReplicaSet
-from kedge.embedded.workloads.kinds import Pod
+from kedge.api.apps import ReplicaSet
+from kedge.api.meta import controller_of
+from kedge.api.pods import Pod
+from kedge.embedded.workloads import owned, replica_plan
+from kedge.embedded.workloads.pod_writes import PodWrites, from_template
 from kedge.embedded.workloads.replica_plan import Failure, Plan
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import ApiError, Conflict, Forbidden, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
+from kedge.plan.workloads import pods
 
 _NO_ACCOUNT: Final = "error looking up service account"
 
@@ -35,7 +38,7 @@ class ReplicaSets:
     def __init__(self, view: View) -> None:
         self._view = view
         self._sets = view.of(ReplicaSet)
-        self._events = view.events("replicaset-controller")
+        self._writes = PodWrites(view, "replicaset-controller")
 
     def sources(self) -> Iterable[Source]:
         return self._view.itself(ReplicaSet), self._view.its(Pod, ReplicaSet)
@@ -73,7 +76,7 @@ class ReplicaSets:
             for _ in range(plan.create):
                 await self._create(found.wanted)
             for pod in plan.delete:
-                await self._delete(found.wanted, pod)
+                await self._writes.delete(found.wanted, pod)
         except (Conflict, NotFound):
             raise  # somebody was faster, or the namespace is gone: nothing to tell
         except ApiError as error:
@@ -86,24 +89,8 @@ class ReplicaSets:
     async def _create(self, seen: ReplicaSet) -> None:
         meta = seen.metadata
         reference = owned.reference_to(seen)
-        body = pods.from_template(seen.spec.template, reference, meta.namespace, generate_name=f"{meta.name}-")
-        try:
-            made = await self._view.client.create(Pod, body, manager=MANAGER)
-        except ApiError as error:
-            self._events.warning(seen, "FailedCreate", f"Error creating: {error.message}")
-            raise
-        self._events.normal(seen, "SuccessfulCreate", f"Created pod: {made.metadata.name}")
-
-    async def _delete(self, seen: ReplicaSet, pod: Pod) -> None:
-        meta = pod.metadata
-        try:
-            await self._view.client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
-        except NotFound:
-            return
-        except ApiError as error:
-            self._events.warning(seen, "FailedDelete", f"Error deleting: {error.message}")
-            raise
-        self._events.normal(seen, "SuccessfulDelete", f"Deleted pod: {meta.name}")
+        body = from_template(seen.spec.template, reference, meta.namespace, generate_name=f"{meta.name}-")
+        await self._writes.create(seen, body)
 
     async def _say(self, found: Observed, failure: Failure | None = None) -> None:
         now = self._view.exact_now()
@@ -112,6 +99,6 @@ class ReplicaSets:
 
     def _related(self, seen: ReplicaSet) -> tuple[Pod, ...]:
         """The pods of every revision of what this ReplicaSet belongs to."""
-        owner = owned.controller_of(seen.metadata)
+        owner = controller_of(seen.metadata)
         siblings = self._sets.by(owned.OWNER, owner.uid) if owner else (seen,)
         return tuple(pod for sibling in siblings for pod in self._view.owned_by(sibling, Pod))

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from kedge.api.apps import ControllerRevision, DaemonSet, StatefulSet
 from kedge.api.meta import ObjectMeta
+from kedge.api.pods import Template
 from kedge.embedded.workloads.deployment_revisions import template_hash
-from kedge.embedded.workloads.kinds import Template
 from kedge.embedded.workloads.owned import reference_to, settle
-from kedge.embedded.workloads.sets import ControllerRevision, DaemonSet, StatefulSet
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists
 

@@ -10,15 +10,16 @@ from msgspec import field
 
 from kedge.api.condition import FALSE, find_condition
 from kedge.api.meta import ObjectMeta, Value
+from kedge.api.pods import Node, Pod, PodCondition
 from kedge.api.resource import Resource
-from kedge.embedded.workloads import pods, schedule_plan
-from kedge.embedded.workloads.conditions import as_written, with_condition
-from kedge.embedded.workloads.kinds import Node, Pod, PodCondition
+from kedge.embedded.workloads import schedule_plan
+from kedge.embedded.workloads.pod_writes import as_written, with_condition
 from kedge.embedded.workloads.view import NODE, UNBOUND, View
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change, key_of
+from kedge.plan.workloads import pods
 
 NAME = "default-scheduler"
 GATED = "Scheduling is blocked due to non-empty scheduling gates"

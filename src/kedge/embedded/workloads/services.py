@@ -13,8 +13,8 @@ import hashlib
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from kedge.api.duration import parse_duration
-from kedge.embedded.workloads.service_kinds import LoadBalancer, Service, ServiceStatus
+from kedge.api.core import LoadBalancerIngress, LoadBalancerStatus, Service, ServiceStatus
+from kedge.api.times import parse_duration
 from kedge.embedded.workloads.view import View
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
@@ -38,10 +38,10 @@ class LoadBalancers:
         if found is None or found.metadata.deletion_timestamp is not None:
             return Outcome.done
         if found.spec.type != "LoadBalancer" or found.metadata.annotations.get(NEVER_READY) == "true":
-            if found.status.is_reachable:
-                await self._view.write_status(found, ServiceStatus(load_balancer=LoadBalancer()))
+            if found.status.load_balancer.ingress:
+                await self._view.write_status(found, ServiceStatus(load_balancer=LoadBalancerStatus()))
             return Outcome.done
-        wait = 0.0 if found.status.is_reachable else remaining(found, self._view.exact_now())
+        wait = 0.0 if found.status.load_balancer.ingress else remaining(found, self._view.exact_now())
         if wait > 0:
             return Outcome.again(after=wait)
         await self._view.write_status(found, balanced(found))
@@ -62,4 +62,4 @@ def balanced(service: Service) -> ServiceStatus:
     """The status of a load balancer that answers."""
     digest = hashlib.blake2s(f"{service.metadata.namespace}/{service.metadata.name}".encode(), digest_size=3).digest()
     address = f"198.{18 + digest[0] % 2}.{digest[1]}.{1 + digest[2] % 254}"
-    return ServiceStatus(load_balancer=LoadBalancer(ingress=({"ip": address, "ipMode": "VIP"},)))
+    return ServiceStatus(load_balancer=LoadBalancerStatus(ingress=(LoadBalancerIngress(ip=address, ip_mode="VIP"),)))

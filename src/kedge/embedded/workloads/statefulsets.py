@@ -1,6 +1,6 @@
 """StatefulSets: makes, replaces and deletes their pods in order, and reports.
 
-Decides in `stateful_plan` and `stateful_claims`; this is what is seen, and what is done about it. Looks at its pods,
+Decides in `stateful_plan` and `stateful_pods`; this is what is seen, and what is done about it. Looks at its pods,
 their claims (only where a set has claim templates) and the set's revisions. It makes claims and says whose they are; it
 deletes none.
 """
@@ -12,24 +12,20 @@ from contextlib import suppress
 
 from msgspec import Struct, to_builtins
 
+from kedge.api.apps import HISTORY_LIMIT, ControllerRevision, StatefulSet, StatefulSetStatus
+from kedge.api.core import PersistentVolumeClaim
 from kedge.api.meta import OwnerReference
-from kedge.embedded.workloads import pods, stateful_claims, stateful_plan, stateful_pods
-from kedge.embedded.workloads.kinds import Pod
+from kedge.api.pods import Pod
+from kedge.embedded.workloads import stateful_plan, stateful_pods
 from kedge.embedded.workloads.owned import settle
 from kedge.embedded.workloads.revisions import Histories, template_in
-from kedge.embedded.workloads.sets import (
-    HISTORY_LIMIT,
-    ControllerRevision,
-    StatefulSet,
-    StatefulSetStatus,
-    VolumeClaim,
-)
 from kedge.embedded.workloads.stateful_plan import Member, Plan, Wanted
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists, ApiError, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
+from kedge.plan.workloads import pods
 
 COMPONENT = "statefulset-controller"
 _HASH = "controller.kubernetes.io/hash"
@@ -67,7 +63,7 @@ class StatefulSets:
         found = self._sets.get(key.name, key.namespace)
         if found is None or not found.selector:
             return Outcome.done
-        if found.spec.volume_claim_templates and not self._view.of(VolumeClaim).is_synced:
+        if found.spec.volume_claim_templates and not self._view.of(PersistentVolumeClaim).is_synced:
             return Outcome.not_yet
         seen = await self._observe(found)
         if seen is None:
@@ -143,13 +139,13 @@ class StatefulSets:
         self._tell(seen.set, "Delete", meta.name)
 
     async def _make_claims(self, seen: StatefulSet, ordinal: int) -> None:
-        there = self._view.of(VolumeClaim) if seen.spec.volume_claim_templates else None
+        there = self._view.of(PersistentVolumeClaim) if seen.spec.volume_claim_templates else None
         for claim in stateful_pods.claims(seen, ordinal):
             name = claim["metadata"]["name"]
             if there is None or there.get(name, seen.metadata.namespace) is not None:
                 continue
             try:
-                await self._view.client.create(VolumeClaim, claim, manager=MANAGER)
+                await self._view.client.create(PersistentVolumeClaim, claim, manager=MANAGER)
             except AlreadyExists:
                 continue
             pod = f"Pod {seen.metadata.name}-{ordinal} in StatefulSet {seen.metadata.name}"
@@ -162,29 +158,29 @@ class StatefulSets:
             changes = [
                 (claim, owners)
                 for claim in self._claims(seen.set, one.ordinal)
-                if (owners := stateful_claims.owners(seen.set, pod, claim, surplus=surplus)) is not None
+                if (owners := stateful_pods.claim_owners(seen.set, pod, claim, surplus=surplus)) is not None
             ]
             for claim, owners in changes:
                 await self._give(claim, owners)
             if changes and not surplus and not one.pending:
                 self._tell(seen.set, "Update", pod.metadata.name)
 
-    async def _give(self, claim: VolumeClaim, owners: tuple[OwnerReference, ...]) -> None:
+    async def _give(self, claim: PersistentVolumeClaim, owners: tuple[OwnerReference, ...]) -> None:
         change = {"metadata": {"ownerReferences": to_builtins(owners) or None}}
         with suppress(NotFound):
-            await self._view.client.amend(VolumeClaim, claim.metadata, change, manager=MANAGER)
+            await self._view.client.amend(PersistentVolumeClaim, claim.metadata, change, manager=MANAGER)
 
-    def _claims(self, seen: StatefulSet, ordinal: int) -> list[VolumeClaim]:
+    def _claims(self, seen: StatefulSet, ordinal: int) -> list[PersistentVolumeClaim]:
         """The claims of a pod that are there."""
         if not seen.spec.volume_claim_templates:
             return []
         names = [claim["metadata"]["name"] for claim in stateful_pods.claims(seen, ordinal)]
-        found = [self._view.of(VolumeClaim).get(name, seen.metadata.namespace) for name in names]
+        found = [self._view.of(PersistentVolumeClaim).get(name, seen.metadata.namespace) for name in names]
         return [claim for claim in found if claim is not None]
 
     def _must_wait(self, seen: StatefulSet, ordinal: int) -> bool:
         name = f"{seen.metadata.name}-{ordinal}"
-        return any(stateful_claims.is_left_over(seen, name, claim) for claim in self._claims(seen, ordinal))
+        return any(stateful_pods.is_left_over(seen, name, claim) for claim in self._claims(seen, ordinal))
 
     def _tell(self, seen: StatefulSet, verb: str, pod: str) -> None:
         message = f"{verb} Pod {pod} in StatefulSet {seen.metadata.name} successful"

@@ -13,11 +13,11 @@ from typing import Any, Protocol, TypeVar, cast
 
 from msgspec import to_builtins
 
-from kedge.api.meta import Object, Value
+from kedge.api.meta import Object, Value, controller_of
+from kedge.api.pods import Node, Pod
 from kedge.api.selector import selects
 from kedge.embedded.workloads import owned
-from kedge.embedded.workloads.kinds import Node, Pod, Selecting
-from kedge.embedded.workloads.owned import Claims
+from kedge.embedded.workloads.owned import Claims, Selecting
 from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -98,7 +98,7 @@ class View:
         controller = owner_of(owner)
 
         def wakes(seen: WatchedObject[Any]) -> Iterable[Key]:
-            if owned.controller_of(seen.meta) is not None:
+            if controller_of(seen.meta) is not None:
                 return controller(seen)
             rivals = self.of(owner).by(owned.NAMESPACE, seen.meta.namespace or "")
             return [
@@ -115,7 +115,9 @@ class View:
         self, seen: WithStatus, status: Value, *, annotations: Mapping[str, str] | None = None
     ) -> bool:
         """Make this the status of the object that was seen; False if it is already, and nothing was written."""
-        change = difference(to_builtins(seen.status), to_builtins(status))
+        has_status = seen.status != type(seen.status)()
+        # A first status is written whole: a zero that Kubernetes writes looks as if it were there already.
+        change = difference(to_builtins(seen.status) if has_status else {}, to_builtins(status))
         body: dict[str, Any] = {"status": change} if change else {}
         if annotations:
             body["metadata"] = {"annotations": dict(annotations)}

@@ -17,9 +17,9 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET
 
+from kedge.api.numbers import Quantity
 from kedge.api.openapi.model import ANY, Schema
 from kedge.api.openapi.ordering import in_both_orders
-from kedge.api.quantity import Quantity
 
 Json: TypeAlias = Any
 Object: TypeAlias = Mapping[str, Any]

@@ -19,8 +19,8 @@ from kedge.api.cel import BadExpression
 from kedge.api.cel_budget import Failed, TooCostly
 from kedge.api.cel_metered import MeteredProgram, metered
 from kedge.api.fleet import AVAILABLE_WHEN
-from kedge.plan.availability.reading import Object, at, because, is_seen, name_of, text, unseen
-from kedge.plan.availability.verdict import Verdict, available, not_available
+from kedge.plan.availability.verdict import Verdict, available, because, not_available, not_observed
+from kedge.plan.fields import Object, at, is_observed, name_of, text
 
 LONGEST = 5_000
 _LONGEST_SHOWN = 200
@@ -33,7 +33,7 @@ def judge(obj: Object, rule: str) -> Verdict:
     if isinstance(program, str):
         return not_available(f"{name_of(obj)} has a rule that cannot be used, {_called(rule)}{because(program)}")
     if _reads_the_past(obj, rule):
-        return not_available(unseen(obj))
+        return not_available(not_observed(obj))
     try:
         found = program.value({"self": obj})
     except TooCostly as error:
@@ -61,7 +61,7 @@ def _decided(obj: Object, rule: str, found: object) -> Verdict:
 def _reads_the_past(obj: Object, rule: str) -> bool:
     if "status" not in rule or "observedGeneration" in rule:
         return False
-    return at(obj, "status", "observedGeneration") is not None and not is_seen(obj)
+    return at(obj, "status", "observedGeneration") is not None and not is_observed(obj)
 
 
 @lru_cache(maxsize=64)

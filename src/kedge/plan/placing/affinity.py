@@ -19,7 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from kedge.api.cluster import MemberCluster, ResourceUsage
-from kedge.api.quantity import Quantity
+from kedge.api.numbers import Quantity
 from kedge.api.scheduling import (
     ClusterAffinity,
     ClusterSelectorTerm,

@@ -17,9 +17,9 @@ from kedge.api.reasons import MANIFEST_APPLIED, MANIFEST_APPLY_FAILED
 from kedge.api.work import WorkResourceIdentifier
 from kedge.plan.applying.work_status import ApplyResult
 from kedge.plan.availability.kinds import KINDS
-from kedge.plan.availability.reading import at, group_of, name_of, text, whole
 from kedge.plan.availability.verdict import available, not_available, untrackable
 from kedge.plan.digest import digest
+from kedge.plan.fields import at, group_of, name_of, text, whole
 
 DEFAULT_DEADLINE: Final = 600.0
 """The default progressDeadlineSeconds of a Deployment; used for whatever has none."""

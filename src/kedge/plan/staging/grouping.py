@@ -19,11 +19,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.dialect import Dialect
-from kedge.api.duration import parse_duration
 from kedge.api.numbers import resolve
 from kedge.api.selector import InvalidSelector, selects
 from kedge.api.stage import Stage, StageTask, StageTaskType, StrategySpec
 from kedge.api.staged_status import RunStatus, StageStatus
+from kedge.api.times import parse_duration
 from kedge.plan.staging.conditions import is_over, is_settled, is_started, unstarted
 from kedge.plan.staging.returning import is_rollback
 from kedge.plan.staging.run_input import Labels, RunInput

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kedge.api.coordination import Lease
 from kedge.api.fleet import PINNED
-from kedge.api.microtime import parse_micro_time
+from kedge.api.times import parse_micro_time
 from kedge.api.twins import Placement
 from kedge.plan.selecting.selection import Selection
 from kedge.plan.state import State

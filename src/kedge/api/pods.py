@@ -1,52 +1,33 @@
-"""Kinds: pods, nodes and what owns pods, as far as those who run them must know them.
+"""Pods and nodes of the core group, as far as Kedge reads them.
 
-`kedge.api` keeps of a workload what a rollout decides on. Whoever makes pods needs the whole template, as written, and
-of a pod what a scheduler and a kubelet look at. A template stays a mapping: nobody here has a say in what is in it.
-An absent field means its Kubernetes default: a server that fills in defaults and one that does not look the same.
+An absent field means its Kubernetes default: a server that fills in defaults and one that does not look the same. A
+member has very many pods: whoever keeps them keeps less of each (`kedge.controllers.member.pods`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from msgspec import field
 
+from kedge.api.condition import Observed
 from kedge.api.meta import ObjectMeta, Value
 from kedge.api.resource import Resource
-from kedge.api.selector import LabelSelector
 
 Template: TypeAlias = Mapping[str, Any]
-"""A pod template, whole: `metadata` and `spec` as written."""
+"""A pod template, whole: `metadata` and `spec` as written. Whoever makes pods has no say in what is in it."""
 
 
-class Selecting(Protocol):
-    """A workload: it owns the pods its selector selects."""
-
-    resource: ClassVar[Resource]
-
-    @property
-    def metadata(self) -> ObjectMeta: ...
-
-    @property
-    def selector(self) -> LabelSelector | None: ...
-
-
-class PodCondition(Value, frozen=True, gc=False):
+class PodCondition(Observed, frozen=True, gc=False):
     """One thing a pod says of itself."""
 
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-    last_transition_time: datetime | None = None
     last_probe_time: datetime | None = None
-    observed_generation: int | None = None
 
 
 class Toleration(Value, frozen=True, gc=False):
-    """A taint a pod puts up with."""
+    """A taint a pod tolerates."""
 
     key: str = ""
     operator: str = "Equal"
@@ -56,11 +37,18 @@ class Toleration(Value, frozen=True, gc=False):
 
 
 class ContainerPort(Value, frozen=True, gc=False):
-    """A port a program listens on."""
+    """A port a container listens on."""
 
     container_port: int
     name: str = ""
     protocol: str = "TCP"
+
+
+class Resources(Value, frozen=True, gc=False):
+    """What a container asks for and may use: quantities as written."""
+
+    requests: Mapping[str, int | str] = field(default_factory=dict)
+    limits: Mapping[str, int | str] = field(default_factory=dict)
 
 
 class Container(Value, frozen=True, gc=False):
@@ -70,6 +58,7 @@ class Container(Value, frozen=True, gc=False):
     image: str = ""
     restart_policy: str = ""
     ports: tuple[ContainerPort, ...] = ()
+    resources: Resources = Resources()
 
 
 class PodSpec(Value, frozen=True, gc=False):
@@ -90,8 +79,48 @@ class PodSpec(Value, frozen=True, gc=False):
     subdomain: str = ""
 
 
+class Waiting(Value, frozen=True, gc=False):
+    """What a container waits for."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Running(Value, frozen=True, gc=False):
+    """Since when a container runs."""
+
+    started_at: datetime | None = None
+
+
+class Terminated(Value, frozen=True, gc=False):
+    """How a container ended. What it printed last is never read: it may hold anything, passwords too."""
+
+    exit_code: int = field(default_factory=int)  # written even if it is 0
+    reason: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class ContainerState(Value, frozen=True, gc=False):
+    """What a container does: one of three things, or nothing yet."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Value, frozen=True, gc=False):
+    """How a container is doing."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
 class PodStatus(Value, frozen=True, gc=False):
-    """How a pod is doing. What containers say stays as it is: it is only ever replaced whole."""
+    """How a pod is doing."""
 
     phase: str = ""
     reason: str = ""
@@ -102,8 +131,8 @@ class PodStatus(Value, frozen=True, gc=False):
     pod_ip: str = field(name="podIP", default="")
     pod_ips: tuple[Mapping[str, str], ...] = field(name="podIPs", default=())
     start_time: datetime | None = None
-    init_container_statuses: tuple[Mapping[str, Any], ...] = ()
-    container_statuses: tuple[Mapping[str, Any], ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class Pod(Value, frozen=True, gc=False):
@@ -138,22 +167,17 @@ class NodeAddress(Value, frozen=True, gc=False):
     address: str
 
 
-class NodeCondition(Value, frozen=True, gc=False):
+class NodeCondition(Observed, frozen=True, gc=False):
     """One thing a node says of itself."""
 
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
     last_heartbeat_time: datetime | None = None
-    last_transition_time: datetime | None = None
-    observed_generation: int | None = None
 
 
 class NodeStatus(Value, frozen=True, gc=False):
     """What a node has, and how it is doing: quantities as written."""
 
     addresses: tuple[NodeAddress, ...] = ()
+    capacity: Mapping[str, int | str] = field(default_factory=dict)
     allocatable: Mapping[str, int | str] = field(default_factory=dict)
     conditions: tuple[NodeCondition, ...] = ()
 

@@ -1,89 +1,20 @@
-"""Jobs, with the template whole, and their status as the plan sees it and as the API writes it."""
+"""How a Job reads into its plan, and how what the plan makes of it is written. Pure."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import ClassVar
 
-from msgspec import field
-
+from kedge.api.batch import CONTROLLER_UID, JOB_NAME, Job, JobCondition, JobStatus, UncountedPods
 from kedge.api.condition import Observed
-from kedge.api.meta import ObjectMeta, Value
-from kedge.api.resource import Resource
-from kedge.api.selector import LabelSelector
+from kedge.api.pods import Template
 from kedge.embedded.workloads.job_plan import Asked, Progress
-from kedge.embedded.workloads.kinds import Template
 
-CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
-JOB_NAME = "batch.kubernetes.io/job-name"
 _OURS = ("", "kubernetes.io/job-controller")
 
 
-class JobSpec(Value, frozen=True, gc=False):
-    """What a Job should do."""
-
-    parallelism: int | None = None
-    completions: int | None = None
-    completion_mode: str = "NonIndexed"
-    backoff_limit: int | None = None
-    active_deadline_seconds: int | None = None
-    ttl_seconds_after_finished: int | None = None
-    suspend: bool = False
-    manual_selector: bool = False
-    pod_replacement_policy: str = ""
-    managed_by: str = ""
-    selector: LabelSelector | None = None
-    template: Template = field(default_factory=dict)
-
-
-class Uncounted(Value, frozen=True, gc=False):
-    """Pods that are over, and not in the counts yet, by uid."""
-
-    succeeded: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
-
-
-class JobCondition(Value, frozen=True, gc=False):
-    """One thing a Job says of itself."""
-
-    type: str
-    status: str
-    last_probe_time: datetime | None = None
-    last_transition_time: datetime | None = None
-    reason: str = ""
-    message: str = ""
-
-
-class JobStatus(Value, frozen=True, gc=False):
-    """How far a Job has got."""
-
-    active: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    ready: int | None = None
-    terminating: int | None = None
-    start_time: datetime | None = None
-    completion_time: datetime | None = None
-    uncounted_terminated_pods: Uncounted | None = None
-    conditions: tuple[JobCondition, ...] = ()
-
-
-class Job(Value, frozen=True, gc=False):
-    """Pods that end."""
-
-    resource: ClassVar[Resource] = Resource("batch", "v1", "Job", "jobs")
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
-    spec: JobSpec = JobSpec()
-    status: JobStatus = JobStatus()
-
-    @property
-    def selector(self) -> LabelSelector:
-        """Its own pods, by its uid, unless it says otherwise: as the server would have filled in."""
-        return self.spec.selector or LabelSelector(match_labels={CONTROLLER_UID: self.metadata.uid})
-
-    @property
-    def is_ours(self) -> bool:
-        return self.spec.managed_by in _OURS
+def is_ours(job: Job) -> bool:
+    """Whether no other controller is to run it."""
+    return job.spec.managed_by in _OURS
 
 
 def asked(job: Job) -> Asked:
@@ -104,7 +35,7 @@ def asked(job: Job) -> Asked:
 
 
 def progress(status: JobStatus) -> Progress:
-    uncounted = status.uncounted_terminated_pods or Uncounted()
+    uncounted = status.uncounted_terminated_pods or UncountedPods()
     return Progress(
         active=status.active,
         ready=status.ready or 0,
@@ -137,7 +68,7 @@ def status(made: Progress) -> JobStatus:
         terminating=made.terminating,
         start_time=made.started,
         completion_time=made.completed,
-        uncounted_terminated_pods=Uncounted(succeeded=made.uncounted_succeeded, failed=made.uncounted_failed),
+        uncounted_terminated_pods=UncountedPods(succeeded=made.uncounted_succeeded, failed=made.uncounted_failed),
         conditions=tuple(
             JobCondition(
                 type=one.type,

@@ -1,6 +1,6 @@
-"""Reading: looks into objects of any kind, which may lack anything and have anything anywhere.
+"""Fields of plain objects of any kind, which may lack anything and have anything anywhere.
 
-What is missing or of another type reads as nothing: an object that cannot be made out is one that proves nothing.
+A field that is missing or of another type reads as nothing: an object that cannot be read proves nothing.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 Object: TypeAlias = Mapping[str, Any]
-LONGEST = 500
-"""Of what somebody else said, so much is repeated."""
 
 
 def at(obj: Any, *path: str) -> Any:
@@ -52,7 +50,7 @@ def condition(obj: Object, *types: str) -> Object | None:
     return next((one for name in types for one in known if one.get("type") == name), None)
 
 
-def says(obj: Object, type: str, status: str) -> bool:  # noqa: A002  # the field's own name
+def has_condition(obj: Object, type: str, status: str) -> bool:  # noqa: A002  # the field's own name
     """Whether a condition is there with this status."""
     return text(condition(obj, type), "status") == status
 
@@ -61,18 +59,10 @@ def generation(obj: Object) -> int | None:
     return whole(obj, "metadata", "generation")
 
 
-def is_seen(obj: Object) -> bool:
-    """Whether its status speaks of it as it is now, and not as it was before a change."""
+def is_observed(obj: Object) -> bool:
+    """Whether its status is of its present generation, and not of one before a change."""
     seen = whole(obj, "status", "observedGeneration")
     return seen is not None and seen == generation(obj)
-
-
-def unseen(obj: Object) -> str:
-    """The sentence for a status that is behind, or not there."""
-    if at(obj, "status", "observedGeneration") is None:
-        return f"{name_of(obj)} has no status yet"
-    seen, now = at(obj, "status", "observedGeneration"), generation(obj)
-    return f"{name_of(obj)} has a status that is behind: it is of generation {seen}, not of {now}"
 
 
 def group_of(obj: Object) -> str:
@@ -85,14 +75,3 @@ def name_of(obj: Object) -> str:
     """How it is called in a sentence: `Deployment shop/web`."""
     kind, namespace, name = text(obj, "kind"), text(obj, "metadata", "namespace"), text(obj, "metadata", "name")
     return f"{kind or 'an object'} {namespace}/{name}" if namespace else f"{kind or 'an object'} {name}"
-
-
-def because(found: str) -> str:
-    """A reason at the end of a sentence, if there is one; of a long one the beginning."""
-    shown = found if len(found) <= LONGEST else f"{found[:LONGEST]}…"
-    return f": {shown}" if shown else ""
-
-
-def many(number: int, word: str) -> str:
-    """So many of something: `1 replica`, `2 replicas`."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
