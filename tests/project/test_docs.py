@@ -54,6 +54,15 @@ def test_every_module_that_a_page_names_is_there(page: Path) -> None:
     assert [path for path in modules if not path.is_dir() and not path.with_suffix(".py").exists()] == []
 
 
+def test_the_page_on_architecture_names_every_room() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    house = [*(ROOT / "src" / "kedge").iterdir(), *(ROOT / "src" / "kedge" / "plan").iterdir()]
+    rooms = [path for path in house if path.is_dir() or path.parent.name == "kedge"]
+    assert [
+        path.name for path in rooms if "__" not in path.name and path.suffix != ".typed" and path.name not in page
+    ] == []
+
+
 def test_the_page_on_dependencies_names_what_is_installed_and_nothing_else() -> None:
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     shown = re.findall(r"^\| ([\w-]+).*\|$", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE)
