@@ -49,7 +49,7 @@ def test_every_path_that_a_page_names_is_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
 def test_every_module_that_a_page_names_is_there(page: Path) -> None:
-    named = re.findall(r"(?<![\w./-])kedge(?:\.[a-z_]+)+(?![\w/])", page.read_text())
+    named = re.findall(r"(?<![\w./\"-])kedge(?:\.[a-z_]+)+(?![\w/])", page.read_text())
     modules = [ROOT / "src" / name.replace(".", "/") for name in named if not name.startswith("kedge.dev")]
     assert [path for path in modules if not path.is_dir() and not path.with_suffix(".py").exists()] == []
 
