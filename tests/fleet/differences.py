@@ -33,14 +33,14 @@ _WITH_RUNS = ("14", "15", "16", "17", "18")
 
 KNOWN = (
     Known("There are no ClusterProfiles", ("01", "19"), "MemberCluster", r"metadata\.finalizers \(length\)"),
-    Known("Members say which Kubernetes they are", ("01", "19"), "(Internal)?MemberCluster", r".*/k8s-version"),
-    Known("An agent may do what it does, and no more", ("01", "19"), "Role", r"rules.*"),
-    Known("Specs are their users'", ("01", "19"), "MemberCluster", r"metadata\.generation"),
-    Known("Specs are their users'", _WITHOUT_STRATEGY, "ClusterResourcePlacement", r"metadata\.generation"),
-    Known("Specs are their users'", _WITHOUT_STRATEGY, "ClusterResourcePlacement", r"spec\.strategy"),
-    Known("Specs are their users'", _WITHOUT_STRATEGY, "clusterresourceplacements", r"(SCHEDULED-|AVAILABLE-)?GEN"),
+    Known("Members report their Kubernetes version", ("01", "19"), "(Internal)?MemberCluster", r".*/k8s-version"),
+    Known("An agent has only the rights it uses", ("01", "19"), "Role", r"rules.*"),
+    Known("The hub never writes users' specs", ("01", "19"), "MemberCluster", r"metadata\.generation"),
+    Known("The hub never writes users' specs", _WITHOUT_STRATEGY, "ClusterResourcePlacement", r"metadata\.generation"),
+    Known("The hub never writes users' specs", _WITHOUT_STRATEGY, "ClusterResourcePlacement", r"spec\.strategy"),
+    Known("The hub never writes users' specs", _WITHOUT_STRATEGY, "clusterresourceplacements", r"(SCHEDULED-|AVAILABLE-)?GEN"),
     *(
-        Known("One cluster that is held up holds up no other", ("08",), kind, path, name)
+        Known("One blocked cluster does not block others", ("08",), kind, path, name)
         for kind, path, name in (
             ("ClusterResourcePlacement", r"status\.placementStatuses\[0\]\.conditions\.\w+(\.reason|\.status)?", "crp"),
             ("ClusterResourceBinding", r"metadata\.finalizers \(length\)", "crp-cluster-4-SUFFIX"),
@@ -61,16 +61,16 @@ KNOWN = (
         )
     ),
     Known(
-        "Of a binding that goes nothing new is said",
+        "A binding that is being deleted gets no new conditions",
         ("08",),
         "ClusterResourceBinding",
         r"status\.conditions\.RolloutStarted\.observedGeneration",
         "crp-cluster-3-SUFFIX",
     ),
-    Known("Specs are their users'", _WITH_RUNS, "ClusterStagedUpdateRun", r"metadata\.generation"),
-    Known("Specs are their users'", _WITH_RUNS, "ClusterStagedUpdateRun", r"spec\.resourceSnapshotIndex"),
+    Known("The hub never writes users' specs", _WITH_RUNS, "ClusterStagedUpdateRun", r"metadata\.generation"),
+    Known("The hub never writes users' specs", _WITH_RUNS, "ClusterStagedUpdateRun", r"spec\.resourceSnapshotIndex"),
     *(
-        Known("A run goes on as soon as it can", ("18",), kind, path, name)
+        Known("A run continues as soon as it can", ("18",), kind, path, name)
         for kind, path, name in (
             (
                 "ClusterResourcePlacement",

@@ -1,6 +1,7 @@
 """The documentation is true."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,19 +12,61 @@ from support import tutorial
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+ALL = [*PAGES, *sorted(ROOT.glob("*.md"))]
+ROOMS = "|".join(sorted(path.name for path in (ROOT / "src" / "kedge").iterdir() if path.is_dir()))
 
 
 def test_the_tutorial_shows_the_controller_that_is_tested() -> None:
-    shown = re.search(r"```python\n(class Stamper.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.DOTALL)
+    page = (ROOT / "docs" / "tutorial.md").read_text()
+    shown = re.search(r"^class Stamper.*?(?=\n\nasync def main)", page, re.DOTALL | re.MULTILINE)
     assert shown is not None
-    assert shown.group(1) in Path(tutorial.__file__).read_text()
+    assert shown.group() in Path(tutorial.__file__).read_text()
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):
+        if "://" in target:
+            continue
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), f"{target}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page can be linked by."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
+def test_every_path_that_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text()
+    named = re.findall(r"(?<![\w./<-])(?:src|tests|tools|bench|docs|requirements)/[\w./-]*\w(?![\w*<])", text)
+    named += [f"src/kedge/{path}" for path in re.findall(rf"`((?:{ROOMS})/[\w./-]*)`", text)]
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
+def test_every_module_that_a_page_names_is_there(page: Path) -> None:
+    named = re.findall(r"(?<![\w./\"-])kedge(?:\.[a-z_]+)+(?![\w/])", page.read_text())
+    modules = [ROOT / "src" / name.replace(".", "/") for name in named if not name.startswith("kedge.dev")]
+    assert [path for path in modules if not path.is_dir() and not path.with_suffix(".py").exists()] == []
+
+
+def test_the_page_on_architecture_names_every_room() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    house = [*(ROOT / "src" / "kedge").iterdir(), *(ROOT / "src" / "kedge" / "plan").iterdir()]
+    rooms = [path for path in house if path.is_dir() or path.parent.name == "kedge"]
+    assert [
+        path.name for path in rooms if "__" not in path.name and path.suffix != ".typed" and path.name not in page
+    ] == []
+
+
+def test_the_page_on_dependencies_names_what_is_installed_and_nothing_else() -> None:
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    shown = re.findall(r"^\| ([\w-]+).*\|$", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE)
+    assert sorted(name.lower() for name in shown[1:]) == sorted(re.split(r"[>;= ]", name)[0] for name in wanted)
 
 
 def test_every_page_is_in_the_menu() -> None:
