@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from kedge.plan.state import State
-from kedge.plan.telling.folding import fold
-from kedge.plan.telling.phrases import explained, explained_place, of_place, state_text, summary
+from kedge.plan.telling.phrases import explained, explained_place, fold, of_place, state_text, summary
 from kedge.plan.telling.places import Place
 from kedge.plan.telling.story import Story
 from kedge.plan.telling.things import Thing
