@@ -14,9 +14,9 @@ import aiohttp
 import pytest
 
 from kedge.api.core import ConfigMap
-from kedge.embedded.callers import Caller
-from kedge.embedded.certificates import Serving
-from kedge.embedded.door import LARGEST_BODY, Door
+from kedge.embedded.certificates import ServingCertificate
+from kedge.embedded.https_server import MAX_BODY_BYTES, HttpsServer
+from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
@@ -31,10 +31,10 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[tuple[Server, Door, Serving]]:
+async def opened() -> AsyncIterator[tuple[Server, HttpsServer, ServingCertificate]]:
     server = Server(clock=SystemClock(), rng=Random(1))
-    serving = await asyncio.to_thread(Serving, datetime.now(UTC))
-    door = Door(server, tokens={TOKEN: Caller()}, tls=serving.context)
+    serving = await asyncio.to_thread(ServingCertificate, datetime.now(UTC))
+    door = HttpsServer(server, tokens={TOKEN: Caller()}, tls=serving.context)
     await door.open()
     try:
         yield server, door, serving
@@ -42,7 +42,9 @@ async def opened() -> AsyncIterator[tuple[Server, Door, Serving]]:
         await door.close()
 
 
-async def transport(tmp_path: Path, door: Door, serving: Serving, token: str = TOKEN) -> HttpsTransport:
+async def transport(
+    tmp_path: Path, door: HttpsServer, serving: ServingCertificate, token: str = TOKEN
+) -> HttpsTransport:
     from kedge.cli import kubeconfig
 
     file = tmp_path / "kubeconfig"
@@ -54,7 +56,7 @@ async def transport(tmp_path: Path, door: Door, serving: Serving, token: str = T
     return await asyncio.to_thread(prepared)
 
 
-async def status(door: Door, path: str, *, token: str = "", body: io.BytesIO | None = None) -> tuple[int, str]:
+async def status(door: HttpsServer, path: str, *, token: str = "", body: io.BytesIO | None = None) -> tuple[int, str]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with aiohttp.ClientSession() as session:
         method = "GET" if body is None else "POST"
@@ -82,7 +84,7 @@ async def test_it_listens_on_loopback_only() -> None:
 
 async def test_a_body_that_is_too_large_is_refused_in_kubernetes_words() -> None:
     async with opened() as (_, door, _):
-        code, body = await status(door, MAPS, token=TOKEN, body=io.BytesIO(b" " * (LARGEST_BODY + 1)))
+        code, body = await status(door, MAPS, token=TOKEN, body=io.BytesIO(b" " * (MAX_BODY_BYTES + 1)))
         assert (code, "Request entity too large: limit is 3145728" in body) == (413, True)
 
 

@@ -126,7 +126,7 @@ def _resource(kind: Kind) -> Doc:
     resource = kind.resource
     return {
         "name": resource.plural,
-        "singularName": kind.called.singular,
+        "singularName": kind.kind_names.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": kind.verbs,
@@ -163,7 +163,7 @@ def _entry(kind: Kind) -> Doc:
         "resource": kind.resource.plural,
         "responseKind": {"group": "", "version": "", "kind": kind.resource.kind},
         "scope": "Namespaced" if kind.resource.namespaced else "Cluster",
-        "singularResource": kind.called.singular,
+        "singularResource": kind.kind_names.singular,
         "verbs": kind.verbs,
         **_more_names(kind),
     }
@@ -179,5 +179,5 @@ def _subentry(kind: Kind, name: str) -> Doc:
 
 
 def _more_names(kind: Kind) -> Doc:
-    named = (("shortNames", kind.called.short), ("categories", kind.called.categories))
+    named = (("shortNames", kind.kind_names.short), ("categories", kind.kind_names.categories))
     return {key: value for key, value in named if value}

@@ -21,9 +21,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kedge.embedded.callers import WITHIN, Caller
-from kedge.embedded.feed import BOOKMARK_EVERY, Feed, Minutes
+from kedge.embedded.request_info import IN_PROCESS, Caller
 from kedge.embedded.server import Server
+from kedge.embedded.watch_stream import BOOKMARK_EVERY, BookmarkTimer, WatchStream
 from kedge.kube.transport import JSON, ConnectionFailed, Request, Response, Stream, Whole
 
 Between: TypeAlias = tuple[float, float]  # so many seconds and so many, evenly spread
@@ -46,7 +46,7 @@ class InProcessTransport:
         delay: Between = (0.001, 0.01),
         latency: Between = (0.0, 0.0),
         room: int = 1000,
-        caller: Caller = WITHIN,
+        caller: Caller = IN_PROCESS,
     ) -> None:
         self.server = server
         self._rng = rng
@@ -57,8 +57,8 @@ class InProcessTransport:
         self._down = ""  # why, while it is
         self._closed = False
         self._cuts = 0
-        self._feeds: dict[Feed, None] = {}
-        self._minutes = Minutes()
+        self._streams: dict[WatchStream, None] = {}
+        self._bookmarks = BookmarkTimer()
 
     async def send(self, request: Request, *, timeout: float) -> Response:
         trip = self._set_out(timeout)
@@ -78,14 +78,14 @@ class InProcessTransport:
             return
         # Where bookmarks come in time there is no silence to listen for.
         heard_of = found.bookmarks and BOOKMARK_EVERY + self._delay[1] < silence
-        feed = Feed(found, delay=self._delays(), room=self._room, minutes=self._minutes)
-        self._feeds[feed] = None
+        stream = WatchStream(found, delay=self._delays(), room=self._room, bookmarks=self._bookmarks)
+        self._streams[stream] = None
         try:
             await self._cross(trip)
-            yield _Lines(feed, None if heard_of else silence)
+            yield _Lines(stream, None if heard_of else silence)
         finally:
-            del self._feeds[feed]
-            feed.cut("the stream was left")
+            del self._streams[stream]
+            stream.cut("the stream was left")
 
     def _delays(self) -> Callable[[], float]:
         """How long lines take, from chance of its own: what others hear does not change when this one hears."""
@@ -103,8 +103,8 @@ class InProcessTransport:
         """Cut everything under way, and refuse what comes, until `connect`."""
         self._down = why
         self._cuts += 1
-        for feed in tuple(self._feeds):
-            feed.cut(why)
+        for stream in tuple(self._streams):
+            stream.cut(why)
 
     def connect(self) -> None:
         """Let requests through again."""
@@ -159,9 +159,9 @@ class _Lines:
     status = 200
     headers: Mapping[str, str] = {"content-type": JSON}
 
-    def __init__(self, feed: Feed, silence: float | None) -> None:
+    def __init__(self, stream: WatchStream, silence: float | None) -> None:
         """`silence` is how long nothing may come, if that can happen."""
-        self._feed = feed
+        self._stream = stream
         self._silence = silence
 
     async def read(self) -> bytes:
@@ -170,17 +170,17 @@ class _Lines:
     async def lines(self) -> AsyncIterator[bytes]:
         turns = itertools.cycle(range(_LINES_PER_TURN))
         while True:
-            for line in self._feed.here():
+            for line in self._stream.arrived_lines():
                 yield line
                 if next(turns) == 0:
                     await asyncio.sleep(0)  # a long list must not keep everyone else waiting
-            if self._feed.ended:
+            if self._stream.ended:
                 return
-            await (self._feed.wait() if self._silence is None else self._wait(self._silence))
+            await (self._stream.wait() if self._silence is None else self._wait(self._silence))
 
     async def _wait(self, silence: float) -> None:
         try:
             async with asyncio.timeout(silence):
-                await self._feed.wait()
+                await self._stream.wait()
         except TimeoutError:
             raise ConnectionFailed(f"nothing came for {silence:g} s", sent=True) from None

@@ -25,7 +25,7 @@ class AdmissionContext(Protocol):
 
     def each(self, resource: Resource, namespace: str = "") -> Iterator[Untyped]: ...
 
-    def name(self, start: str) -> str:
+    def name(self, prefix: str) -> str:
         """A generated name: the prefix and five random characters."""
         ...
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-Names: TypeAlias = Literal["subdomain", "label", "path"]  # what names of a kind must look like
+NameRule: TypeAlias = Literal["subdomain", "label", "path"]  # what names of a kind must look like
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -41,7 +41,7 @@ _SAY_VALUE = (
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 
 
-def name_problems(name: str, rule: Names) -> list[str]:
+def name_problems(name: str, rule: NameRule) -> list[str]:
     """What is wrong with the name of an object of a kind with this rule."""
     if rule == "path":
         return _segment_problems(name)

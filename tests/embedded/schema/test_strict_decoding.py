@@ -166,7 +166,7 @@ def test_another_field_validation_is_refused() -> None:
 
 
 def test_a_warning_is_written_as_a_header() -> None:
-    assert statuses.headers(('unknown field "spec.foo"',))["warning"] == '299 - "unknown field \\"spec.foo\\""'
+    assert statuses.json_headers(('unknown field "spec.foo"',))["warning"] == '299 - "unknown field \\"spec.foo\\""'
 
 
 @pytest.mark.parametrize(

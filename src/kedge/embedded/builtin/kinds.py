@@ -9,10 +9,9 @@ from collections.abc import Mapping
 
 from kedge.api.resource import Resource
 from kedge.embedded.builtin.rules_by_kind import RULES_BY_KIND
-from kedge.embedded.custom import crd
-from kedge.embedded.kind import Called, Kind, Scale
+from kedge.embedded.kind import Kind, KindNames, ScalePaths
 from kedge.embedded.kind_rules import NO_RULES
-from kedge.embedded.naming import Names
+from kedge.embedded.naming import NameRule
 
 # Habits: C cluster-scoped, q a question, s has /status, S has a strict /status (takes no metadata along), g counts
 # generations, a counts annotations too, v PUT needs the version, p PUT makes what is not there, l /status takes no
@@ -133,7 +132,7 @@ _LABEL_NAMED = ("Namespace", "Service", "StatefulSet")
 
 def _kind(row: str) -> Kind:
     group, version, name, plural, habits = row.split()
-    names: Names = "path" if name in _PATH_NAMED else "label" if name in _LABEL_NAMED else "subdomain"
+    name_rule: NameRule = "path" if name in _PATH_NAMED else "label" if name in _LABEL_NAMED else "subdomain"
     return Kind(
         Resource(group.strip("-"), version, name, plural, namespaced="C" not in habits),
         status="s" in habits.lower(),
@@ -143,20 +142,18 @@ def _kind(row: str) -> Kind:
         generation_counts_annotations="a" in habits,
         put_needs_version="v" in habits,
         put_creates="p" in habits,
-        names=names,
+        name_rule=name_rule,
         fields=_FIELDS.get(name, {}),
-        scale=Scale() if name in _SCALED else None,
-        called=_called(group, name),
-        is_question="q" in habits,
-        rules=crd.CRD_RULES
-        if name == "CustomResourceDefinition"
-        else RULES_BY_KIND.get((group.strip("-"), name), NO_RULES),
+        scale=ScalePaths() if name in _SCALED else None,
+        kind_names=_kind_names(group, name),
+        is_review="q" in habits,
+        rules=RULES_BY_KIND.get((group.strip("-"), name), NO_RULES),
     )
 
 
-def _called(group: str, name: str) -> Called:
+def _kind_names(group: str, name: str) -> KindNames:
     categories = ("all",) if name in _OF_ALL else ("api-extensions",) if group in _EXTENDING else ()
-    return Called(name.lower(), _SHORT.get(name, ()), categories)
+    return KindNames(name.lower(), _SHORT.get(name, ()), categories)
 
 
 BUILT_IN = tuple(_kind(row) for row in _TABLE.strip().splitlines())

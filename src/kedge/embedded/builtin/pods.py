@@ -6,13 +6,14 @@ As in Kubernetes with its default admission plug-ins, without limit ranges, quot
 from __future__ import annotations
 
 from kedge.api.resource import Resource
+from kedge.embedded import causes
 from kedge.embedded.builtin import pod_spec
 from kedge.embedded.builtin.defaulting import cached, in_sequence, struct
 from kedge.embedded.builtin.pod_classes import RuntimeClassRefused, with_runtime_class
 from kedge.embedded.builtin.pod_spec import all_containers
 from kedge.embedded.builtin.quantities import parse_quantity
 from kedge.embedded.kind_rules import AdmissionContext, Untyped
-from kedge.embedded.statuses import Refused, forbidden, invalid, not_permitted
+from kedge.embedded.statuses import Refused, forbidden, invalid
 
 PODS = Resource("", "v1", "Pod", "pods")
 _ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
@@ -75,7 +76,7 @@ default_pod = struct(
 def prepare_new_pod(pod: Untyped, context: AdmissionContext) -> Untyped:
     """A new pod, ready to be scheduled."""
     if pod["spec"].get("ephemeralContainers"):
-        cause = not_permitted("spec.ephemeralContainers", "cannot be set on create")
+        cause = causes.forbidden("spec.ephemeralContainers", "cannot be set on create")
         raise invalid(PODS, pod["metadata"].get("name", ""), [cause])
     spec = _with_priority(pod, context)
     spec = _with_account(pod, spec, context)

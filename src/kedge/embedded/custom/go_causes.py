@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kedge.embedded.statuses import not_permitted, required, wrong
+from kedge.embedded import causes
 from kedge.kube.errors import Cause
 
 NO_FIELD = "<nil>"
@@ -27,7 +27,7 @@ _ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t
 
 
 def invalid_value(field: str, value: Any, why: str) -> Cause:
-    return wrong(field or NO_FIELD, go_value(value), why)
+    return Cause(field or NO_FIELD, f"Invalid value: {go_value(value)}: {why}", "FieldValueInvalid")
 
 
 def invalid_without_value(field: str, why: str) -> Cause:
@@ -41,11 +41,11 @@ def wrong_type(field: str, value: Any, why: str) -> Cause:
 
 
 def required_value(field: str, why: str = "") -> Cause:
-    return required(field, why) if why else Cause(field, "Required value", "FieldValueRequired")
+    return causes.required_value(field, why)
 
 
 def forbidden(field: str, why: str) -> Cause:
-    return not_permitted(field or NO_FIELD, why)
+    return causes.forbidden(field or NO_FIELD, why)
 
 
 def unsupported_value(field: str, value: Any, supported: list[str]) -> Cause:

@@ -22,7 +22,7 @@ from kedge.api.openapi.model import Raw, Schema
 from kedge.api.resource import Resource
 from kedge.embedded.custom.printer_columns import PrinterColumns
 from kedge.embedded.custom.version_schema import VersionSchema
-from kedge.embedded.kind import Called, Kind, Scale
+from kedge.embedded.kind import Kind, KindNames, ScalePaths
 from kedge.embedded.kind_rules import KindRules, Untyped
 from kedge.embedded.tables.builtin_columns import Column
 from kedge.kube.errors import Cause
@@ -75,7 +75,7 @@ class ServedVersion(Struct, frozen=True):
         kept = _as_version(obj, None, self.stored, self.stored_as)
         return _as_version(self.stored_as.with_defaults(kept), self.stored, self.own, self.custom)
 
-    def shown(self, body: bytes, number: int) -> bytes:
+    def encoded_as_served(self, body: bytes, number: int) -> bytes:
         """The encoded object as one of this version: mostly the stored bytes themselves."""
         if self._is_as_kept(number):
             return body
@@ -124,7 +124,7 @@ def _kind(spec: Raw, version: Raw, served: ServedVersion) -> Kind:
         put_needs_version=True,
         fields=dict.fromkeys(selectable, ""),
         scale=_scale(version),
-        called=Called(
+        kind_names=KindNames(
             singular=names.get("singular", names["kind"].lower()),
             short=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
@@ -143,12 +143,12 @@ def _resource(spec: Raw, version: Raw) -> Resource:
     return Resource(spec["group"], version["name"], names["kind"], names["plural"], namespaced=namespaced)
 
 
-def _scale(version: Raw) -> Scale | None:
+def _scale(version: Raw) -> ScalePaths | None:
     scale = (version.get("subresources") or {}).get("scale")
     if scale is None:
         return None
     wanted, there = scale["specReplicasPath"].removeprefix("."), scale["statusReplicasPath"].removeprefix(".")
-    return Scale(wanted, there, (scale.get("labelSelectorPath") or "").removeprefix("."))
+    return ScalePaths(wanted, there, (scale.get("labelSelectorPath") or "").removeprefix("."))
 
 
 def _compiled(version: Raw) -> tuple[VersionSchema, PrinterColumns]:

@@ -18,7 +18,7 @@ from kedge.api.openapi.model import Schema
 from kedge.embedded.custom import cel_rules, defaults, embedded_resources, go_causes
 from kedge.embedded.custom.ratcheting import NO_OLD_VALUE
 from kedge.embedded.custom.schema_validation import SchemaValidator
-from kedge.embedded.kind import Scale
+from kedge.embedded.kind import ScalePaths
 from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.naming import is_finalizer
 from kedge.embedded.schema import pruning
@@ -31,7 +31,7 @@ _GO_TYPES = {bool: "bool", dict: "map[string]interface {}", float: "float64", li
 class VersionSchema:
     """One version of one custom kind."""
 
-    def __init__(self, schema: Schema, *, scale: Scale | None = None) -> None:
+    def __init__(self, schema: Schema, *, scale: ScalePaths | None = None) -> None:
         self.schema = schema
         self._scale = scale
         self._validator = SchemaValidator(schema)
@@ -55,7 +55,7 @@ class VersionSchema:
         """What is wrong with an object beside its metadata; what was so before and has not changed is let pass."""
         was = NO_OLD_VALUE if old is None else old
         found = self._validator.problems(obj, was)
-        found += [*self._scale_problems(obj, "wanted"), *self._scale_problems(obj, "there")]
+        found += [*self._scale_problems(obj, "spec"), *self._scale_problems(obj, "status")]
         found += embedded_resources.embedded_problems(self.schema, obj)
         found += self._duplicates(obj, old)
         return [*found, *self._rule_problems(obj, was, [*already, *found])]
@@ -65,7 +65,7 @@ class VersionSchema:
         found: list[Cause] = []
         if "status" in obj and self._status is not None:
             found = self._status.problems(obj["status"], old.get("status", NO_OLD_VALUE), field="status")
-        found += self._scale_problems(obj, "there")
+        found += self._scale_problems(obj, "status")
         found += self._duplicates(obj, old)
         return [*found, *self._rule_problems(obj, old, [*already, *found])]
 
@@ -96,7 +96,7 @@ class VersionSchema:
     def _scale_problems(self, obj: Untyped, part: str) -> Iterator[Cause]:
         if self._scale is None:
             return
-        path = self._scale.wanted if part == "wanted" else self._scale.there
+        path = self._scale.spec_replicas if part == "spec" else self._scale.status_replicas
         value = _at(obj, path)
         if value is None:
             return

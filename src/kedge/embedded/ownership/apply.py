@@ -36,7 +36,7 @@ from kedge.embedded.ownership.managed_fields import (
 )
 from kedge.embedded.ownership.merge import merge_applied, remove_unapplied, without_nulls
 from kedge.embedded.ownership.type_check import conforms, type_problems
-from kedge.embedded.statuses import Refused, internal
+from kedge.embedded.statuses import Refused, internal_error
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 
@@ -186,7 +186,7 @@ def _refuse_misfit(ownership: KindOwnership, config: Untyped) -> None:
     what = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
     kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
     why = found[0] if len(found) == 1 else "\n".join(["errors:", *(f"  {problem}" for problem in found)])
-    raise internal(f"failed to create typed patch object ({what}; {kind}): {why}")
+    raise internal_error(f"failed to create typed patch object ({what}; {kind}): {why}")
 
 
 KUBECTL = "kubectl"

@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from kedge.embedded.json_patch import same_json
 from kedge.embedded.ownership.field_set import LEAF, FieldSet, set_node, union
 from kedge.embedded.ownership.merge_schema import Form, Json, MergeSchema, MissingKeys
-from kedge.embedded.patching import same
 
 Found: TypeAlias = FieldSet | None  # of one place, in a set: None if neither it nor anything below is in
 
@@ -63,7 +63,7 @@ def unchanged(schema: MergeSchema, old: Json, new: Json) -> bool:
     """Whether two values are the same. Equal is not enough where a schema may leave the type open: 1 is not true."""
     if old is new or old != new:
         return old is new
-    return not schema.exact or msgspec.json.encode(old) == msgspec.json.encode(new) or same(old, new)
+    return not schema.exact or msgspec.json.encode(old) == msgspec.json.encode(new) or same_json(old, new)
 
 
 def items_by_step(schema: MergeSchema, value: Json) -> dict[str, list[Json]]:

@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
+from kedge.embedded.json_patch import merge_patch
 from kedge.embedded.ownership import field_set, merge_schema
 from kedge.embedded.ownership.compare import Comparison, compare
 from kedge.embedded.ownership.field_set import LEAF, FieldSet, recursive_difference
 from kedge.embedded.ownership.merge import merge_applied
 from kedge.embedded.ownership.merge_schema import MergeSchema
-from kedge.embedded.patching import merge_patch
 
 _STATUS = field_set.field_set([["f:status"]])
 _SPEC = field_set.field_set([["f:spec"]])

@@ -18,9 +18,10 @@ from msgspec import Struct
 
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
+from kedge.embedded.causes import invalid_value, unsupported_value
 from kedge.embedded.schema import builtin_decoding, pruning, unknown_fields
 from kedge.embedded.schema.type_errors import TypeMismatch, go_text
-from kedge.embedded.statuses import Refused, bad_request, invalid, invalid_options, unsupported, wrong
+from kedge.embedded.statuses import Refused, bad_request, invalid, invalid_options
 
 Json: TypeAlias = Any
 Untyped: TypeAlias = dict[str, Any]
@@ -40,7 +41,7 @@ def field_validation(query: Mapping[str, str], options: str) -> FieldValidation:
     """What to do about unknown fields; `options` is the type of the request's options (`CreateOptions`)."""
     asked = query.get("fieldValidation", "")
     if asked not in ("", "Ignore", "Strict", "Warn"):
-        raise invalid_options(options, unsupported("fieldValidation", f'"{asked}"', "", "Ignore", "Strict", "Warn"))
+        raise invalid_options(options, unsupported_value("fieldValidation", asked, ("", "Ignore", "Strict", "Warn")))
     return cast("FieldValidation", asked or "Warn")
 
 
@@ -106,4 +107,4 @@ def duplicates_in_patch(raw: bytes, decoded: Json, validation: FieldValidation) 
 
 def _bad_patch(obj: Untyped, strategic: Untyped | None, why: str) -> Refused:
     text = go_text(strategic) if strategic is not None else msgspec.json.encode(obj, order="sorted").decode()
-    return invalid(_NO_RESOURCE, "", [wrong("patch", msgspec.json.encode(text).decode(), why)])
+    return invalid(_NO_RESOURCE, "", [invalid_value("patch", text, why)])

@@ -19,7 +19,7 @@ from kedge.simulate.preview.picture import group_in
 
 def catalogue_of(definitions: Iterable[Untyped]) -> Catalogue:
     """What is served: the kinds built in, and these."""
-    built_in = [Kind(one.resource, followed=not one.is_question) for one in BUILT_IN]
+    built_in = [Kind(one.resource, followed=not one.is_review) for one in BUILT_IN]
     custom = [kind for one in definitions for kind in custom_kinds(msgspec.convert(one, CustomResourceDefinition))]
     return Catalogue([*built_in, *custom])
 

@@ -42,12 +42,12 @@ class OpenApiKind(Struct, frozen=True):
     schema: Schema | None
     verbs: tuple[str, ...]
     parts: tuple[str, ...]  # of its objects that can be asked for alone: status, scale
-    is_question: bool
+    is_review: bool
 
     @classmethod
     def of(cls, kind: Kind) -> OpenApiKind:
         parts = tuple(part for part in ("status", "scale") if part in kind.subresources)
-        return cls(kind.resource, kind.schema, kind.verbs, parts, kind.is_question)
+        return cls(kind.resource, kind.schema, kind.verbs, parts, kind.is_review)
 
     @property
     def is_published(self) -> bool:
@@ -69,7 +69,7 @@ def paths_of(kind: OpenApiKind) -> Node:
     root = f"{resource.root}/namespaces/{{namespace}}" if resource.namespaced else resource.root
     collection = f"{root}/{resource.plural}"
     listed = f"{name}List"
-    if kind.is_question:
+    if kind.is_review:
         return {collection: {"post": _operation(kind, "post", name)}}
     paths: Node = {
         collection: {

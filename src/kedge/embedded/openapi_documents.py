@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from kedge.api.openapi.builtin import DEFINITIONS
 from kedge.embedded.kind import Kind
-from kedge.embedded.schema.openapi_paths import OpenApiKind, paths_of
+from kedge.embedded.openapi_paths import OpenApiKind, paths_of
 from kedge.kube.transport import JSON, Response
 
 Node: TypeAlias = dict[str, Any]
@@ -131,7 +131,7 @@ def _schemas(kinds: tuple[OpenApiKind, ...]) -> Node:
         f"{_META}.ObjectMeta",
         *([_SCALE] if any("scale" in kind.parts for kind in kinds) else []),
     ]
-    lists = {f"{kind.name}List": _list(kind) for kind in kinds if not kind.is_question}
+    lists = {f"{kind.name}List": _list(kind) for kind in kinds if not kind.is_review}
     found = {name: _plain(DEFINITIONS[name]) for name in _reachable((*roots, *published))}
     return {**found, **custom, **lists}
 

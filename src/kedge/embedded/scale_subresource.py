@@ -1,0 +1,100 @@
+"""Scale subresource: the `Scale` of an object: desired and current replicas, and their selector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kedge.api.resource import Resource
+from kedge.embedded import options, patch_request, request_body, statuses, validation
+from kedge.embedded.causes import NOT_NEGATIVE, invalid_value
+from kedge.embedded.kind import Kind, ScalePaths
+from kedge.embedded.options import WriteOptions
+from kedge.embedded.ownership.managed_fields import manager_name
+from kedge.embedded.ownership.scale_ownership import owners_after_scale
+from kedge.embedded.request_info import RequestInfo
+from kedge.embedded.store import Untyped, Version, encode, part, version_of
+from kedge.embedded.tables.cell_text import selector_text
+from kedge.embedded.writer import SubmittedObject, Writer, WriteResult
+
+SCALES = Resource("autoscaling", "v1", "Scale", "scales")
+SCALE_KIND = Kind(SCALES)
+_SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def scale_of(kind: Kind, version: Version) -> Version:
+    """An object's Scale."""
+    obj, paths = version.decode(), _scale_paths(kind)
+    wanted = _at(obj, paths.spec_replicas) or 0
+    status: Untyped = {"replicas": _at(obj, paths.status_replicas) or 0}
+    if selector := _selector(_at(obj, paths.selector)):
+        status["selector"] = selector
+    scale = {
+        "apiVersion": SCALES.api_version,
+        "kind": SCALES.kind,
+        "metadata": {key: obj["metadata"][key] for key in _SHOWN if key in obj["metadata"]},
+        "spec": {"replicas": wanted} if wanted else {},
+        "status": status,
+    }
+    return version_of(SCALE_KIND, version.key, version.number, scale)
+
+
+def put_scale(writer: Writer, info: RequestInfo) -> WriteResult:
+    """Set the replicas of the Scale that was sent."""
+    asked = options.for_write(info.request, "UpdateOptions")
+    new = request_body.with_clean_metadata(request_body.object_in(info.request, SCALES))
+    validation.refuse_misplaced(new, info.path)
+    return _write_scale(writer, info, new, asked)
+
+
+def patch_scale(writer: Writer, info: RequestInfo) -> WriteResult:
+    """Set the replicas of the patched Scale."""
+    asked = options.for_write(info.request, "PatchOptions")
+    change = patch_request.patch_in(info.request, SCALE_KIND, asked.validation)
+    old = scale_of(info.kind, writer.current(info.kind, info.path)).decode()
+    return _write_scale(writer, info, change.made_of(SCALE_KIND, old).obj, asked)
+
+
+def _write_scale(writer: Writer, info: RequestInfo, scale: Untyped, asked: WriteOptions) -> WriteResult:
+    kind = info.kind
+    current = writer.current(kind, info.path)
+    old = current.decode()
+    wanted = part(scale, "spec").get("replicas", 0)
+    if not isinstance(wanted, int) or isinstance(wanted, bool):
+        raise statuses.bad_request(f"Scale: spec.replicas is {encode(wanted).decode()}, not an integer")
+    if wanted < 0:
+        cause = invalid_value("spec.replicas", wanted, NOT_NEGATIVE)
+        raise statuses.invalid(SCALES, info.path.name, [cause])
+    new = _with(old, _scale_paths(kind).spec_replicas.split("."), wanted)
+    sent = {key: scale["metadata"][key] for key in ("uid", "resourceVersion") if key in scale["metadata"]}
+    new["metadata"] = {**old["metadata"], **sent}
+    manager = manager_name(asked.manager, info.caller.agent)
+    before, after = scale_of(kind, current).decode(), {**scale, "spec": {"replicas": wanted}}
+    where = [f"f:{step}" for step in _scale_paths(kind).spec_replicas.split(".") if step]
+    owners = owners_after_scale(current.owners, kind.ownership, before, after, manager=manager, replicas=where)
+    written = writer.change(info.without_subresource, current, old, SubmittedObject(new, owners=owners), asked)
+    return WriteResult(written.code, scale_of(kind, written.version), written.warnings)
+
+
+def _scale_paths(kind: Kind) -> ScalePaths:
+    assert kind.scale is not None, f"{kind.resource} has no scale"
+    return kind.scale
+
+
+def _at(obj: Any, path: str) -> Any:
+    for step in path.strip(".").split("."):
+        obj = obj.get(step) if isinstance(obj, dict) else None
+    return obj
+
+
+def _with(obj: Untyped, steps: list[str], value: int) -> Untyped:
+    step, *rest = [step for step in steps if step]
+    return {**obj, step: _with(obj.get(step) or {}, rest, value) if rest else value}
+
+
+def _selector(selector: Any) -> str:
+    """A label selector as a string; a string is returned as it is."""
+    if not isinstance(selector, dict):
+        return selector if isinstance(selector, str) else ""
+    if "matchLabels" not in selector and "matchExpressions" not in selector:  # a plain map, as Services have
+        return selector_text({"matchLabels": selector})
+    return selector_text(selector)
