@@ -6,10 +6,10 @@ import sys
 import msgspec
 import pytest
 
-from embedded.custom.definitions import TEXT, Object, changed, definition, holding, named, version
+from embedded.custom.definitions import TEXT, Object, changed, definition, holding, named, served_by, version
 from kedge.embedded.custom.crd import prepared_for_update, problems, warnings, with_defaults
 from kedge.embedded.custom.crd_status import establish
-from kedge.embedded.custom.served_versions import ServedVersion, served_by, served_kinds
+from kedge.embedded.custom.served_versions import ServedVersion, served_kinds
 from kedge.embedded.kind import Kind, ScalePaths
 
 OLD = holding(shared=TEXT, old=TEXT, mode={"type": "string", "default": "old"})

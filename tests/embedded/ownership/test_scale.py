@@ -2,13 +2,10 @@
 
 from typing import Any
 
-import pytest
-
 from embedded.ownership.things import DEPLOYMENT, NOW
 from kedge.embedded.ownership.apply import ApplyRequest
-from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners, after_create
-from kedge.embedded.ownership.scale_ownership import owners_after_scale, owners_after_scale_apply
-from kedge.embedded.statuses import Refused
+from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners
+from kedge.embedded.ownership.scale_ownership import owners_after_scale
 
 REPLICAS: Any = {"f:spec": {"f:replicas": {}}}
 PAUSED: Any = {"f:spec": {"f:paused": {}}}
@@ -60,52 +57,3 @@ def test_scaling_again_hands_them_on() -> None:
     first = owners_after_scale(applied_by("me", replicas=1), DEPLOYMENT, scale(1), scale(3), manager="hpa")
     found = owners_after_scale(first, DEPLOYMENT, scale(3), scale(4), manager="kubectl")
     assert told(found) == [("kubectl", "Update", "scale", False, REPLICAS)]
-
-
-def test_applying_to_the_scale_conflicts_with_the_owner() -> None:
-    first = owners_after_scale(applied_by("me", replicas=1), DEPLOYMENT, scale(1), scale(3), manager="hpa")
-    with pytest.raises(Refused) as caught:
-        owners_after_scale_apply(first, DEPLOYMENT, scale(3), ApplyRequest(scale(5), "ap", NOW, subresource="scale"))
-    who = '"hpa" with subresource "scale" using autoscaling/v1'
-    assert str(caught.value) == f"Apply failed with 1 conflict: conflict with {who}: .spec.replicas"
-
-
-def test_applying_to_the_scale_by_force_takes_them() -> None:
-    first = owners_after_scale(applied_by("me", replicas=1, paused=True), DEPLOYMENT, scale(1), scale(3), manager="hpa")
-    asked = ApplyRequest(scale(5), "ap", NOW, force=True, subresource="scale")
-    found = owners_after_scale_apply(first, DEPLOYMENT, scale(3), asked)
-    assert found.object["spec"] == {"replicas": 5}
-    assert told(found.owners) == [("ap", "Apply", "scale", False, REPLICAS), ("me", "Apply", "", True, PAUSED)]
-
-
-def test_applying_what_it_is_owns_it_together() -> None:
-    asked = ApplyRequest(scale(1), "ap", NOW, subresource="scale")
-    found = owners_after_scale_apply(applied_by("me", replicas=1), DEPLOYMENT, scale(1), asked)
-    assert told(found.owners) == [("ap", "Apply", "scale", False, REPLICAS), ("me", "Apply", "", True, REPLICAS)]
-
-
-def test_replicas_that_nobody_owns_are_owned_by_somebody_before_the_first_apply() -> None:
-    first = applied_by("me", paused=True)
-    with pytest.raises(Refused, match='conflict with "before-first-apply" with subresource "scale"'):
-        owners_after_scale_apply(first, DEPLOYMENT, scale(1), ApplyRequest(scale(5), "ap", NOW, subresource="scale"))
-
-
-def test_one_who_updates_loses_the_replicas_to_itself_for_a_moment() -> None:
-    """As in Kubernetes: two entries for one manager, of which the last counts at the next write."""
-    first = after_create(DEPLOYMENT, deployment(replicas=1, paused=True), manager="me", time=NOW)
-    found = owners_after_scale_apply(
-        first, DEPLOYMENT, scale(1), ApplyRequest(scale(1), "ap", NOW, subresource="scale")
-    )
-    assert told(found.owners) == [
-        ("ap", "Apply", "scale", False, REPLICAS),
-        ("me", "Update", "", False, REPLICAS),
-        ("me", "Update", "", True, PAUSED),
-    ]
-    again = owners_after_scale_apply(
-        found.owners, DEPLOYMENT, scale(1), ApplyRequest(scale(1), "aq", NOW, subresource="scale")
-    )
-    assert [(entry[0], entry[4]) for entry in told(again.owners)] == [
-        ("ap", REPLICAS),
-        ("aq", REPLICAS),
-        ("me", PAUSED),
-    ]

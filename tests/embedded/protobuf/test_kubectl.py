@@ -13,13 +13,12 @@ import msgspec
 import pytest
 
 from controlplane.binaries import Binaries
-from embedded.protobuf.sending import PROTOBUF
+from embedded.protobuf.sending import PROTOBUF, decode_object
 from embedded.world import deployment
 from kedge.api.openapi.builtin import schema_of
 from kedge.cli import kubeconfig
 from kedge.embedded.certificates import ServingCertificate
 from kedge.embedded.https_server import HttpsServer
-from kedge.embedded.protobuf.object_decoding import decode_object
 from kedge.embedded.request_info import IN_PROCESS, Caller
 from kedge.embedded.schema.builtin_decoding import decode_struct
 from kedge.embedded.server import Server

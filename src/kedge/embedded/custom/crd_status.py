@@ -49,13 +49,6 @@ def mark_terminating(crd: Untyped, now: str) -> Untyped:
     return {**going, "metadata": {**going["metadata"], "finalizers": [*held, FINALIZER]}}
 
 
-def with_objects_terminating(crd: Untyped, now: str) -> Untyped:
-    """One whose objects are being deleted."""
-    conditions = crd.get("status", {}).get("conditions") or []
-    said = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-    return _with_status(crd, conditions=_set(conditions, "Terminating", *said, now))
-
-
 def with_objects_deleted(crd: Untyped, now: str) -> Untyped:
     """A CRD whose objects are all deleted, without our finalizer."""
     said = ("False", "InstanceDeletionCompleted", "removed all instances")

@@ -95,12 +95,6 @@ def served_kinds(crd: Untyped) -> list[Kind]:
     return [_kind(spec, one, _served(spec, one, stored, since)) for one in spec["versions"] if one["served"]]
 
 
-def served_by(kind: Kind) -> ServedVersion:
-    """How a kind made by `served_kinds` is served."""
-    assert isinstance(kind.custom, ServedVersion), f"{kind.resource} is not defined by a CRD"
-    return kind.custom
-
-
 def _served(spec: Raw, version: Raw, stored: Raw, since: int) -> ServedVersion:
     custom, columns = _compiled(version)
     return ServedVersion(

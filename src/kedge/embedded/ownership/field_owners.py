@@ -167,11 +167,6 @@ def after_create(ownership: KindOwnership, obj: Untyped, *, manager: str, time: 
     return FieldOwners(base.encoded(), (_Creation(ownership, manager, time, body or _encode(obj), gives),))
 
 
-def decode_owners(encoded: bytes) -> FieldOwners:
-    """From the entries as `FieldOwners.encoded` gave them."""
-    return FieldOwners(encoded)
-
-
 def _sent_owners(ownership: KindOwnership, sent: Any) -> FieldOwners | None:
     """The owners that a client names; None if it does not."""
     if managed_fields.is_reset(sent):

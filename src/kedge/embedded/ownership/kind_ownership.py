@@ -37,16 +37,11 @@ _BESIDE_STATUS: Mapping[tuple[str, str], FieldSet] = {
     ),
     ("apiregistration.k8s.io", "apiservices"): _ALL_BUT_STATUS,
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _ALL_BUT_STATUS,
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"): _ALL_BUT_STATUS,
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): _ALL_BUT_STATUS,
-    ("networking.k8s.io", "servicecidrs"): _ALL_BUT_STATUS,
-    ("resource.k8s.io", "resourceclaims"): _ALL_BUT_STATUS,
     ("storage.k8s.io", "volumeattachments"): _ALL_BUT_STATUS,
 }
 _MAIN: Mapping[tuple[str, str], FieldSet] = {
     ("certificates.k8s.io", "certificatesigningrequests"): field_set.field_set([["f:spec"], ["f:status"]]),
 }
-_APPROVAL = field_set.field_set([["f:spec"], ["f:status", "f:certificate"]])
 
 
 def reset_fields(resource: Resource, subresource: str, *, status: bool, custom: bool) -> FieldSet:
@@ -62,8 +57,6 @@ def reset_fields(resource: Resource, subresource: str, *, status: bool, custom: 
             return _MAIN.get(kind, _STATUS if status else LEAF)
         case "status":
             return _BESIDE_STATUS.get(kind, _SPEC)
-        case "approval":
-            return _APPROVAL
         case "finalize":
             return _STATUS
     return LEAF

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.resource import Resource
 from kedge.embedded.ownership import field_set, managed_fields
-from kedge.embedded.ownership.apply import ApplyRequest, apply
-from kedge.embedded.ownership.field_owners import AppliedObject, FieldOwners
+from kedge.embedded.ownership.field_owners import FieldOwners
 from kedge.embedded.ownership.field_set import FieldSet, difference, intersection
 from kedge.embedded.ownership.kind_ownership import KindOwnership, Untyped
 from kedge.embedded.ownership.managed_fields import (
@@ -50,21 +49,6 @@ def owners_after_scale(
     return FieldOwners(
         managed_fields.encode_entries(_put_back(ownership, there, written, field_set.single_field(*replicas)))
     )
-
-
-def owners_after_scale_apply(
-    owners: FieldOwners,
-    ownership: KindOwnership,
-    live: Untyped,
-    asked: ApplyRequest,
-    *,
-    replicas: Sequence[str] = REPLICAS,
-) -> AppliedObject:
-    """The `Scale` and the owners after somebody applies to the scale. Refuses conflicts."""
-    there = managed_fields.decode_entries(owners.encoded())
-    outcome = apply(SCALE, live, _shown(ownership, there, field_set.single_field(*replicas)), asked)
-    back = _put_back(ownership, there, outcome.entries, field_set.single_field(*replicas))
-    return AppliedObject(outcome.object, FieldOwners(managed_fields.encode_entries(back)))
 
 
 def _shown(ownership: KindOwnership, there: Entries, place: FieldSet) -> Entries:
