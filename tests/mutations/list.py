@@ -73,8 +73,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "discovery",
         "versions are told in the order of the alphabet",
         "discovery.py",
-        "return sorted(versions, key=_preference)",
-        "return sorted(versions)",
+        "sorted(versions, key=version_order)",
+        "sorted(versions)",
         ("test_discovery.py",),
     ),
     Mutation(

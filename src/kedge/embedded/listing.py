@@ -24,7 +24,7 @@ _AS_OF_NOW = -1
 
 
 class Page(Struct, frozen=True):
-    """Part of a list, or the whole of it, and what its metadata says."""
+    """A page of a list, and its metadata."""
 
     items: tuple[Version, ...]
     metadata: Untyped
@@ -37,7 +37,7 @@ class _Token(Struct, frozen=True, rename={"number": "rv"}):
 
 
 def list_page(store: Store, kind: Kind, options: ListOptions) -> Page:
-    """The page a list asks for."""
+    """The requested page."""
     number, start = _list_start(store, options)
     try:
         snapshot = store.all(kind).at(number)

@@ -46,7 +46,7 @@ _INDEX_HEADERS = {"content-type": "text/plain; charset=utf-8", "cache-control": 
 
 
 class OpenApiDocument(Struct, frozen=True):
-    """What is said of one group and version."""
+    """The document of one group and version."""
 
     path: str  # `apis/apps/v1`
     body: bytes
@@ -73,7 +73,7 @@ class OpenApiDocuments:
         return found
 
     def response(self, path: str, query: Mapping[str, str], accept: str = JSON) -> Response | None:
-        """The answer to a GET; None if the path is none of ours."""
+        """The response to a GET; None for other paths."""
         if path == ROOT:
             return Response(200, self._index(), _INDEX_HEADERS)
         if path == _V2:

@@ -36,7 +36,7 @@ _STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class OpenApiKind(Struct, frozen=True):
-    """What a document says of a kind; kinds of which it says the same are equal."""
+    """What a document has of a kind; kinds with the same description are equal."""
 
     resource: Resource
     schema: Schema | None
@@ -51,7 +51,7 @@ class OpenApiKind(Struct, frozen=True):
 
     @property
     def is_published(self) -> bool:
-        """Whether its schema is one of those that every Kubernetes has."""
+        """Whether its schema is a published one of Kubernetes."""
         return self.schema is not None and bool(self.schema.name)
 
     @property
@@ -64,7 +64,7 @@ class OpenApiKind(Struct, frozen=True):
 
 
 def paths_of(kind: OpenApiKind) -> Node:
-    """The paths of a kind and what can be done there."""
+    """The paths of a kind with their operations."""
     resource, name = kind.resource, kind.name
     root = f"{resource.root}/namespaces/{{namespace}}" if resource.namespaced else resource.root
     collection = f"{root}/{resource.plural}"

@@ -29,7 +29,7 @@ POLICIES = ("Foreground", "Background", "Orphan")
 
 
 class ListOptions(Struct, frozen=True):
-    """Which objects to list or watch, and as of when."""
+    """Options of a list or watch."""
 
     selection: Selection
     limit: int = 0
@@ -42,7 +42,7 @@ class ListOptions(Struct, frozen=True):
 
 
 class WriteOptions(Struct, frozen=True):
-    """Who writes, and whether for real."""
+    """Options of a create, update or patch."""
 
     dry_run: bool = False
     manager: str = ""
@@ -51,14 +51,14 @@ class WriteOptions(Struct, frozen=True):
 
 
 class Preconditions(Struct, frozen=True, rename="camel"):
-    """What must hold for an object to be deleted."""
+    """Preconditions of a delete."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
 class DeleteOptions(Struct, frozen=True, rename="camel"):
-    """How to delete."""
+    """Options of a delete."""
 
     dry_run: tuple[str, ...] | None = None
     grace_period_seconds: int | None = None
@@ -72,7 +72,7 @@ class DeleteOptions(Struct, frozen=True, rename="camel"):
 
 
 def is_watch(request: Request) -> bool:
-    """Whether the request asks for a stream, if it is about a collection."""
+    """Whether the request of a collection is a watch."""
     return request.method == "GET" and _flag(dict(request.query), "watch")
 
 
@@ -91,7 +91,7 @@ def for_watch(request: Request, kind: Kind, namespace: str) -> ListOptions:
 
 
 def for_write(request: Request, options: str) -> WriteOptions:
-    """The options of a create, update or patch; `options` is what Kubernetes calls them."""
+    """The options of a create, update or patch; `options` is their type in Kubernetes."""
     query = dict(request.query)
     dry_run = (query["dryRun"],) if query.get("dryRun") else ()
     _check([*_dry_run_problems(dry_run), *_manager_problems(query.get("fieldManager", ""))], options)
@@ -100,7 +100,7 @@ def for_write(request: Request, options: str) -> WriteOptions:
 
 
 def for_apply(request: Request) -> WriteOptions:
-    """The options of an apply, which must say who applies."""
+    """The options of an apply, which must have a fieldManager."""
     options = for_write(request, "PatchOptions")
     if not options.manager:
         _check([required_value("fieldManager", "is required for apply patch")], "PatchOptions")

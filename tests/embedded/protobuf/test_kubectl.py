@@ -90,11 +90,11 @@ async def kubectl(binaries: Binaries, serving: ServingCertificate, tmp_path: Pat
     server.make("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     server.make("/api/v1/namespaces/default/pods", POD)
     server.make("/apis/apps/v1/namespaces/default/deployments", deployment("web"))
-    door = HttpsServer(server, tokens={TOKEN: Caller()}, tls=serving.context)
-    await door.open()
-    await asyncio.to_thread(kubeconfig.write, file, {"it": door.url}, authority=serving.authority, token=TOKEN)
+    https = HttpsServer(server, tokens={TOKEN: Caller()}, tls=serving.context)
+    await https.open()
+    await asyncio.to_thread(kubeconfig.write, file, {"it": https.url}, authority=serving.authority, token=TOKEN)
     yield Kubectl(server, binaries["kubectl"], file)
-    await door.close()
+    await https.close()
 
 
 CREATED = [

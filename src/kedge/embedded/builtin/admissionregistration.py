@@ -94,7 +94,7 @@ def _client_problems(at: str, client: Untyped) -> Iterator[Cause]:
 
 
 def api_service_problems(service: Untyped) -> Iterator[Cause]:
-    """What is wrong with an API service: its name says which group and version it is of."""
+    """What is wrong with an APIService: its name must match its group and version."""
     spec, name = service["spec"], service["metadata"].get("name", "")
     wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
     if name != wanted:

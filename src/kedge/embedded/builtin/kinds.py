@@ -89,7 +89,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "ReplicaSet": {"status.replicas": "0"},
     "Secret": {"type": ""},
 }
-_SHORT: Mapping[str, tuple[str, ...]] = {
+_SHORT_NAMES: Mapping[str, tuple[str, ...]] = {
     "CertificateSigningRequest": ("csr",),
     "ConfigMap": ("cm",),
     "CronJob": ("cj",),
@@ -117,22 +117,22 @@ _SHORT: Mapping[str, tuple[str, ...]] = {
     "StatefulSet": ("sts",),
     "StorageClass": ("sc",),
 }
-_OF_ALL = (
+_IN_CATEGORY_ALL = (
     *("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "Pod", "ReplicaSet"),
     *("ReplicationController", "Service", "StatefulSet"),
 )
-_EXTENDING = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io")
-_SCALED = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
-_PATH_NAMED = (
+_API_EXTENSION_GROUPS = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io")
+_WITH_SCALE = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
+_NAMED_AS_PATHS = (
     *("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
     *("APIService", "CertificateSigningRequest", "Event", "PodDisruptionBudget"),
 )
-_LABEL_NAMED = ("Namespace", "Service", "StatefulSet")
+_NAMED_AS_LABELS = ("Namespace", "Service", "StatefulSet")
 
 
 def _kind(row: str) -> Kind:
     group, version, name, plural, habits = row.split()
-    name_rule: NameRule = "path" if name in _PATH_NAMED else "label" if name in _LABEL_NAMED else "subdomain"
+    name_rule: NameRule = "path" if name in _NAMED_AS_PATHS else "label" if name in _NAMED_AS_LABELS else "subdomain"
     return Kind(
         Resource(group.strip("-"), version, name, plural, namespaced="C" not in habits),
         status="s" in habits.lower(),
@@ -144,7 +144,7 @@ def _kind(row: str) -> Kind:
         put_creates="p" in habits,
         name_rule=name_rule,
         fields=_FIELDS.get(name, {}),
-        scale=ScalePaths() if name in _SCALED else None,
+        scale=ScalePaths() if name in _WITH_SCALE else None,
         kind_names=_kind_names(group, name),
         is_review="q" in habits,
         rules=RULES_BY_KIND.get((group.strip("-"), name), NO_RULES),
@@ -152,8 +152,8 @@ def _kind(row: str) -> Kind:
 
 
 def _kind_names(group: str, name: str) -> KindNames:
-    categories = ("all",) if name in _OF_ALL else ("api-extensions",) if group in _EXTENDING else ()
-    return KindNames(name.lower(), _SHORT.get(name, ()), categories)
+    categories = ("all",) if name in _IN_CATEGORY_ALL else ("api-extensions",) if group in _API_EXTENSION_GROUPS else ()
+    return KindNames(name.lower(), _SHORT_NAMES.get(name, ()), categories)
 
 
 BUILT_IN = tuple(_kind(row) for row in _TABLE.strip().splitlines())

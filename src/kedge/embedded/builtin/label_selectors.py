@@ -20,7 +20,7 @@ def selector_problems(at: str, selector: Untyped) -> Iterator[Cause]:
 
 
 def matches(selector: Untyped, labels: Mapping[str, str]) -> bool:
-    """Whether a selector that makes sense selects these labels."""
+    """Whether a valid selector matches these labels."""
     wanted: Mapping[str, str] = selector.get("matchLabels", {})
     if any(labels.get(key) != value for key, value in wanted.items()):
         return False
@@ -28,7 +28,7 @@ def matches(selector: Untyped, labels: Mapping[str, str]) -> bool:
 
 
 def template_selector_problems(what: str, spec: Untyped, *, needed: bool = True) -> Iterator[Cause]:
-    """What is wrong with the selector of a workload: it must be there, select something, and select its own pods."""
+    """What is wrong with the selector of a workload: it must exist, not be empty, and match its own template."""
     selector = spec.get("selector")
     labels = (spec.get("template", {}).get("metadata") or {}).get("labels")
     if selector is None:
@@ -63,7 +63,7 @@ def _requirement(at: str, one: Untyped) -> Iterator[Cause]:
             yield forbidden(f"{at}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     else:
         yield invalid_value(f"{at}.operator", operator, "not a valid selector operator")
-    yield from checks.qualified(f"{at}.key", one.get("key", ""))
+    yield from checks.qualified_name(f"{at}.key", one.get("key", ""))
     for index, value in enumerate(values):
         yield from checks.label_value(f"{at}.values[{index}]", value)
 

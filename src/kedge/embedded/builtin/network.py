@@ -125,14 +125,14 @@ def _block(at: str, block: Untyped) -> Iterator[Cause]:
     if not whole:
         yield required_value(f"{at}.cidr")
         return
-    if problems := list(checks.network(f"{at}.cidr", whole)):
+    if problems := list(checks.cidr(f"{at}.cidr", whole)):
         yield from problems
         return
     if str(ip_network(whole, strict=False).network_address) != whole.partition("/")[0]:
         yield invalid_value(f"{at}.cidr", whole, "must not have bits set beyond the prefix length")
     for index, text in enumerate(block.get("except", ())):
         where = f"{at}.except[{index}]"
-        if problems := list(checks.network(where, text)):
+        if problems := list(checks.cidr(where, text)):
             yield from problems
         elif not _is_inside(text, whole):
             yield invalid_value(where, text, "must be a strict subset of `cidr`")

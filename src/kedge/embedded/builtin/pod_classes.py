@@ -22,7 +22,7 @@ SYSTEM_PRIORITIES = {
 
 
 def priority_class_problems(priority: Untyped) -> Iterator[Cause]:
-    """What is wrong with a PriorityClass: the highest, and names like theirs, are the system's."""
+    """What is wrong with a PriorityClass: high values and `system-` names are reserved."""
     name, value = priority["metadata"].get("name", ""), priority["value"]
     if name.startswith("system-"):
         if name not in SYSTEM_PRIORITIES:

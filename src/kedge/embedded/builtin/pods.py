@@ -25,7 +25,7 @@ _NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
 def _requests(container: Untyped) -> Untyped:
-    """Who sets a limit asks for as much, unless it says otherwise."""
+    """A limit without a request is the request."""
     limits = container["resources"].get("limits")
     requests = container["resources"].get("requests", {})
     if not limits or limits.keys() <= requests.keys():
@@ -44,7 +44,7 @@ def _host_ports(container: Untyped) -> Untyped:
 
 
 def _of_a_pod(spec: Untyped) -> Untyped:
-    """What pods are given and templates are not."""
+    """Defaults of pods that templates do not have."""
     changed: Untyped = {}
     for name in ("containers", "initContainers"):
         if held := spec.get(name):
@@ -89,7 +89,7 @@ def prepare_new_pod(pod: Untyped, context: AdmissionContext) -> Untyped:
 
 
 def prepare_changed_pod(_old: Untyped, new: Untyped) -> Untyped:
-    """A changed pod tolerates what every pod does for a while."""
+    """A changed pod keeps the default tolerations."""
     tolerations = _with_tolerations(new["spec"])
     if tolerations == new["spec"].get("tolerations", []):
         return new
@@ -133,7 +133,7 @@ def _default_priority(context: AdmissionContext) -> Untyped | None:
 
 
 def _with_account(pod: Untyped, spec: Untyped, context: AdmissionContext) -> Untyped:
-    """The pod of an account that is there, with a token of it to speak to the API server with."""
+    """The pod with its service account, which must exist, and a token volume."""
     name = spec.get("serviceAccountName") or "default"
     namespace = pod["metadata"].get("namespace", "")
     account = context.find(_ACCOUNTS, namespace, name)
@@ -187,7 +187,7 @@ _TOKEN = {
 
 
 def _with_tolerations(spec: Untyped) -> list[Untyped]:
-    """The pod's tolerations, and some minutes of patience with a node in trouble, unless it says how much it has."""
+    """The pod's tolerations, with the default ones for nodes that are not ready or unreachable."""
     own = spec.get("tolerations", [])
     return [*own, *(_waits_out(trouble) for trouble in _NODE_TAINTS if not any(_covers(one, trouble) for one in own))]
 

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from kedge.api.openapi.model import Raw
-from kedge.embedded.custom.go_causes import go_json, go_number
 from kedge.embedded.custom.jsonpath import BadPath, compile_path
+from kedge.embedded.go_text import go_json, go_number
 from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.tables.builtin_columns import Column
 from kedge.embedded.tables.cell_text import age

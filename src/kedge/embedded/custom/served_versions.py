@@ -9,7 +9,6 @@ as kube-apiserver does with strategy None. What is compiled from a schema is mad
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -24,16 +23,15 @@ from kedge.embedded.custom.printer_columns import PrinterColumns
 from kedge.embedded.custom.version_schema import VersionSchema
 from kedge.embedded.kind import Kind, KindNames, ScalePaths
 from kedge.embedded.kind_rules import KindRules, Untyped
+from kedge.embedded.naming import version_order
 from kedge.embedded.tables.builtin_columns import Column
 from kedge.kube.errors import Cause
 
-_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _COMPILED_FROM = ("schema", "subresources", "additionalPrinterColumns")
-_STABILITY = {"alpha": 0, "beta": 1, None: 2}
 
 
 class ServedVersion(Struct, frozen=True):
-    """How one version of a custom kind is served: what `Kind.custom` is."""
+    """One served version of a custom kind: its `Kind.custom`."""
 
     custom: VersionSchema
     printed: PrinterColumns
@@ -88,7 +86,7 @@ class ServedVersion(Struct, frozen=True):
 
 
 def served_kinds(crd: Untyped) -> list[Kind]:
-    """The kinds that are served because of a definition: one for each served version. It must be a good one."""
+    """The kinds of a valid CRD: one for each served version."""
     spec = crd["spec"]
     stored = next(one for one in spec["versions"] if one["storage"])
     since = int(crd["metadata"].get("resourceVersion", 0))
@@ -170,13 +168,6 @@ def _warning(spec: Raw, version: Raw) -> str:
     group, kind = spec["group"], spec["names"]["kind"]
     said = f"{group}/{version['name']} {kind} is deprecated"
     newer = [one["name"] for one in spec["versions"] if one["served"] and not one.get("deprecated")]
-    better = max((name for name in newer if _rank(name) > _rank(version["name"])), key=_rank, default="")
+    own = version_order(version["name"])
+    better = min((name for name in newer if version_order(name) < own), key=version_order, default="")
     return f"{said}; use {group}/{better} {kind}" if better else said
-
-
-def _rank(name: str) -> tuple[int, ...]:
-    """How new and stable a version is: v2, v1, v1beta2, v1beta1, v1alpha1; then all other names."""
-    found = _VERSION.fullmatch(name)
-    if found is None:
-        return (-1,)
-    return _STABILITY[found[2]], int(found[1]), int(found[3] or 0)

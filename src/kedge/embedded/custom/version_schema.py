@@ -18,6 +18,7 @@ from kedge.api.openapi.model import Schema
 from kedge.embedded.custom import cel_rules, defaults, embedded_resources, go_causes
 from kedge.embedded.custom.ratcheting import NO_OLD_VALUE
 from kedge.embedded.custom.schema_validation import SchemaValidator
+from kedge.embedded.go_text import go_json
 from kedge.embedded.kind import ScalePaths
 from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.naming import is_finalizer
@@ -39,7 +40,7 @@ class VersionSchema:
         self._status = SchemaValidator(status) if status is not None else None
 
     def with_defaults(self, obj: Untyped, known: Untyped | None = None) -> Untyped:
-        """The object with what its schema fills in; the same one if nothing was missing.
+        """The object with the defaults of its schema; the same object if nothing was missing.
 
         `known` is one that is complete, whose members need no second look where the object has the very same.
         """
@@ -47,12 +48,12 @@ class VersionSchema:
         return found
 
     def pruned(self, obj: Untyped) -> Untyped:
-        """The object without what its schema does not name."""
+        """The object without fields that its schema does not have."""
         found: Untyped = pruning.pruned(self.schema, obj).obj
         return found
 
     def problems(self, obj: Untyped, old: Untyped | None = None, *, already: Sequence[Cause] = ()) -> list[Cause]:
-        """What is wrong with an object beside its metadata; what was so before and has not changed is let pass."""
+        """What is wrong with an object beside its metadata; unchanged problems are let pass."""
         was = NO_OLD_VALUE if old is None else old
         found = self._validator.problems(obj, was)
         found += [*self._scale_problems(obj, "spec"), *self._scale_problems(obj, "status")]
@@ -101,7 +102,7 @@ class VersionSchema:
         if value is None:
             return
         if type(value) is not int:
-            shown = value if isinstance(value, str) else go_causes.go_json(value)
+            shown = value if isinstance(value, str) else go_json(value)
             kind = _GO_TYPES.get(type(value), "nil")
             why = f".{path} accessor error: {shown} is of the type {kind}, expected int64"
             yield go_causes.invalid_value(f".{path}", 0, why)
@@ -161,7 +162,7 @@ def _second_occurrences(values: Sequence[Any]) -> list[int]:
     seen: dict[str, int] = {}
     found = []
     for index, value in enumerate(values):
-        text = go_causes.go_json(value)
+        text = go_json(value)
         seen[text] = seen.get(text, 0) + 1
         if seen[text] == 2:
             found.append(index)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from kedge.embedded.go_text import go_json
 from kedge.embedded.ownership import field_set, merge_schema
 from kedge.embedded.ownership.compare import applied_fields, compare, unchanged
 from kedge.embedded.ownership.field_set import LEAF, FieldSet, difference, intersection, recursive_difference, union
@@ -69,12 +70,12 @@ class Conflict(NamedTuple):
     fields: FieldSet
 
     def each(self) -> Iterator[tuple[str, str]]:
-        """Who, and what, in words."""
+        """Manager and field, as text."""
         return ((self.manager.text, field_set.path_text(way)) for way in field_set.paths(self.fields))
 
 
 def apply(ownership: KindOwnership, live: Untyped | None, entries: Entries, asked: ApplyRequest) -> ApplyResult:
-    """Apply to an object, or make one (`live` is None). Refuses conflicts, and what does not fit the schema."""
+    """Apply to an object, or create it (`live` is None). Refuses conflicts and type errors."""
     _refuse_misfit(ownership, asked.config)
     if live is None:
         return _made(ownership, asked)
@@ -160,7 +161,7 @@ def _refuse_conflicts(
 
 
 def conflict_error(conflicts: Sequence[Conflict]) -> Refused:
-    """Others own what would change: who, and what."""
+    """The error for conflicts: which managers own which fields."""
     ordered = sorted(conflicts, key=lambda conflict: conflict.manager.identity)
     each = [said for conflict in ordered for said in conflict.each()]
     causes = [
@@ -219,7 +220,7 @@ def _written(config: Untyped) -> str:
     if ANNOTATION in there:
         left = {name: value for name, value in there.items() if name != ANNOTATION}
         config = {**config, "metadata": {**config["metadata"], "annotations": left}}
-    return field_set.go_json(config) + "\n"
+    return go_json(config) + "\n"
 
 
 def _annotations(obj: Untyped) -> dict[str, str]:

@@ -77,7 +77,7 @@ _Pending: TypeAlias = _Creation | _Write
 
 
 class FieldOwners(Struct, eq=False, gc=False):
-    """Who owns what of one object."""
+    """The field owners of one object."""
 
     _settled: bytes = _NONE  # the entries, as JSON
     _pending: tuple[_Pending, ...] = ()  # writes that are not in the entries yet
@@ -150,7 +150,7 @@ class FieldOwners(Struct, eq=False, gc=False):
 
 
 class AppliedObject(Struct, frozen=True):
-    """The object as applied, before defaults are filled in, and its owners then."""
+    """The object as applied, before defaults, and its owners."""
 
     object: Untyped
     owners: FieldOwners
@@ -160,7 +160,7 @@ NO_OWNERS = FieldOwners()
 
 
 def after_create(ownership: KindOwnership, obj: Untyped, *, manager: str, time: str, body: bytes = b"") -> FieldOwners:
-    """The owners of a new object; `body` is the object encoded, where somebody keeps that anyway."""
+    """The owners of a new object; `body` is the encoded object, if the caller has it."""
     metadata = obj.get("metadata", {})
     base = _sent_owners(ownership, metadata.get("managedFields")) or NO_OWNERS
     gives = any(metadata.get(name) for name in _METADATA_FIELDS)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from kedge.api.openapi.model import ANY, Schema
 from kedge.api.openapi.ordering import in_both_orders, place
-from kedge.embedded.schema.type_errors import go_text
+from kedge.embedded.go_text import go_print
 from kedge.embedded.statuses import Refused, bad_request, internal_error
 
 Json: TypeAlias = Any
@@ -78,7 +78,7 @@ def _directed(patch: Untyped) -> Untyped:
             return {name: value for name, value in patch.items() if name != _PATCH}
         case "delete":
             return {}
-    raise internal_error(f"unknown patch type: {go_text(patch[_PATCH])} in map: {go_text(patch)}")
+    raise internal_error(f"unknown patch type: {go_print(patch[_PATCH])} in map: {go_print(patch)}")
 
 
 def _retained(old: Untyped, patch: Untyped) -> Untyped:
@@ -141,7 +141,7 @@ def _is_deletion(item: Untyped) -> bool:
     if directive == "merge":
         raise internal_error("merging lists cannot yet be specified in the patch")
     if directive not in (None, "delete", "replace"):
-        raise internal_error(f"unknown patch type: {go_text(directive)} in map: {go_text(item)}")
+        raise internal_error(f"unknown patch type: {go_print(directive)} in map: {go_print(item)}")
     return bool(directive == "delete")
 
 
@@ -190,7 +190,7 @@ def _refuse_other_order(patch: list[Json], order: list[Json], key: str) -> None:
             continue
         if not any(_equal(_identity(one, key), _identity(item, key)) for one in wanted):
             raise internal_error(
-                f"The order in patch list:\n{go_text(patch)}\n doesn't match {_ORDER} list:\n{go_text(order)}\n"
+                f"The order in patch list:\n{go_print(patch)}\n doesn't match {_ORDER} list:\n{go_print(order)}\n"
             )
 
 
@@ -202,7 +202,7 @@ def _key_of(item: Json, key: str) -> Json:
     if not isinstance(item, dict):
         raise internal_error(f"expected a map[string]interface {{}}, but received a {_go_type(item)}")
     if key not in item:
-        raise internal_error(f"map: {go_text(item)} does not contain declared merge key: {key}")
+        raise internal_error(f"map: {go_print(item)} does not contain declared merge key: {key}")
     return item[key]
 
 
@@ -211,7 +211,7 @@ def _holds_maps(*lists: list[Json]) -> bool:
     if kinds[0] is list:
         raise Refused(422, "", "lists of lists are not supported", details={})
     if len(kinds) > 1:
-        raise internal_error(f"list element types are not identical: {go_text(list(lists))}")
+        raise internal_error(f"list element types are not identical: {go_print(list(lists))}")
     return kinds[0] is dict
 
 

@@ -19,8 +19,9 @@ from msgspec import Struct
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
 from kedge.embedded.causes import invalid_value, unsupported_value
+from kedge.embedded.go_text import go_print
 from kedge.embedded.schema import builtin_decoding, pruning, unknown_fields
-from kedge.embedded.schema.type_errors import TypeMismatch, go_text
+from kedge.embedded.schema.type_errors import TypeMismatch
 from kedge.embedded.statuses import Refused, bad_request, invalid, invalid_options
 
 Json: TypeAlias = Any
@@ -106,5 +107,5 @@ def duplicates_in_patch(raw: bytes, decoded: Json, validation: FieldValidation) 
 
 
 def _bad_patch(obj: Untyped, strategic: Untyped | None, why: str) -> Refused:
-    text = go_text(strategic) if strategic is not None else msgspec.json.encode(obj, order="sorted").decode()
+    text = go_print(strategic) if strategic is not None else msgspec.json.encode(obj, order="sorted").decode()
     return invalid(_NO_RESOURCE, "", [invalid_value("patch", text, why)])
