@@ -5,7 +5,7 @@ from typing import Any
 from embedded.ownership.things import DEPLOYMENT, NOW
 from kedge.embedded.ownership.apply import ApplyRequest
 from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners
-from kedge.embedded.ownership.scale_ownership import owners_after_scale
+from kedge.embedded.scale_subresource import owners_after_scale
 
 REPLICAS: Any = {"f:spec": {"f:replicas": {}}}
 PAUSED: Any = {"f:spec": {"f:paused": {}}}
