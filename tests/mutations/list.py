@@ -557,8 +557,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "scale",
         "as many are there as are wanted",
         "scale_subresource.py",
-        "_at(obj, paths.status_replicas) or 0",
-        "_at(obj, paths.spec_replicas) or 0",
+        "value_at(obj, paths.status_replicas) or 0",
+        "value_at(obj, paths.spec_replicas) or 0",
         ("test_scale.py",),
     ),
     Mutation(

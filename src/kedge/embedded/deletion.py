@@ -12,7 +12,8 @@ from kedge.embedded.generator import Generator
 from kedge.embedded.kind import NAMESPACES, PODS, Kind
 from kedge.embedded.options import DeleteOptions, Preconditions
 from kedge.embedded.statuses import precondition_failed
-from kedge.embedded.store import Untyped, part
+from kedge.embedded.store import part
+from kedge.kube.codec import Untyped
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

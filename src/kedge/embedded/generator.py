@@ -12,8 +12,9 @@ from uuid import UUID
 
 from kedge.api.resource import Resource
 from kedge.embedded.kind import Kind
-from kedge.embedded.store import Store, Untyped, key_of
+from kedge.embedded.store import Store, key_of
 from kedge.kube.clock import Clock
+from kedge.kube.codec import Untyped
 
 _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # as Kubernetes': no vowels, so no words
 _MAX_PREFIX = 58

@@ -15,9 +15,10 @@ from msgspec import Struct, field
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
-from kedge.embedded.kind_rules import NO_RULES, KindRules, Untyped
+from kedge.embedded.kind_rules import NO_RULES, KindRules
 from kedge.embedded.naming import NameRule
 from kedge.embedded.ownership.kind_ownership import KindOwnership
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -38,6 +39,13 @@ class ScalePaths(Struct, frozen=True):
     spec_replicas: str = "spec.replicas"
     status_replicas: str = "status.replicas"
     selector: str = "spec.selector"  # a label selector, or one as a string
+
+
+def value_at(obj: Any, path: str) -> Any:
+    """The value at a field path; None if it does not exist."""
+    for step in path.strip(".").split("."):
+        obj = obj.get(step) if isinstance(obj, dict) else None
+    return obj
 
 
 class CustomKind(Protocol):

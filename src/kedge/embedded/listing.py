@@ -18,7 +18,8 @@ from kedge.embedded.options import ListOptions
 from kedge.embedded.options import parse_resource_version as parse_number
 from kedge.embedded.selectors import Selection
 from kedge.embedded.statuses import PAGES_EXPIRED, Refused, bad_request, expired, too_large_resource_version
-from kedge.embedded.store import HistoryExpired, Snapshot, Store, Untyped, Version
+from kedge.embedded.store import HistoryExpired, Snapshot, Store, Version
+from kedge.kube.codec import Untyped
 
 _AS_OF_NOW = -1
 

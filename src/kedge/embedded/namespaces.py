@@ -12,7 +12,8 @@ from kedge.api.resource import Resource
 from kedge.embedded.kind import NAMESPACES as RESOURCE
 from kedge.embedded.kind import Kind
 from kedge.embedded.statuses import Refused, forbidden, not_found
-from kedge.embedded.store import Store, Untyped, part
+from kedge.embedded.store import Store, part
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")

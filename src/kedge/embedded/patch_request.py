@@ -17,8 +17,9 @@ from kedge.embedded.kind import Kind
 from kedge.embedded.schema import strict_decoding
 from kedge.embedded.schema.strategic_merge import strategic_merge
 from kedge.embedded.schema.strict_decoding import DecodedObject, FieldValidation
-from kedge.embedded.store import Untyped, encode
+from kedge.embedded.store import encode
 from kedge.kube import patches
+from kedge.kube.codec import Untyped
 from kedge.kube.patches import JsonPatch, MergePatch
 from kedge.kube.transport import Request
 

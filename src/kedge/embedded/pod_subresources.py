@@ -17,8 +17,9 @@ from kedge.embedded.causes import unsupported_value
 from kedge.embedded.kind import Kind
 from kedge.embedded.options import DeleteOptions
 from kedge.embedded.request_info import RequestInfo
-from kedge.embedded.store import Store, Untyped, part
+from kedge.embedded.store import Store, part
 from kedge.embedded.writer import Writer
+from kedge.kube.codec import Untyped
 
 BINDINGS = Resource("", "v1", "Binding", "bindings")
 EVICTIONS = Resource("policy", "v1", "Eviction", "evictions")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from kedge.embedded import namespaces
 from kedge.embedded.generator import Generator
 from kedge.embedded.kind import NAMESPACES, Kind
-from kedge.embedded.store import Untyped, encode
+from kedge.embedded.store import encode
+from kedge.kube.codec import Untyped
 
 # Set by the server: what clients send is ignored.
 _FROM_THE_SERVER = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "uid")

@@ -18,7 +18,8 @@ from kedge.embedded import tables
 from kedge.embedded.kind import Kind
 from kedge.embedded.request_info import RequestInfo
 from kedge.embedded.statuses import bad_request, not_acceptable
-from kedge.embedded.store import Untyped, Version, encode
+from kedge.embedded.store import Version, encode
+from kedge.kube.codec import Untyped
 
 Form: TypeAlias = Literal["whole", "metadata", "table"]
 

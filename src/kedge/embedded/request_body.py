@@ -20,7 +20,7 @@ from kedge.embedded.protobuf.object_decoding import Malformed
 from kedge.embedded.schema import builtin_decoding
 from kedge.embedded.schema.type_errors import TypeMismatch
 from kedge.embedded.statuses import Refused, bad_request, unsupported_type
-from kedge.embedded.store import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.transport import JSON, Request
 
 YAML = "application/yaml"

@@ -37,6 +37,7 @@ class Caller(Struct, frozen=True):
 
 
 IN_PROCESS = Caller(sees_owners=False)  # programs in the same process
+APISERVER = Caller("system:apiserver", agent="kube-apiserver")  # the server itself
 
 
 # Behind the name of a namespace these are its subresources, not collections in it.

@@ -10,7 +10,8 @@ from kedge.embedded import request_body, statuses
 from kedge.embedded.causes import invalid_value
 from kedge.embedded.kind import Kind
 from kedge.embedded.request_info import Caller
-from kedge.embedded.store import Untyped, part
+from kedge.embedded.store import part
+from kedge.kube.codec import Untyped
 from kedge.kube.transport import Request
 
 _ALL_RULES = {

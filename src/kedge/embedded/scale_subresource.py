@@ -13,7 +13,7 @@ from kedge.api.openapi.builtin import schema_of
 from kedge.api.resource import Resource
 from kedge.embedded import options, patch_request, request_body, statuses, validation
 from kedge.embedded.causes import NOT_NEGATIVE, invalid_value
-from kedge.embedded.kind import Kind, ScalePaths
+from kedge.embedded.kind import Kind, ScalePaths, value_at
 from kedge.embedded.options import WriteOptions
 from kedge.embedded.ownership import field_set, managed_fields
 from kedge.embedded.ownership.field_owners import FieldOwners
@@ -30,9 +30,10 @@ from kedge.embedded.ownership.managed_fields import (
     with_fields,
 )
 from kedge.embedded.request_info import RequestInfo
-from kedge.embedded.store import Untyped, Version, encode, part, version_of
+from kedge.embedded.store import Version, encode, part, version_of
 from kedge.embedded.tables.cell_text import selector_text
 from kedge.embedded.writer import SubmittedObject, Writer, WriteResult
+from kedge.kube.codec import Untyped
 
 SCALES = Resource("autoscaling", "v1", "Scale", "scales")
 SCALE_KIND = Kind(SCALES)
@@ -42,9 +43,9 @@ _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 def scale_of(kind: Kind, version: Version) -> Version:
     """An object's Scale."""
     obj, paths = version.decode(), _scale_paths(kind)
-    wanted = _at(obj, paths.spec_replicas) or 0
-    status: Untyped = {"replicas": _at(obj, paths.status_replicas) or 0}
-    if selector := _selector(_at(obj, paths.selector)):
+    wanted = value_at(obj, paths.spec_replicas) or 0
+    status: Untyped = {"replicas": value_at(obj, paths.status_replicas) or 0}
+    if selector := _selector(value_at(obj, paths.selector)):
         status["selector"] = selector
     scale = {
         "apiVersion": SCALES.api_version,
@@ -96,12 +97,6 @@ def _write_scale(writer: Writer, info: RequestInfo, scale: Untyped, asked: Write
 def _scale_paths(kind: Kind) -> ScalePaths:
     assert kind.scale is not None, f"{kind.resource} has no scale"
     return kind.scale
-
-
-def _at(obj: Any, path: str) -> Any:
-    for step in path.strip(".").split("."):
-        obj = obj.get(step) if isinstance(obj, dict) else None
-    return obj
 
 
 def _with(obj: Untyped, steps: list[str], value: int) -> Untyped:

@@ -41,12 +41,13 @@ from kedge.embedded.generator import Generator
 from kedge.embedded.kind import NAMESPACES, Kind, Registry
 from kedge.embedded.openapi_documents import OpenApiDocuments
 from kedge.embedded.representation import Representation
-from kedge.embedded.request_info import IN_PROCESS, Caller, RequestInfo, ResourcePath
+from kedge.embedded.request_info import APISERVER, IN_PROCESS, Caller, RequestInfo, ResourcePath
 from kedge.embedded.statuses import Refused
-from kedge.embedded.store import Store, Untyped, Version, encode
+from kedge.embedded.store import Store, Version, encode
 from kedge.embedded.watch import Watch
 from kedge.embedded.writer import Writer, WriteResult
 from kedge.kube.clock import Clock
+from kedge.kube.codec import Untyped
 from kedge.kube.transport import JSON, Request, Response
 
 VERSION = {
@@ -72,7 +73,6 @@ _PLAIN: Mapping[str, Response] = {
     "/readyz": _OK,
 }
 _CREATED = Response(201, statuses.succeeded(201), _JSON)
-_ITSELF = Caller("system:apiserver", agent="kube-apiserver")
 _NO_PAGE = Response(404, b"404 page not found\n", _TEXT)
 
 
@@ -290,7 +290,7 @@ class Server:
         resource = next((one for one in found if (one.group, one.version) == (group, version)), None)
         if resource is not None:  # a registry may leave kinds out
             path = resource.path(obj["metadata"].get("namespace"))
-            self.handle(Request("POST", path, body=msgspec.json.encode(obj)), _ITSELF)
+            self.handle(Request("POST", path, body=msgspec.json.encode(obj)), APISERVER)
 
 
 def _with_warning(response: Response, text: str) -> Response:

@@ -26,9 +26,8 @@ from msgspec import Struct
 
 from kedge.embedded.kind import Kind
 from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners
-from kedge.kube.codec import ADDED, DELETED, MODIFIED
+from kedge.kube.codec import ADDED, DELETED, MODIFIED, Untyped
 
-Untyped: TypeAlias = dict[str, Any]
 EncodedEvents: TypeAlias = dict[tuple[str, str], bytes]  # the lines of one change, shared by its watchers
 encode = msgspec.json.Encoder(order="deterministic").encode
 _NONE: Mapping[str, str] = MappingProxyType({})  # one for all that have none

@@ -14,7 +14,8 @@ from kedge.embedded.kind import Kind
 from kedge.embedded.naming import is_finalizer, key_problems, name_problems, value_problems
 from kedge.embedded.request_info import ResourcePath
 from kedge.embedded.statuses import invalid
-from kedge.embedded.store import Untyped, Version
+from kedge.embedded.store import Version
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _LARGEST = 262144  # bytes of annotations

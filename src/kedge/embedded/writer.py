@@ -24,8 +24,9 @@ from kedge.embedded.schema import strict_decoding
 from kedge.embedded.schema.zero_values import with_zero_values
 from kedge.embedded.selectors import Selection
 from kedge.embedded.statuses import Refused
-from kedge.embedded.store import AlreadyExists, Store, Untyped, Version, key_of, version_of
+from kedge.embedded.store import AlreadyExists, Store, Version, key_of, version_of
 from kedge.kube import patches
+from kedge.kube.codec import Untyped
 
 _NAME_ATTEMPTS = 8  # to find a generated name that is free
 

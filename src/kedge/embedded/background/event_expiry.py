@@ -7,7 +7,7 @@ from collections import deque
 
 from kedge.api.resource import Resource
 from kedge.embedded.kind import Kind
-from kedge.embedded.request_info import Caller
+from kedge.embedded.request_info import APISERVER
 from kedge.embedded.server import Server
 from kedge.embedded.store import Change
 from kedge.kube.codec import DELETED
@@ -15,7 +15,6 @@ from kedge.kube.transport import Request
 
 EVENTS = Resource("", "v1", "Event", "events")
 EVENT_TTL = 3600.0
-_CALLER = Caller("system:apiserver", agent="kube-apiserver")
 
 
 class EventExpiry:
@@ -54,5 +53,5 @@ class EventExpiry:
             _, key, number = self._written.popleft()
             found = self._server.store.all(Kind(EVENTS)).get(key)
             if found is not None and found.number == number and self._server.running:
-                self._server.handle(Request("DELETE", EVENTS.path(found.namespace, found.name)), _CALLER)
+                self._server.handle(Request("DELETE", EVENTS.path(found.namespace, found.name)), APISERVER)
         self._schedule()

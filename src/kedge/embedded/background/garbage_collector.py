@@ -23,8 +23,8 @@ from kedge.embedded.deletion import FOREGROUND, ORPHAN
 from kedge.embedded.kind import Kind
 from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
-from kedge.embedded.store import Change, Untyped, Version
-from kedge.kube.codec import DELETED
+from kedge.embedded.store import Change, Version
+from kedge.kube.codec import DELETED, Untyped
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request
 

@@ -15,8 +15,8 @@ from kedge.embedded.background.delayed_set import DelayedSet
 from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
-from kedge.embedded.store import Change, Untyped
-from kedge.kube.codec import DELETED
+from kedge.embedded.store import Change
+from kedge.kube.codec import DELETED, Untyped
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request
 

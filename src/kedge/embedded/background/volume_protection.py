@@ -18,8 +18,8 @@ from kedge.embedded.builtin.storage import CLAIM_PROTECTION, CLAIMS, VOLUME_PROT
 from kedge.embedded.kind import PODS, Kind
 from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
-from kedge.embedded.store import Change, Untyped, key_of
-from kedge.kube.codec import DELETED
+from kedge.embedded.store import Change, key_of
+from kedge.kube.codec import DELETED, Untyped
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request
 

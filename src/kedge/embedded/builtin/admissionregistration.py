@@ -8,7 +8,7 @@ from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import each, struct
 from kedge.embedded.builtin.label_selectors import selector_problems
 from kedge.embedded.causes import duplicate_value, invalid_value, must_be_one_of, required_value
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _rules = each(struct({"scope": "*"}))

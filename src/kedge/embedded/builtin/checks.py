@@ -14,6 +14,7 @@ from kedge.embedded.causes import NOT_NEGATIVE, invalid_value, invalid_values
 from kedge.embedded.naming import key_problems, name_problems, value_problems
 from kedge.kube.errors import Cause
 
+PROTOCOLS = ("SCTP", "TCP", "UDP")
 PORT_RANGE = "must be between 1 and 65535, inclusive"
 _PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' "

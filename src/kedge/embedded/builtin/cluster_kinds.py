@@ -19,7 +19,8 @@ from kedge.embedded.causes import (
     must_not_be_negative,
     required_value,
 )
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _NODE_FACTS = (

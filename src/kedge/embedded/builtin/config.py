@@ -10,7 +10,7 @@ import msgspec
 from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import struct
 from kedge.embedded.causes import IMMUTABLE, forbidden, invalid_value, invalid_values, required_value, too_long
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 

@@ -18,12 +18,11 @@ from kedge.embedded.causes import (
     unsupported_value,
     value_not_found,
 )
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _MESSAGES = ("File", "FallbackToLogsOnError")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _FIELD_PATHS = (
     "metadata.name",
     "metadata.namespace",
@@ -146,8 +145,8 @@ def _ports(at: str, ports: Iterable[Untyped]) -> Iterator[Cause]:
             yield from checks.port(f"{where}.containerPort", port["containerPort"])
         if port.get("hostPort"):
             yield from checks.port(f"{where}.hostPort", port["hostPort"])
-        if port["protocol"] not in _PROTOCOLS:
-            yield unsupported_value(f"{where}.protocol", port["protocol"], _PROTOCOLS)
+        if port["protocol"] not in checks.PROTOCOLS:
+            yield unsupported_value(f"{where}.protocol", port["protocol"], checks.PROTOCOLS)
 
 
 def _host_ports(at: str, containers: Iterable[Untyped]) -> Iterator[Cause]:

@@ -8,7 +8,7 @@ from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import struct
 from kedge.embedded.builtin.label_selectors import selector_in_order, selector_problems
 from kedge.embedded.causes import invalid_value, must_be_one_of
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 default_budget = struct(

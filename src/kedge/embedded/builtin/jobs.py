@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kedge.embedded.builtin import checks, pod_spec
 from kedge.embedded.builtin.cron_schedules import may_be_time_zone, schedule_problem
 from kedge.embedded.builtin.defaulting import each, struct
-from kedge.embedded.builtin.label_selectors import matches, selector_in_order, selector_problems
+from kedge.embedded.builtin.label_selectors import SELECTOR_MISMATCH, matches, selector_in_order, selector_problems
 from kedge.embedded.builtin.pod_validation import template_problems
 from kedge.embedded.causes import (
     IMMUTABLE,
@@ -21,7 +21,8 @@ from kedge.embedded.causes import (
     sorted_by_key,
     unsupported_value,
 )
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
@@ -109,7 +110,6 @@ _MANY = 100_000
 _MANY_AT_ONCE = 10_000
 _ENDING = ("OnFailure", "Never")
 _PLACING = ("nodeSelector", "tolerations", "schedulingGates")
-_NO_MATCH = "`selector` does not match template `labels`"
 
 
 def job_problems(job: Untyped) -> Iterator[Cause]:
@@ -120,11 +120,11 @@ def job_problems(job: Untyped) -> Iterator[Cause]:
     labels = spec["template"]["metadata"].get("labels")
     if "selector" not in spec:
         yield required_value("spec.selector")
-        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), _NO_MATCH)
+        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), SELECTOR_MISMATCH)
     elif found := list(selector_problems("spec.selector", spec["selector"])):
         yield from found
     elif not matches(spec["selector"], labels or {}):
-        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), _NO_MATCH)
+        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), SELECTOR_MISMATCH)
 
 
 def cron_job_problems(cron_job: Untyped) -> Iterator[Cause]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from kedge.embedded.builtin import checks
 from kedge.embedded.causes import forbidden, invalid_value, required_value, sorted_by_key
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
-_NO_MATCH = "`selector` does not match template `labels`"
+SELECTOR_MISMATCH = "`selector` does not match template `labels`"
 
 
 def selector_problems(at: str, selector: Untyped) -> Iterator[Cause]:
@@ -34,7 +34,7 @@ def template_selector_problems(what: str, spec: Untyped, *, needed: bool = True)
     if selector is None:
         if needed:
             yield required_value("spec.selector")
-        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), _NO_MATCH)
+        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), SELECTOR_MISMATCH)
         return
     if found := list(selector_problems("spec.selector", selector)):
         yield from found
@@ -43,7 +43,7 @@ def template_selector_problems(what: str, spec: Untyped, *, needed: bool = True)
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
         yield invalid_value("spec.selector", selector, f"empty selector is invalid for {what}")
     elif not matches(selector, labels or {}):
-        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), _NO_MATCH)
+        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), SELECTOR_MISMATCH)
 
 
 def selector_in_order(selector: Untyped | None) -> Untyped | None:

@@ -9,7 +9,8 @@ from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import struct
 from kedge.embedded.builtin.quantities import quantity_must_not_be_negative
 from kedge.embedded.causes import IMMUTABLE, forbidden, invalid_value, must_be_one_of, required_value
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 default_priority_class = struct({"value": 0, "preemptionPolicy": "PreemptLowerPriority"})

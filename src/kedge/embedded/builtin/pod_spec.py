@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from kedge.embedded.builtin.defaulting import cached, each, struct
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 
 _HOST = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*)(?::[0-9]+)?"
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"

@@ -15,7 +15,7 @@ from kedge.embedded.builtin.containers import container_problems, user_id
 from kedge.embedded.builtin.pod_volumes import volume_problems
 from kedge.embedded.builtin.scheduling_constraints import scheduling_problems
 from kedge.embedded.causes import forbidden, invalid_value, required_value, unsupported_value
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _RESTARTS = ("Always", "OnFailure", "Never")

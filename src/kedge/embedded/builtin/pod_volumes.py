@@ -15,7 +15,7 @@ from kedge.embedded.causes import (
     must_be_one_of,
     required_value,
 )
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _Check: TypeAlias = Callable[[str, Untyped], Iterator[Cause]]

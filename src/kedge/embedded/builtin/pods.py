@@ -12,10 +12,11 @@ from kedge.embedded.builtin.defaulting import cached, in_sequence, struct
 from kedge.embedded.builtin.pod_classes import RuntimeClassRefused, with_runtime_class
 from kedge.embedded.builtin.pod_spec import all_containers
 from kedge.embedded.builtin.quantities import parse_quantity
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind import PODS
+from kedge.embedded.kind_rules import AdmissionContext
 from kedge.embedded.statuses import Refused, forbidden, invalid
+from kedge.kube.codec import Untyped
 
-PODS = Resource("", "v1", "Pod", "pods")
 _ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 _PRIORITIES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a folder

@@ -8,7 +8,7 @@ from functools import lru_cache
 from kedge.api.quantity import Quantity
 from kedge.embedded.builtin import checks
 from kedge.embedded.causes import NOT_NEGATIVE, invalid_value, required_value
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")

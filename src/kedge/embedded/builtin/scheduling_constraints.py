@@ -14,7 +14,7 @@ from kedge.embedded.causes import (
     required_value,
     unsupported_value,
 )
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

@@ -14,8 +14,9 @@ from kedge.api.resource import Resource
 from kedge.embedded.builtin.checks import is_address
 from kedge.embedded.builtin.services import has_address, has_health_port, has_node_ports
 from kedge.embedded.causes import invalid_value
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
 from kedge.embedded.statuses import Refused, invalid
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 SERVICES = Resource("", "v1", "Service", "services")

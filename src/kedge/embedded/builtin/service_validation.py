@@ -16,10 +16,9 @@ from kedge.embedded.causes import (
     required_value,
     unsupported_value,
 )
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _POLICIES = ("Cluster", "Local")
 _FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
@@ -98,7 +97,7 @@ def _ports(spec: Untyped) -> Iterator[Cause]:
         at = f"spec.ports[{index}]"
         yield from _port_name(at, port.get("name", ""), names, needed=len(ports) > 1)
         yield from checks.port(f"{at}.port", port.get("port", 0))
-        yield from must_be_one_of(f"{at}.protocol", port["protocol"], _PROTOCOLS)
+        yield from must_be_one_of(f"{at}.protocol", port["protocol"], checks.PROTOCOLS)
         yield from checks.port_or_name(f"{at}.targetPort", port["targetPort"])
         if "appProtocol" in port:
             yield from checks.qualified_name(f"{at}.appProtocol", port["appProtocol"])

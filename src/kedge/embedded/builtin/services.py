@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kedge.embedded.builtin.defaulting import each, struct
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 
 _OUTWARD = ("NodePort", "LoadBalancer")
 _THREE_HOURS = 10800  # seconds that a client sticks to its endpoint

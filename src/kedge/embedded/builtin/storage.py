@@ -23,7 +23,8 @@ from kedge.embedded.causes import (
     sorted_by_key,
     unsupported_value,
 )
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)

@@ -19,7 +19,7 @@ from kedge.embedded.causes import (
     sorted_by_key,
     unsupported_value,
 )
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _TEMPLATE = "spec.template"

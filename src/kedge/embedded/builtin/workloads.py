@@ -5,7 +5,8 @@ from __future__ import annotations
 from kedge.embedded.builtin import pod_spec
 from kedge.embedded.builtin.defaulting import each, in_sequence, struct
 from kedge.embedded.builtin.storage import default_claim_template
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
+from kedge.kube.codec import Untyped
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _NOT_SCHEDULED = {

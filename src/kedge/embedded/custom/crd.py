@@ -18,8 +18,9 @@ from kedge.api.openapi.model import Raw
 from kedge.api.resource import Resource
 from kedge.embedded.custom import crd_versions, formats, go_causes
 from kedge.embedded.custom.embedded_resources import dns_1035_label_problems
-from kedge.embedded.kind_rules import KindRules, Untyped
+from kedge.embedded.kind_rules import KindRules
 from kedge.embedded.naming import name_problems
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

@@ -19,13 +19,10 @@ from kedge.embedded.custom.crd import CRDS
 from kedge.embedded.custom.served_versions import served_kinds
 from kedge.embedded.generator import Generator
 from kedge.embedded.kind import Kind, Registry
-from kedge.embedded.kind_rules import Untyped
-from kedge.embedded.request_info import Caller
+from kedge.embedded.request_info import APISERVER, Caller
 from kedge.embedded.store import Change, Store
-from kedge.kube.codec import DELETED
+from kedge.kube.codec import DELETED, Untyped
 from kedge.kube.transport import Request, Response
-
-_APISERVER = Caller("system:apiserver", agent="kube-apiserver")
 
 
 class CrdServer(Protocol):
@@ -125,5 +122,5 @@ class CrdController:
 
     def _send(self, method: str, path: str, body: Untyped | None = None) -> None:
         raw = msgspec.json.encode(body) if body is not None else b""
-        answer = self._server.handle(Request(method, path, body=raw), _APISERVER)
+        answer = self._server.handle(Request(method, path, body=raw), APISERVER)
         assert answer.status < 400, answer.body

@@ -92,9 +92,9 @@ def _default(schema: Schema, path: str) -> Iterator[Cause]:
         Cause(f"{path}.{one.field}", one.message, one.reason)
         for one in embedded_resources.embedded_problems(schema, value)
     ]
-    misfits = embedded or SchemaValidator(schema).problems(value, field=path)
-    if misfits or not schema.once(cel_rules.has_rules):
-        yield from misfits
+    problems_found = embedded or SchemaValidator(schema).problems(value, field=path)
+    if problems_found or not schema.once(cel_rules.has_rules):
+        yield from problems_found
         return
     try:
         broken = cel_rules.rule_problems(schema, value, value) or cel_rules.rule_problems(schema, value)

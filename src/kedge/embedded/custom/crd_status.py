@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kedge.embedded.custom.crd import has_condition
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _RESOURCES = ("plural", "singular")

@@ -22,9 +22,10 @@ from kedge.api.resource import Resource
 from kedge.embedded.custom.printer_columns import PrinterColumns
 from kedge.embedded.custom.version_schema import VersionSchema
 from kedge.embedded.kind import Kind, KindNames, ScalePaths
-from kedge.embedded.kind_rules import KindRules, Untyped
+from kedge.embedded.kind_rules import KindRules
 from kedge.embedded.naming import version_order
 from kedge.embedded.tables.builtin_columns import Column
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _COMPILED_FROM = ("schema", "subresources", "additionalPrinterColumns")

@@ -19,10 +19,10 @@ from kedge.embedded.custom import cel_rules, defaults, embedded_resources, go_ca
 from kedge.embedded.custom.ratcheting import NO_OLD_VALUE
 from kedge.embedded.custom.schema_validation import SchemaValidator
 from kedge.embedded.go_text import go_json
-from kedge.embedded.kind import ScalePaths
-from kedge.embedded.kind_rules import Untyped
+from kedge.embedded.kind import ScalePaths, value_at
 from kedge.embedded.naming import is_finalizer
 from kedge.embedded.schema import pruning
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _MOST_REPLICAS = 2**31 - 1
@@ -98,7 +98,7 @@ class VersionSchema:
         if self._scale is None:
             return
         path = self._scale.spec_replicas if part == "spec" else self._scale.status_replicas
-        value = _at(obj, path)
+        value = value_at(obj, path)
         if value is None:
             return
         if type(value) is not int:
@@ -110,14 +110,6 @@ class VersionSchema:
             yield go_causes.invalid_value(f".{path}", value, "should be a non-negative integer")
         elif value > _MOST_REPLICAS:
             yield go_causes.invalid_value(f".{path}", value, f"should be less than or equal to {_MOST_REPLICAS}")
-
-
-def _at(obj: Any, path: str) -> Any:
-    for name in path.split("."):
-        if not isinstance(obj, dict):
-            return None
-        obj = obj.get(name)
-    return obj
 
 
 def list_duplicates(schema: Schema | None, value: Any, path: str = "") -> Iterator[Cause]:

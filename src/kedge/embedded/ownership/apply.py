@@ -22,7 +22,7 @@ from kedge.embedded.go_text import go_json
 from kedge.embedded.ownership import field_set, merge_schema
 from kedge.embedded.ownership.compare import applied_fields, compare, unchanged
 from kedge.embedded.ownership.field_set import LEAF, FieldSet, difference, intersection, recursive_difference, union
-from kedge.embedded.ownership.kind_ownership import NEVER_OWNED, KindOwnership, Untyped
+from kedge.embedded.ownership.kind_ownership import NEVER_OWNED, KindOwnership
 from kedge.embedded.ownership.managed_fields import (
     UNKNOWN,
     Entries,
@@ -38,6 +38,7 @@ from kedge.embedded.ownership.managed_fields import (
 from kedge.embedded.ownership.merge import merge_applied, remove_unapplied, without_nulls
 from kedge.embedded.ownership.type_check import conforms, type_problems
 from kedge.embedded.statuses import Refused, internal_error
+from kedge.kube.codec import Untyped
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 
@@ -76,7 +77,7 @@ class Conflict(NamedTuple):
 
 def apply(ownership: KindOwnership, live: Untyped | None, entries: Entries, asked: ApplyRequest) -> ApplyResult:
     """Apply to an object, or create it (`live` is None). Refuses conflicts and type errors."""
-    _refuse_misfit(ownership, asked.config)
+    _refuse_wrong_types(ownership, asked.config)
     if live is None:
         return _made(ownership, asked)
     owners = _fitted(ownership, entries) or _before_first(ownership, live, asked)
@@ -179,7 +180,7 @@ def _listed(conflict: Conflict) -> str:
     return "\n".join([f"conflicts with {conflict.manager.text}:", *(f"- {field}" for _, field in conflict.each())])
 
 
-def _refuse_misfit(ownership: KindOwnership, config: Untyped) -> None:
+def _refuse_wrong_types(ownership: KindOwnership, config: Untyped) -> None:
     if conforms(ownership.schema, config):
         return
     found = [problem.removeprefix(": ") for problem in type_problems(ownership.schema, config)]

@@ -23,8 +23,9 @@ from msgspec import Struct
 from kedge.embedded.ownership import managed_fields
 from kedge.embedded.ownership.apply import ApplyRequest, apply
 from kedge.embedded.ownership.field_set import FieldSet, Malformed, difference, union
-from kedge.embedded.ownership.kind_ownership import KindOwnership, Untyped
+from kedge.embedded.ownership.kind_ownership import KindOwnership
 from kedge.embedded.ownership.managed_fields import MAX_UPDATERS, Entries, Manager, TrackedWrite
+from kedge.kube.codec import Untyped
 
 _MAX_PENDING = 16
 _NONE = b"[]"

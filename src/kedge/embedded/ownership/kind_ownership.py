@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import Any, TypeAlias
 
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
@@ -21,6 +20,7 @@ from kedge.embedded.ownership.compare import Comparison, compare
 from kedge.embedded.ownership.field_set import LEAF, FieldSet, recursive_difference
 from kedge.embedded.ownership.merge import merge_applied
 from kedge.embedded.ownership.merge_schema import MergeSchema
+from kedge.kube.codec import Untyped
 
 _STATUS = field_set.field_set([["f:status"]])
 _SPEC = field_set.field_set([["f:spec"]])
@@ -61,8 +61,6 @@ def reset_fields(resource: Resource, subresource: str, *, status: bool, custom: 
             return _STATUS
     return LEAF
 
-
-Untyped: TypeAlias = dict[str, Any]
 
 _SERVER_FIELDS = (
     "name",

@@ -9,17 +9,15 @@ with `Malformed`.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 from msgspec import Struct
 
 from kedge.api.openapi.builtin import schema_of
 from kedge.embedded.protobuf.messages import ENVELOPE, MESSAGES, read_message
 from kedge.embedded.protobuf.wire import Malformed
+from kedge.kube.codec import Untyped
 
 __all__ = ["Envelope", "Malformed", "decode_content", "decode_delete_options", "open_envelope"]
 
-Untyped: TypeAlias = dict[str, Any]
 
 _MAGIC = b"k8s\x00"
 _IDENTITIES = "x-kubernetes-group-version-kind"

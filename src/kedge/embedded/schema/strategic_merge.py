@@ -18,9 +18,9 @@ from kedge.api.openapi.model import ANY, Schema
 from kedge.api.openapi.ordering import in_both_orders, place
 from kedge.embedded.go_text import go_print
 from kedge.embedded.statuses import Refused, bad_request, internal_error
+from kedge.kube.codec import Untyped
 
 Json: TypeAlias = Any
-Untyped: TypeAlias = dict[str, Any]
 
 _PATCH = "$patch"
 _RETAIN = "$retainKeys"

@@ -23,9 +23,9 @@ from kedge.embedded.go_text import go_print
 from kedge.embedded.schema import builtin_decoding, pruning, unknown_fields
 from kedge.embedded.schema.type_errors import TypeMismatch
 from kedge.embedded.statuses import Refused, bad_request, invalid, invalid_options
+from kedge.kube.codec import Untyped
 
 Json: TypeAlias = Any
-Untyped: TypeAlias = dict[str, Any]
 FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
 
 _NO_RESOURCE = Resource("", "", "", "")  # a refused patch names no resource
@@ -53,8 +53,8 @@ def decode_sent(
     handled = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
     try:
         found = pruning.pruned(schema, obj) if custom else builtin_decoding.decode_struct(schema, obj)
-    except TypeMismatch as misfit:
-        raise bad_request(f"{handled}: {misfit}") from None
+    except TypeMismatch as mismatch:
+        raise bad_request(f"{handled}: {mismatch}") from None
     if validation == "Ignore" or not (found.has_unknown or (raw and unknown_fields.has_duplicates(raw, obj))):
         return DecodedObject(found.obj)
     words = (
@@ -82,8 +82,8 @@ def decode_patched(
     """
     try:
         found = pruning.pruned(schema, obj, known) if custom else builtin_decoding.decode_struct(schema, obj, known)
-    except TypeMismatch as misfit:
-        why = str(misfit) if strategic is None else misfit.after_merging
+    except TypeMismatch as mismatch:
+        why = str(mismatch) if strategic is None else mismatch.after_merging
         raise _bad_patch(obj, strategic, why) from None
     if validation == "Ignore" or not (found.has_unknown or twice):
         return DecodedObject(found.obj)
