@@ -21,10 +21,10 @@ from kedge.api.dialect import Dialect
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.work import Work
 from kedge.cli import kubeconfig, main
-from kedge.embedded.callers import WITHIN, Caller
-from kedge.embedded.certificates import Serving
+from kedge.embedded.certificates import ServingCertificate
 from kedge.embedded.cluster import EmbeddedCluster
-from kedge.embedded.door import Door
+from kedge.embedded.https_server import HttpsServer
+from kedge.embedded.request_info import IN_PROCESS, Caller
 from kedge.kube.clock import SystemClock
 from kedge.kube.codec import Untyped
 from kedge.kube.transport import Request, Response
@@ -319,7 +319,7 @@ class Asked:
         cluster.server.handle = self._handled  # type: ignore[method-assign]  # nobody else listens here
         cluster.server.watch = self._handled  # type: ignore[method-assign]
 
-    def _handled(self, request: Request, caller: Caller = WITHIN) -> Response:
+    def _handled(self, request: Request, caller: Caller = IN_PROCESS) -> Response:
         self.requests.append(request)
         plural = request.path.rpartition("/")[2]
         if plural in self.forbidden:
@@ -336,11 +336,11 @@ class Asked:
 @asynccontextmanager
 async def served(picture: FleetState, file: Path) -> AsyncIterator[tuple[EmbeddedCluster, Asked]]:
     """A hub that holds what the picture shows, behind HTTPS, as its kubeconfig says."""
-    serving = await asyncio.to_thread(Serving, datetime.now(UTC))
+    serving = await asyncio.to_thread(ServingCertificate, datetime.now(UTC))
     cluster = EmbeddedCluster("hub", clock=SystemClock(), rng=Random("served"))
     hub = VirtualHub(cluster, Random("made"))
     await hub.load(picture, DEFINITIONS, datetime.now(UTC) + timedelta(days=1))
-    door = Door(cluster.server, tokens={"secret": Caller()}, tls=serving.context)
+    door = HttpsServer(cluster.server, tokens={"secret": Caller()}, tls=serving.context)
     await door.open()
     await asyncio.to_thread(kubeconfig.write, file, {"hub": door.url}, authority=serving.authority, token="secret")
     try:

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from contract.backend import NAMESPACES, Api
-from kedge.embedded.callers import Caller
 from kedge.embedded.cluster import BackgroundControllers
 from kedge.embedded.inprocess import InProcessTransport
+from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock

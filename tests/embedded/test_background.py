@@ -68,7 +68,7 @@ async def test_an_event_is_gone_an_hour_after_it_was_last_written() -> None:
 
 
 @virtually
-async def test_an_errand_is_done_once_however_often_it_is_added() -> None:
+async def test_a_key_is_handled_once_however_often_it_is_added() -> None:
     done: list[str] = []
     pending = DelayedSet[str](done.append, running=lambda: True, delay=lambda: 0.01)
     pending.add("before the start")
@@ -86,7 +86,7 @@ async def test_an_errand_is_done_once_however_often_it_is_added() -> None:
 
 
 @virtually
-async def test_an_errand_that_asks_for_it_comes_back() -> None:
+async def test_a_key_that_asks_for_it_is_handled_again() -> None:
     done: list[float] = []
 
     def do(key: str) -> float | None:
@@ -101,7 +101,7 @@ async def test_an_errand_that_asks_for_it_comes_back() -> None:
 
 
 @virtually
-async def test_errands_wait_while_nothing_runs() -> None:
+async def test_keys_wait_while_the_server_is_down() -> None:
     done: list[str] = []
     up = [False]
     pending = DelayedSet[str](done.append, running=lambda: up[0], delay=lambda: 0.0)

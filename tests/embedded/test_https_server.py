@@ -14,9 +14,9 @@ import aiohttp
 import pytest
 
 from kedge.api.core import ConfigMap
-from kedge.embedded.callers import Caller
-from kedge.embedded.certificates import Serving
-from kedge.embedded.door import LARGEST_BODY, Door
+from kedge.embedded.certificates import ServingCertificate
+from kedge.embedded.https_server import MAX_BODY_BYTES, HttpsServer
+from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
@@ -31,64 +31,66 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[tuple[Server, Door, Serving]]:
+async def opened() -> AsyncIterator[tuple[Server, HttpsServer, ServingCertificate]]:
     server = Server(clock=SystemClock(), rng=Random(1))
-    serving = await asyncio.to_thread(Serving, datetime.now(UTC))
-    door = Door(server, tokens={TOKEN: Caller()}, tls=serving.context)
-    await door.open()
+    serving = await asyncio.to_thread(ServingCertificate, datetime.now(UTC))
+    https = HttpsServer(server, tokens={TOKEN: Caller()}, tls=serving.context)
+    await https.open()
     try:
-        yield server, door, serving
+        yield server, https, serving
     finally:
-        await door.close()
+        await https.close()
 
 
-async def transport(tmp_path: Path, door: Door, serving: Serving, token: str = TOKEN) -> HttpsTransport:
+async def transport(
+    tmp_path: Path, https: HttpsServer, serving: ServingCertificate, token: str = TOKEN
+) -> HttpsTransport:
     from kedge.cli import kubeconfig
 
     file = tmp_path / "kubeconfig"
 
     def prepared() -> HttpsTransport:
-        kubeconfig.write(file, {"one": door.url}, authority=serving.authority, token=token)
+        kubeconfig.write(file, {"one": https.url}, authority=serving.authority, token=token)
         return HttpsTransport(load([file]))
 
     return await asyncio.to_thread(prepared)
 
 
-async def status(door: Door, path: str, *, token: str = "", body: io.BytesIO | None = None) -> tuple[int, str]:
+async def status(https: HttpsServer, path: str, *, token: str = "", body: io.BytesIO | None = None) -> tuple[int, str]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with aiohttp.ClientSession() as session:
         method = "GET" if body is None else "POST"
-        async with session.request(method, door.url + path, headers=headers, data=body, ssl=False) as answer:
+        async with session.request(method, https.url + path, headers=headers, data=body, ssl=False) as answer:
             return answer.status, await answer.text()
 
 
 @pytest.mark.parametrize("token", ["", "wrong"])
 async def test_nobody_comes_in_without_a_token(token: str) -> None:
-    async with opened() as (_, door, _):
-        code, body = await status(door, MAPS, token=token)
+    async with opened() as (_, https, _):
+        code, body = await status(https, MAPS, token=token)
         assert (code, '"reason":"Unauthorized"' in body) == (401, True)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version"])
 async def test_anyone_may_ask_how_it_is(path: str) -> None:
-    async with opened() as (_, door, _):
-        assert (await status(door, path))[0] == 200
+    async with opened() as (_, https, _):
+        assert (await status(https, path))[0] == 200
 
 
 async def test_it_listens_on_loopback_only() -> None:
-    async with opened() as (_, door, _):
-        assert door.url.startswith("https://127.0.0.1:")
+    async with opened() as (_, https, _):
+        assert https.url.startswith("https://127.0.0.1:")
 
 
 async def test_a_body_that_is_too_large_is_refused_in_kubernetes_words() -> None:
-    async with opened() as (_, door, _):
-        code, body = await status(door, MAPS, token=TOKEN, body=io.BytesIO(b" " * (LARGEST_BODY + 1)))
+    async with opened() as (_, https, _):
+        code, body = await status(https, MAPS, token=TOKEN, body=io.BytesIO(b" " * (MAX_BODY_BYTES + 1)))
         assert (code, "Request entity too large: limit is 3145728" in body) == (413, True)
 
 
 async def test_kedges_own_client_works_through_it(tmp_path: Path) -> None:
-    async with opened() as (_, door, serving):
-        client = Client(await transport(tmp_path, door, serving))
+    async with opened() as (_, https, serving):
+        client = Client(await transport(tmp_path, https, serving))
         made = await client.create(ConfigMap, {"metadata": {"name": "a"}, "data": {"k": "v"}}, "default")
         assert (await client.get(ConfigMap, "a", "default")).data == made.data
         async with client.watch(ConfigMap, "default", resource_version=made.metadata.resource_version) as events:
@@ -100,8 +102,8 @@ async def test_kedges_own_client_works_through_it(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_stops_cuts_its_watches_and_answers_nobody(tmp_path: Path) -> None:
-    async with opened() as (server, door, serving):
-        way = await transport(tmp_path, door, serving)
+    async with opened() as (server, https, serving):
+        way = await transport(tmp_path, https, serving)
         client = Client(way)
         with pytest.raises(Unreachable):
             async with client.watch(ConfigMap, "default", resource_version="0") as events:

@@ -4,7 +4,7 @@ import pytest
 
 from kedge.embedded import selectors
 from kedge.embedded.ownership.field_owners import NO_OWNERS
-from kedge.embedded.selectors import Wanted
+from kedge.embedded.selectors import Selection
 from kedge.embedded.statuses import Refused
 from kedge.embedded.store import Version
 
@@ -41,7 +41,7 @@ def labelled(**labels: str) -> Version:
     ],
 )
 def test_label_selectors_want(selector: str, yes: list[dict[str, str]], no: list[dict[str, str]]) -> None:
-    wanted = Wanted("", selectors.labels(selector))
+    wanted = Selection("", selectors.parse_label_selector(selector))
     assert [wanted.matches(labelled(**labels)) for labels in yes] == [True] * len(yes)
     assert [wanted.matches(labelled(**labels)) for labels in no] == [False] * len(no)
 
@@ -69,7 +69,7 @@ def test_label_selectors_want(selector: str, yes: list[dict[str, str]], no: list
 )
 def test_a_label_selector_that_cannot_be_read_is_refused(selector: str, message: str) -> None:
     with pytest.raises(Refused) as refused:
-        selectors.labels(selector)
+        selectors.parse_label_selector(selector)
     assert (refused.value.code, str(refused.value)) == (400, message)
 
 
@@ -83,7 +83,7 @@ def test_a_label_selector_that_cannot_be_read_is_refused(selector: str, message:
 )
 def test_a_label_selector_that_no_label_can_match_is_refused(selector: str, beginning: str) -> None:
     with pytest.raises(Refused) as refused:
-        selectors.labels(selector)
+        selectors.parse_label_selector(selector)
     assert str(refused.value).startswith(beginning)
 
 
@@ -105,8 +105,8 @@ def test_a_label_selector_that_no_label_can_match_is_refused(selector: str, begi
     ],
 )
 def test_field_selectors_want(selector: str, wanted: bool) -> None:
-    fields = selectors.fields(selector, {"status.phase": ""})
-    assert Wanted("", (), fields).matches(labelled()) is wanted
+    fields = selectors.parse_field_selector(selector, {"status.phase": ""})
+    assert Selection("", (), fields).matches(labelled()) is wanted
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_field_selectors_want(selector: str, wanted: bool) -> None:
 )
 def test_a_field_selector_that_cannot_be_read_is_refused(selector: str, message: str) -> None:
     with pytest.raises(Refused) as refused:
-        selectors.fields(selector, {})
+        selectors.parse_field_selector(selector, {})
     assert (refused.value.code, str(refused.value)) == (400, message)
 
 
@@ -130,4 +130,4 @@ def test_a_field_selector_that_cannot_be_read_is_refused(selector: str, message:
     ("namespace", "matches"), [("", True), ("shop", True), ("sho", False), ("shop2", False), ("other", False)]
 )
 def test_a_namespace_is_wanted_whole(namespace: str, matches: bool) -> None:
-    assert Wanted(namespace).matches(labelled()) is matches
+    assert Selection(namespace).matches(labelled()) is matches

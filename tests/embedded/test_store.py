@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kedge.api.core import ConfigMap
 from kedge.embedded.kind import Kind
 from kedge.embedded.ownership.field_owners import NO_OWNERS
-from kedge.embedded.store import Forgotten, Moved, Store, Taken, Version, key_of
+from kedge.embedded.store import AlreadyExists, HistoryExpired, StaleVersion, Store, Version, key_of
 
 KIND = Kind(ConfigMap.resource)
 KEYS = st.sampled_from(["a/x", "a/y", "a-b/x", "b/x", "b/y", "b/z"])
@@ -44,7 +44,7 @@ def test_every_write_takes_the_next_number() -> None:
 def test_a_name_is_taken_once() -> None:
     store = Store()
     there = put(store, "a/x")
-    with pytest.raises(Taken) as taken:
+    with pytest.raises(AlreadyExists) as taken:
         store.create(KIND, "a/x", obj("a/x"))
     assert taken.value.version is there
     assert store.number == 1
@@ -54,9 +54,9 @@ def test_a_write_from_an_old_version_fails_and_changes_nothing() -> None:
     store = Store()
     old = put(store, "a/x")
     new = put(store, "a/x")
-    with pytest.raises(Moved):
+    with pytest.raises(StaleVersion):
         store.replace(KIND, old, obj("a/x"))
-    with pytest.raises(Moved):
+    with pytest.raises(StaleVersion):
         store.remove(KIND, old)
     assert store.all(KIND).get("a/x") is new
     assert store.number == 2
@@ -65,7 +65,7 @@ def test_a_write_from_an_old_version_fails_and_changes_nothing() -> None:
 def test_versions_are_encoded_once_and_shared() -> None:
     store = Store()
     heard: list[Version] = []
-    store.all(KIND).follow(lambda change, _: heard.append(change.version))
+    store.all(KIND).subscribe(lambda change, _: heard.append(change.version))
     version = put(store, "a/x")
     assert heard[0] is version is everything(store, 1)[0] is store.all(KIND).since(0)[0].version
 
@@ -73,7 +73,7 @@ def test_versions_are_encoded_once_and_shared() -> None:
 def test_who_stops_following_hears_no_more() -> None:
     store = Store()
     heard: list[int] = []
-    stop = store.all(KIND).follow(lambda change, _: heard.append(change.version.number))
+    stop = store.all(KIND).subscribe(lambda change, _: heard.append(change.version.number))
     put(store, "a/x")
     stop()
     stop()
@@ -107,7 +107,7 @@ def test_the_past_is_shown_as_it_was_or_not_at_all(writes: list[tuple[str, bool]
         if number >= store.number - history:
             assert everything(store, number) == then
         else:
-            with pytest.raises(Forgotten) as forgotten:
+            with pytest.raises(HistoryExpired) as forgotten:
                 store.all(KIND).at(number)
             assert forgotten.value.oldest == store.number - history
 

@@ -12,9 +12,8 @@ from typing import Any, ParamSpec
 from kedge.api.core import ConfigMap
 from kedge.api.resource import Resource
 from kedge.embedded.inprocess import InProcessTransport
-from kedge.embedded.kind import Kind
-from kedge.embedded.registry import Registry
-from kedge.embedded.server import Server
+from kedge.embedded.kind import Kind, Registry
+from kedge.embedded.server import INITIAL_KINDS, Server
 from kedge.kube.client import Client
 from kedge.kube.codec import Bookmark, Untyped, untyped
 from kedge.kube.limits import Limiter, Retry
@@ -59,7 +58,7 @@ class World:
     """One server that knows `Thing`, a custom kind, beside the built-in ones."""
 
     def __init__(self, *, seed: int = 1, history: int = 1000, **transport: Any) -> None:
-        registry = Registry()
+        registry = Registry(INITIAL_KINDS)
         registry.add(Kind(THING))
         self.clock = SetClock()
         self.server = Server(clock=self.clock, rng=Random(seed), registry=registry, history=history)

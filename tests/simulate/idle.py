@@ -9,10 +9,10 @@ import asyncio
 from typing import Any
 
 from kedge.api.core import ConfigMap, Namespace
-from kedge.embedded.callers import WITHIN, Caller
 from kedge.embedded.options import is_watch
+from kedge.embedded.request_info import IN_PROCESS, Caller
 from kedge.embedded.server import Server
-from kedge.embedded.watching import Watch
+from kedge.embedded.watch import Watch
 from kedge.fleet import Fleet
 from kedge.kube.cache import Cache
 from kedge.kube.cluster import Cluster
@@ -69,11 +69,11 @@ class Asked:
         self.more_than_needed: list[Request] = []
         handle, watch = server.handle, server.watch
 
-        def handled(request: Request, caller: Caller = WITHIN) -> Response:
+        def handled(request: Request, caller: Caller = IN_PROCESS) -> Response:
             self._hear(request)
             return handle(request, caller)
 
-        def watched(request: Request, caller: Caller = WITHIN) -> Watch | Response:
+        def watched(request: Request, caller: Caller = IN_PROCESS) -> Watch | Response:
             self._hear(request)
             return watch(request, caller)
 

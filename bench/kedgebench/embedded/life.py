@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from kedge.api.apps import Deployment
-from kedge.embedded.callers import WITHIN, Caller
 from kedge.embedded.kind import Kind
+from kedge.embedded.request_info import IN_PROCESS, Caller
 from kedge.embedded.server import Server
 from kedge.embedded.store import Change
-from kedge.embedded.watching import Watch
+from kedge.embedded.watch import Watch
 from kedge.fleet import Fleet
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request, Response
@@ -50,7 +50,7 @@ class Life:
             for cluster in fleet.clusters:
                 simulation.add_server(cluster.name, cluster.server)
                 self._count(cluster.server)
-                cluster.server.store.follow(partial(self._see, cluster.name))
+                cluster.server.store.subscribe(partial(self._see, cluster.name))
             await fleet.run_workloads()
             await simulation.rest(quiet=30.0)
             stretch.ends("start")
@@ -81,11 +81,11 @@ class Life:
     def _count(self, server: Server) -> None:
         answer, watch = server.handle, server.watch
 
-        def handle(request: Request, caller: Caller = WITHIN) -> Response:
+        def handle(request: Request, caller: Caller = IN_PROCESS) -> Response:
             self._requests += 1
             return answer(request, caller)
 
-        def watched(request: Request, caller: Caller = WITHIN) -> Watch | Response:
+        def watched(request: Request, caller: Caller = IN_PROCESS) -> Watch | Response:
             self._watches += 1
             return watch(request, caller)
 

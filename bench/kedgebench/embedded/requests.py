@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from kedge.embedded.callers import WITHIN, Caller
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.inprocess import InProcessTransport
+from kedge.embedded.request_info import IN_PROCESS, Caller
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.limits import Limiter
@@ -35,7 +35,7 @@ class Timed:
         self._inner = inner
         answer = inner.server.handle
 
-        def handle(request: Request, caller: Caller = WITHIN) -> Response:
+        def handle(request: Request, caller: Caller = IN_PROCESS) -> Response:
             begun = time.process_time()
             response = answer(request, caller)
             self.server += time.process_time() - begun

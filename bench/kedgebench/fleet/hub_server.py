@@ -29,11 +29,11 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.snapshot import ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot
 from kedge.api.work import Work
 from kedge.cli import kubeconfig
-from kedge.embedded.callers import Caller
-from kedge.embedded.certificates import Serving
+from kedge.embedded.certificates import ServingCertificate
 from kedge.embedded.cluster import EmbeddedCluster
-from kedge.embedded.door import Door
+from kedge.embedded.https_server import HttpsServer
 from kedge.embedded.kind import Kind
+from kedge.embedded.request_info import Caller
 from kedge.embedded.store import Change
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
@@ -64,7 +64,7 @@ class HubServer:
         self.available: dict[str, bool] = {}
         self.writes: Counter[str] = Counter()
         self._news = asyncio.Event()
-        self.cluster.server.store.follow(self._see)
+        self.cluster.server.store.subscribe(self._see)
 
     def _see(self, kind: Kind, change: Change) -> None:
         plural, version = kind.resource.plural, change.version
@@ -140,8 +140,8 @@ class HubServer:
     @asynccontextmanager
     async def open_door(self) -> AsyncIterator[Path]:
         """Open to other processes; gives the kubeconfig."""
-        serving, token = Serving(SystemClock().now()), secrets.token_urlsafe(32)
-        door = Door(self.cluster.server, tokens={token: Caller()}, tls=serving.context)
+        serving, token = ServingCertificate(SystemClock().now()), secrets.token_urlsafe(32)
+        door = HttpsServer(self.cluster.server, tokens={token: Caller()}, tls=serving.context)
         async with AsyncExitStack() as stack:
             await door.open()
             stack.push_async_callback(door.close)

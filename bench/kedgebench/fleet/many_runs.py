@@ -34,7 +34,7 @@ class Runs:
         self._server = server
         self._made: dict[str, float] = {}
         self.took: dict[str, float] = {}
-        server.cluster.server.store.follow(self._see)
+        server.cluster.server.store.subscribe(self._see)
 
     def _see(self, kind: Kind, change: Change) -> None:
         if kind.resource.kind != "ClusterStagedUpdateRun":

@@ -57,9 +57,9 @@ class Watched:
         self._done = asyncio.Event()
         self.writes: Counter[str] = Counter()
         self.largest = 0
-        fleet.hub.server.store.follow(self._on_the_hub)
+        fleet.hub.server.store.subscribe(self._on_the_hub)
         for member in fleet.members:
-            member.server.store.follow(partial(self._on_a_member, member.name))
+            member.server.store.subscribe(partial(self._on_a_member, member.name))
 
     def begin(self, number: int) -> None:
         """From now on, this release is waited for."""

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
-from kedge.embedded.callers import WITHIN, Caller
+from kedge.embedded.request_info import IN_PROCESS, Caller
 from kedge.embedded.server import Server
-from kedge.embedded.watching import Watch
+from kedge.embedded.watch import Watch
 from kedge.kube.transport import Request, Response
 
 T = TypeVar("T")
@@ -73,11 +73,11 @@ class Shares:
         """Count what this server does as the servers', whoever asked for it."""
         answer, watch = server.handle, server.watch
 
-        def handle(request: Request, caller: Caller = WITHIN) -> Response:
+        def handle(request: Request, caller: Caller = IN_PROCESS) -> Response:
             self.requests[_role.get(), request.method, _kind(request.path)] += 1
             return self._apart(lambda: answer(request, caller))
 
-        def watched(request: Request, caller: Caller = WITHIN) -> Watch | Response:
+        def watched(request: Request, caller: Caller = IN_PROCESS) -> Watch | Response:
             return self._apart(lambda: watch(request, caller))
 
         server.handle = handle  # type: ignore[method-assign]

@@ -109,7 +109,7 @@ class Ended:
     def __init__(self, fleet: Fleet) -> None:
         self._names: set[str] = set()
         self._news = asyncio.Event()
-        fleet.hub.server.store.follow(self._see)
+        fleet.hub.server.store.subscribe(self._see)
 
     def _see(self, kind: Kind, change: Change) -> None:
         if kind.resource.kind != "ClusterStagedUpdateRun":

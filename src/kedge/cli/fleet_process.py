@@ -19,9 +19,9 @@ import click
 from kedge import __version__
 from kedge.cli import kubeconfig
 from kedge.cli.local_fleet import READY, pid_file, refuse_second, remove_files
-from kedge.embedded.callers import Caller
-from kedge.embedded.certificates import Serving
-from kedge.embedded.door import Door
+from kedge.embedded.certificates import ServingCertificate
+from kedge.embedded.https_server import HttpsServer
+from kedge.embedded.request_info import Caller
 from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
 from kedge.kube.memory import freeze_heap
@@ -44,7 +44,7 @@ async def _run(members: int, port: int, file: Path, bare: bool) -> None:
     started = time.monotonic()
     click.echo(f"Kedge {__version__}: starting a hub and {counted(members, 'member')} …")
     told_to_stop = _stop_signal()
-    serving = Serving(SystemClock().now())
+    serving = ServingCertificate(SystemClock().now())
     token = secrets.token_urlsafe(32)
     async with AsyncExitStack() as stack:
         fleet = await stack.enter_async_context(
@@ -64,11 +64,13 @@ async def _run(members: int, port: int, file: Path, bare: bool) -> None:
         click.echo("\nstopping …")
 
 
-async def _open_servers(stack: AsyncExitStack, fleet: Fleet, serving: Serving, token: str, port: int) -> dict[str, str]:
+async def _open_servers(
+    stack: AsyncExitStack, fleet: Fleet, serving: ServingCertificate, token: str, port: int
+) -> dict[str, str]:
     """An HTTPS server for each cluster: the hub at the port, members at the next ones; or at any free ports."""
     servers = {}
     for number, cluster in enumerate(fleet.clusters):
-        door = Door(cluster.server, tokens={token: Caller()}, tls=serving.context)
+        door = HttpsServer(cluster.server, tokens={token: Caller()}, tls=serving.context)
         wanted = port + number if port else 0
         try:
             await door.open(wanted)

@@ -1,7 +1,7 @@
-"""Certificates: what a server on loopback needs to be spoken to over TLS.
+"""Certificates: the serving certificate of a server on loopback.
 
-Clients send tokens over TLS only, so even a server that nobody outside can reach has a certificate: signed by an
-authority that lives as long as the process, whose key is never written down.
+Clients send tokens over TLS only, so even a server that nobody outside can reach has a certificate. It is signed by an
+authority that lives as long as the process, whose key is never written to disk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SKEW = timedelta(minutes=5)
 _LIFETIME = timedelta(days=365)
 
 
-class Serving:
+class ServingCertificate:
     """A certificate for 127.0.0.1 and localhost: `context` serves it, `authority` (PEM) is what clients trust."""
 
     def __init__(self, now: datetime) -> None:

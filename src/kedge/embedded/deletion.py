@@ -1,27 +1,28 @@
-"""Deletion: what happens to an object that is to go.
+"""Deletion: what happens to an object that is deleted.
 
-It goes at once, unless a finalizer holds it (or, for a namespace, one of its `spec.finalizers`), or it is a pod on a
-node, which has its grace period: then it is marked, and goes with the write that takes away the last reason to stay.
-What becomes of its dependents is the garbage collector's to see to: it is asked by a finalizer.
+It is removed at once, unless a finalizer holds it (or, for a namespace, one of its `spec.finalizers`), or it is a pod
+on a node, which has its grace period. Then it gets a deletionTimestamp, and is removed by the write that takes away the
+last reason to stay. The garbage collector handles its dependents, by the finalizer of the propagation policy.
 """
 
 from __future__ import annotations
 
 from kedge.embedded import namespaces
+from kedge.embedded.generator import Generator
 from kedge.embedded.kind import NAMESPACES, PODS, Kind
 from kedge.embedded.options import DeleteOptions, Preconditions
-from kedge.embedded.stamps import Stamps
 from kedge.embedded.statuses import precondition_failed
-from kedge.embedded.store import Untyped, part
+from kedge.embedded.store import part
+from kedge.kube.codec import Untyped
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
-_HOLDERS = (ORPHAN, FOREGROUND)
+_PROPAGATION_FINALIZERS = (ORPHAN, FOREGROUND)
 _POD_GRACE = 30
 
 
-def refuse_unless(must: Preconditions, kind: Kind, metadata: Untyped) -> None:
-    """Refuse if the object is not the one meant."""
+def check_preconditions(must: Preconditions, kind: Kind, metadata: Untyped) -> None:
+    """Refuse if uid or resourceVersion do not match."""
     name = metadata["name"]
     if must.uid is not None and must.uid != metadata["uid"]:
         why = (
@@ -37,10 +38,10 @@ def refuse_unless(must: Preconditions, kind: Kind, metadata: Untyped) -> None:
         raise precondition_failed(kind.resource, name, why)
 
 
-def held(obj: Untyped, asked: DeleteOptions) -> Untyped:
-    """The object with the finalizer that its dependents' fate asks for, and without the one it does not."""
-    wanted = _holder(asked, obj["metadata"].get("finalizers", []))
-    others = [name for name in obj["metadata"].get("finalizers", []) if name not in _HOLDERS]
+def with_propagation_finalizer(obj: Untyped, asked: DeleteOptions) -> Untyped:
+    """The object with the finalizer of its propagation policy, and no other of these."""
+    wanted = _propagation_finalizer(asked, obj["metadata"].get("finalizers", []))
+    others = [name for name in obj["metadata"].get("finalizers", []) if name not in _PROPAGATION_FINALIZERS]
     finalizers = [*others, wanted] if wanted else others
     if finalizers == obj["metadata"].get("finalizers", []):
         return obj
@@ -48,47 +49,47 @@ def held(obj: Untyped, asked: DeleteOptions) -> Untyped:
     return {**obj, "metadata": {**metadata, "finalizers": finalizers} if finalizers else metadata}
 
 
-def _holder(asked: DeleteOptions, finalizers: list[str]) -> str:
+def _propagation_finalizer(asked: DeleteOptions, finalizers: list[str]) -> str:
     if asked.propagation_policy is not None:
         return {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(asked.propagation_policy, "")
     if asked.orphan_dependents is not None:
         return ORPHAN if asked.orphan_dependents else ""
-    return next((name for name in _HOLDERS if name in finalizers), "")
+    return next((name for name in _PROPAGATION_FINALIZERS if name in finalizers), "")
 
 
-def marked(kind: Kind, obj: Untyped, grace_asked: int | None, stamps: Stamps) -> Untyped:
-    """The object, marked as to be deleted. If it was already, its grace period can only become shorter."""
+def mark_deleted(kind: Kind, obj: Untyped, grace_asked: int | None, generator: Generator) -> Untyped:
+    """The object with a deletionTimestamp. If it had one, the grace period can only become shorter."""
     if obj["metadata"].get("deletionTimestamp"):
-        return _hurried(kind, obj, grace_asked, stamps)
+        return _with_shorter_grace(kind, obj, grace_asked, generator)
     if kind.resource == NAMESPACES:
-        return namespaces.terminating(_with(obj, {"deletionTimestamp": stamps.now()}))
+        return namespaces.terminating(_with(obj, {"deletionTimestamp": generator.now()}))
     grace = _grace(kind, obj, grace_asked)
-    mark: Untyped = {"deletionTimestamp": stamps.now(plus=grace), "deletionGracePeriodSeconds": grace}
+    mark: Untyped = {"deletionTimestamp": generator.now(plus=grace), "deletionGracePeriodSeconds": grace}
     if "generation" in obj["metadata"]:
         mark["generation"] = obj["metadata"]["generation"] + 1
     return _with(obj, mark)
 
 
-def may_go(kind: Kind, obj: Untyped) -> bool:
-    """Whether the object is marked, and nothing holds it any more."""
+def can_be_removed(kind: Kind, obj: Untyped) -> bool:
+    """Whether the object is deleted and nothing holds it."""
     metadata = obj["metadata"]
     if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
         return False
     if kind.resource == NAMESPACES:
-        return not namespaces.is_held(obj)
+        return not namespaces.has_finalizers(obj)
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-def _hurried(kind: Kind, obj: Untyped, grace_asked: int | None, stamps: Stamps) -> Untyped:
+def _with_shorter_grace(kind: Kind, obj: Untyped, grace_asked: int | None, generator: Generator) -> Untyped:
     pending = obj["metadata"].get("deletionGracePeriodSeconds")
     if not pending or grace_asked is None or grace_asked >= pending:
         return obj
     grace = _grace(kind, obj, grace_asked)
-    return _with(obj, {"deletionTimestamp": stamps.now(plus=grace), "deletionGracePeriodSeconds": grace})
+    return _with(obj, {"deletionTimestamp": generator.now(plus=grace), "deletionGracePeriodSeconds": grace})
 
 
 def _grace(kind: Kind, obj: Untyped, asked: int | None) -> int:
-    """How many seconds it may take to stop. Only pods that run somewhere take any."""
+    """The grace period: zero for all but pods on a node."""
     spec, phase = part(obj, "spec"), part(obj, "status").get("phase")
     if kind.resource != PODS or not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
         return 0

@@ -7,13 +7,13 @@ every client knows, and /api and /apis in the aggregated one (`apidiscovery.k8s.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 
 from kedge.embedded.kind import Kind
+from kedge.embedded.naming import version_order
 from kedge.kube.transport import JSON, Request, Response
 
 Doc: TypeAlias = Mapping[str, Any]
@@ -33,14 +33,14 @@ _KIND_OF: Mapping[str, tuple[str, str, str]] = {
 
 
 class Discovery:
-    """The documents about some kinds, each made when first asked for."""
+    """The discovery documents of some kinds, each made when first needed."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._groups = _by_group(kinds)
         self._made: dict[tuple[str, bool], Response | None] = {}
 
     def response(self, request: Request) -> Response | None:
-        """The answer to a GET; None if the path is none of these."""
+        """The response to a GET; None for other paths."""
         place = request.path.strip("/")
         aggregated = place in ("api", "apis") and _wants_aggregated(request.accept)
         key = (place, aggregated)
@@ -77,19 +77,6 @@ def _answer(document: Doc, media: str) -> Response:
     return Response(200, body, {"content-type": media, "etag": f'"{name}"', "vary": "Accept"})
 
 
-def newest_first(versions: Iterable[str]) -> list[str]:
-    """Versions in the order clients prefer: v2, v1, v1beta2, v1beta1, v1alpha1, then others by name."""
-    return sorted(versions, key=_preference)
-
-
-def _preference(version: str) -> tuple[int, int, int, str]:
-    found = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version)
-    if not found:
-        return 3, 0, 0, version
-    major, stage, minor = found.groups()
-    return ("", "beta", "alpha").index(stage or ""), -int(major), -int(minor or 0), version
-
-
 def _wants_aggregated(accept: str) -> bool:
     first = accept.partition(",")[0].replace(" ", "")
     return "as=APIGroupDiscoveryList" in first and "v=v2;" in f"{first};"
@@ -101,7 +88,7 @@ def _by_group(kinds: Iterable[Kind]) -> dict[str, dict[str, list[Kind]]]:
     for kind in sorted(kinds, key=lambda kind: kind.resource.plural):
         groups.setdefault(kind.resource.group, {}).setdefault(kind.resource.version, []).append(kind)
     return {
-        name: {version: versions[version] for version in newest_first(versions)}
+        name: {version: versions[version] for version in sorted(versions, key=version_order)}
         for name, versions in sorted(groups.items(), key=lambda item: (_is_custom(item[0]), item[0]))
     }
 
@@ -126,7 +113,7 @@ def _resource(kind: Kind) -> Doc:
     resource = kind.resource
     return {
         "name": resource.plural,
-        "singularName": kind.called.singular,
+        "singularName": kind.kind_names.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": kind.verbs,
@@ -163,7 +150,7 @@ def _entry(kind: Kind) -> Doc:
         "resource": kind.resource.plural,
         "responseKind": {"group": "", "version": "", "kind": kind.resource.kind},
         "scope": "Namespaced" if kind.resource.namespaced else "Cluster",
-        "singularResource": kind.called.singular,
+        "singularResource": kind.kind_names.singular,
         "verbs": kind.verbs,
         **_more_names(kind),
     }
@@ -179,5 +166,5 @@ def _subentry(kind: Kind, name: str) -> Doc:
 
 
 def _more_names(kind: Kind) -> Doc:
-    named = (("shortNames", kind.called.short), ("categories", kind.called.categories))
+    named = (("shortNames", kind.kind_names.short), ("categories", kind.kind_names.categories))
     return {key: value for key, value in named if value}

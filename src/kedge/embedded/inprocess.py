@@ -21,18 +21,18 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kedge.embedded.callers import WITHIN, Caller
-from kedge.embedded.feed import BOOKMARK_EVERY, Feed, Minutes
+from kedge.embedded.request_info import IN_PROCESS, Caller
 from kedge.embedded.server import Server
+from kedge.embedded.watch_stream import BOOKMARK_EVERY, BookmarkTimer, WatchStream
 from kedge.kube.transport import JSON, BufferedStream, ConnectionFailed, Request, Response, Stream
 
-Between: TypeAlias = tuple[float, float]  # so many seconds and so many, evenly spread
+SecondsRange: TypeAlias = tuple[float, float]  # from, to; evenly distributed
 
 _LINES_PER_TURN = 64
 
 
 class InProcessTransport:
-    """How requests reach one embedded server.
+    """A transport to one embedded server.
 
     `delay` is how long a watch event is under way, `latency` how long a request and its answer are, each.
     A watch that falls more than `room` events behind is cut off. `caller` is who asks.
@@ -43,10 +43,10 @@ class InProcessTransport:
         server: Server,
         *,
         rng: Random,
-        delay: Between = (0.001, 0.01),
-        latency: Between = (0.0, 0.0),
+        delay: SecondsRange = (0.001, 0.01),
+        latency: SecondsRange = (0.0, 0.0),
         room: int = 1000,
-        caller: Caller = WITHIN,
+        caller: Caller = IN_PROCESS,
     ) -> None:
         self.server = server
         self._rng = rng
@@ -54,11 +54,11 @@ class InProcessTransport:
         self._latency = latency
         self._room = room
         self._caller = caller
-        self._down = ""  # why, while it is
+        self._down = ""  # the reason while disconnected
         self._closed = False
         self._cuts = 0
-        self._feeds: dict[Feed, None] = {}
-        self._minutes = Minutes()
+        self._streams: dict[WatchStream, None] = {}
+        self._bookmarks = BookmarkTimer()
 
     async def send(self, request: Request, *, timeout: float) -> Response:
         trip = self._set_out(timeout)
@@ -76,35 +76,35 @@ class InProcessTransport:
             await self._cross(trip)
             yield BufferedStream(found)
             return
-        # Where bookmarks come in time there is no silence to listen for.
+        # With bookmarks in time there is no silence, so no timer is needed.
         heard_of = found.bookmarks and BOOKMARK_EVERY + self._delay[1] < silence
-        feed = Feed(found, delay=self._delays(), room=self._room, minutes=self._minutes)
-        self._feeds[feed] = None
+        stream = WatchStream(found, delay=self._delays(), room=self._room, bookmarks=self._bookmarks)
+        self._streams[stream] = None
         try:
             await self._cross(trip)
-            yield _Lines(feed, None if heard_of else silence)
+            yield _WatchResponse(stream, None if heard_of else silence)
         finally:
-            del self._feeds[feed]
-            feed.cut("the stream was left")
+            del self._streams[stream]
+            stream.cut("the stream was left")
 
     def _delays(self) -> Callable[[], float]:
-        """How long lines take, from chance of its own: what others hear does not change when this one hears."""
+        """The delays of one watch, from a random generator of its own: watches do not influence each other."""
         seed = self._rng.getrandbits(64)
         rng: Random | None = None
 
         def delay() -> float:
             nonlocal rng
-            rng = rng or Random(seed)  # made when first needed: most watches end without having told of anything
+            rng = rng or Random(seed)  # made when first needed: most watches end without an event
             return rng.uniform(*self._delay)
 
         return delay
 
     def disconnect(self, why: str = "disconnected") -> None:
-        """Cut everything under way, and refuse what comes, until `connect`."""
+        """Break all requests and watches, and refuse new ones, until `connect`."""
         self._down = why
         self._cuts += 1
-        for feed in tuple(self._feeds):
-            feed.cut(why)
+        for stream in tuple(self._streams):
+            stream.cut(why)
 
     def connect(self) -> None:
         """Let requests through again."""
@@ -112,17 +112,17 @@ class InProcessTransport:
             self._down = ""
 
     async def close(self) -> None:
-        """Cut everything under way, for good."""
+        """Break all requests and watches, for good."""
         self._closed = True
         self.disconnect("the transport is closed")
 
-    def _set_out(self, timeout: float) -> _Trip:
+    def _set_out(self, timeout: float) -> _RoundTrip:
         if why := self._trouble():
             raise ConnectionFailed(why, sent=False)
-        return _Trip(self._era(), timeout)
+        return _RoundTrip(self._era(), timeout)
 
-    async def _cross(self, trip: _Trip) -> None:
-        """Take the time it takes, one way. A request that is lost on its way may have arrived, for all one knows."""
+    async def _cross(self, trip: _RoundTrip) -> None:
+        """Wait for one way of a request. If the connection breaks, the request may have arrived."""
         if self._latency[1] > 0:
             await self._take_time(trip)
         else:
@@ -132,36 +132,36 @@ class InProcessTransport:
         if why := self._trouble() or lost or late:
             raise ConnectionFailed(why, sent=True)
 
-    async def _take_time(self, trip: _Trip) -> None:
+    async def _take_time(self, trip: _RoundTrip) -> None:
         takes = self._rng.uniform(*self._latency)
         await asyncio.sleep(min(takes, trip.seconds_left))
         trip.seconds_left -= takes
 
     def _trouble(self) -> str:
-        """Why nothing gets through now; empty if it does."""
+        """Why requests fail now; empty if they do not."""
         return self._down or ("" if self.server.running else "the server is stopped")
 
     def _era(self) -> int:
-        """Grows whenever everything under way is lost."""
+        """A number that grows whenever all connections break."""
         return self._cuts + self.server.starts
 
 
-class _Trip(Struct):
-    """One request's way there and back."""
+class _RoundTrip(Struct):
+    """A request under way: it fails if the connection breaks or its time is up."""
 
     era: int
     seconds_left: float
 
 
-class _Lines:
-    """An answer that keeps coming."""
+class _WatchResponse:
+    """The response to a watch."""
 
     status = 200
     headers: Mapping[str, str] = {"content-type": JSON}
 
-    def __init__(self, feed: Feed, silence: float | None) -> None:
-        """`silence` is how long nothing may come, if that can happen."""
-        self._feed = feed
+    def __init__(self, stream: WatchStream, silence: float | None) -> None:
+        """`silence` is how long nothing may arrive; None for no limit."""
+        self._stream = stream
         self._silence = silence
 
     async def read(self) -> bytes:
@@ -170,17 +170,17 @@ class _Lines:
     async def lines(self) -> AsyncIterator[bytes]:
         turns = itertools.cycle(range(_LINES_PER_TURN))
         while True:
-            for line in self._feed.here():
+            for line in self._stream.arrived_lines():
                 yield line
                 if next(turns) == 0:
-                    await asyncio.sleep(0)  # a long list must not keep everyone else waiting
-            if self._feed.ended:
+                    await asyncio.sleep(0)  # a long list must not block other tasks
+            if self._stream.ended:
                 return
-            await (self._feed.wait() if self._silence is None else self._wait(self._silence))
+            await (self._stream.wait() if self._silence is None else self._wait(self._silence))
 
     async def _wait(self, silence: float) -> None:
         try:
             async with asyncio.timeout(silence):
-                await self._feed.wait()
+                await self._stream.wait()
         except TimeoutError:
             raise ConnectionFailed(f"nothing came for {silence:g} s", sent=True) from None

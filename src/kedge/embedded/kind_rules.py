@@ -8,14 +8,13 @@ A kind without rules has `NO_RULES`. The server calls them in this order: on cre
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 from msgspec import Struct
 
 from kedge.api.resource import Resource
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
-
-Untyped: TypeAlias = dict[str, Any]
 
 
 class AdmissionContext(Protocol):
@@ -25,7 +24,7 @@ class AdmissionContext(Protocol):
 
     def each(self, resource: Resource, namespace: str = "") -> Iterator[Untyped]: ...
 
-    def name(self, start: str) -> str:
+    def name(self, prefix: str) -> str:
         """A generated name: the prefix and five random characters."""
         ...
 

@@ -1,6 +1,6 @@
-"""Naming: which names, labels, annotations and finalizers are well-formed, and what to say of those that are not.
+"""Naming: which names, labels, annotations and finalizers are valid, what to say of others, and the order of versions.
 
-Each function gives the problems with one value, in Kubernetes' words; none means it is fine.
+Each `..._problems` function gives the problems of one value, in Kubernetes' words; none means it is valid.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-Names: TypeAlias = Literal["subdomain", "label", "path"]  # what names of a kind must look like
+NameRule: TypeAlias = Literal["subdomain", "label", "path"]  # what names of a kind must look like
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -38,10 +38,11 @@ _SAY_VALUE = (
     f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
     f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_VALUE}')"
 )
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 
 
-def name_problems(name: str, rule: Names) -> list[str]:
+def name_problems(name: str, rule: NameRule) -> list[str]:
     """What is wrong with the name of an object of a kind with this rule."""
     if rule == "path":
         return _segment_problems(name)
@@ -70,8 +71,17 @@ def value_problems(value: str) -> list[str]:
 
 
 def is_finalizer(name: str) -> bool:
-    """Whether it belongs to someone: a domain before a slash, or one of Kubernetes' own."""
+    """Whether it is a valid finalizer: with a domain, or one of Kubernetes itself."""
     return "/" in name or name in _STANDARD_FINALIZERS
+
+
+def version_order(version: str) -> tuple[int, int, int, str]:
+    """A sort key for API versions, preferred ones first: v2, v1, v1beta2, v1beta1, v1alpha1, then others by name."""
+    found = _VERSION.fullmatch(version)
+    if not found:
+        return 3, 0, 0, version
+    major, stage, minor = found.groups()
+    return ("", "beta", "alpha").index(stage or ""), -int(major), -int(minor or 0), version
 
 
 def _prefix_problems(prefix: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Options: what a request asks beside its path: which objects, how many, from when, for how long, for real or not.
+"""Options: the options of a request: ListOptions, PatchOptions, DeleteOptions and the like.
 
 Reads query strings and `DeleteOptions`, and refuses combinations that kube-apiserver refuses, in its words.
 """
@@ -11,18 +11,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from kedge.embedded import bodies, selectors
+from kedge.embedded import request_body, selectors
+from kedge.embedded.causes import forbidden, invalid_value, required_value, unsupported_value
 from kedge.embedded.kind import Kind
 from kedge.embedded.schema.strict_decoding import FieldValidation, field_validation
-from kedge.embedded.selectors import Wanted
+from kedge.embedded.selectors import Selection
 from kedge.embedded.statuses import (
     bad_request,
-    internal,
+    internal_error,
     invalid_options,
-    not_permitted,
-    required,
-    unsupported,
-    wrong,
 )
 from kedge.kube.errors import Cause
 from kedge.kube.transport import JSON, Request
@@ -32,9 +29,9 @@ POLICIES = ("Foreground", "Background", "Orphan")
 
 
 class ListOptions(Struct, frozen=True):
-    """Which objects to list or watch, and as of when."""
+    """Options of a list or watch."""
 
-    wanted: Wanted
+    selection: Selection
     limit: int = 0
     more: str = ""  # the continue token
     version: str = ""
@@ -45,7 +42,7 @@ class ListOptions(Struct, frozen=True):
 
 
 class WriteOptions(Struct, frozen=True):
-    """Who writes, and whether for real."""
+    """Options of a create, update or patch."""
 
     dry_run: bool = False
     manager: str = ""
@@ -54,14 +51,14 @@ class WriteOptions(Struct, frozen=True):
 
 
 class Preconditions(Struct, frozen=True, rename="camel"):
-    """What must hold for an object to be deleted."""
+    """Preconditions of a delete."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
 class DeleteOptions(Struct, frozen=True, rename="camel"):
-    """How to delete."""
+    """Options of a delete."""
 
     dry_run: tuple[str, ...] | None = None
     grace_period_seconds: int | None = None
@@ -70,12 +67,12 @@ class DeleteOptions(Struct, frozen=True, rename="camel"):
     orphan_dependents: bool | None = None
 
     @property
-    def must(self) -> Preconditions:
+    def checked_preconditions(self) -> Preconditions:
         return self.preconditions or Preconditions()
 
 
 def is_watch(request: Request) -> bool:
-    """Whether the request asks for a stream, if it is about a collection."""
+    """Whether the request of a collection is a watch."""
     return request.method == "GET" and _flag(dict(request.query), "watch")
 
 
@@ -94,7 +91,7 @@ def for_watch(request: Request, kind: Kind, namespace: str) -> ListOptions:
 
 
 def for_write(request: Request, options: str) -> WriteOptions:
-    """The options of a create, update or patch; `options` is what Kubernetes calls them."""
+    """The options of a create, update or patch; `options` is their type in Kubernetes."""
     query = dict(request.query)
     dry_run = (query["dryRun"],) if query.get("dryRun") else ()
     _check([*_dry_run_problems(dry_run), *_manager_problems(query.get("fieldManager", ""))], options)
@@ -103,10 +100,10 @@ def for_write(request: Request, options: str) -> WriteOptions:
 
 
 def for_apply(request: Request) -> WriteOptions:
-    """The options of an apply, which must say who applies."""
+    """The options of an apply, which must have a fieldManager."""
     options = for_write(request, "PatchOptions")
     if not options.manager:
-        _check([required("fieldManager", "is required for apply patch")], "PatchOptions")
+        _check([required_value("fieldManager", "is required for apply patch")], "PatchOptions")
     return options
 
 
@@ -123,18 +120,18 @@ def for_delete(request: Request) -> DeleteOptions:
     return options
 
 
-def number(text: str) -> int:
+def parse_resource_version(text: str) -> int:
     """A resourceVersion as a number; refused as kube-apiserver does for an object or a watch."""
     if not text.isascii() or not text.isdigit():
-        raise internal(f'resourceVersion: Invalid value: "{text}": must be an unsigned integer')
+        raise internal_error(f'resourceVersion: Invalid value: "{text}": must be an unsigned integer')
     return int(text)
 
 
 def _collection(query: Mapping[str, str], kind: Kind, namespace: str) -> ListOptions:
-    wanted = Wanted(
+    wanted = Selection(
         namespace,
-        selectors.labels(query.get("labelSelector", "")),
-        selectors.fields(query.get("fieldSelector", ""), kind.fields),
+        selectors.parse_label_selector(query.get("labelSelector", "")),
+        selectors.parse_field_selector(query.get("fieldSelector", ""), kind.fields),
     )
     return ListOptions(
         wanted,
@@ -151,18 +148,18 @@ def _collection(query: Mapping[str, str], kind: Kind, namespace: str) -> ListOpt
 def _list_problems(options: ListOptions) -> list[Cause]:
     problems: list[Cause] = []
     if options.initial_events is not None:
-        problems.append(not_permitted("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        problems.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if not options.match:
         return problems
     name = "resourceVersionMatch"
     if not options.version:
-        problems.append(not_permitted(name, f"{name} is forbidden unless resourceVersion is provided"))
+        problems.append(forbidden(name, f"{name} is forbidden unless resourceVersion is provided"))
     if options.more:
-        problems.append(not_permitted(name, f"{name} is forbidden when continue is provided"))
+        problems.append(forbidden(name, f"{name} is forbidden when continue is provided"))
     if options.match not in ("Exact", "NotOlderThan"):
-        problems.append(unsupported(name, f'"{options.match}"', "Exact", "NotOlderThan", ""))
+        problems.append(unsupported_value(name, options.match, ("Exact", "NotOlderThan", "")))
     if options.match == "Exact" and options.version == "0":
-        problems.append(not_permitted(name, f'{name} "exact" is forbidden for resourceVersion "0"'))
+        problems.append(forbidden(name, f'{name} "exact" is forbidden for resourceVersion "0"'))
     return problems
 
 
@@ -170,18 +167,18 @@ def _watch_problems(options: ListOptions) -> list[Cause]:
     name = "resourceVersionMatch"
     if options.initial_events is None:
         why = f"{name} is forbidden for watch unless sendInitialEvents is provided"
-        return [not_permitted(name, why)] if options.match else []
+        return [forbidden(name, why)] if options.match else []
     if options.match == "NotOlderThan":
         return []
-    problems = [not_permitted(name, f"sendInitialEvents requires setting {name} to NotOlderThan")]
-    return [*problems, unsupported(name, f'"{options.match}"', "NotOlderThan")] if options.match else problems
+    problems = [forbidden(name, f"sendInitialEvents requires setting {name} to NotOlderThan")]
+    return [*problems, unsupported_value(name, options.match, ("NotOlderThan",))] if options.match else problems
 
 
 def _delete_from_body(request: Request) -> DeleteOptions:
     try:
-        if bodies.media_type(request) == JSON:
+        if request_body.media_type(request) == JSON:
             return msgspec.json.decode(request.body, type=DeleteOptions)
-        return msgspec.convert(bodies.delete_options(request), DeleteOptions)
+        return msgspec.convert(request_body.delete_options_in(request), DeleteOptions)
     except (ValueError, RecursionError) as error:
         raise bad_request(f"the body is no DeleteOptions: {error}") from None
 
@@ -201,16 +198,16 @@ def _delete_problems(options: DeleteOptions) -> list[Cause]:
     policy = options.propagation_policy
     if policy is not None and options.orphan_dependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
-        problems.append(wrong("propagationPolicy", f'"{policy}"', why))
+        problems.append(invalid_value("propagationPolicy", policy, why))
     elif policy is not None and policy not in POLICIES:
-        problems.append(unsupported("propagationPolicy", f'"{policy}"', *POLICIES, "nil"))
+        problems.append(unsupported_value("propagationPolicy", policy, (*POLICIES, "nil")))
     return problems
 
 
 def _dry_run_problems(asked: tuple[str, ...]) -> list[Cause]:
     if all(one == "All" for one in asked):
         return []
-    return [unsupported("dryRun", msgspec.json.encode(asked).decode(), "All")]
+    return [unsupported_value("dryRun", asked, ("All",))]
 
 
 def _check(problems: list[Cause], options: str = "ListOptions") -> None:

@@ -1,33 +1,35 @@
-"""Reviews: questions about who somebody is and what they may do, asked by creating them. Nothing is kept.
+"""Reviews: TokenReview, SubjectAccessReview and the like, which are answered and not stored.
 
-Whoever is known may do everything, so that is the answer to every question about the caller; of others the server
-knows nothing, and what it does not know is not allowed.
+Whoever is known may do everything, so that is the answer to every question about the caller. Of others the server knows
+nothing, and what it does not know is not allowed.
 """
 
 from __future__ import annotations
 
-from kedge.embedded import bodies, statuses
-from kedge.embedded.callers import Caller
+from kedge.embedded import request_body, statuses
+from kedge.embedded.causes import invalid_value
 from kedge.embedded.kind import Kind
-from kedge.embedded.store import Untyped, part
+from kedge.embedded.request_info import Caller
+from kedge.embedded.store import part
+from kedge.kube.codec import Untyped
 from kedge.kube.transport import Request
 
-_EVERYTHING = {
+_ALL_RULES = {
     "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
     "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
     "incomplete": False,
 }
 
 
-def answered(kind: Kind, request: Request, caller: Caller, now: str) -> Untyped:
+def review_response(kind: Kind, request: Request, caller: Caller, now: str) -> Untyped:
     """The question, with the answer in its status."""
-    asked = bodies.shaped(bodies.posted(request, kind.resource))
+    asked = request_body.with_clean_metadata(request_body.object_in(request, kind.resource))
     match kind.resource.kind:
         case "SelfSubjectReview":
             who = {"username": caller.user, "groups": list(caller.groups)}
             return {**asked, "metadata": {"creationTimestamp": now}, "status": {"userInfo": who}}
         case "SelfSubjectRulesReview":
-            return {**asked, "spec": {}, "status": _EVERYTHING}
+            return {**asked, "spec": {}, "status": _ALL_RULES}
         case "TokenReview":
             return {**asked, "status": {"user": {}, "error": "invalid bearer token"}}
     _refuse_vague(kind, part(asked, "spec"))
@@ -37,5 +39,5 @@ def answered(kind: Kind, request: Request, caller: Caller, now: str) -> Untyped:
 def _refuse_vague(kind: Kind, spec: Untyped) -> None:
     if bool(spec.get("resourceAttributes")) == bool(spec.get("nonResourceAttributes")):
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        cause = statuses.wrong("spec.resourceAttributes", "null", why)
+        cause = invalid_value("spec.resourceAttributes", None, why)
         raise statuses.invalid(kind.resource, "", [cause])

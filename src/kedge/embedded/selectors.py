@@ -49,7 +49,7 @@ class Requirement(Struct, frozen=True):
 Selector: TypeAlias = tuple[Requirement, ...]  # all must hold
 
 
-class Wanted(Struct, frozen=True):
+class Selection(Struct, frozen=True):
     """What a list or a watch is about: a namespace ("" for all), and what selectors say."""
 
     namespace: str = ""
@@ -76,12 +76,12 @@ class Wanted(Struct, frozen=True):
         return not self.fields or _all_hold(self.fields, version)
 
 
-def labels(text: str) -> Selector:
+def parse_label_selector(text: str) -> Selector:
     """Read a label selector."""
     return _LabelParser(text).selector() if text else ()
 
 
-def fields(text: str, known: Mapping[str, str]) -> Selector:
+def parse_field_selector(text: str, known: Mapping[str, str]) -> Selector:
     """Read a field selector; `known` are the fields it may name beside an object's name and namespace."""
     if not text:
         return ()

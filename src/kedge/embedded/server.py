@@ -6,7 +6,7 @@
 `handle` answers every request but watches, at once; `watch` opens those. Both only compute: no I/O, no threads, no time
 but the clock's, nothing random but from `rng`. So the same requests give the same answers, byte for byte.
 
-Serves every verb on the kinds in its registry, built-in ones and those that CRDs define, and tells what it serves. What
+Serves every verb on the kinds in its registry, built-in ones and those of CRDs, and discovery and OpenAPI of them. What
 happens to objects afterwards (garbage collection, deletion of namespaces) is done by `background`. There is no
 authorization.
 """
@@ -19,24 +19,35 @@ from random import Random
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
-from kedge.embedded import forms, listing, namespaces, options, paths, pod_verbs, reviews, scaling, statuses
-from kedge.embedded.asking import Order
+from kedge.embedded import (
+    listing,
+    namespaces,
+    options,
+    pod_subresources,
+    representation,
+    request_info,
+    reviews,
+    scale_subresource,
+    statuses,
+)
 from kedge.embedded.builtin.initial_objects import initial_objects
-from kedge.embedded.callers import WITHIN, Caller
+from kedge.embedded.builtin.kinds import BUILT_IN
+from kedge.embedded.custom.crd import CRD_RULES, CRDS
 from kedge.embedded.custom.crd_controller import CrdController
 from kedge.embedded.discovery import Discovery
-from kedge.embedded.forms import View
-from kedge.embedded.kind import NAMESPACES, Kind
-from kedge.embedded.paths import Place
-from kedge.embedded.registry import Registry
-from kedge.embedded.schema.openapi_documents import OpenApiDocuments
-from kedge.embedded.stamps import Stamps
+from kedge.embedded.generator import Generator
+from kedge.embedded.kind import NAMESPACES, Kind, Registry
+from kedge.embedded.openapi_documents import OpenApiDocuments
+from kedge.embedded.representation import Representation
+from kedge.embedded.request_info import APISERVER, IN_PROCESS, Caller, RequestInfo, ResourcePath
 from kedge.embedded.statuses import Refused
-from kedge.embedded.store import Store, Untyped, Version, encode
-from kedge.embedded.watching import Watch
-from kedge.embedded.writing import Writing, Written
+from kedge.embedded.store import Store, Version, encode
+from kedge.embedded.watch import Watch
+from kedge.embedded.writer import Writer, WriteResult
 from kedge.kube.clock import Clock
+from kedge.kube.codec import Untyped
 from kedge.kube.transport import JSON, Request, Response
 
 VERSION = {
@@ -50,7 +61,8 @@ VERSION = {
     "compiler": "",
     "platform": "embedded",
 }
-_Write: TypeAlias = Callable[[Order], Written]
+INITIAL_KINDS = tuple(replace(kind, rules=CRD_RULES) if kind.resource == CRDS else kind for kind in BUILT_IN)
+_Write: TypeAlias = Callable[[RequestInfo], WriteResult]
 _JSON: Mapping[str, str] = {"content-type": JSON}
 _TEXT: Mapping[str, str] = {"content-type": "text/plain; charset=utf-8"}
 _OK = Response(200, b"ok", _TEXT)
@@ -61,7 +73,6 @@ _PLAIN: Mapping[str, Response] = {
     "/readyz": _OK,
 }
 _CREATED = Response(201, statuses.succeeded(201), _JSON)
-_ITSELF = Caller("system:apiserver", agent="kube-apiserver")
 _NO_PAGE = Response(404, b"404 page not found\n", _TEXT)
 
 
@@ -69,49 +80,49 @@ class Server:
     """One API server. `history` is how many changes of each kind it remembers."""
 
     def __init__(self, *, clock: Clock, rng: Random, registry: Registry | None = None, history: int = 1000) -> None:
-        self.registry = registry or Registry()
+        self.registry = registry or Registry(INITIAL_KINDS)
         self.store = Store(history=history)
         self.running = True
         self.starts = 1
         self._clock = clock
-        self.stamps = Stamps(clock, rng)
-        self._writing = Writing(self.store, self.stamps)
+        self.generator = Generator(clock, rng)
+        self._writer = Writer(self.store, self.generator)
         self._watches: dict[Watch, None] = {}
-        self.definitions = CrdController(self)
+        self._crds = CrdController(self)
         kinds = self.registry.kinds()
-        self._told = (self.registry.revision, (Discovery(kinds), OpenApiDocuments(kinds)))
-        for name in namespaces.FROM_THE_START:
-            self._make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        self._documents = (self.registry.revision, (Discovery(kinds), OpenApiDocuments(kinds)))
+        for name in namespaces.INITIAL_NAMESPACES:
+            self._create_initial({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for obj in initial_objects():
-            self._make(obj)
+            self._create_initial(obj)
 
-    def handle(self, request: Request, caller: Caller = WITHIN) -> Response:
+    def handle(self, request: Request, caller: Caller = IN_PROCESS) -> Response:
         """The answer to a request."""
         try:
             return self._answer(request, caller)
         except Refused as refused:
             return refused.response()
 
-    def watch(self, request: Request, caller: Caller = WITHIN) -> Watch | Response:
-        """A watch, to be opened; or the answer, if it is refused or no watch."""
+    def watch(self, request: Request, caller: Caller = IN_PROCESS) -> Watch | Response:
+        """A watch, to be opened; or a response, if it is refused or no watch."""
         if not options.is_watch(request):
             return self.handle(request, caller)
         try:
             found = self._find(request.path)
             if found is None or found[1].name:
                 return self.handle(request, caller)
-            return self._watch(Order(*found, request, caller))
+            return self._watch(RequestInfo(*found, request, caller))
         except Refused as refused:
             return refused.response()
 
     def stop(self) -> None:
-        """Go away, as a crashed server does: every watch is cut off, no request reaches it. What is stored stays."""
+        """Stop as if crashed: every watch is disconnected, no request is answered. What is stored stays."""
         self.running = False
         for watch in tuple(self._watches):
             watch.cut("the server stopped")
 
     def start(self) -> None:
-        """Come back, with everything that was stored."""
+        """Run again, with everything that was stored."""
         self.starts += not self.running
         self.running = True
 
@@ -120,168 +131,170 @@ class Server:
             return _plain(request)
         found = self._find(request.path)
         if found is None:
-            return self._told_of_itself(request)
-        kind, place = found
+            return self._answer_discovery(request)
+        kind, path = found
         if kind.custom and kind.custom.warning:
-            return _with_warning(self._answer_about(Order(kind, place, request, caller)), kind.custom.warning)
-        return self._answer_about(Order(kind, place, request, caller))
+            return _with_warning(self._answer_resource(RequestInfo(kind, path, request, caller)), kind.custom.warning)
+        return self._answer_resource(RequestInfo(kind, path, request, caller))
 
-    def _answer_about(self, order: Order) -> Response:
-        kind, place = order.kind, order.place
-        if kind.is_question:
-            return self._answer_question(order)
-        if place.subresource:
-            return self._answer_part(order)
-        if place.name:
-            return self._answer_object(order)
-        return self._answer_collection(order)
+    def _answer_resource(self, info: RequestInfo) -> Response:
+        kind, path = info.kind, info.path
+        if kind.is_review:
+            return self._answer_review(info)
+        if path.subresource:
+            return self._answer_subresource(info)
+        if path.name:
+            return self._answer_object(info)
+        return self._answer_collection(info)
 
-    def _told_of_itself(self, request: Request) -> Response:
-        """What the server says of itself: which kinds it serves, and what they look like."""
-        discovery, documents = self._about()
+    def _answer_discovery(self, request: Request) -> Response:
+        """Discovery and OpenAPI."""
+        discovery, documents = self._documents_of_kinds()
         found = discovery.response(request) or documents.response(request.path, dict(request.query), request.accept)
         if found is not None and request.method != "GET":
             raise statuses.not_allowed()
         return found or _NO_PAGE
 
-    def _about(self) -> tuple[Discovery, OpenApiDocuments]:
-        if self._told[0] != self.registry.revision:
+    def _documents_of_kinds(self) -> tuple[Discovery, OpenApiDocuments]:
+        if self._documents[0] != self.registry.revision:
             kinds = self.registry.kinds()
-            self._told = (self.registry.revision, (Discovery(kinds), OpenApiDocuments(kinds)))
-        return self._told[1]
+            self._documents = (self.registry.revision, (Discovery(kinds), OpenApiDocuments(kinds)))
+        return self._documents[1]
 
-    def _answer_question(self, order: Order) -> Response:
-        if order.request.method != "POST" or order.place.name:
+    def _answer_review(self, info: RequestInfo) -> Response:
+        if info.request.method != "POST" or info.path.name:
             raise statuses.not_allowed()
-        found = reviews.answered(order.kind, order.request, order.caller, self.stamps.now())
+        found = reviews.review_response(info.kind, info.request, info.caller, self.generator.now())
         return Response(201, encode(found), _JSON)
 
-    def _answer_object(self, order: Order) -> Response:
-        match order.request.method:
+    def _answer_object(self, info: RequestInfo) -> Response:
+        match info.request.method:
             case "GET":
-                return self._get(order)
+                return self._get(info)
             case "PUT":
-                return self._write(self._writing.put, order)
+                return self._write(self._writer.put, info)
             case "PATCH":
-                return self._write(self._writing.patch, order)
+                return self._write(self._writer.patch, info)
             case "DELETE":
-                return self._delete(order)
+                return self._delete(info)
         raise statuses.not_allowed()
 
-    def _answer_part(self, order: Order) -> Response:
+    def _answer_subresource(self, info: RequestInfo) -> Response:
         """The answer to a request about a subresource."""
-        match order.request.method, order.place.subresource:
+        match info.request.method, info.path.subresource:
             case "GET", "status":
-                return self._get(order)
+                return self._get(info)
             case "PUT", "status" | "finalize":
-                return self._write(self._writing.put, order)
+                return self._write(self._writer.put, info)
             case "PATCH", "status":
-                return self._write(self._writing.patch, order)
+                return self._write(self._writer.patch, info)
             case "GET", "scale":
-                view = self._view(order.about(scaling.KIND))
-                return Response(200, view.one(scaling.shown(order.kind, self._found(order))), _JSON)
+                view = self._view(info.as_kind(scale_subresource.SCALE_KIND))
+                return Response(
+                    200, view.encode_object(scale_subresource.scale_of(info.kind, self._current(info))), _JSON
+                )
             case "PUT", "scale":
-                return self._write(partial(scaling.put, self._writing), order)
+                return self._write(partial(scale_subresource.put_scale, self._writer), info)
             case "PATCH", "scale":
-                return self._write(partial(scaling.patch, self._writing), order)
+                return self._write(partial(scale_subresource.patch_scale, self._writer), info)
             case "POST", "binding":
-                pod_verbs.bind(self._writing, self.store, order, self.stamps.now)
+                pod_subresources.bind(self._writer, self.store, info, self.generator.now)
                 return _CREATED
             case "POST", "eviction":
-                pod_verbs.evict(self._writing, self.store, order)
+                pod_subresources.evict(self._writer, self.store, info)
                 return _CREATED
         raise statuses.not_allowed()
 
-    def _answer_collection(self, order: Order) -> Response:
-        kind = order.kind
-        whole = bool(order.place.namespace) == kind.resource.namespaced  # not a namespaced kind across namespaces
-        match order.request.method:
-            case "GET" if options.is_watch(order.request):
+    def _answer_collection(self, info: RequestInfo) -> Response:
+        kind = info.kind
+        whole = bool(info.path.namespace) == kind.resource.namespaced  # not a namespaced kind across namespaces
+        match info.request.method:
+            case "GET" if options.is_watch(info.request):
                 raise statuses.bad_request("a watch is a stream: open it as one")
             case "GET":
-                return self._list(order)
+                return self._list(info)
             case "POST" if whole:
-                return self._write(self._writing.create, order)
+                return self._write(self._writer.create, info)
             case "DELETE" if whole and kind.resource != NAMESPACES:
-                return self._delete_all(order)
+                return self._delete_all(info)
         raise statuses.not_allowed()
 
-    def _find(self, path: str) -> tuple[Kind, Place] | None:
-        """The kind and place a path names; None if it names no API at all."""
-        place = paths.parse(path)
-        if place is None:
+    def _find(self, url_path: str) -> tuple[Kind, ResourcePath] | None:
+        """The kind and resource path of a URL path; None if it is not of the API."""
+        path = request_info.parse_path(url_path)
+        if path is None:
             return None
-        kind = self.registry.find(place.group, place.version, place.plural)
-        if kind is None and not self.registry.has_group(place.group):
+        kind = self.registry.find(path.group, path.version, path.plural)
+        if kind is None and not self.registry.has_group(path.group):
             return None
-        if kind is None or not _is_place_of(kind, place):
+        if kind is None or not _can_be_at(kind, path):
             raise statuses.no_such_resource()
-        return kind, place
+        return kind, path
 
-    def _get(self, order: Order) -> Response:
-        view = self._view(order)
-        if asked := dict(order.request.query).get("resourceVersion"):
-            self._refuse_future(options.number(asked))
-        return Response(200, view.one(self._found(order)), _JSON)
+    def _get(self, info: RequestInfo) -> Response:
+        view = self._view(info)
+        if asked := dict(info.request.query).get("resourceVersion"):
+            self._refuse_future(options.parse_resource_version(asked))
+        return Response(200, view.encode_object(self._current(info)), _JSON)
 
-    def _found(self, order: Order) -> Version:
-        return self._writing.seen(order.kind, order.place)
+    def _current(self, info: RequestInfo) -> Version:
+        return self._writer.current(info.kind, info.path)
 
-    def _list(self, order: Order) -> Response:
-        view = forms.asked_for(order, self._clock.now, listing=True)
-        wanted = options.for_list(order.request, order.kind, order.place.namespace)
-        page = listing.page(self.store, order.kind, wanted)
-        return Response(200, view.many(page.metadata, page.items), _JSON)
+    def _list(self, info: RequestInfo) -> Response:
+        view = representation.requested_representation(info, self._clock.now, listing=True)
+        wanted = options.for_list(info.request, info.kind, info.path.namespace)
+        page = listing.list_page(self.store, info.kind, wanted)
+        return Response(200, view.encode_list(page.metadata, page.items), _JSON)
 
-    def _delete(self, order: Order) -> Response:
-        view = self._view(order)
-        asked = options.for_delete(order.request)
-        found = self._found(order)
-        left = self._writing.delete(order.kind, order.place, asked)
+    def _delete(self, info: RequestInfo) -> Response:
+        view = self._view(info)
+        asked = options.for_delete(info.request)
+        found = self._current(info)
+        left = self._writer.delete(info.kind, info.path, asked)
         if left is not None:
-            return Response(200, view.one(left), _JSON)
+            return Response(200, view.encode_object(left), _JSON)
         uid = found.decode()["metadata"]["uid"]
-        return Response(200, statuses.deleted(order.kind.resource, order.place.name, uid), _JSON)
+        return Response(200, statuses.deleted(info.kind.resource, info.path.name, uid), _JSON)
 
-    def _delete_all(self, order: Order) -> Response:
-        kind = order.kind
-        wanted = options.for_list(order.request, kind, order.place.namespace).wanted
-        asked = options.for_delete(order.request)
+    def _delete_all(self, info: RequestInfo) -> Response:
+        kind = info.kind
+        wanted = options.for_list(info.request, kind, info.path.namespace).selection
+        asked = options.for_delete(info.request)
         metadata = {"resourceVersion": str(self.store.number)}
-        gone = self._writing.delete_all(kind, wanted, asked)
-        view = View(kind, "whole", self._clock.now, order.caller.sees_owners_of(kind.resource))
-        return Response(200, view.many(metadata, gone), _JSON)
+        gone = self._writer.delete_all(kind, wanted, asked)
+        view = Representation(kind, "whole", self._clock.now, info.caller.sees_owners_of(kind.resource))
+        return Response(200, view.encode_list(metadata, gone), _JSON)
 
-    def _watch(self, order: Order) -> Watch:
-        asked = options.for_watch(order.request, order.kind, order.place.namespace)
-        seconds = float(asked.seconds) if asked.seconds > 0 else self.stamps.watch_seconds()
-        return Watch(self.store, self._view(order), asked, seconds=seconds, opened=self._watches)
+    def _watch(self, info: RequestInfo) -> Watch:
+        asked = options.for_watch(info.request, info.kind, info.path.namespace)
+        seconds = float(asked.seconds) if asked.seconds > 0 else self.generator.watch_seconds()
+        return Watch(self.store, self._view(info), asked, seconds=seconds, opened=self._watches)
 
-    def _write(self, write: _Write, order: Order) -> Response:
-        # First what form to answer in: what cannot be answered must not be done.
-        view = self._view(order.about(scaling.KIND) if order.place.subresource == "scale" else order)
-        written = write(order)
-        return Response(written.code, view.one(written.version), statuses.headers(written.warnings))
+    def _write(self, write: _Write, info: RequestInfo) -> Response:
+        # The representation first: a write that cannot be answered must not be done.
+        view = self._view(info.as_kind(scale_subresource.SCALE_KIND) if info.path.subresource == "scale" else info)
+        written = write(info)
+        return Response(written.code, view.encode_object(written.version), statuses.json_headers(written.warnings))
 
-    def _view(self, order: Order) -> View:
-        return forms.asked_for(order, self._clock.now)
+    def _view(self, info: RequestInfo) -> Representation:
+        return representation.requested_representation(info, self._clock.now)
 
     def _refuse_future(self, asked: int) -> None:
         if asked > self.store.number:
-            raise statuses.not_there_yet(asked, self.store.number)
+            raise statuses.too_large_resource_version(asked, self.store.number)
 
-    def _make(self, obj: Untyped) -> None:
-        """Make what is there from the start."""
+    def _create_initial(self, obj: Untyped) -> None:
+        """Create an initial object."""
         group, _, version = obj["apiVersion"].rpartition("/")
         found = (one.resource for one in self.registry.kinds() if one.resource.kind == obj["kind"])
         resource = next((one for one in found if (one.group, one.version) == (group, version)), None)
         if resource is not None:  # a registry may leave kinds out
             path = resource.path(obj["metadata"].get("namespace"))
-            self.handle(Request("POST", path, body=msgspec.json.encode(obj)), _ITSELF)
+            self.handle(Request("POST", path, body=msgspec.json.encode(obj)), APISERVER)
 
 
 def _with_warning(response: Response, text: str) -> Response:
-    told = ", ".join(filter(None, (statuses.headers((text,))["warning"], response.headers.get("warning"))))
+    told = ", ".join(filter(None, (statuses.json_headers((text,))["warning"], response.headers.get("warning"))))
     return Response(response.status, response.body, {**response.headers, "warning": told})
 
 
@@ -291,10 +304,10 @@ def _plain(request: Request) -> Response:
     return _PLAIN[request.path.rstrip("/")]
 
 
-def _is_place_of(kind: Kind, place: Place) -> bool:
-    """Whether objects of this kind can be there."""
-    if place.subresource and place.subresource not in kind.subresources:
+def _can_be_at(kind: Kind, path: ResourcePath) -> bool:
+    """Whether objects of this kind can have this path."""
+    if path.subresource and path.subresource not in kind.subresources:
         return False
-    if place.namespace and not kind.resource.namespaced:
+    if path.namespace and not kind.resource.namespaced:
         return False
-    return bool(place.namespace) or not (kind.resource.namespaced and place.name)
+    return bool(path.namespace) or not (kind.resource.namespaced and path.name)

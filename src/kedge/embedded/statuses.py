@@ -1,7 +1,7 @@
-"""Statuses: what the server says when it has no object to show.
+"""Statuses: the `Status` objects of errors and successes.
 
-`Refused` is an answer on its way out: raise it anywhere below the server, and the client reads Kubernetes' own
-`Status`, with the code, reason, details and words kube-apiserver uses. Messages that there quote Go's parsers are ours.
+`Refused` is raised anywhere below the server; the client gets Kubernetes' own `Status`, with the code, reason, details
+and words of kube-apiserver. Messages that quote Go's parsers there are ours.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from kedge.api.resource import Resource
+from kedge.embedded.causes import invalid_value
 from kedge.kube.errors import Cause
 from kedge.kube.transport import JSON, Response
 
@@ -62,11 +63,11 @@ class Refused(Exception):
         return msgspec.json.encode(status | {"code": self.code})
 
     def response(self) -> Response:
-        return Response(self.code, self.body(), headers(self.warnings))
+        return Response(self.code, self.body(), json_headers(self.warnings))
 
 
 @contextmanager
-def warned(warnings: tuple[str, ...]) -> Iterator[None]:
+def with_warnings(warnings: tuple[str, ...]) -> Iterator[None]:
     """Whoever is refused in here is told of this too."""
     try:
         yield
@@ -75,7 +76,7 @@ def warned(warnings: tuple[str, ...]) -> Iterator[None]:
         raise
 
 
-def headers(warnings: Sequence[str] = ()) -> Mapping[str, str]:
+def json_headers(warnings: Sequence[str] = ()) -> Mapping[str, str]:
     """The headers of a JSON answer, with what its reader should know (`Warning: 299 - "..."`)."""
     if not warnings:
         return _JSON
@@ -133,9 +134,9 @@ def invalid_options(kind: str, *causes: Cause) -> Refused:
     return _invalid(kind, "meta.k8s.io", "", causes)
 
 
-def must_name_version(resource: Resource, name: str) -> Refused:
+def version_required(resource: Resource, name: str) -> Refused:
     """A PUT of a kind that may only be replaced as read."""
-    cause = wrong("metadata.resourceVersion", "0", "must be specified for an update")
+    cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
     message = f'{resource} "{name}" is invalid: {cause.field}: {cause.message}'
     details = {**_about(resource, name, resource.plural), "causes": _encoded([cause])}
     return Refused(422, "Invalid", message, details=details)
@@ -157,11 +158,11 @@ def forbidden(resource: Resource, name: str, why: str, *causes: Cause) -> Refuse
     return Refused(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details=details)
 
 
-def too_old(message: str, *, more: str = "") -> Refused:
+def expired(message: str, *, more: str = "") -> Refused:
     return Refused(410, "Expired", message, more=more)
 
 
-def not_there_yet(wanted: int, current: int) -> Refused:
+def too_large_resource_version(wanted: int, current: int) -> Refused:
     """A resourceVersion from the future."""
     message = f"Timeout: Too large resource version: {wanted}, current: {current}"
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
@@ -195,30 +196,9 @@ def not_acceptable(available: str) -> Refused:
     return Refused(406, "NotAcceptable", message, details={})
 
 
-def internal(message: str) -> Refused:
+def internal_error(message: str) -> Refused:
     """What kube-apiserver answers with 500 and no reason, though the client is to blame."""
     return Refused(500, "", message)
-
-
-# Causes, as Kubernetes words them
-
-
-def wrong(field: str, value: str, why: str) -> Cause:
-    """`value` is as JSON writes it."""
-    return Cause(field, f"Invalid value: {value}: {why}", "FieldValueInvalid")
-
-
-def required(field: str, why: str) -> Cause:
-    return Cause(field, f"Required value: {why}", "FieldValueRequired")
-
-
-def not_permitted(field: str, why: str) -> Cause:
-    return Cause(field, f"Forbidden: {why}", "FieldValueForbidden")
-
-
-def unsupported(field: str, value: str, *supported: str) -> Cause:
-    known = ", ".join(f'"{one}"' for one in supported)
-    return Cause(field, f"Unsupported value: {value}: supported values: {known}", "FieldValueNotSupported")
 
 
 def _refused(code: int, reason: str, resource: Resource, name: str, message: str) -> Refused:

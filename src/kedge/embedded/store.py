@@ -2,14 +2,14 @@
 
 Promises:
 
-* one counter for all: each write takes the next resourceVersion, and is the only one that has it;
+* one counter for all: each write takes the next resourceVersion;
 * a write names the version it was made from, and fails if that is not the newest any more;
-* each version is encoded once, and its bytes are shared by whoever reads, lists or watches it;
-* a collection remembers its last `history` changes: so long it can say what changed since a version, and show itself
-  as it was then. Asked for more it raises `Forgotten`, never something incomplete.
+* each version is encoded once, and its bytes are shared by all who read, list or watch it;
+* a collection remembers its last `history` changes: it can say what changed since a version in them, and show itself
+  as of then. For older versions it raises `HistoryExpired`, and never gives something incomplete.
 
-Keeps bytes, not dicts: a fifth of the memory, nothing for the garbage collector, and whoever wants to change an object
-decodes a copy of their own. Does no I/O, knows no time, and checks no rule of Kubernetes.
+Keeps bytes, not dicts: a fifth of the memory and nothing for the garbage collector. Whoever wants to change an object
+decodes a copy. Does no I/O, knows no time, and checks no rule of Kubernetes.
 """
 
 from __future__ import annotations
@@ -26,23 +26,22 @@ from msgspec import Struct
 
 from kedge.embedded.kind import Kind
 from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners
-from kedge.kube.codec import ADDED, DELETED, MODIFIED
+from kedge.kube.codec import ADDED, DELETED, MODIFIED, Untyped
 
-Untyped: TypeAlias = dict[str, Any]
-Lines: TypeAlias = dict[tuple[str, str], bytes]  # what watchers made of one change, for the next ones to take over
+EncodedEvents: TypeAlias = dict[tuple[str, str], bytes]  # the lines of one change, shared by its watchers
 encode = msgspec.json.Encoder(order="deterministic").encode
 _NONE: Mapping[str, str] = MappingProxyType({})  # one for all that have none
 
 
 class Version(Struct, frozen=True, gc=False):
-    """One object as of one write, and what selectors may ask about it."""
+    """One object as of one write, and the values for selectors."""
 
     key: str
     number: int  # its resourceVersion
     body: bytes
     labels: Mapping[str, str]
     fields: Mapping[str, str]
-    owners: FieldOwners  # of its fields; the body does not tell
+    owners: FieldOwners  # of its fields; not in the body
 
     @property
     def namespace(self) -> str:
@@ -59,31 +58,31 @@ class Version(Struct, frozen=True, gc=False):
 
 
 class Change(Struct, frozen=True):
-    """One write. What was deleted is there as it last was, under the number of its deletion."""
+    """One write. A deleted object is there as it last was, with the resourceVersion of its deletion."""
 
     type: str
     version: Version
     previous: Version | None = None
 
 
-Watcher: TypeAlias = Callable[[Change, Lines], None]
-Follower: TypeAlias = Callable[[Kind, Change], None]
+Watcher: TypeAlias = Callable[[Change, EncodedEvents], None]
+ChangeListener: TypeAlias = Callable[[Kind, Change], None]
 
 
-class Taken(Exception):
-    """There is an object of that name."""
+class AlreadyExists(Exception):
+    """There is an object of that name already."""
 
     def __init__(self, version: Version) -> None:
         super().__init__(version.key)
         self.version = version
 
 
-class Moved(Exception):
+class StaleVersion(Exception):
     """The object is not the version the write was made from."""
 
 
-class Forgotten(Exception):
-    """It was too long ago. `oldest` is the first version the collection still knows itself at."""
+class HistoryExpired(Exception):
+    """The version is too old. `oldest` is the oldest version that the collection remembers."""
 
     def __init__(self, oldest: int) -> None:
         super().__init__(oldest)
@@ -112,7 +111,7 @@ class Collection:
     def since(self, number: int) -> list[Change]:
         """What changed after that version, oldest first."""
         if number < self._forgotten:
-            raise Forgotten(self._forgotten)
+            raise HistoryExpired(self._forgotten)
         found: list[Change] = []
         for change in reversed(self._changes):
             if change.version.number <= number:
@@ -127,8 +126,8 @@ class Collection:
             then[change.version.key] = change.previous
         return Snapshot(self._versions, self._order, then)
 
-    def follow(self, watcher: Watcher, namespace: str = "") -> Callable[[], None]:
-        """Tell the watcher of every change from now on, or of those in a namespace, within the write.
+    def subscribe(self, watcher: Watcher, namespace: str = "") -> Callable[[], None]:
+        """Call the watcher with every change from now on, or with those in a namespace, within the write.
 
         Call what comes back to make it stop.
         """
@@ -145,7 +144,7 @@ class Collection:
         return stop
 
     def record(self, change: Change) -> None:
-        """Take a change in, and tell of it."""
+        """Store a change, and call the watchers."""
         key = change.version.key
         if change.type == DELETED:
             del self._versions[key]
@@ -157,7 +156,7 @@ class Collection:
         if len(self._changes) == self._changes.maxlen:
             self._forgotten = self._changes[0].version.number
         self._changes.append(change)
-        lines: Lines = {}
+        lines: EncodedEvents = {}
         for watcher in self._told_of(change.version.namespace):
             watcher(change, lines)
 
@@ -200,51 +199,51 @@ class Store:
         self.number = 0  # the newest resourceVersion
         self._history = history
         self._collections: dict[tuple[str, str], Collection] = {}
-        self._followers: list[Follower] = []
+        self._listeners: list[ChangeListener] = []
 
-    def follow(self, follower: Follower) -> None:
-        """Tell the follower of every write from now on, within it."""
-        self._followers.append(follower)
+    def subscribe(self, listener: ChangeListener) -> None:
+        """Call the listener with every write from now on, within it."""
+        self._listeners.append(listener)
 
     def all(self, kind: Kind) -> Collection:
-        """The objects of this kind, in whatever version of its group they are asked for."""
+        """The objects of this kind, the same for all its versions."""
         place = (kind.resource.group, kind.resource.plural)
         if place not in self._collections:
             self._collections[place] = Collection(self._history)
         return self._collections[place]
 
     def create(self, kind: Kind, key: str, obj: Untyped, owners: FieldOwners = NO_OWNERS) -> Version:
-        """Keep a new object. Raises `Taken`."""
+        """Store a new object. Raises `AlreadyExists`."""
         collection = self.all(kind)
         if existing := collection.get(key):
-            raise Taken(existing)
+            raise AlreadyExists(existing)
         version = self._next(kind, key, obj, owners)
         self._record(kind, collection, Change(ADDED, version))
         return version
 
-    def replace(self, kind: Kind, seen: Version, obj: Untyped, owners: FieldOwners | None = None) -> Version:
-        """Keep a new state of the object that was seen. Raises `Moved`."""
-        collection = self._unmoved(kind, seen)
-        version = self._next(kind, seen.key, obj, seen.owners if owners is None else owners)
-        self._record(kind, collection, Change(MODIFIED, version, seen))
+    def replace(self, kind: Kind, current: Version, obj: Untyped, owners: FieldOwners | None = None) -> Version:
+        """Store a new state of the current object. Raises `StaleVersion`."""
+        collection = self._unmoved(kind, current)
+        version = self._next(kind, current.key, obj, current.owners if owners is None else owners)
+        self._record(kind, collection, Change(MODIFIED, version, current))
         return version
 
-    def remove(self, kind: Kind, seen: Version) -> Version:
-        """Forget the object that was seen. Raises `Moved`."""
-        collection = self._unmoved(kind, seen)
-        version = self._next(kind, seen.key, seen.decode(), seen.owners)
-        self._record(kind, collection, Change(DELETED, version, seen))
+    def remove(self, kind: Kind, current: Version) -> Version:
+        """Remove the current object. Raises `StaleVersion`."""
+        collection = self._unmoved(kind, current)
+        version = self._next(kind, current.key, current.decode(), current.owners)
+        self._record(kind, collection, Change(DELETED, version, current))
         return version
 
     def _record(self, kind: Kind, collection: Collection, change: Change) -> None:
         collection.record(change)
-        for follower in self._followers:
-            follower(kind, change)
+        for listener in self._listeners:
+            listener(kind, change)
 
-    def _unmoved(self, kind: Kind, seen: Version) -> Collection:
+    def _unmoved(self, kind: Kind, current: Version) -> Collection:
         collection = self.all(kind)
-        if collection.get(seen.key) is not seen:
-            raise Moved(seen.key)
+        if collection.get(current.key) is not current:
+            raise StaleVersion(current.key)
         return collection
 
     def _next(self, kind: Kind, key: str, obj: Untyped, owners: FieldOwners) -> Version:
@@ -254,18 +253,18 @@ class Store:
 
 
 def key_of(namespace: str, name: str) -> str:
-    """Where an object stands in its collection. Cluster-scoped ones have no namespace."""
+    """The key of an object in its collection. Cluster-scoped ones have no namespace."""
     return f"{namespace}/{name}" if namespace else name
 
 
 def part(obj: Untyped, name: str) -> Untyped:
-    """A part of an object (`spec`, `status`); nothing if that is no map: without schemas it can be anything."""
+    """A part of an object (`spec`, `status`); empty if it is no map: without a schema it can be anything."""
     found = obj.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def version_of(kind: Kind, key: str, number: int, obj: Untyped, owners: FieldOwners = NO_OWNERS) -> Version:
-    """An object as a version of its own: encoded, with what selectors ask about."""
+    """A version of an object: encoded, with the values for selectors."""
     labels = obj["metadata"].get("labels") or _NONE
     fields = {path: _text_at(obj, path, default) for path, default in kind.fields.items()} or _NONE
     return Version(key, number, encode(obj), labels, fields, owners)

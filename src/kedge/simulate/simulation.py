@@ -98,7 +98,7 @@ class Simulation:
         if name in self._servers:
             raise ValueError(f"there is a server {name} already")
         self._servers[name] = server
-        server.store.follow(lambda kind, change: self._changed(name, kind, change))
+        server.store.subscribe(lambda kind, change: self._changed(name, kind, change))
         return server
 
     def start(self, name: str, main: Main, *, exits_on: tuple[type[Exception], ...] = ()) -> Process:

@@ -12,7 +12,7 @@ from random import Random
 import msgspec
 from msgspec import Struct
 
-from kedge.embedded import paths
+from kedge.embedded import request_info
 from kedge.embedded.options import is_watch
 from kedge.kube.transport import Request, Response
 
@@ -31,7 +31,7 @@ def choose_version(request: Request, newest: int, most: int, rng: Random) -> Old
     if least is None:
         return None
     version = rng.randint(max(1, least, newest - most), max(1, least, newest))
-    place = paths.parse(request.path)
+    place = request_info.parse_path(request.path)
     assert place is not None
     selectors = {key: query[key] for key in ("labelSelector", "fieldSelector") if key in query}
     path = request.path
@@ -43,7 +43,7 @@ def choose_version(request: Request, newest: int, most: int, rng: Random) -> Old
 
 def _not_older_than(request: Request, query: Mapping[str, str]) -> int | None:
     """The oldest allowed version; None if only the newest is allowed, or an exact one."""
-    version, place = query.get("resourceVersion", ""), paths.parse(request.path)
+    version, place = query.get("resourceVersion", ""), request_info.parse_path(request.path)
     if request.method != "GET" or place is None or place.subresource or not version.isdecimal():
         return None
     if "PartialObjectMetadata" in request.accept or "Table" in request.accept:

@@ -153,7 +153,7 @@ def count_writes(cluster: EmbeddedCluster, writes: list[str]) -> None:
         if kind.resource.plural in (CLUSTER.binding.resource.plural, NAMESPACED.binding.resource.plural):
             writes.append(f"{change.type} {change.version.name}")
 
-    cluster.server.store.follow(note)
+    cluster.server.store.subscribe(note)
 
 
 def play(act: Callable[[Rolling], Awaitable[None]], twins: Twins = CLUSTER, **how: Any) -> None:

@@ -41,7 +41,7 @@ class Judge:
         self.wrong: list[str] = []
         self.moved = 0
         self._bindings: dict[str, ClusterResourceBinding] = {}
-        cluster.server.store.follow(self._follow)
+        cluster.server.store.subscribe(self._follow)
 
     def _follow(self, kind: Kind, change: Change) -> None:
         if kind.resource.plural != CLUSTER.binding.resource.plural:

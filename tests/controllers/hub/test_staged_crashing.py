@@ -50,7 +50,7 @@ class Moves:
         self.order: list[str] = []
         self.most = 0
         self._moving: dict[str, bool] = {}
-        cluster.server.store.follow(self._follow)
+        cluster.server.store.subscribe(self._follow)
 
     def _follow(self, kind: Kind, change: Change) -> None:
         if kind.resource.plural != CLUSTER.binding.resource.plural or change.type == "DELETED":

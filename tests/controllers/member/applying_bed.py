@@ -16,9 +16,9 @@ from kedge.api.fleet import member_namespace
 from kedge.api.resource import Resource
 from kedge.api.work import AppliedWork, Work
 from kedge.controllers.member.applier import Applier
-from kedge.embedded.callers import Caller
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.inprocess import InProcessTransport
+from kedge.embedded.request_info import Caller
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import NotFound

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controllers.member.applying_bed import DEPLOYMENTS, MAPS, Counting, config
 from kedge.api.rollout import ApplyStrategy
 from kedge.controllers.member.writing import Writer, Written
-from kedge.embedded.callers import Caller
+from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.codec import Codec, Untyped

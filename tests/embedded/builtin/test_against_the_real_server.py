@@ -17,10 +17,10 @@ import pytest
 
 from controlplane.pytest_plugin import run_apart
 from controlplane.rest import Response
-from embedded.builtin.world import Around, changed, documents, kind_of, made, merged, problems, rules_of
+from embedded.builtin.world import Context, changed, documents, kind_of, made, merged, problems, rules_of
 from kedge.embedded.builtin.initial_objects import initial_objects, namespace_objects
-from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.statuses import Refused
+from kedge.kube.codec import Untyped
 from kedge.kube.transport import JSON, Request, Transport
 from support.recording.api import RealApi
 from support.waiting import until_so
@@ -73,7 +73,7 @@ async def test_a_manifest_becomes_what_the_real_server_makes_of_it(
     doc = placed(GOOD[which], namespace)
     answer = await bare_api.request("POST", f"{path_of(doc)}?dryRun=All", doc)
     assert answer.status == 201, answer.text
-    assert masked(made(doc, around(namespace))) == masked(answer.json())
+    assert masked(made(doc, context(namespace))) == masked(answer.json())
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: f"{case['of']}: {case['with']}"[:90])
@@ -83,7 +83,7 @@ async def test_a_bad_manifest_is_refused_for_the_same_causes(
     doc = placed(merged(GOOD[_named(case["of"])], case["with"]), namespace)
     answer = await bare_api.request("POST", path_of(doc) + ("" if "kept" in case else "?dryRun=All"), doc)
     assert answer.status >= 400
-    assert refusal_of(lambda: made(doc, around(namespace)), doc) == refusal_in(answer)
+    assert refusal_of(lambda: made(doc, context(namespace)), doc) == refusal_in(answer)
 
 
 @pytest.mark.parametrize("case", CHANGES, ids=lambda case: f"{case['of']}: {case['change']}"[:90])
@@ -98,7 +98,7 @@ async def test_a_change_ends_as_it_does_on_the_real_server(
         answer = await bare_api.request("PATCH", f"{at}?dryRun=All", case["change"], content_type=MERGE)
     finally:
         await gone(bare_api, at)
-    others = Around(*({**one, "apiVersion": "v1", "kind": "Service"} for one in services))
+    others = Context(*({**one, "apiVersion": "v1", "kind": "Service"} for one in services))
     new = merged(old, case["change"])
     if answer.status != 200:
         assert refusal_of(lambda: changed(old, new, others), old) == refusal_in(answer)
@@ -116,7 +116,7 @@ async def test_a_server_warns_of_the_same(
     query = (("dryRun", "All"),)
     answer = await https.send(Request("POST", path_of(doc), query, msgspec.json.encode(doc), JSON, JSON), timeout=120.0)
     assert answer.status == 201, answer.body
-    assert sorted(rules_of(doc).warnings(made(doc, around(namespace)))) == sorted(answer.warnings)
+    assert sorted(rules_of(doc).warnings(made(doc, context(namespace)))) == sorted(answer.warnings)
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ async def test_a_real_server_starts_with_the_same_objects(bare_api: RealApi) -> 
     url = bare_api.told("its address", lambda: bare_api.cluster.url)
     for doc in initial_objects(int(url.rpartition(":")[2])):
         answer = await bare_api.request("GET", f"{path_of(doc)}/{doc['metadata']['name']}")
-        assert masked(made(doc, Around())) == masked(answer.json())
+        assert masked(made(doc, Context())) == masked(answer.json())
 
 
 async def test_a_real_namespace_gets_the_same_objects(full_api: RealApi) -> None:
@@ -140,7 +140,7 @@ async def test_a_real_namespace_gets_the_same_objects(full_api: RealApi) -> None
         at = f"{path_of(doc)}/{doc['metadata']['name']}"
         await until_so(partial(_is_there, full_api, at))  # somebody else makes it
         answer = await full_api.request("GET", at)
-        assert masked(made(doc, Around())) == masked(answer.json())
+        assert masked(made(doc, Context())) == masked(answer.json())
 
 
 async def _is_there(api: RealApi, at: str) -> bool:
@@ -165,11 +165,11 @@ async def gone(api: RealApi, at: str) -> None:
     await api.request("PATCH", at, {"metadata": {"finalizers": None}}, content_type=MERGE)
 
 
-def around(namespace: str) -> Around:
+def context(namespace: str) -> Context:
     """What the real server has from the start, and what the test made."""
-    return Around(
+    return Context(
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}},
-        *(made(doc, Around()) for doc in initial_objects()),
+        *(made(doc, Context()) for doc in initial_objects()),
     )
 
 

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from embedded.builtin.world import Around, changed, documents, made, merged, problems, rules_of
+from embedded.builtin.world import Context, changed, documents, made, merged, problems, rules_of
 from kedge.embedded.builtin.initial_objects import initial_objects, namespace_objects
 from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.embedded.builtin.rules_by_kind import RULES_BY_KIND
-from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.schema.type_errors import TypeMismatch
 from kedge.embedded.statuses import Refused
+from kedge.kube.codec import Untyped
 
 GOOD: list[Untyped] = [
     {**doc, "metadata": {**doc["metadata"], "namespace": "here"}} for doc in documents("good.yaml", HERE="here")
 ]
 BAD = documents("bad.yaml", HERE="here")[0]
-AROUND = Around(*namespace_objects("here", "-"), *(made(doc, Around()) for doc in initial_objects()))
+CONTEXT = Context(*namespace_objects("here", "-"), *(made(doc, Context()) for doc in initial_objects()))
 LATER = ("apiextensions.k8s.io", "authentication.k8s.io", "authorization.k8s.io")
 
 
@@ -43,25 +43,25 @@ def test_every_kind_has_a_manifest_to_be_held_to() -> None:
 
 @pytest.mark.parametrize("doc", GOOD, ids=_id)
 def test_completing_twice_is_completing_once_and_gives_the_very_same_object(doc: Untyped) -> None:
-    whole = made(doc, AROUND)
+    whole = made(doc, CONTEXT)
     assert rules_of(doc).with_defaults(whole) is whole
 
 
 @pytest.mark.parametrize("doc", GOOD, ids=_id)
 def test_nothing_is_changed_in_place(doc: Untyped) -> None:
     before = deepcopy(doc)
-    whole = made(doc, AROUND)
+    whole = made(doc, CONTEXT)
     shown = deepcopy(whole)
-    changed(whole, doc, AROUND)
+    changed(whole, doc, CONTEXT)
     problems(whole, whole)
     assert (doc, whole) == (before, shown)
 
 
 @pytest.mark.parametrize("doc", GOOD, ids=_id)
 def test_a_good_object_has_no_problems_and_may_stay_as_it_is(doc: Untyped) -> None:
-    whole = made(doc, AROUND)
+    whole = made(doc, CONTEXT)
     assert problems(whole) == []
-    again = changed(whole, whole, AROUND)
+    again = changed(whole, whole, CONTEXT)
     assert again == whole
     assert problems(again, whole) == []
 
@@ -72,7 +72,7 @@ def test_a_good_object_has_no_problems_and_may_stay_as_it_is(doc: Untyped) -> No
 def test_a_bad_manifest_is_refused(case: Mapping[str, Any]) -> None:
     of = case["of"] if "/" in case["of"] else f"{case['of']}/least"
     good = next(doc for doc in GOOD if _id(doc) == of)
-    bad = _taken(lambda: made(merged(good, case["with"]), AROUND))
+    bad = _taken(lambda: made(merged(good, case["with"]), CONTEXT))
     assert bad is None or problems(bad)
 
 
@@ -85,11 +85,11 @@ def test_every_service_gets_an_address_until_there_are_none() -> None:
             "metadata": {"name": f"s{number}"},
             "spec": {"ports": [{"port": 1}]},
         }
-        services.append(made(doc, Around(*services)))
+        services.append(made(doc, Context(*services)))
     assert len({service["spec"]["clusterIP"] for service in services}) == 254
     assert services[0]["spec"]["clusterIP"] == "10.0.0.16"  # the lowest are for those who ask for them
     with pytest.raises(Refused, match="range is full"):
-        made({**services[0], "metadata": {"name": "last"}, "spec": {"ports": [{"port": 1}]}}, Around(*services))
+        made({**services[0], "metadata": {"name": "last"}, "spec": {"ports": [{"port": 1}]}}, Context(*services))
 
 
 def test_the_default_class_is_given_to_who_names_none() -> None:
@@ -103,8 +103,8 @@ def test_the_default_class_is_given_to_who_names_none() -> None:
         },
     ]
     claim = next(doc for doc in GOOD if _id(doc) == "PersistentVolumeClaim/least")
-    assert made(claim, Around(*classes))["spec"]["storageClassName"] == "usual"
-    assert "storageClassName" not in made(claim, Around(classes[0]))["spec"]
+    assert made(claim, Context(*classes))["spec"]["storageClassName"] == "usual"
+    assert "storageClassName" not in made(claim, Context(classes[0]))["spec"]
 
 
 def test_a_template_that_was_seen_before_is_filled_the_same() -> None:
@@ -158,13 +158,13 @@ def _places(value: Any) -> Any:
 def test_whatever_fits_its_schema_is_taken_or_refused_but_never_stumbled_over(
     doc: Untyped, data: st.DataObject
 ) -> None:
-    whole = _taken(lambda: made(doc, AROUND))
+    whole = _taken(lambda: made(doc, CONTEXT))
     if whole is None:
         return
     assert rules_of(doc).with_defaults(whole) == whole
     assert all(cause.field and cause.reason and cause.message for cause in problems(whole))
     other = data.draw(st.sampled_from([doc, *_same_kind(doc)]))
-    after = _taken(lambda: changed(whole, {**other, "metadata": doc["metadata"]}, AROUND))
+    after = _taken(lambda: changed(whole, {**other, "metadata": doc["metadata"]}, CONTEXT))
     assert after is None or all(cause.field for cause in problems(after, whole))
 
 

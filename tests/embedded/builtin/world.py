@@ -14,9 +14,10 @@ from kedge.api.resource import Resource
 from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.embedded.builtin.rules_by_kind import RULES_BY_KIND
 from kedge.embedded.kind import Kind
-from kedge.embedded.kind_rules import NO_RULES, KindRules, Untyped
+from kedge.embedded.kind_rules import NO_RULES, KindRules
 from kedge.embedded.schema.builtin_decoding import decode_struct
 from kedge.embedded.schema.zero_values import with_zero_values
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 HERE = Path(__file__).parent
@@ -24,7 +25,7 @@ KINDS = {(kind.resource.api_version, kind.resource.kind): kind for kind in BUILT
 NOW = "2024-01-01T00:00:00Z"
 
 
-class Around:
+class Context:
     """Other objects, by resource; names end in `xxxxx`."""
 
     def __init__(self, *objects: Untyped) -> None:
@@ -41,8 +42,8 @@ class Around:
             if inside and (obj["apiVersion"], obj["kind"]) == kind:
                 yield obj
 
-    def name(self, start: str) -> str:
-        return f"{start}xxxxx"
+    def name(self, prefix: str) -> str:
+        return f"{prefix}xxxxx"
 
     def now(self) -> str:
         return NOW
@@ -65,19 +66,19 @@ def rules_of(obj: Untyped) -> KindRules:
     return RULES_BY_KIND.get((resource.group, resource.kind), NO_RULES)
 
 
-def made(obj: Untyped, around: Around) -> Untyped:
+def made(obj: Untyped, context: Context) -> Untyped:
     """What becomes of a manifest that is posted."""
     rules = rules_of(obj)
     named = {**obj, "metadata": {**obj["metadata"], "uid": "u"}}
-    begun = rules.prepare_new(rules.with_defaults(read_as_sent(named)), around)
+    begun = rules.prepare_new(rules.with_defaults(read_as_sent(named)), context)
     return with_zero_values(_schema(obj), begun)
 
 
-def changed(old: Untyped, new: Untyped, around: Around) -> Untyped:
+def changed(old: Untyped, new: Untyped, context: Context) -> Untyped:
     """What becomes of an object that is replaced."""
     rules = rules_of(old)
     kept = {**new, "status": old["status"]} if kind_of(old).status and "status" in old else new
-    renewed = rules.allocate_changed(old, rules.prepare_changed(old, rules.with_defaults(read_as_sent(kept))), around)
+    renewed = rules.allocate_changed(old, rules.prepare_changed(old, rules.with_defaults(read_as_sent(kept))), context)
     return with_zero_values(_schema(new), renewed)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kedge.embedded.custom.served_versions import ServedVersion
+from kedge.embedded.kind import Kind
+
 Object = dict[str, Any]
 
 GROUP = "crd.kedge.dev"
@@ -297,3 +300,9 @@ REFUSED: Mapping[str, Object] = {
     ),
     "two wrongs at once": changed(definition(holding(a={})), scope="Galaxy"),
 }
+
+
+def served_by(kind: Kind) -> ServedVersion:
+    """How a custom kind is served."""
+    assert isinstance(kind.custom, ServedVersion), f"{kind.resource} is not defined by a CRD"
+    return kind.custom

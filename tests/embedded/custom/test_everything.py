@@ -2,9 +2,10 @@
 
 import pytest
 
+from embedded.custom.definitions import served_by
 from embedded.custom.everything import BAD, DEFINITION, GOOD, UPDATES, whole
 from kedge.embedded.custom.crd import with_defaults
-from kedge.embedded.custom.served_versions import served_by, served_kinds
+from kedge.embedded.custom.served_versions import served_kinds
 
 CUSTOM = served_by(served_kinds(with_defaults(DEFINITION))[0]).custom
 LOOKED_AT_EVERY_TIME = ("an object inside without a kind", "an object inside with a bad kind")

@@ -9,8 +9,9 @@ import pytest
 from api.cases import NOTHING_SAID, Case, Node, Object, cases, comes_back, found_at, server_path, walk
 from api.editions import EDITIONS, Edition
 from api.rule_cases import Move, completed, rule_case
+from embedded.custom.definitions import served_by
 from kedge.embedded.custom import crd
-from kedge.embedded.custom.served_versions import served_by, served_kinds
+from kedge.embedded.custom.served_versions import served_kinds
 from kedge.embedded.custom.version_schema import VersionSchema
 from kedge.kube.errors import Cause
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from api.apiserver import Answer, ApiServer
-from embedded.custom.definitions import CRDS, GROUP, REFUSED, Object, definition
+from embedded.custom.definitions import CRDS, GROUP, REFUSED, Object, definition, served_by
 from embedded.custom.everything import BAD, DEFINITION, GOOD, LAX, UPDATES, Update, whole
 from kedge.embedded.custom import crd as definitions
-from kedge.embedded.custom.served_versions import served_by, served_kinds
+from kedge.embedded.custom.served_versions import served_kinds
 from kedge.kube.errors import Cause
 from kedge.kube.transport import Request
 from support.recording.api import RealApi

@@ -6,11 +6,11 @@ import sys
 import msgspec
 import pytest
 
-from embedded.custom.definitions import TEXT, Object, changed, definition, holding, named, version
+from embedded.custom.definitions import TEXT, Object, changed, definition, holding, named, served_by, version
 from kedge.embedded.custom.crd import prepared_for_update, problems, warnings, with_defaults
 from kedge.embedded.custom.crd_status import establish
-from kedge.embedded.custom.served_versions import ServedVersion, served_by, served_kinds
-from kedge.embedded.kind import Kind, Scale
+from kedge.embedded.custom.served_versions import ServedVersion, served_kinds
+from kedge.embedded.kind import Kind, ScalePaths
 
 OLD = holding(shared=TEXT, old=TEXT, mode={"type": "string", "default": "old"})
 NEW = holding(shared=TEXT, new=TEXT, mode={"type": "string", "default": "new"})
@@ -41,7 +41,7 @@ def test_each_served_version_is_a_kind() -> None:
 def test_a_kind_has_the_names_and_scope_of_its_definition() -> None:
     kind = kind_of(changed(named(shortNames=["w"], categories=["all"]), scope="Cluster"))
     assert (kind.resource.kind, kind.resource.plural, kind.resource.namespaced) == ("Widget", "widgets", False)
-    assert (kind.called.singular, kind.called.short, kind.called.categories) == ("widget", ("w",), ("all",))
+    assert (kind.kind_names.singular, kind.kind_names.short, kind.kind_names.categories) == ("widget", ("w",), ("all",))
 
 
 def test_a_kind_has_a_status_of_its_own_only_if_it_says_so() -> None:
@@ -51,7 +51,9 @@ def test_a_kind_has_a_status_of_its_own_only_if_it_says_so() -> None:
 
 def test_a_kind_can_be_scaled_where_it_says() -> None:
     paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size", "labelSelectorPath": ".status.sel"}
-    assert kind_of(definition(subresources={"scale": paths})).scale == Scale("spec.size", "status.size", "status.sel")
+    assert kind_of(definition(subresources={"scale": paths})).scale == ScalePaths(
+        "spec.size", "status.size", "status.sel"
+    )
     assert kind_of(definition()).scale is None
 
 
@@ -97,8 +99,8 @@ def test_the_stored_version_is_shown_as_it_is_kept() -> None:
 def test_what_was_kept_before_the_schema_changed_is_completed_when_it_is_shown() -> None:
     crd = {**definition(OLD), "metadata": {"name": "widgets.crd.kedge.dev", "resourceVersion": "7"}}
     body = msgspec.json.encode(obj("v1", shared="a"), order="deterministic")
-    assert msgspec.json.decode(served(crd).shown(body, 6))["spec"] == {"shared": "a", "mode": "old"}
-    assert served(crd).shown(body, 8) is body
+    assert msgspec.json.decode(served(crd).encoded_as_served(body, 6))["spec"] == {"shared": "a", "mode": "old"}
+    assert served(crd).encoded_as_served(body, 8) is body
 
 
 def test_what_was_kept_in_another_version_is_shown_in_the_asked_one() -> None:

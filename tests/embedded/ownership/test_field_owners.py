@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embedded.ownership.things import DEPLOYMENT, LATER, MAP, MUCH_LATER, NOW, THING, config_map, thing
-from kedge.embedded.ownership import field_owners
 from kedge.embedded.ownership import managed_fields as lists
 from kedge.embedded.ownership.apply import ApplyRequest, apply
 from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners, after_create
@@ -42,7 +41,7 @@ def test_the_entries_are_as_in_managed_fields() -> None:
 def test_asking_twice_tells_the_same() -> None:
     found = made({"k": "v"})
     assert found.encoded() == found.encoded()
-    assert field_owners.decode_owners(found.encoded()).entries() == found.entries()
+    assert FieldOwners(found.encoded()).entries() == found.entries()
 
 
 def test_an_object_that_nobody_owns_is_not_tracked() -> None:

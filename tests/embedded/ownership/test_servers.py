@@ -14,8 +14,8 @@ from contract.backend import JSON_PATCH, MERGE, NAMESPACES, Answer, Api
 from embedded.ownership import sequences, things
 from embedded.ownership.sequences import Dice
 from kedge.api.resource import Resource
-from kedge.embedded.callers import Caller
 from kedge.embedded.inprocess import InProcessTransport
+from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock

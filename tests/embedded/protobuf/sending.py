@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kedge.api import protowire as wire
+from kedge.embedded.protobuf.object_decoding import decode_content, open_envelope
 from kedge.kube.transport import Request
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -23,3 +26,8 @@ def body(api_version: str, kind: str, raw: bytes) -> bytes:
 
 def ask(method: str, path: str, sent: bytes, media: str = PROTOBUF, **query: str) -> Request:
     return Request(method, path, tuple(query.items()), sent, media)
+
+
+def decode_object(sent: bytes) -> dict[str, Any]:
+    """The object in a body."""
+    return decode_content(open_envelope(sent))

@@ -13,17 +13,16 @@ import msgspec
 import pytest
 
 from controlplane.binaries import Binaries
-from embedded.protobuf.sending import PROTOBUF
+from embedded.protobuf.sending import PROTOBUF, decode_object
 from embedded.world import deployment
 from kedge.api.openapi.builtin import schema_of
 from kedge.cli import kubeconfig
-from kedge.embedded.callers import WITHIN, Caller
-from kedge.embedded.certificates import Serving
-from kedge.embedded.door import Door
-from kedge.embedded.protobuf.objects import decode_object
+from kedge.embedded.certificates import ServingCertificate
+from kedge.embedded.https_server import HttpsServer
+from kedge.embedded.request_info import IN_PROCESS, Caller
 from kedge.embedded.schema.builtin_decoding import decode_struct
 from kedge.embedded.server import Server
-from kedge.embedded.watching import Watch
+from kedge.embedded.watch import Watch
 from kedge.kube.clock import SystemClock
 from kedge.kube.transport import Request, Response
 
@@ -40,7 +39,7 @@ class Recording(Server):
         self.sent: list[Request] = []
         super().__init__(clock=SystemClock(), rng=Random(1))
 
-    def watch(self, request: Request, caller: Caller = WITHIN) -> Watch | Response:
+    def watch(self, request: Request, caller: Caller = IN_PROCESS) -> Watch | Response:
         self.sent.append(request)
         return super().watch(request, caller)
 
@@ -81,21 +80,21 @@ def as_read(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def serving() -> Serving:
-    return Serving(SystemClock().now())
+def serving() -> ServingCertificate:
+    return ServingCertificate(SystemClock().now())
 
 
 @pytest.fixture
-async def kubectl(binaries: Binaries, serving: Serving, tmp_path: Path) -> AsyncIterator[Kubectl]:
+async def kubectl(binaries: Binaries, serving: ServingCertificate, tmp_path: Path) -> AsyncIterator[Kubectl]:
     server, file = Recording(), tmp_path / "kubeconfig"
     server.make("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     server.make("/api/v1/namespaces/default/pods", POD)
     server.make("/apis/apps/v1/namespaces/default/deployments", deployment("web"))
-    door = Door(server, tokens={TOKEN: Caller()}, tls=serving.context)
-    await door.open()
-    await asyncio.to_thread(kubeconfig.write, file, {"it": door.url}, authority=serving.authority, token=TOKEN)
+    https = HttpsServer(server, tokens={TOKEN: Caller()}, tls=serving.context)
+    await https.open()
+    await asyncio.to_thread(kubeconfig.write, file, {"it": https.url}, authority=serving.authority, token=TOKEN)
     yield Kubectl(server, binaries["kubectl"], file)
-    await door.close()
+    await https.close()
 
 
 CREATED = [

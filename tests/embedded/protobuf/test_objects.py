@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded.protobuf.sending import NAMED, body, message
+from embedded.protobuf.sending import NAMED, body, decode_object, message
 from kedge.embedded.protobuf.messages import read_message
-from kedge.embedded.protobuf.objects import Malformed, decode_content, decode_object, open_envelope
+from kedge.embedded.protobuf.object_decoding import Malformed, decode_content, open_envelope
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 TIME, MICRO_TIME = f"{META}.ObjectMeta", "io.k8s.api.coordination.v1.LeaseSpec"

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from controlplane.gotool import go_environment
+from embedded.protobuf.sending import decode_object
 from kedge.api.openapi.builtin import DEFINITIONS, named, schema_of
 from kedge.embedded.protobuf.messages import MESSAGES
-from kedge.embedded.protobuf.objects import decode_object
 from kedge.embedded.schema.builtin_decoding import decode_struct
 from openapi import gotypes
 from openapi.writing import wanted

@@ -10,8 +10,8 @@ from embedded.schema.test_pruning import SCHEMA, pod, widget
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.resource import Resource
 from kedge.embedded import statuses
+from kedge.embedded.go_text import go_print
 from kedge.embedded.schema import strict_decoding, unknown_fields
-from kedge.embedded.schema.type_errors import go_text
 from kedge.embedded.statuses import Refused
 
 DEPLOYMENT = schema_of("apps", "v1", "Deployment")
@@ -166,7 +166,7 @@ def test_another_field_validation_is_refused() -> None:
 
 
 def test_a_warning_is_written_as_a_header() -> None:
-    assert statuses.headers(('unknown field "spec.foo"',))["warning"] == '299 - "unknown field \\"spec.foo\\""'
+    assert statuses.json_headers(('unknown field "spec.foo"',))["warning"] == '299 - "unknown field \\"spec.foo\\""'
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_warning_is_written_as_a_header() -> None:
     ],
 )
 def test_go_prints_values_its_own_way(value: Any, shown: str) -> None:
-    assert go_text(value) == shown
+    assert go_print(value) == shown
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import asyncio
 from collections import deque
 
 from kedge.api.resource import Resource
-from kedge.embedded.callers import Caller
 from kedge.embedded.kind import Kind
+from kedge.embedded.request_info import APISERVER
 from kedge.embedded.server import Server
 from kedge.embedded.store import Change
 from kedge.kube.codec import DELETED
@@ -15,7 +15,6 @@ from kedge.kube.transport import Request
 
 EVENTS = Resource("", "v1", "Event", "events")
 EVENT_TTL = 3600.0
-_CALLER = Caller("system:apiserver", agent="kube-apiserver")
 
 
 class EventExpiry:
@@ -26,7 +25,7 @@ class EventExpiry:
         self._written: deque[tuple[float, str, int]] = deque()  # when, which event, and its version; oldest first
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
-        server.store.follow(self._follow)
+        server.store.subscribe(self._on_change)
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -38,7 +37,7 @@ class EventExpiry:
             self._timer.cancel()
             self._timer = None
 
-    def _follow(self, kind: Kind, change: Change) -> None:
+    def _on_change(self, kind: Kind, change: Change) -> None:
         if kind.resource == EVENTS and change.type != DELETED and self._loop is not None:
             self._written.append((self._loop.time(), change.version.key, change.version.number))
             self._schedule()
@@ -54,5 +53,5 @@ class EventExpiry:
             _, key, number = self._written.popleft()
             found = self._server.store.all(Kind(EVENTS)).get(key)
             if found is not None and found.number == number and self._server.running:
-                self._server.handle(Request("DELETE", EVENTS.path(found.namespace, found.name)), _CALLER)
+                self._server.handle(Request("DELETE", EVENTS.path(found.namespace, found.name)), APISERVER)
         self._schedule()

@@ -18,13 +18,13 @@ import msgspec
 from msgspec import Struct
 
 from kedge.embedded.background.delayed_set import DelayedSet
-from kedge.embedded.callers import Caller
 from kedge.embedded.custom.crd import CRDS
 from kedge.embedded.deletion import FOREGROUND, ORPHAN
 from kedge.embedded.kind import Kind
+from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
-from kedge.embedded.store import Change, Untyped, Version
-from kedge.kube.codec import DELETED
+from kedge.embedded.store import Change, Version
+from kedge.kube.codec import DELETED, Untyped
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request
 
@@ -74,7 +74,7 @@ class GarbageCollector:
         for kind in server.registry.kinds():
             for version in server.store.all(kind).at(server.store.number).within(""):
                 self._observe(kind, version)
-        server.store.follow(self._follow)
+        server.store.subscribe(self._on_change)
 
     def start(self) -> None:
         self._pending.start()
@@ -82,7 +82,7 @@ class GarbageCollector:
     def stop(self) -> None:
         self._pending.stop()
 
-    def _follow(self, kind: Kind, change: Change) -> None:
+    def _on_change(self, kind: Kind, change: Change) -> None:
         if kind.resource == CRDS:
             self._recheck_undecided()
         if change.type != DELETED:

@@ -9,8 +9,8 @@ import msgspec
 from kedge.api.resource import Resource
 from kedge.embedded.background.delayed_set import DelayedSet
 from kedge.embedded.builtin.initial_objects import namespace_objects
-from kedge.embedded.callers import Caller
 from kedge.embedded.kind import NAMESPACES, Kind
+from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
 from kedge.embedded.store import Change
 from kedge.kube.codec import DELETED
@@ -32,7 +32,7 @@ class NamespaceDefaults:
         self._pending = DelayedSet(self._create_missing, running=lambda: server.running, delay=delay)
         for version in server.store.all(Kind(NAMESPACES)).at(server.store.number).within(""):
             self._pending.add(version.name)
-        server.store.follow(self._follow)
+        server.store.subscribe(self._on_change)
 
     def start(self) -> None:
         self._pending.start()
@@ -40,7 +40,7 @@ class NamespaceDefaults:
     def stop(self) -> None:
         self._pending.stop()
 
-    def _follow(self, kind: Kind, change: Change) -> None:
+    def _on_change(self, kind: Kind, change: Change) -> None:
         if kind.resource == NAMESPACES and change.type != DELETED:
             self._pending.add(change.version.name)
         elif change.type == DELETED and kind.resource in (_ACCOUNTS, _CONFIG_MAPS) and change.version.name in _NAMES:

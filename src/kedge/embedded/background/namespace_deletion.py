@@ -12,11 +12,11 @@ import msgspec
 from msgspec import Struct
 
 from kedge.embedded.background.delayed_set import DelayedSet
-from kedge.embedded.callers import Caller
 from kedge.embedded.kind import NAMESPACES, Kind
+from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
-from kedge.embedded.store import Change, Untyped
-from kedge.kube.codec import DELETED
+from kedge.embedded.store import Change
+from kedge.kube.codec import DELETED, Untyped
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request
 
@@ -40,7 +40,7 @@ class NamespaceDeletion:
         self._pending = DelayedSet(self._delete_content, running=lambda: server.running, delay=delay)
         for version in server.store.all(_KIND).at(server.store.number).within(""):
             self._observe(version.decode())
-        server.store.follow(self._follow)
+        server.store.subscribe(self._on_change)
 
     def start(self) -> None:
         self._pending.start()
@@ -48,7 +48,7 @@ class NamespaceDeletion:
     def stop(self) -> None:
         self._pending.stop()
 
-    def _follow(self, kind: Kind, change: Change) -> None:
+    def _on_change(self, kind: Kind, change: Change) -> None:
         if kind.resource == NAMESPACES and change.type == DELETED:
             self._terminating.discard(change.version.name)  # another of that name may be created and deleted
         elif kind.resource == NAMESPACES:
@@ -97,7 +97,7 @@ class NamespaceDeletion:
 
     def _report(self, namespace: Untyped, remaining: _Remaining) -> None:
         before = {one["type"]: one for one in namespace["status"].get("conditions", [])}
-        now = self._server.stamps.now()
+        now = self._server.generator.now()
         conditions = [
             {**one, "lastTransitionTime": _since(before.get(one["type"]), one, now)} for one in _conditions(remaining)
         ]

@@ -15,11 +15,11 @@ from msgspec import Struct
 from kedge.api.resource import Resource
 from kedge.embedded.background.delayed_set import DelayedSet
 from kedge.embedded.builtin.storage import CLAIM_PROTECTION, CLAIMS, VOLUME_PROTECTION, VOLUMES
-from kedge.embedded.callers import Caller
 from kedge.embedded.kind import PODS, Kind
+from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
-from kedge.embedded.store import Change, Untyped, key_of
-from kedge.kube.codec import DELETED
+from kedge.embedded.store import Change, key_of
+from kedge.kube.codec import DELETED, Untyped
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request
 
@@ -69,7 +69,7 @@ class VolumeProtection:
     def __init__(self, server: Server, delay: Callable[[], float]) -> None:
         self._server = server
         self._pending = DelayedSet(self._reconcile, running=lambda: server.running, delay=delay)
-        server.store.follow(self._follow)
+        server.store.subscribe(self._on_change)
 
     def start(self) -> None:
         self._pending.start()
@@ -77,7 +77,7 @@ class VolumeProtection:
     def stop(self) -> None:
         self._pending.stop()
 
-    def _follow(self, kind: Kind, change: Change) -> None:
+    def _on_change(self, kind: Kind, change: Change) -> None:
         version = change.version
         if kind.resource in _PROTECTIONS and change.type != DELETED:
             self._pending.add((kind.resource, version.key))

@@ -8,7 +8,7 @@ from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import each, struct
 from kedge.embedded.builtin.label_selectors import selector_problems
 from kedge.embedded.causes import duplicate_value, invalid_value, must_be_one_of, required_value
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _rules = each(struct({"scope": "*"}))
@@ -94,7 +94,7 @@ def _client_problems(at: str, client: Untyped) -> Iterator[Cause]:
 
 
 def api_service_problems(service: Untyped) -> Iterator[Cause]:
-    """What is wrong with an API service: its name says which group and version it is of."""
+    """What is wrong with an APIService: its name must match its group and version."""
     spec, name = service["spec"], service["metadata"].get("name", "")
     wanted = f"{spec.get('version', '')}.{spec.get('group', '')}"
     if name != wanted:

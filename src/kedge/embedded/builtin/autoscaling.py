@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kedge.embedded.builtin.defaulting import struct
 from kedge.embedded.causes import forbidden, invalid_value, required_value, unsupported_value
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _BY_CPU = [

@@ -14,6 +14,7 @@ from kedge.embedded.causes import NOT_NEGATIVE, invalid_value, invalid_values
 from kedge.embedded.naming import key_problems, name_problems, value_problems
 from kedge.kube.errors import Cause
 
+PROTOCOLS = ("SCTP", "TCP", "UDP")
 PORT_RANGE = "must be between 1 and 65535, inclusive"
 _PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' "
@@ -36,17 +37,17 @@ _value_problems = lru_cache(4096)(value_problems)
 
 
 def label(at: str, name: str) -> Iterable[Cause]:
-    """It must be a name of one part."""
+    """It must be an RFC 1123 label."""
     return invalid_values(at, name, found) if (found := label_problems(name)) else ()
 
 
 def subdomain(at: str, name: str) -> Iterable[Cause]:
-    """It must be a name such as most objects have."""
+    """It must be an RFC 1123 subdomain."""
     return invalid_values(at, name, found) if (found := subdomain_problems(name)) else ()
 
 
-def qualified(at: str, key: str) -> Iterable[Cause]:
-    """It must be a key such as labels have."""
+def qualified_name(at: str, key: str) -> Iterable[Cause]:
+    """It must be a qualified name, like the key of a label."""
     return invalid_values(at, key, found) if (found := _key_problems(key)) else ()
 
 
@@ -56,7 +57,7 @@ def label_value(at: str, value: str) -> Iterable[Cause]:
 
 def labels(at: str, found: Mapping[str, str]) -> Iterator[Cause]:
     for key, value in found.items():
-        yield from qualified(at, key)
+        yield from qualified_name(at, key)
         yield from label_value(at, value)
 
 
@@ -110,7 +111,7 @@ def address(at: str, text: str) -> Iterable[Cause]:
     return () if is_address(text) else (invalid_value(at, text, _SAY_IP),)
 
 
-def network(at: str, text: str) -> Iterable[Cause]:
+def cidr(at: str, text: str) -> Iterable[Cause]:
     try:
         ip_network(text, strict=False)
     except ValueError:
@@ -119,28 +120,28 @@ def network(at: str, text: str) -> Iterable[Cause]:
 
 
 def count_or_percent(at: str, value: int | str) -> Iterable[Cause]:
-    """It must be a number of things, or a share of them."""
+    """It must be a count or a percentage."""
     if isinstance(value, int):
         return (invalid_value(at, value, NOT_NEGATIVE),) if value < 0 else ()
     return () if re.fullmatch(r"[0-9]+%", value) else (invalid_value(at, value, _PERCENT),)
 
 
-def not_over_all(at: str, value: int | str) -> Iterable[Cause]:
-    """A share must not be more than the whole."""
+def at_most_100_percent(at: str, value: int | str) -> Iterable[Cause]:
+    """A percentage must be at most 100%."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]+%", value) and int(value[:-1]) > 100:
         return (invalid_value(at, value, "must not be greater than 100%"),)
     return ()
 
 
-def amount_of(value: int | str) -> int:
+def number_in(value: int | str) -> int:
     """The number of a count or a percentage, whichever it is; 0 for neither."""
     if isinstance(value, int):
         return value
     return int(value[:-1]) if re.fullmatch(r"[0-9]+%", value) else 0
 
 
-def below(at: str, path: str) -> Iterator[Cause]:
-    """It must lie below the folder it is named in."""
+def relative_path(at: str, path: str) -> Iterator[Cause]:
+    """It must be a relative path without `..`."""
     if path.startswith("/"):
         yield invalid_value(at, path, "must be a relative path")
     if ".." in path.split("/"):

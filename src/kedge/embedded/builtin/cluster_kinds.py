@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kedge.api.numbers import Quantity
 from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import each, struct
-from kedge.embedded.builtin.quantities import quota_problems as hard_problems
+from kedge.embedded.builtin.quantities import hard_limit_problems as hard_problems
 from kedge.embedded.builtin.quantities import resource_name_problems
 from kedge.embedded.builtin.scheduling_constraints import EFFECTS
 from kedge.embedded.causes import (
@@ -19,7 +19,8 @@ from kedge.embedded.causes import (
     must_not_be_negative,
     required_value,
 )
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _NODE_FACTS = (
@@ -44,7 +45,7 @@ def _allocatable(status: Untyped) -> Untyped:
 
 
 def _limits(limit: Untyped) -> Untyped:
-    """Of a container's limits, what is left out follows from what is said: default from max, request from default."""
+    """Limits of containers: default comes from max, defaultRequest from default."""
     if limit.get("type") != "Container":
         return limit
     default = {**limit.get("max", {}), **limit.get("default", {})}
@@ -82,7 +83,7 @@ default_signing_request = struct({"spec": {}, "status": {}})
 
 
 def prepare_new_node(node: Untyped, _context: AdmissionContext) -> Untyped:
-    """A new node takes no pods until someone says it is ready."""
+    """A new Node has a taint until it is reported ready."""
     taints = node["spec"].get("taints", [])
     if any(taint.get("key") == _NOT_READY["key"] and taint.get("effect") == "NoSchedule" for taint in taints):
         return node
@@ -105,7 +106,7 @@ def node_problems(node: Untyped) -> Iterator[Cause]:
     for index, taint in enumerate(node["spec"].get("taints", ())):
         at = f"metadata.taints[{index}]"  # where Kubernetes says they are
         key, effect = taint.get("key", ""), taint.get("effect", "")
-        yield from checks.qualified(f"{at}.key", key)
+        yield from checks.qualified_name(f"{at}.key", key)
         yield from checks.label_value(f"{at}.value", taint.get("value", ""))
         if not effect:
             yield required_value(f"{at}.effect")
@@ -117,7 +118,7 @@ def node_problems(node: Untyped) -> Iterator[Cause]:
 
 
 def node_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
-    """The addresses of a node's pods are given once."""
+    """The pod CIDRs of a Node cannot be changed once they are set."""
     before = old["spec"].get("podCIDRs", [])
     if before and before != new["spec"].get("podCIDRs", []):
         yield forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')

@@ -10,12 +10,12 @@ import msgspec
 from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import struct
 from kedge.embedded.causes import IMMUTABLE, forbidden, invalid_value, invalid_values, required_value, too_long
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 
 def _encoded(secret: Untyped) -> Untyped:
-    """What was written as text goes in with the rest, encoded, and before what has the same key there."""
+    """`stringData` is encoded and overrides `data`."""
     if "stringData" not in secret:
         return secret
     written = {key: b64encode(text.encode()).decode() for key, text in secret["stringData"].items()}
@@ -73,7 +73,7 @@ def secret_problems(secret: Untyped) -> Iterator[Cause]:
 
 
 def secret_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
-    """A Secret keeps its type; one that says it is immutable keeps everything."""
+    """The type of a Secret cannot be changed, nor anything of an immutable one."""
     if old["type"] != new["type"]:
         yield invalid_value("type", new["type"], IMMUTABLE)
     yield from _frozen(old, new, "data")
@@ -98,7 +98,7 @@ def _decoded_size(encoded: str) -> int:
 
 
 def _json_problem(encoded: str) -> str:
-    """What is wrong with JSON in a Secret. Kubernetes' words where it just ends; ours otherwise."""
+    """What is wrong with JSON in a Secret. Kubernetes' words for truncated JSON; ours otherwise."""
     text = b64decode(encoded)
     try:
         return "" if isinstance(msgspec.json.decode(text), dict) else "it is no JSON object"

@@ -18,12 +18,11 @@ from kedge.embedded.causes import (
     unsupported_value,
     value_not_found,
 )
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _MESSAGES = ("File", "FallbackToLogsOnError")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _FIELD_PATHS = (
     "metadata.name",
     "metadata.namespace",
@@ -75,7 +74,7 @@ def container_problems(at: str, spec: Untyped) -> Iterator[Cause]:
 
 
 def _init(at: str, container: Untyped, grace: int) -> Iterator[Cause]:
-    """What runs first and ends has no use for probes; what keeps running beside the others has."""
+    """Init containers may not have probes, unless they are sidecars (restartPolicy Always)."""
     policy = container.get("restartPolicy")
     if policy is not None:
         yield from must_be_one_of(f"{at}.restartPolicy", policy, ("Always", "Never", "OnFailure"))
@@ -121,7 +120,7 @@ def _common(at: str, container: Untyped, volumes: Mapping[str, Untyped], names: 
 
 
 def _running(at: str, container: Untyped, grace: int) -> Iterator[Cause]:
-    """What is wrong with how a container that keeps running is watched over."""
+    """What is wrong with the probes and lifecycle handlers of a container."""
     for part, handler in container.get("lifecycle", {}).items():
         if part in ("postStart", "preStop"):
             yield from handler_problems(f"{at}.lifecycle.{part}", handler, grace)
@@ -146,12 +145,12 @@ def _ports(at: str, ports: Iterable[Untyped]) -> Iterator[Cause]:
             yield from checks.port(f"{where}.containerPort", port["containerPort"])
         if port.get("hostPort"):
             yield from checks.port(f"{where}.hostPort", port["hostPort"])
-        if port["protocol"] not in _PROTOCOLS:
-            yield unsupported_value(f"{where}.protocol", port["protocol"], _PROTOCOLS)
+        if port["protocol"] not in checks.PROTOCOLS:
+            yield unsupported_value(f"{where}.protocol", port["protocol"], checks.PROTOCOLS)
 
 
 def _host_ports(at: str, containers: Iterable[Untyped]) -> Iterator[Cause]:
-    """No two containers of a pod can have one port of the host."""
+    """Host ports must be unique in a pod."""
     taken: set[str] = set()
     for index, container in enumerate(containers):
         for place, port in enumerate(container.get("ports", ())):
@@ -232,7 +231,7 @@ def _mounts(at: str, mounts: Iterable[Untyped], volumes: Mapping[str, Untyped]) 
         paths.add(path)
         if mount.get("subPath"):
             # Kubernetes leaves out which mount it is.
-            yield from checks.below(f"{at}.subPath", mount["subPath"])
+            yield from checks.relative_path(f"{at}.subPath", mount["subPath"])
 
 
 def _security(at: str, security: Untyped) -> Iterator[Cause]:
@@ -267,7 +266,7 @@ def probe_problems(at: str, probe: Untyped, *, once: bool) -> Iterator[Cause]:
 
 
 def handler_problems(at: str, handler: Untyped, grace: int = 0) -> Iterator[Cause]:
-    """What is wrong with what is done: there must be exactly one thing to do."""
+    """What is wrong with a handler: it must have exactly one action."""
     named = [name for name in _HANDLERS if name in handler]
     if not named:
         yield required_value(at, "must specify a handler type")

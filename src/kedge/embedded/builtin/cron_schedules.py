@@ -34,7 +34,7 @@ def may_be_time_zone(name: str) -> bool:
 
 
 def schedule_problem(text: str) -> str:
-    """What is wrong with a schedule; nothing if it can be kept."""
+    """What is wrong with a schedule; empty if it is valid."""
     if "TZ" in text:
         return _NO_ZONE
     if text.startswith("@"):

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 
 Default: TypeAlias = Callable[[Any], Any]
 StructDefault: TypeAlias = Callable[[Untyped], Untyped]

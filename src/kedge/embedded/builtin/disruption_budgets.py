@@ -8,7 +8,7 @@ from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import struct
 from kedge.embedded.builtin.label_selectors import selector_in_order, selector_problems
 from kedge.embedded.causes import invalid_value, must_be_one_of
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 default_budget = struct(
@@ -18,14 +18,14 @@ default_budget = struct(
 
 
 def budget_problems(budget: Untyped) -> Iterator[Cause]:
-    """What is wrong with a budget: it says how many must stay, or how many may go, and not both."""
+    """What is wrong with a budget: minAvailable and maxUnavailable exclude each other."""
     spec = budget["spec"]
     if "minAvailable" in spec and "maxUnavailable" in spec:
         yield invalid_value("spec", _spec_shown(spec), "minAvailable and maxUnavailable cannot be both set")
     for name in ("minAvailable", "maxUnavailable"):
         if name in spec:
             yield from checks.count_or_percent(f"spec.{name}", spec[name])
-            yield from checks.not_over_all(f"spec.{name}", spec[name])
+            yield from checks.at_most_100_percent(f"spec.{name}", spec[name])
     if "selector" in spec:
         yield from selector_problems("spec.selector", spec["selector"])
     if "unhealthyPodEvictionPolicy" in spec:
@@ -34,7 +34,7 @@ def budget_problems(budget: Untyped) -> Iterator[Cause]:
 
 
 def _spec_shown(spec: Untyped) -> Untyped:
-    """A budget as Kubernetes shows it: by the names its fields have in Go."""
+    """A budget with the field names of Go, as Kubernetes shows it."""
     return {
         "MinAvailable": spec["minAvailable"],
         "Selector": selector_in_order(spec.get("selector")),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kedge.embedded.builtin.pod_classes import SYSTEM_PRIORITIES
 from kedge.embedded.builtin.service_allocation import FIRST_ADDRESS
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 
 ROOT_CA = "kube-root-ca.crt"
 _WHY = {

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kedge.embedded.builtin import checks, pod_spec
 from kedge.embedded.builtin.cron_schedules import may_be_time_zone, schedule_problem
 from kedge.embedded.builtin.defaulting import each, struct
-from kedge.embedded.builtin.label_selectors import matches, selector_in_order, selector_problems
+from kedge.embedded.builtin.label_selectors import SELECTOR_MISMATCH, matches, selector_in_order, selector_problems
 from kedge.embedded.builtin.pod_validation import template_problems
 from kedge.embedded.causes import (
     IMMUTABLE,
@@ -21,7 +21,8 @@ from kedge.embedded.causes import (
     sorted_by_key,
     unsupported_value,
 )
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
@@ -48,7 +49,7 @@ def _defaults(spec: Untyped) -> Untyped:
 
 
 def _labelled(job: Untyped) -> Untyped:
-    """A Job without labels has those of its pods."""
+    """A Job without labels gets those of its template."""
     labels = job["spec"]["template"]["metadata"].get("labels")
     if not labels or job["metadata"].get("labels"):
         return job
@@ -86,7 +87,7 @@ default_cron_job = struct(
 
 
 def prepare_new_job(job: Untyped, _context: AdmissionContext) -> Untyped:
-    """A new Job, with labels for its pods and a selector of them, unless it brings its own."""
+    """A new Job gets labels for its pods and a selector, unless it has a manual selector."""
     spec = job["spec"]
     if spec.get("manualSelector"):
         return job
@@ -109,7 +110,6 @@ _MANY = 100_000
 _MANY_AT_ONCE = 10_000
 _ENDING = ("OnFailure", "Never")
 _PLACING = ("nodeSelector", "tolerations", "schedulingGates")
-_NO_MATCH = "`selector` does not match template `labels`"
 
 
 def job_problems(job: Untyped) -> Iterator[Cause]:
@@ -120,11 +120,11 @@ def job_problems(job: Untyped) -> Iterator[Cause]:
     labels = spec["template"]["metadata"].get("labels")
     if "selector" not in spec:
         yield required_value("spec.selector")
-        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), _NO_MATCH)
+        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), SELECTOR_MISMATCH)
     elif found := list(selector_problems("spec.selector", spec["selector"])):
         yield from found
     elif not matches(spec["selector"], labels or {}):
-        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), _NO_MATCH)
+        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), SELECTOR_MISMATCH)
 
 
 def cron_job_problems(cron_job: Untyped) -> Iterator[Cause]:
@@ -148,7 +148,7 @@ def cron_job_problems(cron_job: Untyped) -> Iterator[Cause]:
 
 
 def job_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
-    """How a Job finds its pods, what they are, and how they are counted, never changes."""
+    """Selector, template and completion mode of a Job cannot be changed."""
     before, after = old["spec"], new["spec"]
     yield from _completions(before, after)
     for name in (
@@ -168,7 +168,7 @@ def job_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
 
 
 def _completions(before: Untyped, after: Untyped) -> Iterator[Cause]:
-    """An indexed Job may grow and shrink, if as many run at once as there are."""
+    """An indexed Job may change completions together with parallelism."""
     wanted = after.get("completions")
     if before.get("completions") == wanted:
         return
@@ -179,7 +179,7 @@ def _completions(before: Untyped, after: Untyped) -> Iterator[Cause]:
 
 
 def _fixed(template: Untyped, *, waits: bool) -> Untyped:
-    """What may not change of a template. One that no pod was made from yet may be told where its pods are to run."""
+    """The immutable part of a template. A suspended Job that never started may change scheduling fields."""
     if not waits:
         return template
     spec = {key: value for key, value in template["spec"].items() if key not in _PLACING}
@@ -231,7 +231,7 @@ def _spec(at: str, spec: Untyped) -> Iterator[Cause]:
 
 
 def _pod_names(job: Untyped) -> Iterator[Cause]:
-    """The pods of an indexed Job are named after it, and their names are host names."""
+    """The pods of an indexed Job are named after it, and their names must be host names."""
     last = (job["spec"].get("completions") or 0) - 1
     if job["spec"]["completionMode"] != "Indexed" or last < 0:
         return
@@ -241,7 +241,7 @@ def _pod_names(job: Untyped) -> Iterator[Cause]:
 
 
 def _indexed(at: str, spec: Untyped) -> Iterator[Cause]:
-    """What is wrong with a Job whose pods have numbers: there must not be too many of them."""
+    """What is wrong with an indexed Job: there must not be too many indexes."""
     if "completions" not in spec:
         yield required_value(f"{at}.completions", "when completion mode is Indexed")
         return
@@ -264,7 +264,7 @@ def _indexed(at: str, spec: Untyped) -> Iterator[Cause]:
 
 
 def _own_selector(job: Untyped) -> Iterator[Cause]:
-    """A Job that did not bring its own selector must have the one it was given, and its labels on its pods."""
+    """A Job without a manual selector must have the generated one, and its labels on its pods."""
     spec = job["spec"]
     if spec.get("manualSelector"):
         return

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 
 from kedge.api.resource import Resource
 from kedge.embedded.builtin.rules_by_kind import RULES_BY_KIND
-from kedge.embedded.custom import crd
-from kedge.embedded.kind import Called, Kind, Scale
+from kedge.embedded.kind import Kind, KindNames, ScalePaths
 from kedge.embedded.kind_rules import NO_RULES
-from kedge.embedded.naming import Names
+from kedge.embedded.naming import NameRule
 
 # Habits: C cluster-scoped, q a question, s has /status, S has a strict /status (takes no metadata along), g counts
 # generations, a counts annotations too, v PUT needs the version, p PUT makes what is not there, l /status takes no
@@ -90,7 +89,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "ReplicaSet": {"status.replicas": "0"},
     "Secret": {"type": ""},
 }
-_SHORT: Mapping[str, tuple[str, ...]] = {
+_SHORT_NAMES: Mapping[str, tuple[str, ...]] = {
     "CertificateSigningRequest": ("csr",),
     "ConfigMap": ("cm",),
     "CronJob": ("cj",),
@@ -118,22 +117,22 @@ _SHORT: Mapping[str, tuple[str, ...]] = {
     "StatefulSet": ("sts",),
     "StorageClass": ("sc",),
 }
-_OF_ALL = (
+_IN_CATEGORY_ALL = (
     *("CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "Pod", "ReplicaSet"),
     *("ReplicationController", "Service", "StatefulSet"),
 )
-_EXTENDING = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io")
-_SCALED = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
-_PATH_NAMED = (
+_API_EXTENSION_GROUPS = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io")
+_WITH_SCALE = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
+_NAMED_AS_PATHS = (
     *("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
     *("APIService", "CertificateSigningRequest", "Event", "PodDisruptionBudget"),
 )
-_LABEL_NAMED = ("Namespace", "Service", "StatefulSet")
+_NAMED_AS_LABELS = ("Namespace", "Service", "StatefulSet")
 
 
 def _kind(row: str) -> Kind:
     group, version, name, plural, habits = row.split()
-    names: Names = "path" if name in _PATH_NAMED else "label" if name in _LABEL_NAMED else "subdomain"
+    name_rule: NameRule = "path" if name in _NAMED_AS_PATHS else "label" if name in _NAMED_AS_LABELS else "subdomain"
     return Kind(
         Resource(group.strip("-"), version, name, plural, namespaced="C" not in habits),
         status="s" in habits.lower(),
@@ -143,20 +142,18 @@ def _kind(row: str) -> Kind:
         generation_counts_annotations="a" in habits,
         put_needs_version="v" in habits,
         put_creates="p" in habits,
-        names=names,
+        name_rule=name_rule,
         fields=_FIELDS.get(name, {}),
-        scale=Scale() if name in _SCALED else None,
-        called=_called(group, name),
-        is_question="q" in habits,
-        rules=crd.CRD_RULES
-        if name == "CustomResourceDefinition"
-        else RULES_BY_KIND.get((group.strip("-"), name), NO_RULES),
+        scale=ScalePaths() if name in _WITH_SCALE else None,
+        kind_names=_kind_names(group, name),
+        is_review="q" in habits,
+        rules=RULES_BY_KIND.get((group.strip("-"), name), NO_RULES),
     )
 
 
-def _called(group: str, name: str) -> Called:
-    categories = ("all",) if name in _OF_ALL else ("api-extensions",) if group in _EXTENDING else ()
-    return Called(name.lower(), _SHORT.get(name, ()), categories)
+def _kind_names(group: str, name: str) -> KindNames:
+    categories = ("all",) if name in _IN_CATEGORY_ALL else ("api-extensions",) if group in _API_EXTENSION_GROUPS else ()
+    return KindNames(name.lower(), _SHORT_NAMES.get(name, ()), categories)
 
 
 BUILT_IN = tuple(_kind(row) for row in _TABLE.strip().splitlines())

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from kedge.embedded.builtin import checks
 from kedge.embedded.causes import forbidden, invalid_value, required_value, sorted_by_key
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
-_NO_MATCH = "`selector` does not match template `labels`"
+SELECTOR_MISMATCH = "`selector` does not match template `labels`"
 
 
 def selector_problems(at: str, selector: Untyped) -> Iterator[Cause]:
@@ -20,7 +20,7 @@ def selector_problems(at: str, selector: Untyped) -> Iterator[Cause]:
 
 
 def matches(selector: Untyped, labels: Mapping[str, str]) -> bool:
-    """Whether a selector that makes sense selects these labels."""
+    """Whether a valid selector matches these labels."""
     wanted: Mapping[str, str] = selector.get("matchLabels", {})
     if any(labels.get(key) != value for key, value in wanted.items()):
         return False
@@ -28,13 +28,13 @@ def matches(selector: Untyped, labels: Mapping[str, str]) -> bool:
 
 
 def template_selector_problems(what: str, spec: Untyped, *, needed: bool = True) -> Iterator[Cause]:
-    """What is wrong with the selector of a workload: it must be there, select something, and select its own pods."""
+    """What is wrong with the selector of a workload: it must exist, not be empty, and match its own template."""
     selector = spec.get("selector")
     labels = (spec.get("template", {}).get("metadata") or {}).get("labels")
     if selector is None:
         if needed:
             yield required_value("spec.selector")
-        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), _NO_MATCH)
+        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), SELECTOR_MISMATCH)
         return
     if found := list(selector_problems("spec.selector", selector)):
         yield from found
@@ -43,7 +43,7 @@ def template_selector_problems(what: str, spec: Untyped, *, needed: bool = True)
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
         yield invalid_value("spec.selector", selector, f"empty selector is invalid for {what}")
     elif not matches(selector, labels or {}):
-        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), _NO_MATCH)
+        yield invalid_value("spec.template.metadata.labels", sorted_by_key(labels), SELECTOR_MISMATCH)
 
 
 def selector_in_order(selector: Untyped | None) -> Untyped | None:
@@ -63,7 +63,7 @@ def _requirement(at: str, one: Untyped) -> Iterator[Cause]:
             yield forbidden(f"{at}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     else:
         yield invalid_value(f"{at}.operator", operator, "not a valid selector operator")
-    yield from checks.qualified(f"{at}.key", one.get("key", ""))
+    yield from checks.qualified_name(f"{at}.key", one.get("key", ""))
     for index, value in enumerate(values):
         yield from checks.label_value(f"{at}.values[{index}]", value)
 

@@ -9,10 +9,8 @@ from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import each, struct
 from kedge.embedded.builtin.label_selectors import selector_problems
 from kedge.embedded.causes import IMMUTABLE, forbidden, invalid_value, must_be_one_of, required_value
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
-
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def _policy_types(spec: Untyped) -> Untyped:
@@ -66,7 +64,7 @@ def endpoints_problems(endpoints: Untyped) -> Iterator[Cause]:
             elif port.get("name"):
                 yield from checks.label(f"{where}.name", port["name"])
             yield from checks.port(f"{where}.port", port.get("port", 0))
-            yield from must_be_one_of(f"{where}.protocol", port["protocol"], _PROTOCOLS)
+            yield from must_be_one_of(f"{where}.protocol", port["protocol"], checks.PROTOCOLS)
 
 
 def endpoint_slice_problems(found: Untyped) -> Iterator[Cause]:
@@ -86,7 +84,7 @@ def endpoint_slice_problems(found: Untyped) -> Iterator[Cause]:
             elif kind == "FQDN":
                 yield from checks.subdomain(f"{at}[{place}]", text.removesuffix("."))
     for index, port in enumerate(found["ports"] or ()):
-        yield from must_be_one_of(f"ports[{index}].protocol", port["protocol"], _PROTOCOLS)
+        yield from must_be_one_of(f"ports[{index}].protocol", port["protocol"], checks.PROTOCOLS)
 
 
 def endpoint_slice_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
@@ -95,7 +93,7 @@ def endpoint_slice_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause
 
 
 def _port(at: str, port: Untyped) -> Iterator[Cause]:
-    yield from must_be_one_of(f"{at}.protocol", port["protocol"], _PROTOCOLS)
+    yield from must_be_one_of(f"{at}.protocol", port["protocol"], checks.PROTOCOLS)
     if "port" in port:
         yield from checks.port_or_name(f"{at}.port", port["port"])
     if "endPort" not in port:
@@ -125,14 +123,14 @@ def _block(at: str, block: Untyped) -> Iterator[Cause]:
     if not whole:
         yield required_value(f"{at}.cidr")
         return
-    if problems := list(checks.network(f"{at}.cidr", whole)):
+    if problems := list(checks.cidr(f"{at}.cidr", whole)):
         yield from problems
         return
     if str(ip_network(whole, strict=False).network_address) != whole.partition("/")[0]:
         yield invalid_value(f"{at}.cidr", whole, "must not have bits set beyond the prefix length")
     for index, text in enumerate(block.get("except", ())):
         where = f"{at}.except[{index}]"
-        if problems := list(checks.network(where, text)):
+        if problems := list(checks.cidr(where, text)):
             yield from problems
         elif not _is_inside(text, whole):
             yield invalid_value(where, text, "must be a strict subset of `cidr`")

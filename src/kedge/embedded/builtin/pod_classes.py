@@ -9,7 +9,8 @@ from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import struct
 from kedge.embedded.builtin.quantities import quantity_must_not_be_negative
 from kedge.embedded.causes import IMMUTABLE, forbidden, invalid_value, must_be_one_of, required_value
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 default_priority_class = struct({"value": 0, "preemptionPolicy": "PreemptLowerPriority"})
@@ -22,7 +23,7 @@ SYSTEM_PRIORITIES = {
 
 
 def priority_class_problems(priority: Untyped) -> Iterator[Cause]:
-    """What is wrong with a PriorityClass: the highest, and names like theirs, are the system's."""
+    """What is wrong with a PriorityClass: high values and `system-` names are reserved."""
     name, value = priority["metadata"].get("name", ""), priority["value"]
     if name.startswith("system-"):
         if name not in SYSTEM_PRIORITIES:

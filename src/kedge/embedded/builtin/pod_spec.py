@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from kedge.embedded.builtin.defaulting import cached, each, struct
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 
 _HOST = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*)(?::[0-9]+)?"
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -20,7 +20,7 @@ _IMAGE = re.compile(
 
 
 def tag_of(image: str) -> str:
-    """The tag; `latest` where an image names neither tag nor digest, empty where it names a digest alone or is none."""
+    """The tag of an image; `latest` without tag and digest, empty with a digest alone or if invalid."""
     match = _IMAGE.fullmatch(image)
     if match is None:
         return ""
@@ -29,7 +29,7 @@ def tag_of(image: str) -> str:
 
 @lru_cache(4096)
 def pull_policy(image: str) -> str:
-    """When to fetch an image that does not say: what may move is fetched always."""
+    """The default imagePullPolicy: Always for `latest`."""
     return "Always" if tag_of(image) == "latest" else "IfNotPresent"
 
 
@@ -48,12 +48,12 @@ def _image_policy(image: Untyped) -> Untyped:
 
 
 def _some_source(volume: Untyped) -> Untyped:
-    """A volume that does not say where it comes from is an empty folder."""
+    """A volume without a source is an emptyDir."""
     return volume if any(key not in _NOT_SOURCES for key in volume) else {**volume, "emptyDir": {}}
 
 
 def _both_account_names(spec: Untyped) -> Untyped:
-    """The account has an old name and a new one, and always both."""
+    """`serviceAccount` and `serviceAccountName` always have the same value."""
     old, new = spec.get("serviceAccount"), spec.get("serviceAccountName")
     name = new or old
     if old == new or not name:
@@ -142,5 +142,5 @@ default_template = cached(struct({"metadata": {}, "spec": {}}, spec=default_spec
 
 
 def all_containers(spec: Untyped) -> list[Any]:
-    """All containers that come with a pod: those that run before the others first."""
+    """All containers of a pod, init containers first."""
     return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]

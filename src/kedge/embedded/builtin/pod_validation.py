@@ -15,7 +15,7 @@ from kedge.embedded.builtin.containers import container_problems, user_id
 from kedge.embedded.builtin.pod_volumes import volume_problems
 from kedge.embedded.builtin.scheduling_constraints import scheduling_problems
 from kedge.embedded.causes import forbidden, invalid_value, required_value, unsupported_value
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _RESTARTS = ("Always", "OnFailure", "Never")
@@ -52,7 +52,7 @@ def _template(at: str, template: Untyped) -> Iterator[Cause]:
     if labels := metadata.get("labels"):
         yield from checks.labels(f"{at}.labels", labels)
     for key in metadata.get("annotations", ()):
-        yield from checks.qualified(f"{at}.annotations", key.lower())
+        yield from checks.qualified_name(f"{at}.annotations", key.lower())
     yield from spec_problems(f"{at}.spec", template["spec"])
     if template["spec"].get("ephemeralContainers"):
         yield forbidden(f"{at}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
@@ -74,7 +74,7 @@ def spec_problems(at: str, spec: Untyped) -> Iterator[Cause]:
     for index, alias in enumerate(spec.get("hostAliases", ())):
         yield from checks.address(f"{at}.hostAliases[{index}].ip", alias.get("ip", ""))
     for index, gate in enumerate(spec.get("readinessGates", ())):
-        yield from checks.qualified(f"{at}.readinessGates[{index}].conditionType", gate.get("conditionType", ""))
+        yield from checks.qualified_name(f"{at}.readinessGates[{index}].conditionType", gate.get("conditionType", ""))
     yield from scheduling_problems(at, spec)
     yield from _names(at, spec)
     deadline = spec.get("activeDeadlineSeconds")
@@ -84,7 +84,7 @@ def spec_problems(at: str, spec: Untyped) -> Iterator[Cause]:
 
 
 def _host_network(at: str, spec: Untyped) -> Iterator[Cause]:
-    """On the host's own network a container's port is a port of the host."""
+    """With hostNetwork, container ports are host ports."""
     for part in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(part) or ()):
             for place, port in enumerate(container.get("ports", ())):
@@ -135,7 +135,7 @@ _FREE = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
 
 
 def pod_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
-    """What is wrong with a change of a pod."""
+    """What is wrong with an update of a pod."""
     before, after = old["spec"], new["spec"]
     if before == after:
         return
@@ -191,7 +191,7 @@ def _rest(before: Untyped, after: Untyped) -> Iterator[Cause]:
 
 
 def _fixed(before: Untyped, spec: Untyped, *, gated: bool) -> Untyped:
-    """What may not change of a pod. One that still waits at a gate may be told more about where to run."""
+    """The immutable part of a pod. One with scheduling gates may change scheduling fields."""
     free = (*_FREE, "nodeSelector", "affinity") if gated else _FREE
     fixed = {key: value for key, value in spec.items() if key not in free}
     if before["terminationGracePeriodSeconds"] < 0 and spec["terminationGracePeriodSeconds"] == 1:

@@ -15,7 +15,7 @@ from kedge.embedded.causes import (
     must_be_one_of,
     required_value,
 )
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _Check: TypeAlias = Callable[[str, Untyped], Iterator[Cause]]
@@ -50,7 +50,7 @@ def volume_problems(at: str, volumes: Sequence[Untyped]) -> Iterator[Cause]:
 
 
 def source_problems(at: str, sources: Sequence[str], holder: Untyped) -> Iterator[Cause]:
-    """What is wrong with where a volume comes from."""
+    """What is wrong with the source of a volume."""
     known = sources if len(sources) == 1 else [name for name in _SOURCES if name in sources]
     for name in known[1:]:
         yield forbidden(f"{at}.{name}", "may not specify more than 1 volume type")
@@ -95,7 +95,7 @@ def _files(at: str, source: Untyped) -> Iterator[Cause]:
         if not item.get("path"):
             yield required_value(f"{where}.path")
         else:
-            yield from checks.below(f"{where}.path", item["path"])
+            yield from checks.relative_path(f"{where}.path", item["path"])
         yield from _mode(f"{where}.mode", item.get("mode", 0))
 
 

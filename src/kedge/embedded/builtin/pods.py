@@ -6,15 +6,17 @@ As in Kubernetes with its default admission plug-ins, without limit ranges, quot
 from __future__ import annotations
 
 from kedge.api.resource import Resource
+from kedge.embedded import causes
 from kedge.embedded.builtin import pod_spec
 from kedge.embedded.builtin.defaulting import cached, in_sequence, struct
 from kedge.embedded.builtin.pod_classes import RuntimeClassRefused, with_runtime_class
 from kedge.embedded.builtin.pod_spec import all_containers
 from kedge.embedded.builtin.quantities import parse_quantity
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
-from kedge.embedded.statuses import Refused, forbidden, invalid, not_permitted
+from kedge.embedded.kind import PODS
+from kedge.embedded.kind_rules import AdmissionContext
+from kedge.embedded.statuses import Refused, forbidden, invalid
+from kedge.kube.codec import Untyped
 
-PODS = Resource("", "v1", "Pod", "pods")
 _ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 _PRIORITIES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a folder
@@ -24,7 +26,7 @@ _NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 
 def _requests(container: Untyped) -> Untyped:
-    """Who sets a limit asks for as much, unless it says otherwise."""
+    """A limit without a request is the request."""
     limits = container["resources"].get("limits")
     requests = container["resources"].get("requests", {})
     if not limits or limits.keys() <= requests.keys():
@@ -43,7 +45,7 @@ def _host_ports(container: Untyped) -> Untyped:
 
 
 def _of_a_pod(spec: Untyped) -> Untyped:
-    """What pods are given and templates are not."""
+    """Defaults of pods that templates do not have."""
     changed: Untyped = {}
     for name in ("containers", "initContainers"):
         if held := spec.get(name):
@@ -75,7 +77,7 @@ default_pod = struct(
 def prepare_new_pod(pod: Untyped, context: AdmissionContext) -> Untyped:
     """A new pod, ready to be scheduled."""
     if pod["spec"].get("ephemeralContainers"):
-        cause = not_permitted("spec.ephemeralContainers", "cannot be set on create")
+        cause = causes.forbidden("spec.ephemeralContainers", "cannot be set on create")
         raise invalid(PODS, pod["metadata"].get("name", ""), [cause])
     spec = _with_priority(pod, context)
     spec = _with_account(pod, spec, context)
@@ -88,7 +90,7 @@ def prepare_new_pod(pod: Untyped, context: AdmissionContext) -> Untyped:
 
 
 def prepare_changed_pod(_old: Untyped, new: Untyped) -> Untyped:
-    """A changed pod tolerates what every pod does for a while."""
+    """A changed pod keeps the default tolerations."""
     tolerations = _with_tolerations(new["spec"])
     if tolerations == new["spec"].get("tolerations", []):
         return new
@@ -132,7 +134,7 @@ def _default_priority(context: AdmissionContext) -> Untyped | None:
 
 
 def _with_account(pod: Untyped, spec: Untyped, context: AdmissionContext) -> Untyped:
-    """The pod of an account that is there, with a token of it to speak to the API server with."""
+    """The pod with its service account, which must exist, and a token volume."""
     name = spec.get("serviceAccountName") or "default"
     namespace = pod["metadata"].get("namespace", "")
     account = context.find(_ACCOUNTS, namespace, name)
@@ -186,7 +188,7 @@ _TOKEN = {
 
 
 def _with_tolerations(spec: Untyped) -> list[Untyped]:
-    """The pod's tolerations, and some minutes of patience with a node in trouble, unless it says how much it has."""
+    """The pod's tolerations, with the default ones for nodes that are not ready or unreachable."""
     own = spec.get("tolerations", [])
     return [*own, *(_waits_out(trouble) for trouble in _NODE_TAINTS if not any(_covers(one, trouble) for one in own))]
 

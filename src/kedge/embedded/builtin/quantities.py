@@ -8,14 +8,14 @@ from functools import lru_cache
 from kedge.api.numbers import Quantity
 from kedge.embedded.builtin import checks
 from kedge.embedded.causes import NOT_NEGATIVE, invalid_value, required_value
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
-_OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
-_STANDARD = frozenset(
+_CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_STANDARD_RESOURCES = frozenset(
     (
-        *_OF_CONTAINERS,
-        *(f"{side}.{name}" for side in ("requests", "limits") for name in _OF_CONTAINERS),
+        *_CONTAINER_RESOURCES,
+        *(f"{side}.{name}" for side in ("requests", "limits") for name in _CONTAINER_RESOURCES),
         "requests.storage",
         "pods",
         "services",
@@ -29,7 +29,9 @@ _STANDARD = frozenset(
         "services.loadbalancers",
     )
 )
-_COUNTED = frozenset(("pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps"))
+_COUNTED_RESOURCES = frozenset(
+    ("pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps")
+)
 
 
 parse_quantity = lru_cache(4096)(Quantity.parse)  # the same few texts recur
@@ -40,7 +42,7 @@ def resource_problems(at: str, resources: Untyped) -> Iterator[Cause]:
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, text in amounts.items():
-            if name not in _OF_CONTAINERS or parse_quantity(text).amount < 0:
+            if name not in _CONTAINER_RESOURCES or parse_quantity(text).amount < 0:
                 yield from _amount(f"{at}.{part}[{name}]", name, text)
     for name, text in requests.items():
         yield from _request(at, name, text, limits.get(name))
@@ -58,7 +60,7 @@ def _request(at: str, name: str, text: str, limit: str | None) -> Iterator[Cause
 
 
 def _amount(at: str, name: str, text: str) -> Iterator[Cause]:
-    if name not in _OF_CONTAINERS:
+    if name not in _CONTAINER_RESOURCES:
         yield from _container_resource(at, name)
     yield from quantity_must_not_be_negative(at, text)
     if is_extended_resource(name):
@@ -67,31 +69,31 @@ def _amount(at: str, name: str, text: str) -> Iterator[Cause]:
 
 def _container_resource(at: str, name: str) -> Iterator[Cause]:
     yield from resource_name_problems(at, name)
-    if "/" not in name and not name.startswith("hugepages-") and name not in _OF_CONTAINERS:
+    if "/" not in name and not name.startswith("hugepages-") and name not in _CONTAINER_RESOURCES:
         yield invalid_value(at, name, "must be a standard resource for containers")
 
 
 def resource_name_problems(at: str, name: str) -> Iterator[Cause]:
-    """It must be one that Kubernetes knows, or belong to somebody."""
-    yield from checks.qualified(at, name)
-    if "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
+    """It must be a standard resource, or a qualified name."""
+    yield from checks.qualified_name(at, name)
+    if "/" not in name and name not in _STANDARD_RESOURCES and not name.startswith("hugepages-"):
         yield invalid_value(at, name, "must be a standard resource type or fully qualified")
 
 
-def quota_problems(at: str, hard: Untyped) -> Iterator[Cause]:
+def hard_limit_problems(at: str, hard: Untyped) -> Iterator[Cause]:
     for name, text in hard.items():
         where = f"{at}[{name}]"
         if not name.startswith("count/"):
             yield from resource_name_problems(where, name)
-            if "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
+            if "/" not in name and name not in _STANDARD_RESOURCES and not name.startswith("hugepages-"):
                 yield invalid_value(where, name, "must be a standard resource for quota")
         yield from quantity_must_not_be_negative(where, text)
-        if name in _COUNTED:
+        if name in _COUNTED_RESOURCES:
             yield from quantity_must_be_whole(where, text)
 
 
 def is_extended_resource(name: str) -> bool:
-    """Whether it is somebody's own kind of resource: there are no parts of one, and none is promised twice."""
+    """Whether it is an extended resource: integers only, and no overcommit."""
     return "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
 
 

@@ -8,14 +8,14 @@ from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import each, struct
 from kedge.embedded.builtin.label_selectors import selector_problems
 from kedge.embedded.causes import invalid_value, must_be_one_of, required_value, unsupported_value
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 GROUP = "rbac.authorization.k8s.io"
 
 
 def _subject(subject: Untyped) -> Untyped:
-    """People and groups belong to RBAC's own API group; accounts to the core."""
+    """The default API group of users and groups is RBAC's own; that of accounts is the core."""
     if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
         return {**subject, "apiGroup": GROUP}
     return subject
@@ -32,7 +32,7 @@ def role_problems(role: Untyped) -> Iterator[Cause]:
 
 
 def cluster_role_problems(role: Untyped) -> Iterator[Cause]:
-    """What is wrong with a ClusterRole; it may speak of paths, too, and gather others' rules."""
+    """What is wrong with a ClusterRole, which may have nonResourceURLs and an aggregation rule."""
     for index, rule in enumerate(role["rules"] or ()):
         yield from _rule(f"rules[{index}]", rule, namespaced=False)
     if "aggregationRule" in role:
@@ -54,7 +54,7 @@ def cluster_binding_problems(binding: Untyped) -> Iterator[Cause]:
 
 
 def binding_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
-    """What a binding gives never changes; to whom may."""
+    """The roleRef of a binding cannot be changed; its subjects can."""
     if old["roleRef"] != new["roleRef"]:
         role = new["roleRef"]
         shown = {"APIGroup": role.get("apiGroup", ""), "Kind": role.get("kind", ""), "Name": role.get("name", "")}

@@ -14,7 +14,7 @@ from kedge.embedded.causes import (
     required_value,
     unsupported_value,
 )
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -24,7 +24,7 @@ _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def scheduling_problems(at: str, spec: Untyped) -> Iterator[Cause]:
-    """What is wrong with where a pod may run."""
+    """What is wrong with the scheduling constraints of a pod."""
     if selector := spec.get("nodeSelector"):
         yield from checks.labels(f"{at}.nodeSelector", selector)
     if affinity := spec.get("affinity"):
@@ -41,7 +41,7 @@ def _toleration(at: str, toleration: Untyped) -> Iterator[Cause]:
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     effect, value = toleration.get("effect", ""), toleration.get("value", "")
     if key:
-        yield from checks.qualified(f"{at}.key", key)
+        yield from checks.qualified_name(f"{at}.key", key)
     elif operator != "Exists":
         why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         yield invalid_value(f"{at}.operator", operator, why)
@@ -62,7 +62,7 @@ def _gates(at: str, gates: Iterable[Untyped]) -> Iterator[Cause]:
     names: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name", "")
-        yield from checks.qualified(f"{at}[{index}]", name)
+        yield from checks.qualified_name(f"{at}[{index}]", name)
         if name in names:
             yield duplicate_value(f"{at}[{index}]", name)
         names.add(name)
@@ -137,7 +137,7 @@ def _node_term(at: str, term: Untyped) -> Iterator[Cause]:
             yield required_value(f"{where}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
         elif operator not in _NODE_OPERATORS:
             yield invalid_value(f"{where}.operator", operator, "not a valid selector operator")
-        yield from checks.qualified(f"{where}.key", one.get("key", ""))
+        yield from checks.qualified_name(f"{where}.key", one.get("key", ""))
 
 
 def _pod_term(at: str, term: Untyped) -> Iterator[Cause]:
@@ -150,7 +150,7 @@ def _topology(at: str, key: str, *, strict: bool) -> Iterator[Cause]:
     if not key:
         yield required_value(at, "can not be empty")
     if key or strict:
-        yield from checks.qualified(at, key)
+        yield from checks.qualified_name(at, key)
 
 
 def _weight(at: str, weight: int) -> Iterator[Cause]:

@@ -14,8 +14,9 @@ from kedge.api.resource import Resource
 from kedge.embedded.builtin.checks import is_address
 from kedge.embedded.builtin.services import has_address, has_health_port, has_node_ports
 from kedge.embedded.causes import invalid_value
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
 from kedge.embedded.statuses import Refused, invalid
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 SERVICES = Resource("", "v1", "Service", "services")
@@ -28,12 +29,12 @@ _RESERVED_PORTS = 86
 
 
 def allocate_for_new(service: Untyped, context: AdmissionContext) -> Untyped:
-    """A new Service with an address and ports of its own."""
+    """A new Service with its cluster address and node ports."""
     return _allocated(service, _InUse(context, service["metadata"]), {})
 
 
 def allocate_for_changed(old: Untyped, new: Untyped, context: AdmissionContext) -> Untyped:
-    """A changed Service with what its new type or ports need and its old ones had not."""
+    """A changed Service with the addresses and ports that it did not have before."""
     return _allocated(new, _InUse(context, old["metadata"]), old["spec"])
 
 
@@ -52,7 +53,7 @@ def _allocated(service: Untyped, taken: _InUse, had: Untyped) -> Untyped:
 
 
 class _InUse:
-    """What other Services hold. They are looked at when first asked for: most changes need nothing of it."""
+    """Addresses and ports of other Services, read when first needed: most changes need none."""
 
     def __init__(self, context: AdmissionContext, own: Untyped) -> None:
         self._context = context
@@ -117,7 +118,7 @@ def _address_problem(address: str, used: frozenset[str]) -> Cause | None:
 
 
 def _with_node_ports(service: Untyped, spec: Untyped, taken: _InUse) -> Untyped:
-    """With a node port for every port that lacks one; ports of one number share theirs."""
+    """With a node port for every port that lacks one; ports of the same number share it."""
     others = taken.ports()
     chosen = {port["port"]: port["nodePort"] for port in reversed(spec.get("ports", [])) if port.get("nodePort")}
     used = {*others, *chosen.values()}
@@ -137,7 +138,7 @@ def _with_node_ports(service: Untyped, spec: Untyped, taken: _InUse) -> Untyped:
 
 
 def _all_there(spec: Untyped, had: Untyped) -> bool:
-    """Whether it has all its node ports, and had each of them before."""
+    """Whether it has all its node ports, and had them before."""
     if has_health_port(spec) and not spec.get("healthCheckNodePort"):
         return False
     before = {port.get("nodePort") for port in had.get("ports", ())}

@@ -16,10 +16,9 @@ from kedge.embedded.causes import (
     required_value,
     unsupported_value,
 )
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _POLICIES = ("Cluster", "Local")
 _FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
@@ -47,7 +46,7 @@ def service_problems(service: Untyped) -> Iterator[Cause]:
 
 
 def service_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
-    """The first address of a Service stays as long as its type has one."""
+    """The first cluster IP of a Service cannot be changed, unless its type changes."""
     before, after = old["spec"], new["spec"]
     if not (has_address(before) and has_address(after)):
         return
@@ -98,10 +97,10 @@ def _ports(spec: Untyped) -> Iterator[Cause]:
         at = f"spec.ports[{index}]"
         yield from _port_name(at, port.get("name", ""), names, needed=len(ports) > 1)
         yield from checks.port(f"{at}.port", port.get("port", 0))
-        yield from must_be_one_of(f"{at}.protocol", port["protocol"], _PROTOCOLS)
+        yield from must_be_one_of(f"{at}.protocol", port["protocol"], checks.PROTOCOLS)
         yield from checks.port_or_name(f"{at}.targetPort", port["targetPort"])
         if "appProtocol" in port:
-            yield from checks.qualified(f"{at}.appProtocol", port["appProtocol"])
+            yield from checks.qualified_name(f"{at}.appProtocol", port["appProtocol"])
         if port.get("nodePort") and not has_node_ports(spec):
             yield forbidden(f"{at}.nodePort", f"may not be used when `type` is '{spec['type']}'")
         key = (port["protocol"], port.get("port", 0))
@@ -122,7 +121,7 @@ def _port_name(at: str, name: str, names: set[str], *, needed: bool) -> Iterator
 
 
 def _port_shown(protocol: str, number: int) -> Untyped:
-    """What two ports have in common, as Kubernetes shows it."""
+    """A duplicate port as Kubernetes shows it."""
     return {"Name": "", "Protocol": protocol, "AppProtocol": None, "Port": number, "TargetPort": 0, "NodePort": 0}
 
 
@@ -159,7 +158,7 @@ def _balancing(spec: Untyped) -> Iterator[Cause]:
                 yield forbidden(f"spec.{name}", _ONLY_BALANCED)
         return
     for index, text in enumerate(ranges):
-        yield from checks.network(f"spec.LoadBalancerSourceRanges[{index}]", text.strip())
+        yield from checks.cidr(f"spec.LoadBalancerSourceRanges[{index}]", text.strip())
 
 
 def _traffic(spec: Untyped) -> Iterator[Cause]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kedge.embedded.builtin.defaulting import each, struct
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 
 _OUTWARD = ("NodePort", "LoadBalancer")
 _THREE_HOURS = 10800  # seconds that a client sticks to its endpoint
@@ -28,7 +28,7 @@ def _sticky(spec: Untyped) -> Untyped:
 
 
 def _by_type(spec: Untyped) -> Untyped:
-    """What only some types of Service have."""
+    """Defaults that depend on the type."""
     added: Untyped = {}
     if is_external(spec):
         added["externalTrafficPolicy"] = "Cluster"
@@ -43,7 +43,7 @@ def _by_type(spec: Untyped) -> Untyped:
 
 
 def _balanced(service: Untyped) -> Untyped:
-    """Where a load balancer answers by address, it answers for the address itself unless it says otherwise."""
+    """The default ipMode of a load balancer address is VIP."""
     ingress = service["status"]["loadBalancer"].get("ingress")
     if not ingress or service["spec"]["type"] != "LoadBalancer":
         return service
@@ -85,7 +85,7 @@ def has_health_port(spec: Untyped) -> bool:
 
 
 def prepare_changed_service(old: Untyped, new: Untyped) -> Untyped:
-    """The changed Service: it keeps its addresses and ports, or gives up what its new type has no use for."""
+    """A changed Service keeps its addresses and ports, except those that its new type does not have."""
     spec = _kept(old["spec"], _released(old["spec"], new["spec"]))
     if spec is new["spec"] and spec["type"] == "LoadBalancer":
         return new
@@ -94,7 +94,7 @@ def prepare_changed_service(old: Untyped, new: Untyped) -> Untyped:
 
 
 def _released(old: Untyped, new: Untyped) -> Untyped:
-    """Without what came with the old type, where the new type does not have it and it was not changed."""
+    """Without unchanged fields of the old type that the new type does not have."""
     gone = [name for had, names in _came_with(old, new) if had for name in names]
     dropped = [name for name in gone if name in new and new[name] == old.get(name)]
     spec = {key: value for key, value in new.items() if key not in dropped} if dropped else new
@@ -119,7 +119,7 @@ def _came_with(old: Untyped, new: Untyped) -> list[tuple[bool, tuple[str, ...]]]
 
 
 def _kept(old: Untyped, new: Untyped) -> Untyped:
-    """With what the server gave the old one, where the new one does not say otherwise."""
+    """With the allocated fields of the old one, where the new one does not set them."""
     kept: Untyped = {}
     if has_address(old) and has_address(new):
         names = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")

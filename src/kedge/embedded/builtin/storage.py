@@ -23,7 +23,8 @@ from kedge.embedded.causes import (
     sorted_by_key,
     unsupported_value,
 )
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
@@ -37,7 +38,7 @@ _IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 
 def _both_sources(spec: Untyped) -> Untyped:
-    """A claim's source has an old name and a new one, and mostly both."""
+    """`dataSource` and `dataSourceRef` mostly have the same value."""
     old, new = spec.get("dataSource"), spec.get("dataSourceRef")
     if old and not new:
         return {**spec, "dataSourceRef": old}
@@ -86,13 +87,13 @@ default_csi_node = struct({"spec": {}}, spec=struct(null=("drivers",), drivers=e
 
 
 def prepare_new_volume(volume: Untyped, context: AdmissionContext) -> Untyped:
-    """A new volume is pending since now, and stays until nobody uses it."""
+    """A new volume is Pending and has the protection finalizer."""
     status = {"phase": "Pending", "lastPhaseTransitionTime": context.now()}
     return {**_with_finalizer(volume, VOLUME_PROTECTION), "status": status}
 
 
 def prepare_new_claim(claim: Untyped, context: AdmissionContext) -> Untyped:
-    """A new claim is of the default class unless it names one, and stays until nobody uses it."""
+    """A new claim gets the default class, unless it names one, and the protection finalizer."""
     guarded = _with_finalizer(claim, CLAIM_PROTECTION)
     if "storageClassName" in claim["spec"] or not (name := default_class_name(context, STORAGE_CLASSES, _IS_DEFAULT)):
         return guarded
@@ -100,7 +101,7 @@ def prepare_new_claim(claim: Untyped, context: AdmissionContext) -> Untyped:
 
 
 def default_class_name(context: AdmissionContext, classes: Resource, annotation: str) -> str:
-    """The class that says it is the default; the newest, if several do."""
+    """The name of the default class; the newest, if there are several."""
     chosen = [
         one["metadata"]
         for one in context.each(classes)
@@ -119,7 +120,7 @@ def _with_finalizer(obj: Untyped, finalizer: str) -> Untyped:
 
 
 def check_claim_resize(old: Untyped, new: Untyped, context: AdmissionContext) -> Untyped:
-    """A bound claim may only grow where its class says that volumes of it can."""
+    """Refuse that a bound claim grows, unless its class allows expansion."""
     sizes = [claim["spec"]["resources"].get("requests", {}).get("storage", "0") for claim in (old, new)]
     if old.get("status", {}).get("phase") == "Bound" and Quantity.parse(sizes[1]) > Quantity.parse(sizes[0]):
         name = new["spec"].get("storageClassName", "")
@@ -197,7 +198,7 @@ def storage_class_problems(storage_class: Untyped) -> Iterator[Cause]:
     if not storage_class.get("provisioner"):
         yield required_value("provisioner")
     else:
-        yield from checks.qualified("provisioner", storage_class["provisioner"].lower())
+        yield from checks.qualified_name("provisioner", storage_class["provisioner"].lower())
     yield from must_be_one_of("reclaimPolicy", storage_class["reclaimPolicy"], ("Delete", "Retain"))
     yield from must_be_one_of(
         "volumeBindingMode", storage_class["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer")
@@ -205,7 +206,7 @@ def storage_class_problems(storage_class: Untyped) -> Iterator[Cause]:
 
 
 def claim_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
-    """A claim stays as it was made: it is given a volume once, and may ask for more once it is bound."""
+    """The spec of a claim cannot be changed, except for its volume, once, and its size when bound."""
     before, after = old["spec"], new["spec"]
     bound = new.get("status", {}).get("phase") == "Bound"
     if _fixed(before, before, bound=bound) != _fixed(before, after, bound=bound):
@@ -242,7 +243,7 @@ def _access_modes(at: str, spec: Untyped) -> Iterator[Cause]:
 
 
 def _fixed(before: Untyped, spec: Untyped, *, bound: bool) -> Untyped:
-    """What may not change of a claim."""
+    """The immutable part of a claim."""
     free = {"volumeName"} if not before.get("volumeName") else set()
     if "storageClassName" not in before:
         free.add("storageClassName")  # whoever names the default class later may still do so

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kedge.embedded.builtin.checks import label_problems
 from kedge.embedded.builtin.ingress import CLASS_ANNOTATION
 from kedge.embedded.builtin.quantities import parse_quantity
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 
 _OLD_LABELS = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),

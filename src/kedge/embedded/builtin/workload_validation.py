@@ -19,7 +19,7 @@ from kedge.embedded.causes import (
     sorted_by_key,
     unsupported_value,
 )
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _TEMPLATE = "spec.template"
@@ -107,14 +107,14 @@ def revision_problems(revision: Untyped) -> Iterator[Cause]:
 
 
 def selector_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
-    """The selector of a workload never changes."""
+    """The selector of a workload cannot be changed."""
     before, after = old["spec"].get("selector"), new["spec"].get("selector")
     if before != after:
         yield invalid_value("spec.selector", selector_in_order(after), IMMUTABLE)
 
 
 def stateful_set_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
-    """Of a StatefulSet only a few fields may change: the rest is how its pods and claims were made."""
+    """Only a few fields of a StatefulSet can be changed."""
     fixed = [{key: value for key, value in obj["spec"].items() if key not in _MAY_CHANGE} for obj in (old, new)]
     if fixed[0] != fixed[1]:
         named = [f"'{field}'" for field in _MAY_CHANGE]
@@ -128,7 +128,7 @@ def revision_update_problems(old: Untyped, new: Untyped) -> Iterator[Cause]:
 
 
 def _with_claims(spec: Untyped, claims: list[Untyped]) -> Untyped:
-    """The pods of a StatefulSet have a volume for each of its claims, of the same name."""
+    """The pods of a StatefulSet have a volume for each claim template, of the same name."""
     names = [claim["metadata"].get("name", "") for claim in claims]
     inner = spec["template"]["spec"]
     others = [volume for volume in inner.get("volumes", ()) if volume.get("name") not in names]
@@ -137,7 +137,7 @@ def _with_claims(spec: Untyped, claims: list[Untyped]) -> Untyped:
 
 
 def _always_running(spec: Untyped, what: str) -> Iterator[Cause]:
-    """What is wrong with a template of pods that are to run until someone takes them away."""
+    """What is wrong with the template of a workload whose pods run forever."""
     template = spec["template"]
     yield from template_problems(_TEMPLATE, template)
     policy = template["spec"]["restartPolicy"]
@@ -169,9 +169,9 @@ def _pace(at: str, rolling: Untyped) -> Iterator[Cause]:
     unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]
     yield from checks.count_or_percent(f"{at}.maxUnavailable", unavailable)
     yield from checks.count_or_percent(f"{at}.maxSurge", surge)
-    if not (checks.amount_of(unavailable) or checks.amount_of(surge)):
+    if not (checks.number_in(unavailable) or checks.number_in(surge)):
         yield invalid_value(f"{at}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
-    yield from checks.not_over_all(f"{at}.maxUnavailable", unavailable)
+    yield from checks.at_most_100_percent(f"{at}.maxUnavailable", unavailable)
 
 
 def _daemon_strategy(at: str, strategy: Untyped) -> Iterator[Cause]:
@@ -183,16 +183,16 @@ def _daemon_strategy(at: str, strategy: Untyped) -> Iterator[Cause]:
     unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]
     where = f"{at}.rollingUpdate"
     yield from _shares(where, rolling)
-    if checks.amount_of(unavailable) and checks.amount_of(surge):
+    if checks.number_in(unavailable) and checks.number_in(surge):
         yield invalid_value(f"{where}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
-    elif not checks.amount_of(unavailable) and not checks.amount_of(surge):
+    elif not checks.number_in(unavailable) and not checks.number_in(surge):
         yield required_value(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
 def _shares(at: str, rolling: Untyped) -> Iterable[Cause]:
     for name in ("maxUnavailable", "maxSurge"):
         yield from checks.count_or_percent(f"{at}.{name}", rolling[name])
-        yield from checks.not_over_all(f"{at}.{name}", rolling[name])
+        yield from checks.at_most_100_percent(f"{at}.{name}", rolling[name])
 
 
 def _stateful_strategy(at: str, strategy: Untyped) -> Iterator[Cause]:
@@ -208,5 +208,5 @@ def _stateful_strategy(at: str, strategy: Untyped) -> Iterator[Cause]:
 
 
 def _shown(strategy: Untyped) -> Untyped:
-    """A strategy as Kubernetes shows it: by the names its fields have in Go."""
+    """A strategy with the field names of Go, as Kubernetes shows it."""
     return {"Type": strategy["type"], "RollingUpdate": strategy.get("rollingUpdate")}

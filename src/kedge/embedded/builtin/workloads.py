@@ -5,7 +5,8 @@ from __future__ import annotations
 from kedge.embedded.builtin import pod_spec
 from kedge.embedded.builtin.defaulting import each, in_sequence, struct
 from kedge.embedded.builtin.storage import default_claim_template
-from kedge.embedded.kind_rules import AdmissionContext, Untyped
+from kedge.embedded.kind_rules import AdmissionContext
+from kedge.kube.codec import Untyped
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _NOT_SCHEDULED = {
@@ -17,7 +18,7 @@ _NOT_SCHEDULED = {
 
 
 def _named_after_its_pods(controller: Untyped) -> Untyped:
-    """A ReplicationController without selector or labels has those of its pods."""
+    """A ReplicationController without selector or labels gets those of its template."""
     spec = controller["spec"]
     labels = spec.get("template", {}).get("metadata", {}).get("labels")
     if not labels:
@@ -38,7 +39,7 @@ def _daemon_rolling(strategy: Untyped) -> Untyped:
 
 
 def _rolling(strategy: Untyped, pace: Untyped) -> Untyped:
-    """The strategy with its pace, if it is one that has a pace."""
+    """The strategy with rolling update parameters, if it is RollingUpdate."""
     if strategy["type"] != "RollingUpdate":
         return strategy
     given = strategy.get("rollingUpdate", {})
@@ -114,7 +115,7 @@ default_controller_revision = struct({"revision": 0})
 
 
 def prepare_new_daemon_set(daemon_set: Untyped, _context: AdmissionContext) -> Untyped:
-    """A new DaemonSet counts the changes of its template in an annotation, too."""
+    """A new DaemonSet has its template generation in an annotation."""
     return _with_template_generation(daemon_set, "1")
 
 

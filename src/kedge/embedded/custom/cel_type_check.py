@@ -50,7 +50,7 @@ def check_types(serialized: bytes, variables: Mapping[str, CelType]) -> CheckedE
     """Check an expression as it was compiled."""
     whole = wire.read(serialized)
     checked = wire.inner(whole, 2)[0]
-    reader = _Reader(checked)
+    reader = _TypeChecker(checked)
     result = reader.type_of(reader.root, variables)
     return CheckedExpression(
         problems=tuple(reader.problems),
@@ -61,8 +61,8 @@ def check_types(serialized: bytes, variables: Mapping[str, CelType]) -> CheckedE
     )
 
 
-class _Reader:
-    """Walks one expression, following types, and rewrites it where it reads texts as something else."""
+class _TypeChecker:
+    """Walks one expression, checks its types, and rewrites it where it reads strings as times or durations."""
 
     def __init__(self, checked: Message) -> None:
         self.root = wire.inner(checked, 4)[0]
@@ -141,7 +141,7 @@ class _Reader:
                 self._complain(item, f"expected type '{types[0]}' but found '{found}'")
 
     def _refuse_bad_literals(self, function: str, arguments: list[Message]) -> None:
-        """What is written out and can never be worked out."""
+        """Refuse invalid literals: durations, patterns."""
         fits = _LITERALS.get(function)
         for literal in arguments[:1] if fits else ():
             if _CONST in literal and fits is not None and not fits(_constant(literal)):
@@ -163,7 +163,7 @@ class _Reader:
         return last[0] if last and not result_var.startswith("@") else self._compiled(node)
 
     def _read(self, node: Message, found: CelType) -> CelType:
-        """Make a part that reads a text read what the text means."""
+        """Rewrite a part that reads a string to read its time or duration."""
         if found.name in _READ_AS:
             inside, new_id = dict(node), self._next_id
             node.clear()
@@ -224,7 +224,7 @@ def _type(found: Message) -> CelType:
 
 
 class _ContainerType(CelType):
-    """A list or map that the expression makes itself."""
+    """A list or map literal."""
 
     def __init__(self, name: str, inside: list[CelType]) -> None:
         super().__init__(name)

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from kedge.api.openapi.model import Schema
-from kedge.embedded.custom.go_causes import go_json
 from kedge.embedded.custom.ratcheting import NO_OLD_VALUE, old_item, old_member
+from kedge.embedded.go_text import go_json
 
 Converter: TypeAlias = Callable[[Any], Any]
 
@@ -119,7 +119,7 @@ NeededMembers: TypeAlias = "dict[str, NeededMembers] | None"
 
 
 def needed_members(schema: Schema, ways: Iterable[Sequence[str]]) -> NeededMembers:
-    """What a rule needs of a value, from the members it reads (by their CEL names); None if all of it."""
+    """The members that a rule reads (by their CEL names); None if all."""
     found: dict[str, list[Sequence[str]]] = {}
     for way in ways:
         if not way:
@@ -137,7 +137,7 @@ def _needs_below(schema: Schema, name: str, ways: list[Sequence[str]]) -> Needed
 
 
 def reduce_to(value: Any, needed: NeededMembers) -> Any:
-    """Only that much of a value: handing a whole object to a rule costs more than asking the rule."""
+    """Only the needed members of a value: converting a whole object costs more than evaluating the rule."""
     if needed is None or not isinstance(value, dict):
         return value
     return {name: reduce_to(value[name], inner) for name, inner in needed.items() if name in value}

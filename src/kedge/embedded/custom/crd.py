@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 from kedge.api.openapi.model import Raw
 from kedge.api.resource import Resource
 from kedge.embedded.custom import crd_versions, formats, go_causes
-from kedge.embedded.custom.embedded_resources import label_problems
-from kedge.embedded.kind_rules import KindRules, Untyped
+from kedge.embedded.custom.embedded_resources import dns_1035_label_problems
+from kedge.embedded.kind_rules import KindRules
 from kedge.embedded.naming import name_problems
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
@@ -63,7 +64,7 @@ def _to_store(crd: Untyped, before: Sequence[str]) -> list[str]:
 
 
 def problems(crd: Untyped, old: Untyped | None = None) -> list[Cause]:
-    """What is wrong with a definition that was completed and has its status."""
+    """What is wrong with a CRD that has its defaults and its status."""
     return [*_own_problems(crd), *_changes(old, crd["spec"])] if old else _new_problems(crd)
 
 
@@ -78,7 +79,7 @@ def _own_problems(crd: Untyped) -> list[Cause]:
 
 
 def warnings(crd: Untyped) -> Iterator[str]:
-    """What the author of a new definition should know."""
+    """Warnings about a new CRD."""
     if _is_new(crd):
         schemas = [(one.get("schema") or {}).get("openAPIV3Schema") or {} for one in crd["spec"].get("versions", [])]
         unknown = dict.fromkeys(name for schema in schemas for name in formats.unknown_formats(schema))
@@ -90,7 +91,7 @@ def _is_new(crd: Untyped) -> bool:
 
 
 def _approval(crd: Untyped) -> Iterator[Cause]:
-    """Groups of Kubernetes' own need somebody's word for it."""
+    """Groups of Kubernetes itself need the approval annotation."""
     group, note = str(crd["spec"].get("group", "")), crd["metadata"].get("annotations", {}).get(_APPROVAL, "")
     if not f".{group}".endswith((".k8s.io", ".kubernetes.io")) or note.lower().startswith("unapproved"):
         return
@@ -112,9 +113,9 @@ def _spec(spec: Raw) -> Iterator[Cause]:
     yield from _group(str(spec.get("group", "")))
     yield from _one_of(spec.get("scope", ""), "spec.scope", ["Cluster", "Namespaced"])
     versions: list[Raw] = spec.get("versions", [])
-    yield from crd_versions.own_problems(versions)
+    yield from crd_versions.version_problems(versions)
     yield from _names(spec.get("names", {}), "spec.names")
-    yield from crd_versions.shared_problems(versions)
+    yield from crd_versions.shared_part_problems(versions)
     yield from _conversion(spec.get("conversion", {}))
 
 
@@ -143,7 +144,7 @@ def _names(names: Raw, path: str) -> Iterator[Cause]:
             yield go_causes.required_value(f"{path}.{word}")
     for word, lead in (("plural", ""), ("singular", ""), ("kind", _MIXED), ("listKind", _MIXED)):
         name = names.get(word, "")
-        if name and (wrong := label_problems(name.lower() if lead else name)):
+        if name and (wrong := dns_1035_label_problems(name.lower() if lead else name)):
             yield go_causes.invalid_value(f"{path}.{word}", name, f"{lead}{','.join(wrong)}")
     yield from _each_name(names, "shortNames", path)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
@@ -153,7 +154,7 @@ def _names(names: Raw, path: str) -> Iterator[Cause]:
 
 def _each_name(names: Raw, word: str, path: str) -> Iterator[Cause]:
     for index, name in enumerate(names.get(word) or []):
-        if wrong := label_problems(name):
+        if wrong := dns_1035_label_problems(name):
             yield go_causes.invalid_value(f"{path}.{word}[{index}]", name, ",".join(wrong))
 
 
@@ -181,7 +182,7 @@ def _changes(old: Untyped, spec: Raw) -> Iterator[Cause]:
 
 
 def has_condition(crd: Untyped, condition: str) -> bool:
-    """Whether a definition has a condition."""
+    """Whether a condition of a CRD is True."""
     found = crd.get("status", {}).get("conditions") or []
     return any(one["type"] == condition and one["status"] == "True" for one in found)
 
@@ -206,7 +207,7 @@ def _stored(stored: list[str], versions: Sequence[Raw]) -> Iterator[Cause]:
 
 
 def _new_problems(crd: Untyped) -> list[Cause]:
-    """What is wrong with a definition, and with its name, if it is new."""
+    """What is wrong with a CRD, and with its name if it is new."""
     return [*_name(crd), *_own_problems(crd), *_approval(crd)] if _is_new(crd) else _own_problems(crd)
 
 

@@ -14,19 +14,15 @@ from typing import Protocol
 
 import msgspec
 
-from kedge.embedded.callers import Caller
 from kedge.embedded.custom import crd_status
 from kedge.embedded.custom.crd import CRDS
 from kedge.embedded.custom.served_versions import served_kinds
-from kedge.embedded.kind import Kind
-from kedge.embedded.kind_rules import Untyped
-from kedge.embedded.registry import Registry
-from kedge.embedded.stamps import Stamps
+from kedge.embedded.generator import Generator
+from kedge.embedded.kind import Kind, Registry
+from kedge.embedded.request_info import APISERVER, Caller
 from kedge.embedded.store import Change, Store
-from kedge.kube.codec import DELETED
+from kedge.kube.codec import DELETED, Untyped
 from kedge.kube.transport import Request, Response
-
-_APISERVER = Caller("system:apiserver", agent="kube-apiserver")
 
 
 class CrdServer(Protocol):
@@ -34,7 +30,7 @@ class CrdServer(Protocol):
 
     registry: Registry
     store: Store
-    stamps: Stamps
+    generator: Generator
 
     def handle(self, request: Request, caller: Caller = ...) -> Response: ...
 
@@ -45,9 +41,9 @@ class CrdController:
     def __init__(self, server: CrdServer) -> None:
         self._server = server
         self._served: dict[str, tuple[Kind, ...]] = {}  # by the name of the CRD
-        server.store.follow(self._follow)
+        server.store.subscribe(self._on_change)
 
-    def _follow(self, kind: Kind, change: Change) -> None:
+    def _on_change(self, kind: Kind, change: Change) -> None:
         if kind.resource == CRDS:
             self._crd_changed(change)
         elif change.type == DELETED:
@@ -67,7 +63,7 @@ class CrdController:
             self._establish(crd)
 
     def _establish(self, crd: Untyped) -> None:
-        found = crd_status.establish(crd, self._crds_of(crd["spec"]["group"]), self._server.stamps.now())
+        found = crd_status.establish(crd, self._crds_of(crd["spec"]["group"]), self._server.generator.now())
         if found is not crd:
             self._write_status(found)  # and comes back here
         elif crd_status.is_served(crd):
@@ -104,7 +100,7 @@ class CrdController:
         served = self._served.get(crd["metadata"]["name"], ())
         held = crd_status.FINALIZER in crd["metadata"].get("finalizers", ())
         if held and not any(True for one in served[:1] for _ in self._namespaces_in_use(one)):
-            self._write_status(crd_status.with_objects_deleted(crd, self._server.stamps.now()))
+            self._write_status(crd_status.with_objects_deleted(crd, self._server.generator.now()))
 
     def _namespaces_in_use(self, kind: Kind) -> list[str]:
         """The namespaces with objects of a kind; the empty one for a cluster-scoped kind."""
@@ -126,5 +122,5 @@ class CrdController:
 
     def _send(self, method: str, path: str, body: Untyped | None = None) -> None:
         raw = msgspec.json.encode(body) if body is not None else b""
-        answer = self._server.handle(Request(method, path, body=raw), _APISERVER)
+        answer = self._server.handle(Request(method, path, body=raw), APISERVER)
         assert answer.status < 400, answer.body

@@ -16,6 +16,7 @@ from kedge.embedded.custom import cel_rules, embedded_resources, go_causes, stru
 from kedge.embedded.custom.jsonpath import PathError, schema_at
 from kedge.embedded.custom.ratcheting import identical
 from kedge.embedded.custom.schema_validation import SchemaValidator
+from kedge.embedded.go_text import GoStruct
 from kedge.embedded.schema import pruning
 from kedge.kube.errors import Cause
 
@@ -31,15 +32,15 @@ _AT_ROOT = (
 _RULES = "x-kubernetes-validations"
 
 
-class _Around(Struct, frozen=True):
-    """What holds for a node because of those above it."""
+class _ParentContext(Struct, frozen=True):
+    """What a node inherits from its parents."""
 
     schema: Schema | None = None  # the node itself, where rules can be compiled
     no_defaults: str = ""  # why it may have none
     in_metadata: bool = False
     uncorrelated: str = ""  # where old and new cannot be told apart any more
 
-    def down(self, schema: Schema | None) -> _Around:
+    def down(self, schema: Schema | None) -> _ParentContext:
         return replace(self, schema=schema)
 
 
@@ -49,7 +50,7 @@ def problems(schema: Raw, path: str, *, has_status: bool) -> list[Cause]:
     shape = structural_schema.problems(schema, path)
     fills = [] if shape else list(_default_problems(Schema(schema), path))
     whole = None if shape or fills else Schema(schema)
-    words, compiling = _node(schema, path, _Around(schema=whole), is_root=True)
+    words, compiling = _node(schema, path, _ParentContext(schema=whole), is_root=True)
     return [*found, *shape, *fills, *words, *compiling]
 
 
@@ -91,9 +92,9 @@ def _default(schema: Schema, path: str) -> Iterator[Cause]:
         Cause(f"{path}.{one.field}", one.message, one.reason)
         for one in embedded_resources.embedded_problems(schema, value)
     ]
-    misfits = embedded or SchemaValidator(schema).problems(value, field=path)
-    if misfits or not schema.once(cel_rules.has_rules):
-        yield from misfits
+    problems_found = embedded or SchemaValidator(schema).problems(value, field=path)
+    if problems_found or not schema.once(cel_rules.has_rules):
+        yield from problems_found
         return
     try:
         broken = cel_rules.rule_problems(schema, value, value) or cel_rules.rule_problems(schema, value)
@@ -105,7 +106,7 @@ def _default(schema: Schema, path: str) -> Iterator[Cause]:
 
 
 def _pruned(schema: Schema, value: object) -> object:
-    """A default as an object with it would be kept."""
+    """A default as it would be stored in an object."""
     around = Schema({"type": "object", "properties": {"x": schema.raw}})
     return pruning.pruned(around, {"x": value}).obj["x"]
 
@@ -113,7 +114,7 @@ def _pruned(schema: Schema, value: object) -> object:
 # Words
 
 
-def _node(schema: Raw, path: str, around: _Around, *, is_root: bool = False) -> tuple[list[Cause], list[Cause]]:
+def _node(schema: Raw, path: str, around: _ParentContext, *, is_root: bool = False) -> tuple[list[Cause], list[Cause]]:
     """What is wrong with the words of a node and of those below, and with their rules."""
     found, compiling = [*_own_words(schema, path, around)], list[Cause]()
     for one, at, state in _below(schema, path, around, is_root=is_root):
@@ -126,7 +127,7 @@ def _node(schema: Raw, path: str, around: _Around, *, is_root: bool = False) -> 
     return found, compiling
 
 
-def _own_words(schema: Raw, path: str, around: _Around) -> Iterator[Cause]:
+def _own_words(schema: Raw, path: str, around: _ParentContext) -> Iterator[Cause]:
     kind = schema.get("type", "")
     if kind and kind not in _TYPES:
         yield go_causes.unsupported_value(f"{path}.type", kind, _TYPES)
@@ -149,7 +150,9 @@ def _own_words(schema: Raw, path: str, around: _Around) -> Iterator[Cause]:
         yield go_causes.forbidden(f"{path}.additionalProperties", why)
 
 
-def _below(schema: Raw, path: str, around: _Around, *, is_root: bool) -> Iterator[tuple[Raw, str, _Around]]:
+def _below(
+    schema: Raw, path: str, around: _ParentContext, *, is_root: bool
+) -> Iterator[tuple[Raw, str, _ParentContext]]:
     """The nodes below one, where they stand, and what holds there."""
     own = around.schema
     values = schema.get("additionalProperties")
@@ -296,7 +299,7 @@ def _has_lines(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _compiling(schema: Schema, path: str, around: _Around, *, is_root: bool) -> Iterator[Cause]:
+def _compiling(schema: Schema, path: str, around: _ParentContext, *, is_root: bool) -> Iterator[Cause]:
     """What the compiler says to the rules of a node."""
     is_object = is_root or schema.is_object
     for index, raw in enumerate(schema.rules):
@@ -314,8 +317,8 @@ def _compiling(schema: Schema, path: str, around: _Around, *, is_root: bool) -> 
             yield go_causes.invalid_value(f"{at}.optionalOldSelf", raw["optionalOldSelf"], why)
 
 
-def _as_go_has_it(raw: Raw) -> go_causes.GoStruct:
-    return go_causes.GoStruct(
+def _as_go_has_it(raw: Raw) -> GoStruct:
+    return GoStruct(
         Rule=raw.get("rule", ""),
         Message=raw.get("message", ""),
         MessageExpression=raw.get("messageExpression", ""),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kedge.embedded.custom.crd import has_condition
-from kedge.embedded.kind_rules import Untyped
+from kedge.kube.codec import Untyped
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _RESOURCES = ("plural", "singular")
@@ -47,13 +47,6 @@ def mark_terminating(crd: Untyped, now: str) -> Untyped:
     if FINALIZER in held:
         return going
     return {**going, "metadata": {**going["metadata"], "finalizers": [*held, FINALIZER]}}
-
-
-def with_objects_terminating(crd: Untyped, now: str) -> Untyped:
-    """One whose objects are being deleted."""
-    conditions = crd.get("status", {}).get("conditions") or []
-    said = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-    return _with_status(crd, conditions=_set(conditions, "Terminating", *said, now))
 
 
 def with_objects_deleted(crd: Untyped, now: str) -> Untyped:

@@ -13,8 +13,9 @@ import msgspec
 
 from kedge.api.openapi.model import Raw, Schema
 from kedge.embedded.custom import crd_schema, go_causes
-from kedge.embedded.custom.embedded_resources import label_problems
+from kedge.embedded.custom.embedded_resources import dns_1035_label_problems
 from kedge.embedded.custom.jsonpath import PathError, schema_at
+from kedge.embedded.go_text import GoStruct
 from kedge.kube.errors import Cause
 
 _COLUMN_TYPES = ["boolean", "date", "integer", "number", "string"]
@@ -22,8 +23,8 @@ _COLUMN_FORMATS = ["byte", "date", "date-time", "double", "float", "int32", "int
 _MOST_SELECTABLE = 8
 
 
-def own_problems(versions: Sequence[Raw]) -> Iterator[Cause]:
-    """What is wrong with what versions have of their own, and with their number and names."""
+def version_problems(versions: Sequence[Raw]) -> Iterator[Cause]:
+    """What is wrong with each version, and with their number and names."""
     for index, version in enumerate(versions):
         if not _schema(version):
             yield go_causes.required_value(f"spec.versions[{index}].schema.openAPIV3Schema")
@@ -33,8 +34,8 @@ def own_problems(versions: Sequence[Raw]) -> Iterator[Cause]:
     yield from _all_versions(versions, shared)
 
 
-def shared_problems(versions: Sequence[Raw]) -> Iterator[Cause]:
-    """What is wrong with what all versions share."""
+def shared_part_problems(versions: Sequence[Raw]) -> Iterator[Cause]:
+    """What is wrong with the parts that all versions share."""
     for part, look in _PARTS.items():
         if _same(versions, part):
             with_status = next(filter(_has_status, versions), versions[0])
@@ -56,7 +57,7 @@ def _same(versions: Sequence[Raw], part: str) -> bool:
 
 
 def _version(version: Raw, path: str, shared: Raw) -> Iterator[Cause]:
-    if wrong := label_problems(version.get("name", "")):
+    if wrong := dns_1035_label_problems(version.get("name", "")):
         yield go_causes.invalid_value(f"{path}.name", version.get("name", ""), ",".join(wrong))
     warning = version.get("deprecationWarning")
     if warning is not None:
@@ -90,15 +91,15 @@ def _all_versions(versions: Sequence[Raw], shared: Raw) -> Iterator[Cause]:
     if sum(bool(one.get("storage")) for one in versions) != 1:
         why = "must have exactly one version marked as storage version"
         yield go_causes.invalid_value("spec.versions", shown, why)
-    if names and (wrong := label_problems(str(names[0]))):
+    if names and (wrong := dns_1035_label_problems(str(names[0]))):
         yield go_causes.invalid_value("spec.version", names[0], ",".join(wrong))
 
 
-def _as_go_has_it(version: Raw, shared: Raw) -> go_causes.GoStruct:
+def _as_go_has_it(version: Raw, shared: Raw) -> GoStruct:
     words = ("name", "served", "storage", "deprecated")
     plain = {word.capitalize(): version.get(word, False) for word in words}
     own = {part[0].upper() + part[1:]: None if shared[part] else version.get(part) for part in _PARTS}
-    return go_causes.GoStruct(plain | {"DeprecationWarning": version.get("deprecationWarning")} | own)
+    return GoStruct(plain | {"DeprecationWarning": version.get("deprecationWarning")} | own)
 
 
 def _schemas(version: Raw, path: str) -> Iterator[Cause]:

@@ -18,7 +18,7 @@ Completer: TypeAlias = Callable[[Any, Any], Any]
 
 
 def with_schema_defaults(schema: Schema, value: Any, known: Any = None) -> Any:
-    """The value, completed by its schema. What it shares with `known`, which is complete, is not looked at again."""
+    """The value with the defaults of its schema. Parts shared with `known`, which has them, are skipped."""
     return schema.once(_completer)(value, known)
 
 

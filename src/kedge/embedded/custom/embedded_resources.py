@@ -53,7 +53,7 @@ def embedded_object_problems(obj: dict[str, Any], path: str) -> Iterator[Cause]:
         yield from _metadata(obj["metadata"], f"{at}metadata")
 
 
-def label_problems(name: str) -> list[str]:
+def dns_1035_label_problems(name: str) -> list[str]:
     """What is wrong with a name that begins with a letter: a DNS-1035 label."""
     found = ["must be no more than 63 characters"] if len(name) > 63 else []
     return found if _KIND.fullmatch(name) else [*found, KIND_RULE]
@@ -73,7 +73,7 @@ def _kind(value: Any, path: str) -> Iterator[Cause]:
         yield go_causes.invalid_value(path, value, "must be a string")
     elif not value:
         yield go_causes.invalid_value(path, value, "must not be empty")
-    elif wrong := label_problems(value.lower()):
+    elif wrong := dns_1035_label_problems(value.lower()):
         yield go_causes.invalid_value(
             path, value, f"may have mixed case, but should otherwise match: {','.join(wrong)}"
         )

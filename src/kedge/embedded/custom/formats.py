@@ -35,7 +35,7 @@ _PASSED = (
 
 
 def checked_format(schema: Mapping[str, Any]) -> str:
-    """The format of a schema if it means anything for its type, else nothing."""
+    """The format of a schema, if it applies to its type; else empty."""
     name, kind = (
         str(schema.get("format", "")),
         "" if schema.get("x-kubernetes-int-or-string") else schema.get("type", ""),
@@ -46,7 +46,7 @@ def checked_format(schema: Mapping[str, Any]) -> str:
 
 
 def unknown_formats(schema: Mapping[str, Any]) -> Iterator[str]:
-    """The formats in a schema that mean nothing for their types."""
+    """The formats in a schema that do not apply to their types."""
     name = schema.get("format", "")
     if name and not checked_format(schema):
         yield name
@@ -59,7 +59,7 @@ def unknown_formats(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def matches_format(name: str, text: str) -> bool:
-    """Whether a text is of a format."""
+    """Whether a string has a format."""
     check = TEXTS.get(_plain(name))
     return check is None or check(text)
 

@@ -6,12 +6,10 @@ field to name: Kubernetes then says `<nil>`.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import msgspec
-
-from kedge.embedded.statuses import not_permitted, required, wrong
+from kedge.embedded import causes
+from kedge.embedded.go_text import go_quoted, go_value
 from kedge.kube.errors import Cause
 
 NO_FIELD = "<nil>"
@@ -22,12 +20,10 @@ RULES_NOT_CHECKED = (
 _BLOCKING = frozenset(
     f"FieldValue{reason}" for reason in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
 )
-_HTML = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
-_ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
 
 
 def invalid_value(field: str, value: Any, why: str) -> Cause:
-    return wrong(field or NO_FIELD, go_value(value), why)
+    return Cause(field or NO_FIELD, f"Invalid value: {go_value(value)}: {why}", "FieldValueInvalid")
 
 
 def invalid_without_value(field: str, why: str) -> Cause:
@@ -41,11 +37,11 @@ def wrong_type(field: str, value: Any, why: str) -> Cause:
 
 
 def required_value(field: str, why: str = "") -> Cause:
-    return required(field, why) if why else Cause(field, "Required value", "FieldValueRequired")
+    return causes.required_value(field, why)
 
 
 def forbidden(field: str, why: str) -> Cause:
-    return not_permitted(field or NO_FIELD, why)
+    return causes.forbidden(field or NO_FIELD, why)
 
 
 def unsupported_value(field: str, value: Any, supported: list[str]) -> Cause:
@@ -71,47 +67,3 @@ def duplicate_value(field: str, value: Any) -> Cause:
 def blocks_rules(cause: Cause) -> bool:
     """Whether CEL rules cannot be evaluated on an object with this problem."""
     return cause.reason in _BLOCKING
-
-
-def go_value(value: Any) -> str:
-    """A value as Go prints it in an error."""
-    if isinstance(value, str):
-        return go_quoted(value)
-    if isinstance(value, float):
-        return go_number(value)
-    return go_json(value)
-
-
-class GoStruct(dict[str, Any]):
-    """A value that is a struct in Go: its keys keep their order."""
-
-
-def go_json(value: Any) -> str:
-    """JSON as Go writes it: keys sorted, except in a struct, and characters of HTML escaped."""
-    in_order = isinstance(value, GoStruct) or (
-        isinstance(value, list) and any(isinstance(one, GoStruct) for one in value)
-    )
-    text = msgspec.json.encode(value, order=None if in_order else "deterministic").decode()
-    return text.translate(_HTML)
-
-
-def go_quoted(text: str) -> str:
-    """A text in Go's quotes."""
-    return '"' + "".join(map(_escaped, text)) + '"'
-
-
-def go_number(value: float) -> str:
-    """A number as Go's `%v` prints it: no exponent before twenty-one digits."""
-    if isinstance(value, int):
-        return str(value)
-    if math.isfinite(value) and value == int(value) and abs(value) < 1e21:
-        return str(int(value))
-    return repr(value)
-
-
-def _escaped(char: str) -> str:
-    if char in '"\\':
-        return "\\" + char
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    return char if char.isprintable() else f"\\x{ord(char):02x}" if ord(char) < 0x80 else f"\\u{ord(char):04x}"

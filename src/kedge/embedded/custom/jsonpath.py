@@ -46,7 +46,7 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=1024)
 def compile_path(text: str) -> CompiledPath:
-    """What finds the values of a path."""
+    """A function that finds the values of a path."""
     steps = tuple(_steps(text))
 
     def find(obj: Any) -> list[Any]:
@@ -161,7 +161,7 @@ _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 class PathError(ValueError):
-    """A path that leads nowhere, or is none."""
+    """A path that is invalid or leads to no field."""
 
 
 def schema_at(schema: Schema, path: str, *, quoted: bool = True) -> tuple[str, Schema]:

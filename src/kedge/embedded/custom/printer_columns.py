@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any
 
 from kedge.api.openapi.model import Raw
-from kedge.embedded.custom.go_causes import go_json, go_number
 from kedge.embedded.custom.jsonpath import BadPath, compile_path
-from kedge.embedded.kind_rules import Untyped
+from kedge.embedded.go_text import go_json, go_number
 from kedge.embedded.tables.builtin_columns import Column
 from kedge.embedded.tables.cell_text import age
+from kedge.kube.codec import Untyped
 
 NAME_DESCRIPTION = (
     "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "

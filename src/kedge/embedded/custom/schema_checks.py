@@ -15,6 +15,7 @@ from kedge.api.openapi.model import Raw, Schema
 from kedge.api.patterns import compiled
 from kedge.embedded.custom import formats, go_causes
 from kedge.embedded.custom.ratcheting import NO_OLD_VALUE, identical
+from kedge.embedded.go_text import go_json, go_number, go_quoted
 from kedge.kube.errors import Cause
 
 CauseAt: TypeAlias = Callable[[str, str], Cause]  # from the field and the path inside the checked value
@@ -37,7 +38,7 @@ def wrong_type(wanted: str, got: str) -> Sequence[Finding]:
 
 def no_alternative(why: str) -> Finding:
     """Alternatives of which too few or too many fit."""
-    return "", lambda _field, path: of_whole_value(f"{go_causes.go_quoted(path)} {why}")
+    return "", lambda _field, path: of_whole_value(f"{go_quoted(path)} {why}")
 
 
 def of_whole_value(why: str) -> Cause:
@@ -119,7 +120,7 @@ def format_checks(form: str) -> Check:
     def check(value: str, _old: Any) -> Sequence[Finding]:
         if formats.matches_format(form, value):
             return NO_FINDINGS
-        shown = go_causes.go_quoted(value)
+        shown = go_quoted(value)
         return [
             (
                 "",
@@ -159,13 +160,13 @@ def _multiple(factor: float) -> Check:
     def check(value: float, _old: Any) -> Sequence[Finding]:
         by = int(factor) if isinstance(value, int) else factor
         if by <= 0:
-            text = f"must be positive: {go_causes.go_number(by)}"
+            text = f"must be positive: {go_number(by)}"
             return [
                 ("", lambda f, path: go_causes.invalid_value(f, by, f"factor MultipleOf declared for {path} {text}"))
             ]
         quotient = 1 / by * value if by < 1 else value / by
         fits = value % by == 0 if isinstance(value, int) else abs(quotient - round(quotient)) < 1e-9
-        return NO_FINDINGS if fits else invalid_value(value, f"should be a multiple of {go_causes.go_number(by)}")
+        return NO_FINDINGS if fits else invalid_value(value, f"should be a multiple of {go_number(by)}")
 
     return check
 
@@ -177,13 +178,13 @@ def _bound(bound: float, exclusive: bool, side: str) -> Check:
         if not past and not (exclusive and value == limit):
             return NO_FINDINGS
         than = f"{side} than" if exclusive else f"{side} than or equal to"
-        return invalid_value(value, f"should be {than} {go_causes.go_number(limit)}")
+        return invalid_value(value, f"should be {than} {go_number(limit)}")
 
     return check
 
 
 def enum_checks(allowed: Sequence[Any]) -> Check:
-    supported = [one if isinstance(one, str) else go_causes.go_json(one) for one in allowed]
+    supported = [one if isinstance(one, str) else go_json(one) for one in allowed]
     numbers = [one for one in allowed if type(one) in (int, float)]
 
     def check(value: Any, _old: Any) -> Sequence[Finding]:

@@ -9,7 +9,6 @@ as kube-apiserver does with strategy None. What is compiled from a schema is mad
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -22,18 +21,18 @@ from kedge.api.openapi.model import Raw, Schema
 from kedge.api.resource import Resource
 from kedge.embedded.custom.printer_columns import PrinterColumns
 from kedge.embedded.custom.version_schema import VersionSchema
-from kedge.embedded.kind import Called, Kind, Scale
-from kedge.embedded.kind_rules import KindRules, Untyped
+from kedge.embedded.kind import Kind, KindNames, ScalePaths
+from kedge.embedded.kind_rules import KindRules
+from kedge.embedded.naming import version_order
 from kedge.embedded.tables.builtin_columns import Column
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
-_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _COMPILED_FROM = ("schema", "subresources", "additionalPrinterColumns")
-_STABILITY = {"alpha": 0, "beta": 1, None: 2}
 
 
 class ServedVersion(Struct, frozen=True):
-    """How one version of a custom kind is served: what `Kind.custom` is."""
+    """One served version of a custom kind: its `Kind.custom`."""
 
     custom: VersionSchema
     printed: PrinterColumns
@@ -75,7 +74,7 @@ class ServedVersion(Struct, frozen=True):
         kept = _as_version(obj, None, self.stored, self.stored_as)
         return _as_version(self.stored_as.with_defaults(kept), self.stored, self.own, self.custom)
 
-    def shown(self, body: bytes, number: int) -> bytes:
+    def encoded_as_served(self, body: bytes, number: int) -> bytes:
         """The encoded object as one of this version: mostly the stored bytes themselves."""
         if self._is_as_kept(number):
             return body
@@ -88,17 +87,11 @@ class ServedVersion(Struct, frozen=True):
 
 
 def served_kinds(crd: Untyped) -> list[Kind]:
-    """The kinds that are served because of a definition: one for each served version. It must be a good one."""
+    """The kinds of a valid CRD: one for each served version."""
     spec = crd["spec"]
     stored = next(one for one in spec["versions"] if one["storage"])
     since = int(crd["metadata"].get("resourceVersion", 0))
     return [_kind(spec, one, _served(spec, one, stored, since)) for one in spec["versions"] if one["served"]]
-
-
-def served_by(kind: Kind) -> ServedVersion:
-    """How a kind made by `served_kinds` is served."""
-    assert isinstance(kind.custom, ServedVersion), f"{kind.resource} is not defined by a CRD"
-    return kind.custom
 
 
 def _served(spec: Raw, version: Raw, stored: Raw, since: int) -> ServedVersion:
@@ -124,7 +117,7 @@ def _kind(spec: Raw, version: Raw, served: ServedVersion) -> Kind:
         put_needs_version=True,
         fields=dict.fromkeys(selectable, ""),
         scale=_scale(version),
-        called=Called(
+        kind_names=KindNames(
             singular=names.get("singular", names["kind"].lower()),
             short=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
@@ -143,12 +136,12 @@ def _resource(spec: Raw, version: Raw) -> Resource:
     return Resource(spec["group"], version["name"], names["kind"], names["plural"], namespaced=namespaced)
 
 
-def _scale(version: Raw) -> Scale | None:
+def _scale(version: Raw) -> ScalePaths | None:
     scale = (version.get("subresources") or {}).get("scale")
     if scale is None:
         return None
     wanted, there = scale["specReplicasPath"].removeprefix("."), scale["statusReplicasPath"].removeprefix(".")
-    return Scale(wanted, there, (scale.get("labelSelectorPath") or "").removeprefix("."))
+    return ScalePaths(wanted, there, (scale.get("labelSelectorPath") or "").removeprefix("."))
 
 
 def _compiled(version: Raw) -> tuple[VersionSchema, PrinterColumns]:
@@ -176,13 +169,6 @@ def _warning(spec: Raw, version: Raw) -> str:
     group, kind = spec["group"], spec["names"]["kind"]
     said = f"{group}/{version['name']} {kind} is deprecated"
     newer = [one["name"] for one in spec["versions"] if one["served"] and not one.get("deprecated")]
-    better = max((name for name in newer if _rank(name) > _rank(version["name"])), key=_rank, default="")
+    own = version_order(version["name"])
+    better = min((name for name in newer if version_order(name) < own), key=version_order, default="")
     return f"{said}; use {group}/{better} {kind}" if better else said
-
-
-def _rank(name: str) -> tuple[int, ...]:
-    """How new and stable a version is: v2, v1, v1beta2, v1beta1, v1alpha1; then all other names."""
-    found = _VERSION.fullmatch(name)
-    if found is None:
-        return (-1,)
-    return _STABILITY[found[2]], int(found[1]), int(found[3] or 0)

@@ -38,7 +38,7 @@ _OUTSIDE_ONLY = {  # words that may not stand in an alternative
 
 
 def problems(schema: Raw, path: str) -> list[Cause]:
-    """What keeps a schema from being structural."""
+    """Why a schema is not structural."""
     found = [*_invariants(schema, "root", path), *_completeness(schema, schema, path, path)]
     return sorted(found, key=lambda cause: f"{cause.field}: {cause.message}")
 

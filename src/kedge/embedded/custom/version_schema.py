@@ -18,10 +18,11 @@ from kedge.api.openapi.model import Schema
 from kedge.embedded.custom import cel_rules, defaults, embedded_resources, go_causes
 from kedge.embedded.custom.ratcheting import NO_OLD_VALUE
 from kedge.embedded.custom.schema_validation import SchemaValidator
-from kedge.embedded.kind import Scale
-from kedge.embedded.kind_rules import Untyped
+from kedge.embedded.go_text import go_json
+from kedge.embedded.kind import ScalePaths, value_at
 from kedge.embedded.naming import is_finalizer
 from kedge.embedded.schema import pruning
+from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
 
 _MOST_REPLICAS = 2**31 - 1
@@ -31,7 +32,7 @@ _GO_TYPES = {bool: "bool", dict: "map[string]interface {}", float: "float64", li
 class VersionSchema:
     """One version of one custom kind."""
 
-    def __init__(self, schema: Schema, *, scale: Scale | None = None) -> None:
+    def __init__(self, schema: Schema, *, scale: ScalePaths | None = None) -> None:
         self.schema = schema
         self._scale = scale
         self._validator = SchemaValidator(schema)
@@ -39,7 +40,7 @@ class VersionSchema:
         self._status = SchemaValidator(status) if status is not None else None
 
     def with_defaults(self, obj: Untyped, known: Untyped | None = None) -> Untyped:
-        """The object with what its schema fills in; the same one if nothing was missing.
+        """The object with the defaults of its schema; the same object if nothing was missing.
 
         `known` is one that is complete, whose members need no second look where the object has the very same.
         """
@@ -47,15 +48,15 @@ class VersionSchema:
         return found
 
     def pruned(self, obj: Untyped) -> Untyped:
-        """The object without what its schema does not name."""
+        """The object without fields that its schema does not have."""
         found: Untyped = pruning.pruned(self.schema, obj).obj
         return found
 
     def problems(self, obj: Untyped, old: Untyped | None = None, *, already: Sequence[Cause] = ()) -> list[Cause]:
-        """What is wrong with an object beside its metadata; what was so before and has not changed is let pass."""
+        """What is wrong with an object beside its metadata; unchanged problems are let pass."""
         was = NO_OLD_VALUE if old is None else old
         found = self._validator.problems(obj, was)
-        found += [*self._scale_problems(obj, "wanted"), *self._scale_problems(obj, "there")]
+        found += [*self._scale_problems(obj, "spec"), *self._scale_problems(obj, "status")]
         found += embedded_resources.embedded_problems(self.schema, obj)
         found += self._duplicates(obj, old)
         return [*found, *self._rule_problems(obj, was, [*already, *found])]
@@ -65,7 +66,7 @@ class VersionSchema:
         found: list[Cause] = []
         if "status" in obj and self._status is not None:
             found = self._status.problems(obj["status"], old.get("status", NO_OLD_VALUE), field="status")
-        found += self._scale_problems(obj, "there")
+        found += self._scale_problems(obj, "status")
         found += self._duplicates(obj, old)
         return [*found, *self._rule_problems(obj, old, [*already, *found])]
 
@@ -96,12 +97,12 @@ class VersionSchema:
     def _scale_problems(self, obj: Untyped, part: str) -> Iterator[Cause]:
         if self._scale is None:
             return
-        path = self._scale.wanted if part == "wanted" else self._scale.there
-        value = _at(obj, path)
+        path = self._scale.spec_replicas if part == "spec" else self._scale.status_replicas
+        value = value_at(obj, path)
         if value is None:
             return
         if type(value) is not int:
-            shown = value if isinstance(value, str) else go_causes.go_json(value)
+            shown = value if isinstance(value, str) else go_json(value)
             kind = _GO_TYPES.get(type(value), "nil")
             why = f".{path} accessor error: {shown} is of the type {kind}, expected int64"
             yield go_causes.invalid_value(f".{path}", 0, why)
@@ -109,14 +110,6 @@ class VersionSchema:
             yield go_causes.invalid_value(f".{path}", value, "should be a non-negative integer")
         elif value > _MOST_REPLICAS:
             yield go_causes.invalid_value(f".{path}", value, f"should be less than or equal to {_MOST_REPLICAS}")
-
-
-def _at(obj: Any, path: str) -> Any:
-    for name in path.split("."):
-        if not isinstance(obj, dict):
-            return None
-        obj = obj.get(name)
-    return obj
 
 
 def list_duplicates(schema: Schema | None, value: Any, path: str = "") -> Iterator[Cause]:
@@ -161,7 +154,7 @@ def _second_occurrences(values: Sequence[Any]) -> list[int]:
     seen: dict[str, int] = {}
     found = []
     for index, value in enumerate(values):
-        text = go_causes.go_json(value)
+        text = go_json(value)
         seen[text] = seen.get(text, 0) + 1
         if seen[text] == 2:
             found.append(index)

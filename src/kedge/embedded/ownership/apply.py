@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from kedge.embedded.go_text import go_json
 from kedge.embedded.ownership import field_set, merge_schema
 from kedge.embedded.ownership.compare import applied_fields, compare, unchanged
 from kedge.embedded.ownership.field_set import LEAF, FieldSet, difference, intersection, recursive_difference, union
-from kedge.embedded.ownership.kind_ownership import NEVER_OWNED, KindOwnership, Untyped
+from kedge.embedded.ownership.kind_ownership import NEVER_OWNED, KindOwnership
 from kedge.embedded.ownership.managed_fields import (
     UNKNOWN,
     Entries,
@@ -36,7 +37,8 @@ from kedge.embedded.ownership.managed_fields import (
 )
 from kedge.embedded.ownership.merge import merge_applied, remove_unapplied, without_nulls
 from kedge.embedded.ownership.type_check import conforms, type_problems
-from kedge.embedded.statuses import Refused, internal
+from kedge.embedded.statuses import Refused, internal_error
+from kedge.kube.codec import Untyped
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 
@@ -69,13 +71,13 @@ class Conflict(NamedTuple):
     fields: FieldSet
 
     def each(self) -> Iterator[tuple[str, str]]:
-        """Who, and what, in words."""
+        """Manager and field, as text."""
         return ((self.manager.text, field_set.path_text(way)) for way in field_set.paths(self.fields))
 
 
 def apply(ownership: KindOwnership, live: Untyped | None, entries: Entries, asked: ApplyRequest) -> ApplyResult:
-    """Apply to an object, or make one (`live` is None). Refuses conflicts, and what does not fit the schema."""
-    _refuse_misfit(ownership, asked.config)
+    """Apply to an object, or create it (`live` is None). Refuses conflicts and type errors."""
+    _refuse_wrong_types(ownership, asked.config)
     if live is None:
         return _made(ownership, asked)
     owners = _fitted(ownership, entries) or _before_first(ownership, live, asked)
@@ -160,7 +162,7 @@ def _refuse_conflicts(
 
 
 def conflict_error(conflicts: Sequence[Conflict]) -> Refused:
-    """Others own what would change: who, and what."""
+    """The error for conflicts: which managers own which fields."""
     ordered = sorted(conflicts, key=lambda conflict: conflict.manager.identity)
     each = [said for conflict in ordered for said in conflict.each()]
     causes = [
@@ -178,7 +180,7 @@ def _listed(conflict: Conflict) -> str:
     return "\n".join([f"conflicts with {conflict.manager.text}:", *(f"- {field}" for _, field in conflict.each())])
 
 
-def _refuse_misfit(ownership: KindOwnership, config: Untyped) -> None:
+def _refuse_wrong_types(ownership: KindOwnership, config: Untyped) -> None:
     if conforms(ownership.schema, config):
         return
     found = [problem.removeprefix(": ") for problem in type_problems(ownership.schema, config)]
@@ -186,7 +188,7 @@ def _refuse_misfit(ownership: KindOwnership, config: Untyped) -> None:
     what = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
     kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
     why = found[0] if len(found) == 1 else "\n".join(["errors:", *(f"  {problem}" for problem in found)])
-    raise internal(f"failed to create typed patch object ({what}; {kind}): {why}")
+    raise internal_error(f"failed to create typed patch object ({what}; {kind}): {why}")
 
 
 KUBECTL = "kubectl"
@@ -219,7 +221,7 @@ def _written(config: Untyped) -> str:
     if ANNOTATION in there:
         left = {name: value for name, value in there.items() if name != ANNOTATION}
         config = {**config, "metadata": {**config["metadata"], "annotations": left}}
-    return field_set.go_json(config) + "\n"
+    return go_json(config) + "\n"
 
 
 def _annotations(obj: Untyped) -> dict[str, str]:

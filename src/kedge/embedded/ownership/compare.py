@@ -12,15 +12,15 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from kedge.embedded.json_patch import same_json
 from kedge.embedded.ownership.field_set import LEAF, FieldSet, set_node, union
 from kedge.embedded.ownership.merge_schema import Form, Json, MergeSchema, MissingKeys
-from kedge.embedded.patching import same
 
 Found: TypeAlias = FieldSet | None  # of one place, in a set: None if neither it nor anything below is in
 
 
 class _Absent:
-    """Nothing stands here; null is something."""
+    """No value; null is a value."""
 
 
 ABSENT: Final = _Absent()
@@ -28,7 +28,7 @@ SCALARS = (str, int, float, bool)  # of whatever schema, they are leaves
 
 
 class Comparison(Struct, frozen=True):
-    """What is new, what is different, and what is gone."""
+    """Added, modified and removed fields."""
 
     added: FieldSet = LEAF
     modified: FieldSet = LEAF
@@ -36,22 +36,22 @@ class Comparison(Struct, frozen=True):
 
     @property
     def given(self) -> FieldSet:
-        """What has a value that it did not have before."""
+        """Fields with a new value: added or modified."""
         return union(self.modified, self.added)
 
 
 def applied_fields(schema: MergeSchema, value: Json) -> FieldSet:
-    """What is owned by applying this value."""
+    """The fields that are owned by applying this value."""
     return _applied(schema, value) or LEAF
 
 
 def all_fields(schema: MergeSchema, value: Json) -> FieldSet:
-    """What is owned by making this value from nothing."""
+    """All fields of this value."""
     return _whole(schema, value) or LEAF
 
 
 def compare(schema: MergeSchema, old: Json, new: Json) -> Comparison:
-    """What changed."""
+    """The fields that changed."""
     added: FieldSet = {}
     modified: FieldSet = {}
     removed: FieldSet = {}
@@ -63,11 +63,11 @@ def unchanged(schema: MergeSchema, old: Json, new: Json) -> bool:
     """Whether two values are the same. Equal is not enough where a schema may leave the type open: 1 is not true."""
     if old is new or old != new:
         return old is new
-    return not schema.exact or msgspec.json.encode(old) == msgspec.json.encode(new) or same(old, new)
+    return not schema.exact or msgspec.json.encode(old) == msgspec.json.encode(new) or same_json(old, new)
 
 
 def items_by_step(schema: MergeSchema, value: Json) -> dict[str, list[Json]]:
-    """The items of a list by what leads to them. Those that cannot be told apart are left out."""
+    """The items of a list by their step. Items with duplicate keys are left out."""
     found: dict[str, list[Json]] = {}
     for item in value if isinstance(value, list) else ():
         try:
@@ -78,7 +78,7 @@ def items_by_step(schema: MergeSchema, value: Json) -> dict[str, list[Json]]:
 
 
 def is_leaf(schema: MergeSchema, form: Form, one: Json, other: Json = None) -> bool:
-    """Whether it is owned as one: by its nature, or because there is nothing in it."""
+    """Whether it is owned as a whole: atomic, a scalar, or empty."""
     if form == "scalar":
         return True
     kind, whole = (dict, schema.whole) if form == "map" else (list, schema.keys is None)
@@ -141,7 +141,7 @@ def _inside(place: Found) -> FieldSet:
 
 
 class _Walk:
-    """A comparison at one place: what it finds goes into the three sets, which are of what lies below."""
+    """A comparison at one node: what it finds goes into the three sets, relative to the node."""
 
     def __init__(self, added: FieldSet, modified: FieldSet, removed: FieldSet) -> None:
         self.added = added
@@ -149,7 +149,7 @@ class _Walk:
         self.removed = removed
 
     def part(self, schema: MergeSchema, old: Json, new: Json) -> bool:
-        """Compare what stands here; whether it changed as a whole."""
+        """Compare the values here; gives whether they changed as a whole."""
         if unchanged(schema, old, new):
             return False
         changed = [self._as(form, schema, old, new) for form in _forms(schema, old, new)]

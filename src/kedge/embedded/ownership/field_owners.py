@@ -23,8 +23,9 @@ from msgspec import Struct
 from kedge.embedded.ownership import managed_fields
 from kedge.embedded.ownership.apply import ApplyRequest, apply
 from kedge.embedded.ownership.field_set import FieldSet, Malformed, difference, union
-from kedge.embedded.ownership.kind_ownership import KindOwnership, Untyped
+from kedge.embedded.ownership.kind_ownership import KindOwnership
 from kedge.embedded.ownership.managed_fields import MAX_UPDATERS, Entries, Manager, TrackedWrite
+from kedge.kube.codec import Untyped
 
 _MAX_PENDING = 16
 _NONE = b"[]"
@@ -77,7 +78,7 @@ _Pending: TypeAlias = _Creation | _Write
 
 
 class FieldOwners(Struct, eq=False, gc=False):
-    """Who owns what of one object."""
+    """The field owners of one object."""
 
     _settled: bytes = _NONE  # the entries, as JSON
     _pending: tuple[_Pending, ...] = ()  # writes that are not in the entries yet
@@ -150,7 +151,7 @@ class FieldOwners(Struct, eq=False, gc=False):
 
 
 class AppliedObject(Struct, frozen=True):
-    """The object as applied, before defaults are filled in, and its owners then."""
+    """The object as applied, before defaults, and its owners."""
 
     object: Untyped
     owners: FieldOwners
@@ -160,16 +161,11 @@ NO_OWNERS = FieldOwners()
 
 
 def after_create(ownership: KindOwnership, obj: Untyped, *, manager: str, time: str, body: bytes = b"") -> FieldOwners:
-    """The owners of a new object; `body` is the object encoded, where somebody keeps that anyway."""
+    """The owners of a new object; `body` is the encoded object, if the caller has it."""
     metadata = obj.get("metadata", {})
     base = _sent_owners(ownership, metadata.get("managedFields")) or NO_OWNERS
     gives = any(metadata.get(name) for name in _METADATA_FIELDS)
     return FieldOwners(base.encoded(), (_Creation(ownership, manager, time, body or _encode(obj), gives),))
-
-
-def decode_owners(encoded: bytes) -> FieldOwners:
-    """From the entries as `FieldOwners.encoded` gave them."""
-    return FieldOwners(encoded)
 
 
 def _sent_owners(ownership: KindOwnership, sent: Any) -> FieldOwners | None:

@@ -12,20 +12,19 @@ here gives a new one, which shares what it can with its arguments.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, reduce
 from typing import Any, TypeAlias
 
 import msgspec
 
+from kedge.embedded.go_text import go_json
+
 FieldSet: TypeAlias = dict[str, Any]  # of Fields: the type is recursive, which msgspec does not take
 
 HERE = "."
 LEAF: FieldSet = {}  # shared by all that end here
 _REMEMBERED = 4096  # steps to list items: the same few names come again and again
-_HTML = re.compile("[<>&\u2028\u2029]")
-_encode = msgspec.json.Encoder(order="sorted").encode
 _KINDS = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}  # in this order Kubernetes writes them
 
 
@@ -216,12 +215,6 @@ def value_step(value: str | int | float | bool) -> str:
 @lru_cache(_REMEMBERED, typed=True)
 def _key_step(keys: tuple[tuple[str, Any], ...]) -> str:
     return "k:" + go_json(dict(sorted(keys)))
-
-
-def go_json(value: Any) -> str:
-    """JSON as Go writes it: keys in order, and with what means something in HTML spelled out."""
-    written = _encode(value).decode()
-    return _HTML.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def _json(written: str) -> Any:

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import Any, TypeAlias
 
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
+from kedge.embedded.json_patch import merge_patch
 from kedge.embedded.ownership import field_set, merge_schema
 from kedge.embedded.ownership.compare import Comparison, compare
 from kedge.embedded.ownership.field_set import LEAF, FieldSet, recursive_difference
 from kedge.embedded.ownership.merge import merge_applied
 from kedge.embedded.ownership.merge_schema import MergeSchema
-from kedge.embedded.patching import merge_patch
+from kedge.kube.codec import Untyped
 
 _STATUS = field_set.field_set([["f:status"]])
 _SPEC = field_set.field_set([["f:spec"]])
@@ -37,16 +37,11 @@ _BESIDE_STATUS: Mapping[tuple[str, str], FieldSet] = {
     ),
     ("apiregistration.k8s.io", "apiservices"): _ALL_BUT_STATUS,
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _ALL_BUT_STATUS,
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"): _ALL_BUT_STATUS,
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): _ALL_BUT_STATUS,
-    ("networking.k8s.io", "servicecidrs"): _ALL_BUT_STATUS,
-    ("resource.k8s.io", "resourceclaims"): _ALL_BUT_STATUS,
     ("storage.k8s.io", "volumeattachments"): _ALL_BUT_STATUS,
 }
 _MAIN: Mapping[tuple[str, str], FieldSet] = {
     ("certificates.k8s.io", "certificatesigningrequests"): field_set.field_set([["f:spec"], ["f:status"]]),
 }
-_APPROVAL = field_set.field_set([["f:spec"], ["f:status", "f:certificate"]])
 
 
 def reset_fields(resource: Resource, subresource: str, *, status: bool, custom: bool) -> FieldSet:
@@ -62,14 +57,10 @@ def reset_fields(resource: Resource, subresource: str, *, status: bool, custom: 
             return _MAIN.get(kind, _STATUS if status else LEAF)
         case "status":
             return _BESIDE_STATUS.get(kind, _SPEC)
-        case "approval":
-            return _APPROVAL
         case "finalize":
             return _STATUS
     return LEAF
 
-
-Untyped: TypeAlias = dict[str, Any]
 
 _SERVER_FIELDS = (
     "name",

@@ -26,7 +26,8 @@ from kedge.embedded.ownership.field_set import (
     parse_fields_v1,
     union,
 )
-from kedge.embedded.ownership.kind_ownership import NEVER_OWNED, KindOwnership, Untyped
+from kedge.embedded.ownership.kind_ownership import NEVER_OWNED, KindOwnership
+from kedge.kube.codec import Untyped
 
 Operation: TypeAlias = Literal["Apply", "Update"]
 

@@ -22,9 +22,9 @@ from msgspec import Struct
 from kedge.embedded.protobuf import wire
 from kedge.embedded.protobuf.well_known import WELL_KNOWN, JsonForm
 from kedge.embedded.protobuf.wire import Malformed
+from kedge.kube.codec import Untyped
 
 Json: TypeAlias = Any
-Untyped: TypeAlias = dict[str, Any]
 _Read: TypeAlias = Callable[[bytes, int, int, int], Json]  # the text, from where to where, how deep
 _Put: TypeAlias = Callable[[Untyped, bytes, int, int, int], None]  # what to fill, and then as above
 _Fields: TypeAlias = Mapping[str, str]  # by number: the name, and the type

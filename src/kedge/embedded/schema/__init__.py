@@ -1,1 +1,1 @@
-"""Schemas of built-in and custom kinds, and decoding, pruning, patching and OpenAPI by them."""
+"""Schemas of built-in and custom kinds: decoding, pruning, zero values and strategic merge by them."""

@@ -20,9 +20,9 @@ from msgspec import Struct
 from kedge.api.openapi.model import Schema
 from kedge.embedded.schema import canonical_values
 from kedge.embedded.schema.type_errors import GO_TYPES, TypeMismatch, go_type_of, type_mismatch
+from kedge.kube.codec import Untyped
 
 Json: TypeAlias = Any
-Untyped: TypeAlias = dict[str, Any]
 _Decoder: TypeAlias = Callable[[Json, list[str]], Json]  # a value, and where to note unknown names -> the value as read
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -46,7 +46,7 @@ _Member: TypeAlias = tuple[type | None, _Decoder | None, bool, str]
 
 
 def decode_struct(schema: Schema, obj: Untyped, known: Untyped | None = None) -> DecodedStruct:
-    """An object as its kind has it; raises Misfit.
+    """An object as its kind has it; raises TypeMismatch.
 
     `known` is an object that was read before: members that are the very same in it are not looked at again.
     """
@@ -131,8 +131,8 @@ def _struct(schema: Schema) -> _Decoder:
                     elif item_read is item:
                         continue
                 changes[name] = item_read
-        except TypeMismatch as misfit:
-            misfit.inside(struct, via, name)
+        except TypeMismatch as mismatch:
+            mismatch.inside(struct, via, name)
             raise
         return _with(value, changes) if changes else value
 

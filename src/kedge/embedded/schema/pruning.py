@@ -20,9 +20,9 @@ from kedge.api.openapi.model import Schema
 from kedge.embedded.schema import builtin_decoding
 from kedge.embedded.schema.builtin_decoding import DecodedStruct
 from kedge.embedded.schema.type_errors import TypeMismatch
+from kedge.kube.codec import Untyped
 
 Json: TypeAlias = Any
-Untyped: TypeAlias = dict[str, Any]
 
 OBJECT_META = named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 _OF_EVERY_OBJECT = ("apiVersion", "kind", "metadata")
@@ -32,15 +32,15 @@ _EXACT = 2**53  # beyond it a float no longer says which whole number it was
 
 
 def pruned(schema: Schema, obj: Untyped, known: Untyped | None = None) -> DecodedStruct:
-    """An object as its custom kind has it; raises Misfit if its metadata, or that of an object in it, is none.
+    """An object as its custom kind has it; raises TypeMismatch if its metadata, or that of an object in it, is none.
 
     `known` is an object that was pruned before: members that are the very same in it are not looked at again.
     """
     unknown: list[str] = []
     try:
         return DecodedStruct(_object(schema, obj, unknown, known or {}), bool(unknown))
-    except TypeMismatch as misfit:
-        raise _located(schema, obj) or misfit from None
+    except TypeMismatch as mismatch:
+        raise _located(schema, obj) or mismatch from None
 
 
 def embedded_metadata(schema: Schema, value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
@@ -110,18 +110,18 @@ def _pruned(schema: Schema, value: Json, unknown: list[str]) -> Json:
 
 def _located(schema: Schema, obj: Untyped) -> TypeMismatch | None:
     """The first object inside whose metadata is none, with its path; None if it is the object's own metadata."""
-    if (metadata := obj.get("metadata")) is not None and _misfit(metadata):
+    if (metadata := obj.get("metadata")) is not None and _type_mismatch(metadata):
         return None
     for path, value in embedded_metadata(schema, obj):
-        if misfit := _misfit(value):
+        if mismatch := _type_mismatch(value):
             shown = msgspec.json.encode(value, order="sorted").decode()
-            return TypeMismatch(f"{path}: Invalid value: {shown}: {misfit}")
+            return TypeMismatch(f"{path}: Invalid value: {shown}: {mismatch}")
     return None
 
 
-def _misfit(metadata: Json) -> TypeMismatch | None:
+def _type_mismatch(metadata: Json) -> TypeMismatch | None:
     try:
         builtin_decoding.decode_struct(OBJECT_META, metadata)
-    except TypeMismatch as misfit:
-        return misfit
+    except TypeMismatch as mismatch:
+        return mismatch
     return None

@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 
 from kedge.api.openapi.model import ANY, Schema
 from kedge.api.openapi.ordering import in_both_orders, place
-from kedge.embedded.schema.type_errors import go_text
-from kedge.embedded.statuses import Refused, bad_request, internal
+from kedge.embedded.go_text import go_print
+from kedge.embedded.statuses import Refused, bad_request, internal_error
+from kedge.kube.codec import Untyped
 
 Json: TypeAlias = Any
-Untyped: TypeAlias = dict[str, Any]
 
 _PATCH = "$patch"
 _RETAIN = "$retainKeys"
@@ -78,7 +78,7 @@ def _directed(patch: Untyped) -> Untyped:
             return {name: value for name, value in patch.items() if name != _PATCH}
         case "delete":
             return {}
-    raise internal(f"unknown patch type: {go_text(patch[_PATCH])} in map: {go_text(patch)}")
+    raise internal_error(f"unknown patch type: {go_print(patch[_PATCH])} in map: {go_print(patch)}")
 
 
 def _retained(old: Untyped, patch: Untyped) -> Untyped:
@@ -104,7 +104,7 @@ def _merged_list(node: Schema, old: list[Json], patch: list[Json], *, deleting: 
     elif node.merge_key:
         result = _merged_things(node, old, patch)
     else:
-        raise internal(f"cannot merge lists without merge key for {(node.items or ANY).name.rsplit('.', 1)[-1]}")
+        raise internal_error(f"cannot merge lists without merge key for {(node.items or ANY).name.rsplit('.', 1)[-1]}")
     return old if len(result) == len(old) and all(map(is_, result, old)) else result
 
 
@@ -139,9 +139,9 @@ def _merged_things(node: Schema, old: list[Json], patch: list[Json]) -> list[Jso
 def _is_deletion(item: Untyped) -> bool:
     directive = item.get(_PATCH)
     if directive == "merge":
-        raise internal("merging lists cannot yet be specified in the patch")
+        raise internal_error("merging lists cannot yet be specified in the patch")
     if directive not in (None, "delete", "replace"):
-        raise internal(f"unknown patch type: {go_text(directive)} in map: {go_text(item)}")
+        raise internal_error(f"unknown patch type: {go_print(directive)} in map: {go_print(item)}")
     return bool(directive == "delete")
 
 
@@ -162,7 +162,7 @@ def _ordered(schema: Schema, name: str, old: Json, patch: Json, order: Json) -> 
     else:
         merged = _merged_list(node, old, patch)
     if not (old or patch):
-        raise internal("no elements in any of the given slices")
+        raise internal_error("no elements in any of the given slices")
     if key:
         for item in (*merged, *order):
             _key_of(item, key)
@@ -189,8 +189,8 @@ def _refuse_other_order(patch: list[Json], order: list[Json], key: str) -> None:
         if key and isinstance(item, dict) and _PATCH in item:
             continue
         if not any(_equal(_identity(one, key), _identity(item, key)) for one in wanted):
-            raise internal(
-                f"The order in patch list:\n{go_text(patch)}\n doesn't match {_ORDER} list:\n{go_text(order)}\n"
+            raise internal_error(
+                f"The order in patch list:\n{go_print(patch)}\n doesn't match {_ORDER} list:\n{go_print(order)}\n"
             )
 
 
@@ -200,9 +200,9 @@ def _identity(item: Json, key: str) -> Json:
 
 def _key_of(item: Json, key: str) -> Json:
     if not isinstance(item, dict):
-        raise internal(f"expected a map[string]interface {{}}, but received a {_go_type(item)}")
+        raise internal_error(f"expected a map[string]interface {{}}, but received a {_go_type(item)}")
     if key not in item:
-        raise internal(f"map: {go_text(item)} does not contain declared merge key: {key}")
+        raise internal_error(f"map: {go_print(item)} does not contain declared merge key: {key}")
     return item[key]
 
 
@@ -211,7 +211,7 @@ def _holds_maps(*lists: list[Json]) -> bool:
     if kinds[0] is list:
         raise Refused(422, "", "lists of lists are not supported", details={})
     if len(kinds) > 1:
-        raise internal(f"list element types are not identical: {go_text(list(lists))}")
+        raise internal_error(f"list element types are not identical: {go_print(list(lists))}")
     return kinds[0] is dict
 
 
@@ -234,9 +234,9 @@ def _node(schema: Schema, name: str) -> Schema:
     if schema.properties and (node := schema.properties.get(name)) is not None:
         return node
     if schema.values is not None and not schema.properties:
-        raise internal("merging an object in json but data type is not struct, instead is: map")
+        raise internal_error("merging an object in json but data type is not struct, instead is: map")
     struct = schema.name.rsplit(".", 1)[-1]
-    raise internal(f'unable to find api field in struct {struct} for the json field "{name}"')
+    raise internal_error(f'unable to find api field in struct {struct} for the json field "{name}"')
 
 
 def _strategy(node: Schema) -> str:
@@ -251,7 +251,7 @@ def _name(key: str, prefix: str, otherwise: str) -> str:
 
 
 def _no_list(value: Json) -> Refused:
-    return internal(f"expected a []interface {{}}, but received a {_go_type(value)}")
+    return internal_error(f"expected a []interface {{}}, but received a {_go_type(value)}")
 
 
 def _go_type(value: Json) -> str:

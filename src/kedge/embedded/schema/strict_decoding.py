@@ -18,12 +18,14 @@ from msgspec import Struct
 
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
+from kedge.embedded.causes import invalid_value, unsupported_value
+from kedge.embedded.go_text import go_print
 from kedge.embedded.schema import builtin_decoding, pruning, unknown_fields
-from kedge.embedded.schema.type_errors import TypeMismatch, go_text
-from kedge.embedded.statuses import Refused, bad_request, invalid, invalid_options, unsupported, wrong
+from kedge.embedded.schema.type_errors import TypeMismatch
+from kedge.embedded.statuses import Refused, bad_request, invalid, invalid_options
+from kedge.kube.codec import Untyped
 
 Json: TypeAlias = Any
-Untyped: TypeAlias = dict[str, Any]
 FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
 
 _NO_RESOURCE = Resource("", "", "", "")  # a refused patch names no resource
@@ -40,7 +42,7 @@ def field_validation(query: Mapping[str, str], options: str) -> FieldValidation:
     """What to do about unknown fields; `options` is the type of the request's options (`CreateOptions`)."""
     asked = query.get("fieldValidation", "")
     if asked not in ("", "Ignore", "Strict", "Warn"):
-        raise invalid_options(options, unsupported("fieldValidation", f'"{asked}"', "", "Ignore", "Strict", "Warn"))
+        raise invalid_options(options, unsupported_value("fieldValidation", asked, ("", "Ignore", "Strict", "Warn")))
     return cast("FieldValidation", asked or "Warn")
 
 
@@ -51,8 +53,8 @@ def decode_sent(
     handled = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
     try:
         found = pruning.pruned(schema, obj) if custom else builtin_decoding.decode_struct(schema, obj)
-    except TypeMismatch as misfit:
-        raise bad_request(f"{handled}: {misfit}") from None
+    except TypeMismatch as mismatch:
+        raise bad_request(f"{handled}: {mismatch}") from None
     if validation == "Ignore" or not (found.has_unknown or (raw and unknown_fields.has_duplicates(raw, obj))):
         return DecodedObject(found.obj)
     words = (
@@ -80,8 +82,8 @@ def decode_patched(
     """
     try:
         found = pruning.pruned(schema, obj, known) if custom else builtin_decoding.decode_struct(schema, obj, known)
-    except TypeMismatch as misfit:
-        why = str(misfit) if strategic is None else misfit.after_merging
+    except TypeMismatch as mismatch:
+        why = str(mismatch) if strategic is None else mismatch.after_merging
         raise _bad_patch(obj, strategic, why) from None
     if validation == "Ignore" or not (found.has_unknown or twice):
         return DecodedObject(found.obj)
@@ -105,5 +107,5 @@ def duplicates_in_patch(raw: bytes, decoded: Json, validation: FieldValidation) 
 
 
 def _bad_patch(obj: Untyped, strategic: Untyped | None, why: str) -> Refused:
-    text = go_text(strategic) if strategic is not None else msgspec.json.encode(obj, order="sorted").decode()
-    return invalid(_NO_RESOURCE, "", [wrong("patch", msgspec.json.encode(text).decode(), why)])
+    text = go_print(strategic) if strategic is not None else msgspec.json.encode(obj, order="sorted").decode()
+    return invalid(_NO_RESOURCE, "", [invalid_value("patch", text, why)])

@@ -78,18 +78,3 @@ def _shown(schema: Schema) -> str:
         return "[]uint8"
     plain: Mapping[str, str] = {"boolean": "bool", "integer": schema.format or "int", "number": "float64"}
     return plain.get(schema.type, schema.type)
-
-
-def go_text(value: Any) -> str:
-    """A JSON value as Go prints it (`%v`): `{"spec": {"foo": [1, None]}}` is `map[spec:map[foo:[1 <nil>]]]`."""
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{go_text(value[name])}' for name in sorted(value))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(go_text, value))}]"
-    if value is None:
-        return "<nil>"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)

@@ -20,9 +20,9 @@ import msgspec
 
 from kedge.api.openapi.model import Schema
 from kedge.embedded.schema.pruning import OBJECT_META, embedded_metadata
+from kedge.kube.codec import Untyped
 
 Json: TypeAlias = Any
-Untyped: TypeAlias = dict[str, Any]
 
 _MOST = 100  # as many as kube-apiserver tells of a built-in kind
 

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 from kedge.api.openapi.builtin import named
 from kedge.api.openapi.model import Schema
 from kedge.embedded.schema.builtin_decoding import MICRO_TIME, QUANTITY, TIME
+from kedge.kube.codec import Untyped
 
 Json: TypeAlias = Any
-Untyped: TypeAlias = dict[str, Any]
 _SetZeros: TypeAlias = Callable[[Json], Json]
 
 _ZEROS: Mapping[str, Json] = {"string": "", "boolean": False, "integer": 0, "number": 0}

@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from kedge.embedded.kind import Kind
-from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.tables import core_cells, other_cells, workload_cells
 from kedge.embedded.tables.builtin_columns import Column, builtin_columns
+from kedge.kube.codec import Untyped
 
-Cells: TypeAlias = Callable[[Untyped, datetime], list[Any]]
+MakeCells: TypeAlias = Callable[[Untyped, datetime], list[Any]]
 
-_CELLS: Mapping[str, Cells] = {
+_CELLS: Mapping[str, MakeCells] = {
     "APIService": other_cells.api_service,
     "CSIDriver": other_cells.csi_driver,
     "CSINode": other_cells.csi_node,

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
+
+from kedge.kube.codec import Untyped
+
+Cells: TypeAlias = list[Any]
 
 NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
+
+
+def name_of(obj: Untyped) -> str:
+    return str(obj["metadata"].get("name", ""))
+
+
+def age_of(obj: Untyped, now: datetime) -> str:
+    """How long ago an object was created."""
+    return age(obj["metadata"].get("creationTimestamp"), now)
 
 
 def age(timestamp: str | None, now: datetime) -> str:

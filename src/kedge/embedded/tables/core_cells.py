@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, TypeAlias
 
-from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.store import part
-from kedge.embedded.tables.cell_text import NONE, UNKNOWN, UNSET, age, first_few, joined_or_none, labels_text
+from kedge.embedded.tables.cell_text import (
+    NONE,
+    UNKNOWN,
+    UNSET,
+    Cells,
+    age,
+    age_of,
+    first_few,
+    joined_or_none,
+    labels_text,
+    name_of,
+)
+from kedge.kube.codec import Untyped
 
-Cells: TypeAlias = list[Any]
 _ROLE = "node-role.kubernetes.io/"
 _ACCESS = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 
 
 def config_map(obj: Untyped, now: datetime) -> Cells:
-    return [_name(obj), len(part(obj, "data")) + len(part(obj, "binaryData")), _age(obj, now)]
+    return [name_of(obj), len(part(obj, "data")) + len(part(obj, "binaryData")), age_of(obj, now)]
 
 
 def secret(obj: Untyped, now: datetime) -> Cells:
-    return [_name(obj), obj.get("type", ""), len(part(obj, "data")), _age(obj, now)]
+    return [name_of(obj), obj.get("type", ""), len(part(obj, "data")), age_of(obj, now)]
 
 
 def service_account(obj: Untyped, now: datetime) -> Cells:
-    return [_name(obj), _age(obj, now)]
+    return [name_of(obj), age_of(obj, now)]
 
 
 def namespace(obj: Untyped, now: datetime) -> Cells:
-    return [_name(obj), part(obj, "status").get("phase", ""), _age(obj, now)]
+    return [name_of(obj), part(obj, "status").get("phase", ""), age_of(obj, now)]
 
 
 def node(obj: Untyped, now: datetime) -> Cells:
@@ -45,13 +54,13 @@ def node(obj: Untyped, now: datetime) -> Cells:
         info.get("containerRuntimeVersion") or UNKNOWN,
     ]
     version = info.get("kubeletVersion", "")
-    return [_name(obj), _node_state(spec, status), _roles(obj), _age(obj, now), version, *wide]
+    return [name_of(obj), _node_state(spec, status), _roles(obj), age_of(obj, now), version, *wide]
 
 
 def service(obj: Untyped, now: datetime) -> Cells:
     spec = part(obj, "spec")
-    shown = [_name(obj), spec.get("type", ""), spec.get("clusterIP") or NONE, _external(obj), _ports(spec)]
-    return [*shown, _age(obj, now), labels_text(spec.get("selector"))]
+    shown = [name_of(obj), spec.get("type", ""), spec.get("clusterIP") or NONE, _external(obj), _ports(spec)]
+    return [*shown, age_of(obj, now), labels_text(spec.get("selector"))]
 
 
 def endpoints(obj: Untyped, now: datetime) -> Cells:
@@ -61,7 +70,7 @@ def endpoints(obj: Untyped, now: datetime) -> Cells:
         for port in subset.get("ports") or ({"port": 0},)
         for address in subset.get("addresses") or ()
     ]
-    return [_name(obj), first_few(found) if found else NONE, _age(obj, now)]
+    return [name_of(obj), first_few(found) if found else NONE, age_of(obj, now)]
 
 
 def event(obj: Untyped, now: datetime) -> Cells:
@@ -82,7 +91,7 @@ def event(obj: Untyped, now: datetime) -> Cells:
         obj.get("message", "").strip(),
         age(first, now),
         series.get("count") or obj.get("count") or 1,
-        _name(obj),
+        name_of(obj),
     ]
 
 
@@ -90,7 +99,7 @@ def volume(obj: Untyped, now: datetime) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
     claim = part(spec, "claimRef")
     return [
-        _name(obj),
+        name_of(obj),
         part(spec, "capacity").get("storage", "0"),
         _modes(spec.get("accessModes")),
         spec.get("persistentVolumeReclaimPolicy", ""),
@@ -99,7 +108,7 @@ def volume(obj: Untyped, now: datetime) -> Cells:
         spec.get("storageClassName", ""),
         spec.get("volumeAttributesClassName") or UNSET,
         status.get("reason", ""),
-        _age(obj, now),
+        age_of(obj, now),
         spec.get("volumeMode") or UNSET,
     ]
 
@@ -108,14 +117,14 @@ def claim(obj: Untyped, now: datetime) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
     bound = bool(spec.get("volumeName"))
     return [
-        _name(obj),
+        name_of(obj),
         _phase(obj),
         spec.get("volumeName", ""),
         part(status, "capacity").get("storage", "0") if bound else "",
         _modes(status.get("accessModes")) if bound else "",
         spec.get("storageClassName") or "",
         spec.get("volumeAttributesClassName") or UNSET,
-        _age(obj, now),
+        age_of(obj, now),
         spec.get("volumeMode") or UNSET,
     ]
 
@@ -126,7 +135,7 @@ def quota(obj: Untyped, now: datetime) -> Cells:
     told = [(name, f"{name}: {used.get(name, '0')}/{hard[name]}") for name in sorted(hard)]
     requests = ", ".join(text for name, text in told if not name.startswith("limits."))
     limits = ", ".join(text for name, text in told if name.startswith("limits."))
-    return [_name(obj), requests, limits, _age(obj, now)]
+    return [name_of(obj), requests, limits, age_of(obj, now)]
 
 
 def _node_state(spec: Untyped, status: Untyped) -> str:
@@ -174,11 +183,3 @@ def _modes(modes: list[str] | None) -> str:
 
 def _phase(obj: Untyped) -> str:
     return "Terminating" if obj["metadata"].get("deletionTimestamp") else str(part(obj, "status").get("phase", ""))
-
-
-def _name(obj: Untyped) -> str:
-    return str(obj["metadata"].get("name", ""))
-
-
-def _age(obj: Untyped, now: datetime) -> str:
-    return age(obj["metadata"].get("creationTimestamp"), now)

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, TypeAlias
 
-from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.store import part
 from kedge.embedded.tables.cell_text import (
     NONE,
     UNKNOWN,
     UNSET,
-    age,
+    Cells,
+    age_of,
     duration,
     first_few,
     joined_or_none,
+    name_of,
     selector_or_none,
 )
+from kedge.kube.codec import Untyped
 
-Cells: TypeAlias = list[Any]
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def webhooks(obj: Untyped, now: datetime) -> Cells:
-    return [_name(obj), len(obj.get("webhooks") or ()), _age(obj, now)]
+    return [name_of(obj), len(obj.get("webhooks") or ()), age_of(obj, now)]
 
 
 def policy(obj: Untyped, now: datetime) -> Cells:
     spec = part(obj, "spec")
     kind = part(spec, "paramKind")
     params = f"{kind['apiVersion']}/{kind['kind']}" if kind else UNSET
-    return [_name(obj), len(spec.get("validations") or ()), params, _age(obj, now)]
+    return [name_of(obj), len(spec.get("validations") or ()), params, age_of(obj, now)]
 
 
 def policy_binding(obj: Untyped, now: datetime) -> Cells:
     spec = part(obj, "spec")
     ref = part(spec, "paramRef")
     params = f"{ref['namespace']}/{ref.get('name', '*')}" if ref.get("namespace") else ref.get("name", "*")
-    return [_name(obj), spec.get("policyName", ""), params if ref else UNSET, _age(obj, now)]
+    return [name_of(obj), spec.get("policyName", ""), params if ref else UNSET, age_of(obj, now)]
 
 
 def api_service(obj: Untyped, now: datetime) -> Cells:
@@ -49,20 +49,20 @@ def api_service(obj: Untyped, now: datetime) -> Cells:
         told = available["status"]
         if told != "True" and available.get("reason"):
             told = f"{told} ({available['reason']})"
-    return [_name(obj), f"{where['namespace']}/{where['name']}" if where else "Local", told, _age(obj, now)]
+    return [name_of(obj), f"{where['namespace']}/{where['name']}" if where else "Local", told, age_of(obj, now)]
 
 
 def autoscaler(obj: Untyped, now: datetime) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
     target = part(spec, "scaleTargetRef")
     return [
-        _name(obj),
+        name_of(obj),
         f"{target.get('kind', '')}/{target.get('name', '')}",
         _targets(spec.get("metrics") or [], status.get("currentMetrics") or []),
         str(spec["minReplicas"]) if "minReplicas" in spec else UNSET,
         spec.get("maxReplicas", 0),
         status.get("currentReplicas", 0),
-        _age(obj, now),
+        age_of(obj, now),
     ]
 
 
@@ -93,17 +93,17 @@ def signing_request(obj: Untyped, now: datetime) -> Cells:
     types = [one["type"] for one in status.get("conditions") or ()]
     state = joined_or_none(types, "Pending") + (",Issued" if status.get("certificate") else "")
     lasts = duration(seconds) if seconds else NONE
-    return [_name(obj), _age(obj, now), spec.get("signerName") or NONE, spec.get("username", ""), lasts, state]
+    return [name_of(obj), age_of(obj, now), spec.get("signerName") or NONE, spec.get("username", ""), lasts, state]
 
 
 def lease(obj: Untyped, now: datetime) -> Cells:
-    return [_name(obj), part(obj, "spec").get("holderIdentity", ""), _age(obj, now)]
+    return [name_of(obj), part(obj, "spec").get("holderIdentity", ""), age_of(obj, now)]
 
 
 def endpoint_slice(obj: Untyped, now: datetime) -> Cells:
     ports = [str(one.get("port", "*")) for one in obj.get("ports") or ()]
     addresses = [address for one in obj.get("endpoints") or () for address in one.get("addresses") or ()]
-    return [_name(obj), obj.get("addressType", ""), first_few(ports), first_few(addresses), _age(obj, now)]
+    return [name_of(obj), obj.get("addressType", ""), first_few(ports), first_few(addresses), age_of(obj, now)]
 
 
 def ingress(obj: Untyped, now: datetime) -> Cells:
@@ -113,7 +113,7 @@ def ingress(obj: Untyped, now: datetime) -> Cells:
     found = part(part(obj, "status"), "loadBalancer").get("ingress") or ()
     addresses = joined_or_none((one.get("ip") or one.get("hostname", "") for one in found), "")
     klass = spec.get("ingressClassName") or NONE
-    return [_name(obj), klass, told, addresses, "80, 443" if spec.get("tls") else "80", _age(obj, now)]
+    return [name_of(obj), klass, told, addresses, "80, 443" if spec.get("tls") else "80", age_of(obj, now)]
 
 
 def ingress_class(obj: Untyped, now: datetime) -> Cells:
@@ -123,21 +123,21 @@ def ingress_class(obj: Untyped, now: datetime) -> Cells:
     if given:
         group = f".{given['apiGroup']}" if given.get("apiGroup") else ""
         params = f"{given['kind']}{group}/{given['name']}"
-    return [_name(obj), spec.get("controller", ""), params, _age(obj, now)]
+    return [name_of(obj), spec.get("controller", ""), params, age_of(obj, now)]
 
 
 def network_policy(obj: Untyped, now: datetime) -> Cells:
-    return [_name(obj), selector_or_none(part(obj, "spec").get("podSelector")), _age(obj, now)]
+    return [name_of(obj), selector_or_none(part(obj, "spec").get("podSelector")), age_of(obj, now)]
 
 
 def runtime_class(obj: Untyped, now: datetime) -> Cells:
-    return [_name(obj), obj.get("handler", ""), _age(obj, now)]
+    return [name_of(obj), obj.get("handler", ""), age_of(obj, now)]
 
 
 def budget(obj: Untyped, now: datetime) -> Cells:
     spec = part(obj, "spec")
     limits = [str(spec[name]) if name in spec else "N/A" for name in ("minAvailable", "maxUnavailable")]
-    return [_name(obj), *limits, part(obj, "status").get("disruptionsAllowed", 0), _age(obj, now)]
+    return [name_of(obj), *limits, part(obj, "status").get("disruptionsAllowed", 0), age_of(obj, now)]
 
 
 def role_binding(obj: Untyped, now: datetime) -> Cells:
@@ -147,12 +147,12 @@ def role_binding(obj: Untyped, now: datetime) -> Cells:
     groups = [one["name"] for one in subjects if one["kind"] == "Group"]
     accounts = [f"{one.get('namespace', '')}/{one['name']}" for one in subjects if one["kind"] == "ServiceAccount"]
     wide = (", ".join(found) for found in (users, groups, accounts))
-    return [_name(obj), f"{role.get('kind', '')}/{role.get('name', '')}", _age(obj, now), *wide]
+    return [name_of(obj), f"{role.get('kind', '')}/{role.get('name', '')}", age_of(obj, now), *wide]
 
 
 def priority_class(obj: Untyped, now: datetime) -> Cells:
-    shown = [_name(obj), obj.get("value", 0), bool(obj.get("globalDefault"))]
-    return [*shown, _age(obj, now), obj.get("preemptionPolicy", "")]
+    shown = [name_of(obj), obj.get("value", 0), bool(obj.get("globalDefault"))]
+    return [*shown, age_of(obj, now), obj.get("preemptionPolicy", "")]
 
 
 def csi_driver(obj: Untyped, now: datetime) -> Cells:
@@ -164,35 +164,27 @@ def csi_driver(obj: Untyped, now: datetime) -> Cells:
         bool(spec.get("storageCapacity")),
     ]
     modes = joined_or_none(spec.get("volumeLifecycleModes") or (), NONE)
-    return [_name(obj), *flags, tokens, bool(spec.get("requiresRepublish")), modes, _age(obj, now)]
+    return [name_of(obj), *flags, tokens, bool(spec.get("requiresRepublish")), modes, age_of(obj, now)]
 
 
 def csi_node(obj: Untyped, now: datetime) -> Cells:
-    return [_name(obj), len(part(obj, "spec").get("drivers") or ()), _age(obj, now)]
+    return [name_of(obj), len(part(obj, "spec").get("drivers") or ()), age_of(obj, now)]
 
 
 def storage_class(obj: Untyped, now: datetime) -> Cells:
     default = obj["metadata"].get("annotations", {}).get(_DEFAULT_CLASS) == "true"
-    name = f"{_name(obj)} (default)" if default else _name(obj)
+    name = f"{name_of(obj)} (default)" if default else name_of(obj)
     shown = [name, obj.get("provisioner", ""), obj.get("reclaimPolicy", ""), obj.get("volumeBindingMode", "")]
-    return [*shown, bool(obj.get("allowVolumeExpansion")), _age(obj, now)]
+    return [*shown, bool(obj.get("allowVolumeExpansion")), age_of(obj, now)]
 
 
 def attachment(obj: Untyped, now: datetime) -> Cells:
     spec = part(obj, "spec")
     source = part(spec, "source").get("persistentVolumeName", "")
     attached = bool(part(obj, "status").get("attached"))
-    return [_name(obj), spec.get("attacher", ""), source, spec.get("nodeName", ""), attached, _age(obj, now)]
+    return [name_of(obj), spec.get("attacher", ""), source, spec.get("nodeName", ""), attached, age_of(obj, now)]
 
 
 def scale(obj: Untyped, now: datetime) -> Cells:
     counts = [part(obj, "spec").get("replicas", 0), part(obj, "status").get("replicas", 0)]
-    return [_name(obj), *counts, _age(obj, now)]
-
-
-def _name(obj: Untyped) -> str:
-    return str(obj["metadata"].get("name", ""))
-
-
-def _age(obj: Untyped, now: datetime) -> str:
-    return age(obj["metadata"].get("creationTimestamp"), now)
+    return [name_of(obj), *counts, age_of(obj, now)]

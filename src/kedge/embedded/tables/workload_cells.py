@@ -4,34 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
-from kedge.embedded.kind_rules import Untyped
 from kedge.embedded.store import part
 from kedge.embedded.tables.cell_text import (
     NONE,
+    Cells,
     age,
+    age_of,
     duration,
     joined_or_none,
     labels_text,
+    name_of,
     parse_time,
     selector_or_none,
 )
-
-Cells: TypeAlias = list[Any]
+from kedge.kube.codec import Untyped
 
 
 def deployment(obj: Untyped, now: datetime) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
     counts = [status.get("updatedReplicas", 0), status.get("availableReplicas", 0)]
-    return [_name(obj), ready, *counts, _age(obj, now), *_containers(spec), selector_or_none(spec.get("selector"))]
+    return [name_of(obj), ready, *counts, age_of(obj, now), *_containers(spec), selector_or_none(spec.get("selector"))]
 
 
 def replica_set(obj: Untyped, now: datetime) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
     counts = [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
-    return [_name(obj), *counts, _age(obj, now), *_containers(spec), selector_or_none(spec.get("selector"))]
+    return [name_of(obj), *counts, age_of(obj, now), *_containers(spec), selector_or_none(spec.get("selector"))]
 
 
 def replication_controller(obj: Untyped, now: datetime) -> Cells:
@@ -42,7 +43,7 @@ def replication_controller(obj: Untyped, now: datetime) -> Cells:
 def stateful_set(obj: Untyped, now: datetime) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
-    return [_name(obj), ready, _age(obj, now), *_containers(spec)]
+    return [name_of(obj), ready, age_of(obj, now), *_containers(spec)]
 
 
 def daemon_set(obj: Untyped, now: datetime) -> Cells:
@@ -50,7 +51,7 @@ def daemon_set(obj: Untyped, now: datetime) -> Cells:
     names = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
     counts = [status.get(name, 0) for name in (*names, "numberAvailable")]
     nodes = labels_text(part(part(spec, "template"), "spec").get("nodeSelector"))
-    return [_name(obj), *counts, nodes, _age(obj, now), *_containers(spec), selector_or_none(spec.get("selector"))]
+    return [name_of(obj), *counts, nodes, age_of(obj, now), *_containers(spec), selector_or_none(spec.get("selector"))]
 
 
 def job(obj: Untyped, now: datetime) -> Cells:
@@ -62,7 +63,7 @@ def job(obj: Untyped, now: datetime) -> Cells:
     else:
         completions = f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
     took = _took(status, now)
-    shown = [_name(obj), _job_status(obj), completions, took, _age(obj, now)]
+    shown = [name_of(obj), _job_status(obj), completions, took, age_of(obj, now)]
     return [*shown, *_containers(spec), selector_or_none(spec.get("selector"))]
 
 
@@ -70,12 +71,12 @@ def cron_job(obj: Untyped, now: datetime) -> Cells:
     spec, status = part(obj, "spec"), part(obj, "status")
     last = age(status["lastScheduleTime"], now) if status.get("lastScheduleTime") else NONE
     inner = part(part(spec, "jobTemplate"), "spec")
-    first = [_name(obj), spec.get("schedule", ""), spec.get("timeZone") or NONE, str(bool(spec.get("suspend")))]
+    first = [name_of(obj), spec.get("schedule", ""), spec.get("timeZone") or NONE, str(bool(spec.get("suspend")))]
     return [
         *first,
         len(status.get("active") or ()),
         last,
-        _age(obj, now),
+        age_of(obj, now),
         *_containers(inner),
         selector_or_none(inner.get("selector")),
     ]
@@ -87,11 +88,11 @@ def controller_revision(obj: Untyped, now: datetime) -> Cells:
     if owner is not None:
         group = owner["apiVersion"].rpartition("/")[0]
         controller = f"{owner['kind'].lower()}{'.' if group else ''}{group}/{owner['name']}"
-    return [_name(obj), controller, obj.get("revision", 0), _age(obj, now)]
+    return [name_of(obj), controller, obj.get("revision", 0), age_of(obj, now)]
 
 
 def pod_template(obj: Untyped, _now: datetime) -> Cells:
-    return [_name(obj), *_containers(obj), labels_text(part(part(obj, "template"), "metadata").get("labels"))]
+    return [name_of(obj), *_containers(obj), labels_text(part(part(obj, "template"), "metadata").get("labels"))]
 
 
 def pod(obj: Untyped, now: datetime) -> Cells:
@@ -99,7 +100,7 @@ def pod(obj: Untyped, now: datetime) -> Cells:
     containers = [*_restartable(spec), *(spec.get("containers") or ())]
     reason, ready, restarts = _pod_state(obj, now)
     wide = [status.get("podIP"), spec.get("nodeName"), status.get("nominatedNodeName")]
-    shown = [_name(obj), f"{ready}/{len(containers)}", reason, restarts, _age(obj, now)]
+    shown = [name_of(obj), f"{ready}/{len(containers)}", reason, restarts, age_of(obj, now)]
     return [*shown, *(value or NONE for value in wide), _gates(spec, status)]
 
 
@@ -223,11 +224,3 @@ def _containers(spec: Untyped) -> list[str]:
         joined_or_none((one["name"] for one in found), ""),
         joined_or_none((one.get("image", "") for one in found), ""),
     ]
-
-
-def _name(obj: Untyped) -> str:
-    return str(obj["metadata"].get("name", ""))
-
-
-def _age(obj: Untyped, now: datetime) -> str:
-    return age(obj["metadata"].get("creationTimestamp"), now)

@@ -174,7 +174,7 @@ def _once(objects: Iterable[Untyped]) -> list[Untyped]:
 
 def catalogue_of(definitions: Iterable[Untyped]) -> Catalogue:
     """What is served: the kinds built in, and these."""
-    built_in = [Kind(one.resource, watchable=not one.is_question) for one in BUILT_IN]
+    built_in = [Kind(one.resource, watchable=not one.is_review) for one in BUILT_IN]
     custom = [kind for one in definitions for kind in kinds_of_crd(msgspec.convert(one, CustomResourceDefinition))]
     return Catalogue([*built_in, *custom])
 

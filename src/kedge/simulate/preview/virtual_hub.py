@@ -22,7 +22,7 @@ from kedge.api.crd import Crd
 from kedge.api.resource import Resource
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.kind import NAMESPACES, Kind
-from kedge.embedded.store import Taken, key_of
+from kedge.embedded.store import AlreadyExists, key_of
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.limits import Limiter
@@ -105,7 +105,7 @@ class VirtualHub:
         key = key_of(meta.get("namespace") or "" if kind.resource.namespaced else "", meta["name"])
         try:
             self.cluster.server.store.create(kind, key, {**obj, "metadata": meta})
-        except Taken:
+        except AlreadyExists:
             return
 
 

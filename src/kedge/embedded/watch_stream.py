@@ -1,13 +1,13 @@
-"""Feed: the lines of one watch, on their way to one reader.
+"""Watch stream: the lines of one watch, on their way to one reader.
 
-Promises: in order, each a while after it was pushed and never within the write that caused it; bookmarks each minute
-and shortly before the end, if they were asked for; an end in good order when the time is up. A reader that falls more
-than `room` lines behind is cut off, as kube-apiserver does: it gets the lines under way, and then the end.
+Promises: in order, each with a delay after it was pushed and never within the write that caused it; bookmarks each
+minute and shortly before the end, if requested; a regular end when the timeout is over. A reader that falls more than
+`room` lines behind is disconnected, as in kube-apiserver: it gets the lines under way, and then the end.
 
-Bookmarks and the end come of time alone. They wait for what is under way before them, but for nothing else.
+Bookmarks and the end depend on time alone. They wait only for lines that are under way before them.
 
-Time is the event loop's. On a loop that picks the next callback at random the order still holds: lines wait in a queue,
-and a timer only says that the first of them may go.
+Time is the event loop's. The order also holds on a loop that picks the next callback at random: lines wait in a queue,
+and a timer only says that the first of them is due.
 """
 
 from __future__ import annotations
@@ -16,48 +16,50 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from kedge.embedded.watching import Watch
+from kedge.embedded.watch import Watch
 from kedge.kube.transport import ConnectionFailed
 
-BOOKMARK_EVERY = 60.0  # or sooner: what shares its `Minutes` with others does not wait for a minute of its own
+BOOKMARK_EVERY = 60.0  # or sooner: streams with a common `BookmarkTimer` share its minutes
 BOOKMARK_BEFORE_END = 2.0
 _END = b"the end"
 
 
-class Minutes:
-    """When the bookmarks of some feeds are due: one timer for all of them, so that many at rest cost little."""
+class BookmarkTimer:
+    """Sends the bookmarks of many streams by one timer, so that idle streams cost little."""
 
     def __init__(self) -> None:
-        self._feeds: dict[Feed, None] = {}
+        self._streams: dict[WatchStream, None] = {}
         self._next: asyncio.TimerHandle | None = None
 
-    def tell(self, feed: Feed) -> None:
-        """Have this feed send a bookmark each minute, the first within one."""
-        self._feeds[feed] = None
+    def add(self, stream: WatchStream) -> None:
+        """Have this stream send a bookmark each minute."""
+        self._streams[stream] = None
         if self._next is None:
-            self._begin()
+            self._schedule()
 
-    def forget(self, feed: Feed) -> None:
-        """Tell this feed no more."""
-        self._feeds.pop(feed, None)
-        if not self._feeds and self._next is not None:
+    def remove(self, stream: WatchStream) -> None:
+        """Stop the bookmarks of this stream."""
+        self._streams.pop(stream, None)
+        if not self._streams and self._next is not None:
             self._next.cancel()
             self._next = None
 
-    def _begin(self) -> None:
-        self._next = asyncio.get_running_loop().call_later(BOOKMARK_EVERY, self._pass)
+    def _schedule(self) -> None:
+        self._next = asyncio.get_running_loop().call_later(BOOKMARK_EVERY, self._send_all)
 
-    def _pass(self) -> None:
-        self._begin()
-        for feed in tuple(self._feeds):
-            feed.bookmark()
+    def _send_all(self) -> None:
+        self._schedule()
+        for stream in tuple(self._streams):
+            stream.bookmark()
 
 
-class Feed:
-    """One reader's end of a watch, opened by making it. Read what is `here`, `wait`, and so on until it `ended`."""
+class WatchStream:
+    """The reader's end of a watch, which it opens. Read `arrived_lines`, `wait`, and so on until `ended`."""
 
-    def __init__(self, watch: Watch, *, delay: Callable[[], float], room: int, minutes: Minutes | None = None) -> None:
-        """`delay` is drawn for each line; feeds with the same `minutes` send their bookmarks at the same moments."""
+    def __init__(
+        self, watch: Watch, *, delay: Callable[[], float], room: int, bookmarks: BookmarkTimer | None = None
+    ) -> None:
+        """`delay` is drawn for each line; streams with the same timer send their bookmarks together."""
         self._loop = asyncio.get_running_loop()
         self._watch = watch
         self._delay = delay
@@ -68,16 +70,16 @@ class Feed:
         self._lost = ""  # why the connection is
         self._reader: asyncio.Future[None] | None = None
         self._arrival: asyncio.TimerHandle | None = None
-        self._minutes = minutes or Minutes()
+        self._bookmarks = bookmarks or BookmarkTimer()
         self._first: Iterator[bytes] = watch.open(self)
         self._over = not watch.is_open
         self._end_at = self._loop.time() + watch.seconds
-        self._end = self._plan_end()
+        self._end = self._schedule_end()
         if watch.bookmarks and not self._over:
-            self._minutes.tell(self)
+            self._bookmarks.add(self)
 
-    def here(self) -> Iterator[bytes]:
-        """The lines that have come and were not read yet. Raises `ConnectionFailed` once the connection is lost."""
+    def arrived_lines(self) -> Iterator[bytes]:
+        """The lines that arrived and were not read yet. Raises `ConnectionFailed` once the connection is lost."""
         while True:
             if self._lost:
                 raise ConnectionFailed(self._lost, sent=True)
@@ -88,40 +90,40 @@ class Feed:
 
     @property
     def ended(self) -> bool:
-        """Whether that was all, once what is here was read."""
+        """Whether nothing will arrive any more."""
         return self._over
 
     async def wait(self) -> None:
-        """Until a line has come, or the end, or the connection is lost."""
+        """Wait until a line arrives, the watch ends, or the connection is lost."""
         while not (self._arrived or self._over or self._lost):
             self._reader = self._loop.create_future()
             await self._reader
 
     def push(self, line: bytes) -> None:
-        """Send a line on its way, if the reader keeps up."""
+        """Send a line, if the reader keeps up; otherwise end."""
         if len(self._under_way) + len(self._arrived) < self._room:
             self._send(line)
         else:
             self.finish()
 
     def bookmark(self) -> None:
-        """Say how far the server has got, to a reader that keeps up."""
+        """Send a bookmark."""
         if self._under_way or self._arrived:
             self.push(self._watch.bookmark())
         else:
             self._take_now(self._watch.bookmark())
 
     def finish(self) -> None:
-        """End in good order, after what is under way."""
-        self._let_go()
+        """End regularly, after the lines under way."""
+        self._release()
         if self._under_way:
             self._send(_END)
         else:
             self._take_now(_END)
 
     def cut(self, why: str) -> None:
-        """Lose the connection, and what is under way."""
-        self._let_go()
+        """Lose the connection and the lines under way."""
+        self._release()
         self._lost = self._lost or why
         self._under_way.clear()
         if self._arrival is not None:
@@ -135,7 +137,7 @@ class Feed:
             self._arrival = self._loop.call_at(due, self._arrive)
 
     def _arrive(self) -> None:
-        """Hand over what is due, and come back for the rest. What is due behind one that is not waits for it."""
+        """Move due lines to the reader, in order, and set the timer for the rest."""
         due = max(self._loop.time(), self._under_way[0][0])  # the timer may be a rounding error early
         while self._under_way and self._under_way[0][0] <= due:
             self._take(self._under_way.popleft()[1])
@@ -156,18 +158,18 @@ class Feed:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 
-    def _plan_end(self) -> asyncio.TimerHandle:
+    def _schedule_end(self) -> asyncio.TimerHandle:
         shortly_before = self._end_at - BOOKMARK_BEFORE_END
         if self._watch.bookmarks and self._loop.time() < shortly_before:
-            return self._loop.call_at(shortly_before, self._near_the_end)
+            return self._loop.call_at(shortly_before, self._last_bookmark)
         return self._loop.call_at(self._end_at, self.finish)
 
-    def _near_the_end(self) -> None:
+    def _last_bookmark(self) -> None:
         self._end = self._loop.call_at(self._end_at, self.finish)
         self.bookmark()
 
-    def _let_go(self) -> None:
-        """Hear no more of the watch, and of time."""
+    def _release(self) -> None:
+        """Close the watch and cancel the timers."""
         self._watch.close()
         self._end.cancel()
-        self._minutes.forget(self)
+        self._bookmarks.remove(self)

@@ -1,9 +1,8 @@
-"""Patching: an object and a change to it give the object as changed.
+"""JSON patch: JSON patches (RFC 6902) and merge patches (RFC 7386), applied to an object.
 
-Pure functions of JSON values; what a change does not touch is shared between old and new, and neither is mutated.
-`json_patch` is RFC 6902 as kube-apiserver carries it out, which is more lenient: replacing, testing or copying a
-member that is not there takes it for null, and indices may count from the end. It refuses whatever else cannot be
-done, without saying which operation that was.
+Pure functions of JSON values; unchanged parts are shared between old and new, and neither is mutated. `json_patch` is
+as lenient as kube-apiserver: replacing, testing or copying a missing member takes it for null, and indexes may count
+from the end. It refuses everything else that cannot be done, without saying which operation failed.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ def json_patch(target: Json, operations: Sequence[Mapping[str, Json]]) -> Json:
     return target
 
 
-def same(one: Json, other: Json) -> bool:
+def same_json(one: Json, other: Json) -> bool:
     """Whether two values are the same JSON: numbers by their value, and true is not 1."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+        return one.keys() == other.keys() and all(same_json(value, other[key]) for key, value in one.items())
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(same_json, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
@@ -65,7 +64,7 @@ def _carry_out(target: Json, operation: Mapping[str, Json]) -> Json:
         case "copy":
             copied = _found(target, _steps(operation.get("from")))
             return _at(target, path, lambda place, step: _added(place, step, copied))
-        case "test" if same(_found(target, path), value):
+        case "test" if same_json(_found(target, path), value):
             return target
     raise bad_patch()
 

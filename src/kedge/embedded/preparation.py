@@ -1,54 +1,55 @@
-"""Objects: what an object looks like once the server has taken it in.
+"""Preparation: an object as the server prepares it for create and update.
 
-Pure: an object as sent, and the one there is, give the one to keep. Promises what all kinds share: who it is never
-changes, status and the rest are written apart, and the generation counts the changes of what is wanted.
+Pure: the sent object and the stored one give the one to store. For all kinds: identity never changes, status and the
+rest are written apart, and the generation counts the changes of the spec.
 """
 
 from __future__ import annotations
 
 from kedge.embedded import namespaces
+from kedge.embedded.generator import Generator
 from kedge.embedded.kind import NAMESPACES, Kind
-from kedge.embedded.stamps import Stamps
-from kedge.embedded.store import Untyped, encode
+from kedge.embedded.store import encode
+from kedge.kube.codec import Untyped
 
-# Clients may send these, and it changes nothing.
+# Set by the server: what clients send is ignored.
 _FROM_THE_SERVER = ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "uid")
 _IDENTITY = ("name", "namespace", "resourceVersion")
 _NOT_FOR_CLIENTS = frozenset((*_FROM_THE_SERVER, "managedFields"))
 
 
-def born(kind: Kind, obj: Untyped, namespace: str, stamps: Stamps) -> Untyped:
-    """A new object. One without a name gets it from `generateName`, if it has that."""
+def prepare_create(kind: Kind, obj: Untyped, namespace: str, generator: Generator) -> Untyped:
+    """A new object, with uid, creation time and a name from `generateName` if needed."""
     metadata = {key: value for key, value in obj["metadata"].items() if key not in _NOT_FOR_CLIENTS}
     metadata.pop("namespace", None)
-    metadata |= {"uid": stamps.uid(), "creationTimestamp": stamps.now()}
+    metadata |= {"uid": generator.uid(), "creationTimestamp": generator.now()}
     if namespace:
         metadata["namespace"] = namespace
     if kind.generation:
         metadata["generation"] = 1
     if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = stamps.name(metadata["generateName"])
+        metadata["name"] = generator.name(metadata["generateName"])
     whole = {**(_without_status(obj) if kind.status else obj), "metadata": metadata}
-    return namespaces.dressed(whole) if kind.resource == NAMESPACES and "name" in metadata else whole
+    return namespaces.new_namespace(whole) if kind.resource == NAMESPACES and "name" in metadata else whole
 
 
-def with_status_of(kind: Kind, old: Untyped, new: Untyped) -> Untyped:
-    """What is wanted of an object, with the status it has: that is written apart."""
+def with_old_status(kind: Kind, old: Untyped, new: Untyped) -> Untyped:
+    """The new object with the old status, which is written apart."""
     return _without_status(new) | _status_of(old) if kind.status else new
 
 
-def changed(kind: Kind, old: Untyped, new: Untyped, subresource: str = "") -> Untyped:
-    """The object after a write of `new` (with the status it keeps) to it, or to a subresource of it."""
+def prepare_update(kind: Kind, old: Untyped, new: Untyped, subresource: str = "") -> Untyped:
+    """The object after a write of `new` to it, or to a subresource of it."""
     metadata = _metadata(old["metadata"], new["metadata"])
     if subresource == "status":
         kept = {**_without_status(old), **_status_of(new)}
         return {**kept, "metadata": _beside_status(kind, old["metadata"], metadata)}
     if subresource == "finalize":
-        return namespaces.finalized(old, new)
+        return namespaces.with_finalizers_of(old, new)
     result = {**new, "metadata": metadata}
     if kind.resource == NAMESPACES:
-        result = namespaces.labelled(namespaces.finalized(result, old))
-    return _counted(kind, old, result)
+        result = namespaces.with_name_label(namespaces.with_finalizers_of(result, old))
+    return _with_generation(kind, old, result)
 
 
 def _beside_status(kind: Kind, old: Untyped, new: Untyped) -> Untyped:
@@ -67,13 +68,13 @@ def _metadata(old: Untyped, new: Untyped) -> Untyped:
     return {**theirs, **{key: old[key] for key in lasting if key in old}}
 
 
-def _counted(kind: Kind, old: Untyped, new: Untyped) -> Untyped:
-    if not kind.generation or not _wants_else(kind, old, new):
+def _with_generation(kind: Kind, old: Untyped, new: Untyped) -> Untyped:
+    if not kind.generation or not _spec_changed(kind, old, new):
         return new
     return {**new, "metadata": {**new["metadata"], "generation": old["metadata"].get("generation", 0) + 1}}
 
 
-def _wants_else(kind: Kind, old: Untyped, new: Untyped) -> bool:
+def _spec_changed(kind: Kind, old: Untyped, new: Untyped) -> bool:
     fields = (old.keys() | new.keys()) - {"metadata"}  # where the status is written apart, it is the old one here
     if any(not _same(old.get(field), new.get(field)) for field in fields):
         return True

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from kedge.api.openapi.builtin import DEFINITIONS
 from kedge.embedded.kind import Kind
-from kedge.embedded.schema.openapi_paths import OpenApiKind, paths_of
+from kedge.embedded.openapi_paths import OpenApiKind, paths_of
 from kedge.kube.transport import JSON, Response
 
 Node: TypeAlias = dict[str, Any]
@@ -46,7 +46,7 @@ _INDEX_HEADERS = {"content-type": "text/plain; charset=utf-8", "cache-control": 
 
 
 class OpenApiDocument(Struct, frozen=True):
-    """What is said of one group and version."""
+    """The document of one group and version."""
 
     path: str  # `apis/apps/v1`
     body: bytes
@@ -73,7 +73,7 @@ class OpenApiDocuments:
         return found
 
     def response(self, path: str, query: Mapping[str, str], accept: str = JSON) -> Response | None:
-        """The answer to a GET; None if the path is none of ours."""
+        """The response to a GET; None for other paths."""
         if path == ROOT:
             return Response(200, self._index(), _INDEX_HEADERS)
         if path == _V2:
@@ -131,7 +131,7 @@ def _schemas(kinds: tuple[OpenApiKind, ...]) -> Node:
         f"{_META}.ObjectMeta",
         *([_SCALE] if any("scale" in kind.parts for kind in kinds) else []),
     ]
-    lists = {f"{kind.name}List": _list(kind) for kind in kinds if not kind.is_question}
+    lists = {f"{kind.name}List": _list(kind) for kind in kinds if not kind.is_review}
     found = {name: _plain(DEFINITIONS[name]) for name in _reachable((*roots, *published))}
     return {**found, **custom, **lists}
 

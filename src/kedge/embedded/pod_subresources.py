@@ -1,6 +1,6 @@
-"""Pod verbs: what is done to a pod through its own subresources: bound to a node, evicted.
+"""Pod subresources: binding a pod to a node, and evicting it.
 
-Eviction asks the disruption budgets that select the pod, and spends what it takes from them, so that two evictions
+An eviction checks the disruption budgets that select the pod and takes one disruption from them, so that two evictions
 at once cannot both have the last one.
 """
 
@@ -12,12 +12,14 @@ import msgspec
 
 from kedge.api.resource import Resource
 from kedge.api.selector import LabelSelector, selects
-from kedge.embedded import bodies, options, statuses
-from kedge.embedded.asking import Order
+from kedge.embedded import options, request_body, statuses
+from kedge.embedded.causes import unsupported_value
 from kedge.embedded.kind import Kind
 from kedge.embedded.options import DeleteOptions
-from kedge.embedded.store import Store, Untyped, part
-from kedge.embedded.writing import Writing
+from kedge.embedded.request_info import RequestInfo
+from kedge.embedded.store import Store, part
+from kedge.embedded.writer import Writer
+from kedge.kube.codec import Untyped
 
 BINDINGS = Resource("", "v1", "Binding", "bindings")
 EVICTIONS = Resource("policy", "v1", "Eviction", "evictions")
@@ -26,33 +28,33 @@ _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction s
 _DONE = ("Succeeded", "Failed")
 
 
-def bind(writing: Writing, store: Store, order: Order, now: Callable[[], str]) -> None:
+def bind(writer: Writer, store: Store, info: RequestInfo, now: Callable[[], str]) -> None:
     """Put a pod on a node."""
-    binding = bodies.shaped(bodies.posted(order.request, BINDINGS))
-    asked = options.for_write(order.request, "CreateOptions")
-    name, target = order.place.name, part(binding, "target")
+    binding = request_body.with_clean_metadata(request_body.object_in(info.request, BINDINGS))
+    asked = options.for_write(info.request, "CreateOptions")
+    name, target = info.path.name, part(binding, "target")
     if binding["metadata"].get("name", name) != name:
         raise statuses.bad_request("name in URL does not match name in Binding object")
     if target.get("kind", "") not in ("", "Node"):
-        cause = statuses.unsupported("target.kind", f'"{target["kind"]}"', "Node", "<empty>")
-        raise statuses.internal(f"{cause.field}: {cause.message}")
+        cause = unsupported_value("target.kind", target["kind"], ("Node", "<empty>"))
+        raise statuses.internal_error(f"{cause.field}: {cause.message}")
     if not target.get("name"):
-        raise statuses.internal("target.name: Required value")
-    seen = writing.seen(order.kind, order.place)
-    pod = seen.decode()
+        raise statuses.internal_error("target.name: Required value")
+    current = writer.current(info.kind, info.path)
+    pod = current.decode()
     _refuse_bound(pod, name)
     if not asked.dry_run:
-        store.replace(order.kind, seen, _bound(pod, binding, target["name"], now()))
+        store.replace(info.kind, current, _bound(pod, binding, target["name"], now()))
 
 
-def evict(writing: Writing, store: Store, order: Order) -> None:
-    """Delete a pod, if the budgets it counts for allow it."""
-    eviction = bodies.shaped(bodies.posted(order.request, EVICTIONS))
-    asked = _delete_options(eviction, order)
-    pod = writing.seen(order.kind, order.place).decode()
+def evict(writer: Writer, store: Store, info: RequestInfo) -> None:
+    """Delete a pod, if its disruption budget allows it."""
+    eviction = request_body.with_clean_metadata(request_body.object_in(info.request, EVICTIONS))
+    asked = _delete_options(eviction, info)
+    pod = writer.current(info.kind, info.path).decode()
     if part(pod, "status").get("phase") not in _DONE and not pod["metadata"].get("deletionTimestamp"):
-        _spend(store, pod, dry_run=bool(asked.dry_run))
-    writing.delete(order.kind, order.place.of_the_whole, asked)
+        _take_disruption(store, pod, dry_run=bool(asked.dry_run))
+    writer.delete(info.kind, info.path.without_subresource, asked)
 
 
 def _refuse_bound(pod: Untyped, name: str) -> None:
@@ -74,8 +76,8 @@ def _bound(pod: Untyped, binding: Untyped, node: str, now: str) -> Untyped:
     return {**pod, "metadata": metadata, "spec": spec, "status": {**status, "conditions": [*others, scheduled]}}
 
 
-def _delete_options(eviction: Untyped, order: Order) -> DeleteOptions:
-    dry_run = options.for_write(order.request, "CreateOptions").dry_run
+def _delete_options(eviction: Untyped, info: RequestInfo) -> DeleteOptions:
+    dry_run = options.for_write(info.request, "CreateOptions").dry_run
     try:
         asked = msgspec.convert(eviction.get("deleteOptions") or {}, DeleteOptions)
     except msgspec.ValidationError as error:
@@ -83,16 +85,16 @@ def _delete_options(eviction: Untyped, order: Order) -> DeleteOptions:
     return msgspec.structs.replace(asked, dry_run=("All",)) if dry_run else asked
 
 
-def _spend(store: Store, pod: Untyped, *, dry_run: bool) -> None:
-    """Take one disruption from the budget the pod counts for; refuse if there is none left."""
+def _take_disruption(store: Store, pod: Untyped, *, dry_run: bool) -> None:
+    """Take one disruption from the budget of the pod; refuse if there is none left."""
     kind = Kind(BUDGETS)
     prefix = f"{pod['metadata']['namespace']}/"
     found = [version for version in store.all(kind).at(store.number).within(prefix) if _covers(version.decode(), pod)]
     if len(found) > 1:
-        raise statuses.internal(_SEVERAL)
+        raise statuses.internal_error(_SEVERAL)
     for version in found:
         budget = version.decode()
-        _refuse_spent(budget)
+        _refuse_if_none_left(budget)
         if not dry_run:
             left = budget["status"]["disruptionsAllowed"] - 1
             store.replace(kind, version, {**budget, "status": {**budget["status"], "disruptionsAllowed": left}})
@@ -105,7 +107,7 @@ def _covers(budget: Untyped, pod: Untyped) -> bool:
     return selects(msgspec.convert(raw, LabelSelector), pod["metadata"].get("labels", {}))
 
 
-def _refuse_spent(budget: Untyped) -> None:
+def _refuse_if_none_left(budget: Untyped) -> None:
     status = part(budget, "status")
     name = budget["metadata"]["name"]
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 1):

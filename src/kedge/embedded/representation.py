@@ -1,7 +1,7 @@
-"""Forms: how objects go out: whole, their metadata alone (`PartialObjectMetadata`), or as rows of a table.
+"""Representation: how objects are sent: as they are, their metadata alone (`PartialObjectMetadata`), or as a `Table`.
 
-Works on encoded bytes as far as it can: metadata is cut out of an object, not decoded; lists and watch events are put
-together. Only tables decode, since they show what is inside.
+Works on encoded bytes where it can: metadata is cut out of an object, not decoded; lists and watch events are
+concatenated. Only tables decode objects.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kedge.embedded import tables
-from kedge.embedded.asking import Order
 from kedge.embedded.kind import Kind
+from kedge.embedded.request_info import RequestInfo
 from kedge.embedded.statuses import bad_request, not_acceptable
-from kedge.embedded.store import Untyped, Version, encode
+from kedge.embedded.store import Version, encode
+from kedge.kube.codec import Untyped
 
 Form: TypeAlias = Literal["whole", "metadata", "table"]
 
@@ -36,27 +37,27 @@ _cut = msgspec.json.Decoder(_Metadata).decode
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-class View(Struct, frozen=True):
-    """Objects of one kind in one form, for one client. Equal views have equal keys."""
+class Representation(Struct, frozen=True):
+    """Objects of one kind in one form, for one client. Equal representations have equal keys."""
 
     kind: Kind
     form: Form
     now: Callable[[], datetime]
-    owners: bool  # whether objects tell who owns their fields
-    beside: str = "Metadata"  # what stands beside the cells of a table's row: Metadata, Object or None
+    owners: bool  # with managedFields
+    beside: str = "Metadata"  # what a table's row has beside its cells: Metadata, Object or None
 
     @property
     def key(self) -> str:
         return f"{self.kind.resource.version} {self.form} {self.beside} {self.owners}"
 
-    def one(self, version: Version) -> bytes:
-        """An object."""
+    def encode_object(self, version: Version) -> bytes:
+        """Encode one object."""
         if self.form == "table":
             return self._table([version], {"resourceVersion": str(version.number)})
         return self._object(version)
 
-    def many(self, metadata: Untyped, versions: Iterable[Version]) -> bytes:
-        """A list."""
+    def encode_list(self, metadata: Untyped, versions: Iterable[Version]) -> bytes:
+        """Encode a list."""
         if self.form == "table":
             return self._table(versions, metadata)
         resource = self.kind.resource
@@ -67,15 +68,15 @@ class View(Struct, frozen=True):
         items = b",".join(self._object(one) for one in versions)
         return msgspec.json.encode(head)[:-1] + b',"items":[' + items + b"]}"
 
-    def event(self, change: str, version: Version, *, first: bool = False) -> bytes:
-        """One line of a watch. Of tables only the first says what its columns are."""
+    def encode_event(self, change: str, version: Version, *, first: bool = False) -> bytes:
+        """Encode a watch event. Of tables only the first has column definitions."""
         if self.form == "table":
             metadata = {"resourceVersion": str(version.number)}
-            return event(change, self._table([version], metadata, columns=first))
-        return event(change, self._object(version))
+            return watch_event(change, self._table([version], metadata, columns=first))
+        return watch_event(change, self._object(version))
 
-    def bookmark(self, number: int, *, initial_events_end: bool = False) -> bytes:
-        """An object that says nothing but how far the server has got."""
+    def encode_bookmark(self, number: int, *, initial_events_end: bool = False) -> bytes:
+        """Encode the object of a bookmark."""
         metadata: Untyped = {"resourceVersion": str(number)}
         if initial_events_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
@@ -93,7 +94,7 @@ class View(Struct, frozen=True):
         return body if self.form == "whole" else _HEAD + bytes(_cut(body).metadata) + b"}"
 
     def _whole(self, version: Version) -> bytes:
-        body = self.kind.custom.shown(version.body, version.number) if self.kind.custom else version.body
+        body = self.kind.custom.encoded_as_served(version.body, version.number) if self.kind.custom else version.body
         return _with_owners(version, body) if self.owners else body
 
     def _table(self, versions: Iterable[Version], metadata: Untyped, *, columns: bool = True) -> bytes:
@@ -108,18 +109,20 @@ class View(Struct, frozen=True):
         return {"cells": tables.cells(self.kind, obj, now), "object": beside, **tables.row_conditions(self.kind, obj)}
 
 
-def asked_for(order: Order, now: Callable[[], datetime], *, listing: bool = False) -> View:
-    """The view a request asks for."""
-    form = chosen(order.request.accept, listing=listing)
-    beside = dict(order.request.query).get("includeObject") or "Metadata"
+def requested_representation(
+    info: RequestInfo, now: Callable[[], datetime], *, listing: bool = False
+) -> Representation:
+    """The representation that a request asks for."""
+    form = accepted_form(info.request.accept, listing=listing)
+    beside = dict(info.request.query).get("includeObject") or "Metadata"
     if form == "table" and beside not in ("Metadata", "Object", "None"):
         why = f"includeObject: Invalid value: \"{beside}\": must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {why}")
-    return View(order.kind, form, now, order.caller.sees_owners_of(order.kind.resource), beside)
+    return Representation(info.kind, form, now, info.caller.sees_owners_of(info.kind.resource), beside)
 
 
 def _with_owners(version: Version, body: bytes) -> bytes:
-    """An object's body with `managedFields`, if anybody owns any."""
+    """An object's body with `managedFields`, if there are any."""
     found = version.owners.encoded()
     if found == b"[]":
         return body
@@ -128,13 +131,13 @@ def _with_owners(version: Version, body: bytes) -> bytes:
     return encode(whole | {"metadata": metadata})
 
 
-def event(change: str, obj: bytes) -> bytes:
+def watch_event(change: str, obj: bytes) -> bytes:
     """One line of a watch."""
     return b'{"type":"' + change.encode() + b'","object":' + obj + b"}"
 
 
-@lru_cache(maxsize=64)  # clients send a handful of these, with every request
-def chosen(accept: str, *, listing: bool = False) -> Form:
+@lru_cache(maxsize=64)  # clients send the same few with every request
+def accepted_form(accept: str, *, listing: bool = False) -> Form:
     """The first form in an Accept header that can be served."""
     for clause in accept.split(","):
         media, *parameters = [part.strip() for part in clause.split(";")]

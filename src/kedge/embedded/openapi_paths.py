@@ -36,22 +36,22 @@ _STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class OpenApiKind(Struct, frozen=True):
-    """What a document says of a kind; kinds of which it says the same are equal."""
+    """What a document has of a kind; kinds with the same description are equal."""
 
     resource: Resource
     schema: Schema | None
     verbs: tuple[str, ...]
     parts: tuple[str, ...]  # of its objects that can be asked for alone: status, scale
-    is_question: bool
+    is_review: bool
 
     @classmethod
     def of(cls, kind: Kind) -> OpenApiKind:
         parts = tuple(part for part in ("status", "scale") if part in kind.subresources)
-        return cls(kind.resource, kind.schema, kind.verbs, parts, kind.is_question)
+        return cls(kind.resource, kind.schema, kind.verbs, parts, kind.is_review)
 
     @property
     def is_published(self) -> bool:
-        """Whether its schema is one of those that every Kubernetes has."""
+        """Whether its schema is a published one of Kubernetes."""
         return self.schema is not None and bool(self.schema.name)
 
     @property
@@ -64,12 +64,12 @@ class OpenApiKind(Struct, frozen=True):
 
 
 def paths_of(kind: OpenApiKind) -> Node:
-    """The paths of a kind and what can be done there."""
+    """The paths of a kind with their operations."""
     resource, name = kind.resource, kind.name
     root = f"{resource.root}/namespaces/{{namespace}}" if resource.namespaced else resource.root
     collection = f"{root}/{resource.plural}"
     listed = f"{name}List"
-    if kind.is_question:
+    if kind.is_review:
         return {collection: {"post": _operation(kind, "post", name)}}
     paths: Node = {
         collection: {

@@ -1,12 +1,11 @@
-"""Door: one embedded server, open to any client over HTTPS.
+"""HTTPS server: one embedded server, reachable by any client over HTTPS.
 
-    door = Door(server, tokens={"secret": Caller()}, tls=Serving(now).context)
-    await door.open()                     # on loopback, at a port the system chooses
-    print(door.url)
+    https = HttpsServer(server, tokens={"secret": Caller()}, tls=ServingCertificate(now).context)
+    await https.open()                     # on loopback, at a port the system chooses
+    print(https.url)
 
-Listens on loopback only. A request needs a known bearer token, but for health checks and the version. The server
-computes, the door carries: it never waits for anything but its clients, and a client that does not read a watch is
-cut off, as everywhere.
+Listens on loopback only. A request needs a known bearer token, except for health checks and the version. It never waits
+for anything but its clients. A client that does not read its watch is disconnected.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from collections.abc import Mapping
 from aiohttp import web
 
 from kedge.embedded import statuses
-from kedge.embedded.callers import Caller
-from kedge.embedded.feed import Feed
+from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
-from kedge.embedded.watching import Watch
+from kedge.embedded.watch import Watch
+from kedge.embedded.watch_stream import WatchStream
 from kedge.kube.transport import JSON, ConnectionFailed, Request, Response
 
 LOOPBACK = "127.0.0.1"
-LARGEST_BODY = 3 * 1024 * 1024
-_FOR_EVERYONE = ("/healthz", "/livez", "/readyz", "/version")
-_ROOM = 10_000  # events a client may be behind
-_NOBODY = Caller("system:anonymous", ("system:unauthenticated",), "")
+MAX_BODY_BYTES = 3 * 1024 * 1024
+_PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
+_MAX_LAG = 10_000  # events a client may be behind
+_ANONYMOUS = Caller("system:anonymous", ("system:unauthenticated",), "")
 
 
-class Door:
+class HttpsServer:
     """Serves one server over HTTPS. `tokens` says who a bearer token stands for."""
 
     def __init__(self, server: Server, *, tokens: Mapping[str, Caller], tls: ssl.SSLContext) -> None:
@@ -45,7 +44,7 @@ class Door:
         return f"https://{LOOPBACK}:{self.port}"
 
     async def open(self, port: int = 0) -> None:
-        """Begin to listen. Raises OSError if the port is taken."""
+        """Start to listen. Raises OSError if the port is in use."""
         handler = web.Server(self._answer, handler_cancellation=True, access_log=None)
         self._runner = web.ServerRunner(handler, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -54,7 +53,7 @@ class Door:
         self.port = self._runner.addresses[0][1]
 
     async def close(self) -> None:
-        """Stop listening, and cut off who is connected."""
+        """Stop listening, and close all connections."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -62,34 +61,34 @@ class Door:
     async def _answer(self, asked: web.BaseRequest) -> web.StreamResponse:
         caller = self._caller(asked)
         if caller is None:
-            return _sent(statuses.unauthorized().response())
-        if (asked.content_length or 0) > LARGEST_BODY:
-            return _sent(statuses.too_large(LARGEST_BODY).response())
+            return _web_response(statuses.unauthorized().response())
+        if (asked.content_length or 0) > MAX_BODY_BYTES:
+            return _web_response(statuses.too_large(MAX_BODY_BYTES).response())
         request = await _read(asked)
         if request is None:
-            return _sent(statuses.too_large(LARGEST_BODY).response())
+            return _web_response(statuses.too_large(MAX_BODY_BYTES).response())
         if not self._server.running:
-            return _cut(asked)
+            return _close_connection(asked)
         found = self._server.watch(request, caller)
         if isinstance(found, Response):
-            return _sent(found)
+            return _web_response(found)
         return await _streamed(asked, found)
 
     def _caller(self, asked: web.BaseRequest) -> Caller | None:
-        """Who asks; None if nobody knows."""
+        """The caller by the bearer token; None if it is unknown."""
         scheme, _, token = asked.headers.get("Authorization", "").partition(" ")
         known = self._tokens.get(token.strip()) if scheme.lower() == "bearer" else None
         if known is None:
-            return _NOBODY if asked.path in _FOR_EVERYONE else None
+            return _ANONYMOUS if asked.path in _PUBLIC_PATHS else None
         return Caller(known.user, known.groups, asked.headers.get("User-Agent", ""), known.sees_owners)
 
 
 async def _read(asked: web.BaseRequest) -> Request | None:
-    """The request as transports carry it; None if its body is too large."""
+    """The request as a transport has it; None if its body is too large."""
     body = bytearray()
     async for part in asked.content.iter_any():
         body += part
-        if len(body) > LARGEST_BODY:
+        if len(body) > MAX_BODY_BYTES:
             return None
     url = asked.rel_url
     return Request(
@@ -102,36 +101,36 @@ async def _read(asked: web.BaseRequest) -> Request | None:
     )
 
 
-def _sent(response: Response) -> web.Response:
+def _web_response(response: Response) -> web.Response:
     return web.Response(status=response.status, body=response.body, headers=response.headers)
 
 
-def _cut(asked: web.BaseRequest) -> web.StreamResponse:
-    """End the connection without an answer, as a server that is not there."""
+def _close_connection(asked: web.BaseRequest) -> web.StreamResponse:
+    """Close the connection without an answer, as if there were no server."""
     if asked.transport is not None:
         asked.transport.abort()
     return web.Response(status=503)
 
 
 async def _streamed(asked: web.BaseRequest, watch: Watch) -> web.StreamResponse:
-    """Send what a watch tells, until it ends or the client goes."""
+    """Send the lines of a watch, until it ends or the client disconnects."""
     response = web.StreamResponse(headers={"Content-Type": JSON})
     response.enable_chunked_encoding()
-    feed = Feed(watch, delay=lambda: 0.0, room=_ROOM)
+    stream = WatchStream(watch, delay=lambda: 0.0, room=_MAX_LAG)
     try:
         await response.prepare(asked)
         while True:
-            if lines := list(feed.here()):
+            if lines := list(stream.arrived_lines()):
                 await response.write(b"\n".join((*lines, b"")))
-            elif feed.ended:
+            elif stream.ended:
                 break
             else:
-                await feed.wait()
+                await stream.wait()
     except ConnectionFailed:
-        return _cut(asked)
+        return _close_connection(asked)
     except ConnectionError:  # the client went
         return response
     finally:
-        feed.cut("the client went")
+        stream.cut("the client went")
     await response.write_eof()
     return response

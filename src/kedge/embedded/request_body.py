@@ -1,8 +1,8 @@
-"""Bodies: what clients send, read as objects.
+"""Request body: what clients send, decoded as objects, patches or options.
 
-Takes JSON, and YAML or protobuf where a client says so. Promises an object of the kind asked for; what is in it is for
-its schema to say. A kind without a schema is taken as it comes, but for its metadata: known fields only, none null or
-empty.
+Reads JSON, and YAML or protobuf where the content type says so. Promises an object of the requested kind; its content
+is checked by its schema. An object of a kind without a schema is accepted as it is, except for its metadata: known
+fields only, none null or empty.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from msgspec import Struct
 
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.resource import Resource
-from kedge.embedded.protobuf import objects
-from kedge.embedded.protobuf.objects import Malformed
+from kedge.embedded.protobuf import object_decoding
+from kedge.embedded.protobuf.object_decoding import Malformed
 from kedge.embedded.schema import builtin_decoding
 from kedge.embedded.schema.type_errors import TypeMismatch
 from kedge.embedded.statuses import Refused, bad_request, unsupported_type
-from kedge.embedded.store import Untyped
+from kedge.kube.codec import Untyped
 from kedge.kube.transport import JSON, Request
 
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-_SHOWN = 30  # bytes of a body that nobody can read
+_SHOWN = 30  # bytes of an unreadable body
 _YamlLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -55,61 +55,61 @@ class _Metadata(Struct, rename="camel"):
     managed_fields: list[Any] | None = None
 
 
-class _Shape(Struct, rename="camel"):
+class _ObjectHead(Struct, rename="camel"):
     api_version: str | None = None
     kind: str | None = None
     metadata: _Metadata | None = None
 
 
-_FIELDS = _Metadata.__struct_encode_fields__
+_METADATA_FIELDS = _Metadata.__struct_encode_fields__
 
 
-def posted(request: Request, resource: Resource) -> Untyped:
-    """The object in a request; it may leave out what kind it is."""
+def object_in(request: Request, resource: Resource) -> Untyped:
+    """The object in a request; it may omit apiVersion and kind."""
     media = media_type(request)
     if media == PROTOBUF:
         return _from_protobuf(request.body, resource)
-    return claimed(_object(request.body, resource, yaml_too=media == YAML), resource)
+    return with_kind(_object(request.body, resource, yaml_too=media == YAML), resource)
 
 
 def media_type(request: Request) -> str:
-    """What a body is written in: JSON unless it says otherwise. Refuses what nobody can read."""
+    """The media type of a body, JSON by default. Refuses unknown ones."""
     media = request.content_type.partition(";")[0].strip() or JSON
     if media not in (JSON, YAML, PROTOBUF):
         raise unsupported_type(JSON, YAML, PROTOBUF)
     return media
 
 
-def json_text(request: Request) -> bytes:
-    """The body, if it is JSON, which can have a member twice; otherwise nothing."""
+def json_text_of(request: Request) -> bytes:
+    """The body, if it is JSON, which may have duplicate members; otherwise nothing."""
     return request.body if request.body.lstrip()[:1] == b"{" else b""
 
 
-def delete_options(request: Request) -> Any:
-    """The DeleteOptions in a request that writes them in other than JSON."""
+def delete_options_in(request: Request) -> Any:
+    """The DeleteOptions in a request that is not JSON."""
     if media_type(request) == YAML:
         return _from_yaml(request.body, "the body is no DeleteOptions")
     try:
-        return objects.decode_delete_options(request.body)
+        return object_decoding.decode_delete_options(request.body)
     except Malformed as error:
         raise bad_request(str(error)) from None
 
 
-def applied(request: Request, resource: Resource) -> Untyped:
-    """The object in an apply; it must say what kind it is, and not who owns its fields."""
+def applied_object_in(request: Request, resource: Resource) -> Untyped:
+    """The object in an apply; it must have apiVersion and kind, and no managedFields."""
     obj = _object(request.body, resource, yaml_too=True)
     if not (obj.get("apiVersion") and obj.get("kind")):
         raise bad_request("invalid object type: an applied object says its apiVersion and kind")
     if (obj["apiVersion"], obj["kind"]) != (resource.api_version, resource.kind):
         group, _, version = str(obj["apiVersion"]).rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={obj['kind']}")
-    sent = claimed(obj, resource)
+    sent = with_kind(obj, resource)
     if isinstance(obj.get("metadata"), dict) and obj["metadata"].get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     return sent
 
 
-def merge_from(request: Request) -> Untyped:
+def merge_patch_in(request: Request) -> Untyped:
     """The merge patch in a request."""
     patch = _decoded(request.body, "error decoding patch")
     if not isinstance(patch, dict):
@@ -117,7 +117,7 @@ def merge_from(request: Request) -> Untyped:
     return patch
 
 
-def operations_from(request: Request) -> list[Untyped]:
+def json_patch_in(request: Request) -> list[Untyped]:
     """The JSON patch in a request."""
     patch = _decoded(request.body, "error decoding patch")
     if not isinstance(patch, list) or not all(isinstance(operation, dict) for operation in patch):
@@ -125,32 +125,32 @@ def operations_from(request: Request) -> list[Untyped]:
     return patch
 
 
-def claimed(obj: Untyped, resource: Resource) -> Untyped:
+def with_kind(obj: Untyped, resource: Resource) -> Untyped:
     """The object with its kind filled in. Refuses one of another kind."""
     api_version, kind = obj.get("apiVersion") or resource.api_version, obj.get("kind") or resource.kind
     if (api_version, kind) != (resource.api_version, resource.kind):
-        raise _misfit(obj, resource, f"it says it is a {kind} of {api_version}")
+        raise _wrong_object(obj, resource, f"it says it is a {kind} of {api_version}")
     return {**obj, "apiVersion": api_version, "kind": kind}
 
 
-def of_kind(obj: Untyped, resource: Resource) -> Untyped:
-    """An object of a kind without schema, with its kind filled in and its metadata in shape."""
+def checked_without_schema(obj: Untyped, resource: Resource) -> Untyped:
+    """An object of a kind without schema, with its kind and clean metadata."""
     try:
-        msgspec.convert(obj, _Shape)
+        msgspec.convert(obj, _ObjectHead)
     except msgspec.ValidationError as error:
-        raise _misfit(obj, resource, str(error)) from None
-    return shaped(claimed(obj, resource))
+        raise _wrong_object(obj, resource, str(error)) from None
+    return with_clean_metadata(with_kind(obj, resource))
 
 
-def shaped(obj: Untyped, sent: Untyped | None = None) -> Untyped:
-    """The object with its metadata in shape: without what is null, empty or unknown.
+def with_clean_metadata(obj: Untyped, sent: Untyped | None = None) -> Untyped:
+    """The object with clean metadata: without null, empty or unknown fields.
 
-    `sent` is the object before it was read, if that may have cost it an empty `managedFields`.
+    `sent` is the object before it was decoded, which may have dropped an empty `managedFields`.
     """
     metadata = obj.get("metadata") or {}
-    kept = {name: metadata[name] for name in _FIELDS if metadata.get(name) not in (None, "", {}, [])}
+    kept = {name: metadata[name] for name in _METADATA_FIELDS if metadata.get(name) not in (None, "", {}, [])}
     owners = ((sent or obj).get("metadata") or {}).get("managedFields")
-    if isinstance(owners, list):  # an empty one says that nobody owns anything
+    if isinstance(owners, list):  # an empty list resets all owners
         kept["managedFields"] = owners
     return {**obj, "metadata": kept}
 
@@ -165,18 +165,18 @@ def _object(body: bytes, resource: Resource, *, yaml_too: bool) -> Untyped:
 
 
 def _from_protobuf(body: bytes, resource: Resource) -> Untyped:
-    """The object in a body, as if it had come as JSON: without the nothings that protobuf writes."""
+    """The object in a body, as if sent as JSON: without the empty members that protobuf writes."""
     try:
-        envelope = objects.open_envelope(body).or_else(resource.api_version, resource.kind)
+        envelope = object_decoding.open_envelope(body).or_else(resource.api_version, resource.kind)
     except Malformed as error:
         unrecognized = f"the object provided is unrecognized (must be of type {resource.kind})"
         raise bad_request(f"{unrecognized}: {error} ({_shown(body)})") from None
-    said = claimed({"apiVersion": envelope.api_version, "kind": envelope.kind}, resource)
+    said = with_kind({"apiVersion": envelope.api_version, "kind": envelope.kind}, resource)
     try:
-        obj = objects.decode_content(envelope)
+        obj = object_decoding.decode_content(envelope)
         return builtin_decoding.decode_struct(schema_of(resource.group, resource.version, resource.kind), obj).obj
     except (Malformed, TypeMismatch) as error:
-        raise _misfit(said, resource, str(error)) from None
+        raise _wrong_object(said, resource, str(error)) from None
 
 
 def _shown(body: bytes) -> str:
@@ -198,6 +198,6 @@ def _decoded(body: bytes, otherwise: str) -> Any:
         raise bad_request(f"{otherwise}: {error}") from None
 
 
-def _misfit(obj: Untyped, resource: Resource, why: str) -> Refused:
+def _wrong_object(obj: Untyped, resource: Resource, why: str) -> Refused:
     kind = obj.get("kind") or resource.kind
     return bad_request(f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}')

@@ -1,6 +1,6 @@
 """Objects: an object sent in protobuf, as the dict that its JSON would be.
 
-    decode_object(body)                       # {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": ...}
+    decode_content(open_envelope(body))       # {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": ...}
 
 An envelope names the kind; within is the message of that kind. Empty members are there wherever Go writes them, which
 is more often than in JSON; schema decoding drops them. Knows the built-in kinds; refuses others, and invalid messages,
@@ -9,17 +9,15 @@ with `Malformed`.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 from msgspec import Struct
 
 from kedge.api.openapi.builtin import schema_of
 from kedge.embedded.protobuf.messages import ENVELOPE, MESSAGES, read_message
 from kedge.embedded.protobuf.wire import Malformed
+from kedge.kube.codec import Untyped
 
-__all__ = ["Envelope", "Malformed", "decode_content", "decode_delete_options", "decode_object", "open_envelope"]
+__all__ = ["Envelope", "Malformed", "decode_content", "decode_delete_options", "open_envelope"]
 
-Untyped: TypeAlias = dict[str, Any]
 
 _MAGIC = b"k8s\x00"
 _IDENTITIES = "x-kubernetes-group-version-kind"
@@ -37,11 +35,6 @@ class Envelope(Struct, frozen=True):
     def or_else(self, api_version: str, kind: str) -> Envelope:
         """The same, taken for some kind where it does not say."""
         return Envelope(self.api_version or api_version, self.kind or kind, self.raw)
-
-
-def decode_object(body: bytes) -> Untyped:
-    """The object in a body."""
-    return decode_content(open_envelope(body))
 
 
 def decode_delete_options(body: bytes) -> Untyped:
