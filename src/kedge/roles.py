@@ -21,18 +21,18 @@ from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.mirror import Mirror
 from kedge.controllers.hub.not_followed import NotFollowed
 from kedge.controllers.hub.orphans import Orphans
-from kedge.controllers.hub.pace import STANDS_AFTER
 from kedge.controllers.hub.placement_metrics import PlacementMetrics
 from kedge.controllers.hub.reachability import Reachability
 from kedge.controllers.hub.resources import Resources
 from kedge.controllers.hub.rollout import STARTED_AFTER, Rollout
+from kedge.controllers.hub.rollout_delays import MESSAGES_AFTER
 from kedge.controllers.hub.run_metrics import RunMetrics
 from kedge.controllers.hub.scheduler import Scheduler
 from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
 from kedge.controllers.hub.snapshots import COLLECT, Snapshots
-from kedge.controllers.hub.spacing import REST as STATUS_REST
 from kedge.controllers.hub.staged import StagedRuns
 from kedge.controllers.hub.status import PlacementStatuses
+from kedge.controllers.hub.status_delays import REST as STATUS_REST
 from kedge.controllers.hub.works import Works
 from kedge.controllers.member.applier import Applier
 from kedge.controllers.member.apply_metrics import ApplyMetrics
@@ -52,16 +52,16 @@ class HubOptions(Struct, frozen=True):
     """Seconds between two revisions at least."""
     force_delete_after: float = FORCE_DELETE_AFTER
     """Seconds a leaving member's agent has to answer."""
-    stands_after: float = STANDS_AFTER
-    """Seconds after which what many clusters wait for is told in other words, if nothing but the words changed."""
+    messages_after: float = MESSAGES_AFTER
+    """Seconds for which messages on many bindings stay the same before they are written, if only they change."""
     started_after: float = STARTED_AFTER
-    """Seconds until it is said that a cluster's rollout has started, where nobody waits for that word."""
+    """Seconds until RolloutStarted is written on a binding whose Works are made without waiting for it."""
     enable_workload: bool = False
     """Whether workloads run on the hub itself: PersistentVolumeClaims are then not placed."""
     status_rest: float = STATUS_REST
     """Seconds between two writes of a placement's status at least."""
     listens: bool = True
-    """Whether a member whose heartbeats do not come is said to be unreachable."""
+    """Whether members without heartbeats are reported as unreachable."""
 
 
 class MemberOptions(Struct, frozen=True):
@@ -107,7 +107,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
                 twins,
                 clock=clock,
                 dialect=dialect,
-                stands_after=options.stands_after,
+                messages_after=options.messages_after,
                 started_after=options.started_after,
                 decided=decided,
             ).controller,

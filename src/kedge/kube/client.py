@@ -15,7 +15,7 @@ import asyncio
 import copy
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from kedge.api.meta import ObjectMeta
@@ -330,6 +330,18 @@ class Client:
         with self._doubting(self._witness, form, name, namespace):
             await self._sender.send(request)
         self._witness.removed(form, name, namespace, uid)
+
+    async def remove(self, kind: Kind[T], seen: ObjectMeta, *, propagation: str | None = None) -> None:
+        """Delete an object in the very version that was seen: a Conflict if it changed, nothing if it is gone."""
+        with suppress(NotFound):
+            await self.delete(
+                kind,
+                seen.name,
+                seen.namespace,
+                uid=seen.uid,
+                resource_version=seen.resource_version,
+                propagation=propagation,
+            )
 
     async def close(self) -> None:
         await self._sender.transport.close()

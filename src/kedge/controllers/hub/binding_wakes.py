@@ -1,28 +1,18 @@
-"""Binding wakes: which changes of bindings matter to whoever moves them, and to which placement."""
+"""Binding wakes: which changes of bindings matter to whoever moves them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from kedge.api.condition import find_condition
 from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.twins import Binding
-from kedge.kube.queue import Key
-from kedge.kube.source import Seen
 from kedge.kube.store import Change
-from kedge.plan.revisions import parent
 
 
 def matters(change: Change[Any]) -> bool:
     """Whether a plan may be another one: not if only what we said ourselves changed."""
     return change.old is None or change.new is None or _gist(change.old) != _gist(change.new)
-
-
-def placement_of(seen: Seen[Any]) -> Iterable[Key]:
-    """Whose a binding or a snapshot is."""
-    owner = parent(seen.meta)
-    return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()
 
 
 def _gist(binding: Binding) -> tuple[object, ...]:

@@ -25,6 +25,7 @@ from kedge.api.meta import Object, ObjectMeta
 from kedge.api.rbac import Role, RoleBinding
 from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import Work
+from kedge.controllers.hub import keys
 from kedge.controllers.hub.heartbeats import Heartbeats
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -78,7 +79,7 @@ class Members:
         sources: list[Source] = [
             hub.watch(self._members, when=_matters),
             hub.watch(self._rooms, to=_whose_room),
-            *(hub.watch(cache, to=_whose) for cache in around),
+            *(hub.watch(cache, to=keys.by_namespace) for cache in around),
         ]
         self.controller = Controller("members", self.reconcile, sources)
 
@@ -202,8 +203,7 @@ class Members:
                 return Outcome.again(after=wait)
             # An agent that lives after all must not take their going for an order to remove what they placed.
             await self._free_works(room.metadata.name)
-            meta = room.metadata
-            await self._client.delete(Namespace, meta.name, uid=meta.uid, resource_version=meta.resource_version)
+            await self._client.remove(Namespace, room.metadata)
         # Again, now that nothing new can be made in there.
         await self._free_works(room.metadata.name)
         return Outcome.done  # the namespace wakes us when it is gone
@@ -261,11 +261,6 @@ def _matters(change: Change[MemberCluster]) -> bool:
     old, new = change.old.metadata, change.new.metadata
     is_leaving = old.deletion_timestamp != new.deletion_timestamp
     return is_leaving or old.generation != new.generation or not membership.is_labelled(change.new)
-
-
-def _whose(seen: Seen[Any]) -> Iterable[Key]:
-    member = member_of(seen.meta.namespace or "")
-    return (Key(seen.cluster, None, member),) if member else ()
 
 
 def _whose_room(seen: Seen[Namespace]) -> Iterable[Key]:

@@ -9,7 +9,6 @@ taken for its own by the next run of that name. What users made themselves is le
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 
 from kedge.api.fleet import IS_LATEST_APPROVAL, TARGET_RUN
 from kedge.api.staged import ClusterStagedUpdateRun
@@ -43,15 +42,7 @@ class Orphans:
         if request is None or request.metadata.deletion_timestamp is not None or not _is_asked_by_a_run(request):
             return Outcome.done
         if not await self._has_run(request.metadata.labels[TARGET_RUN], key.namespace):
-            meta = request.metadata
-            with suppress(NotFound):
-                await self._client.delete(
-                    self._twins.approval,
-                    meta.name,
-                    meta.namespace,
-                    uid=meta.uid,
-                    resource_version=meta.resource_version,
-                )
+            await self._client.remove(self._twins.approval, request.metadata)
         return Outcome.done
 
     async def _has_run(self, name: str, namespace: str | None) -> bool:

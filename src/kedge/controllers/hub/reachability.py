@@ -9,19 +9,19 @@ Members' clocks play no part: what counts is when a heartbeat was received (`pla
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 
 from msgspec import to_builtins
 
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
-from kedge.api.fleet import member_namespace, member_of
+from kedge.api.fleet import member_namespace
+from kedge.controllers.hub import keys
 from kedge.controllers.hub.heartbeats import Heartbeats
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source
 from kedge.plan.heartbeats import Hearing, hearing, with_silence
 
 MANAGER = "kedge-reachability"
@@ -39,7 +39,7 @@ class Reachability:
         self._members = hub.cache(MemberCluster)
         self._internals = hub.cache(InternalMemberCluster)
         # A hub that comes back has not shown yet what agents said meanwhile: theirs is the newest word.
-        sources: list[Source] = [hub.watch(self._members), hub.watch(self._internals, to=_whose)]
+        sources: list[Source] = [hub.watch(self._members), hub.watch(self._internals, to=keys.by_namespace)]
         self.controller = Controller("reachability", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -72,8 +72,3 @@ class Reachability:
             self._events.warning(member, "MemberClusterUnreachable", f"no heartbeat since {heard.last}")
         else:
             self._events.normal(member, "MemberClusterReachable", "its heartbeats come again")
-
-
-def _whose(seen: Seen[InternalMemberCluster]) -> Iterable[Key]:
-    member = member_of(seen.meta.namespace or "")
-    return (Key(seen.cluster, None, member),) if member else ()

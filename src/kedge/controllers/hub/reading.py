@@ -6,14 +6,14 @@ they are listed together, otherwise each is asked for.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import Final, TypeAlias
 
 from kedge.api.resource import Resource
+from kedge.controllers.gather import gather
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
-from kedge.kube.crash import one_crash
 from kedge.kube.errors import NotFound
 from kedge.plan.selecting.candidates import candidate
 from kedge.plan.selecting.choosing import Chosen, Selection
@@ -21,7 +21,7 @@ from kedge.plan.selecting.sanitising import Manifest, sanitised
 
 FEW: Final = 4
 """Up to so many objects of a kind and namespace are asked for one by one."""
-AT_ONCE: Final = 8
+AT_MOST: Final = 8
 """How many requests are under way together."""
 
 Group: TypeAlias = tuple[Resource, str | None]
@@ -35,21 +35,15 @@ async def manifests(client: Client, selection: Selection) -> tuple[Manifest, ...
     groups: dict[Group, list[Chosen]] = {}
     for chosen in selection.chosen:
         groups.setdefault((chosen.resource, chosen.namespace), []).append(chosen)
-    turns = asyncio.Semaphore(AT_ONCE)
-    with one_crash():
-        async with asyncio.TaskGroup() as tasks:
-            reads = [tasks.create_task(_read(client, turns, group, wanted)) for group, wanted in groups.items()]
-    found = {chosen: manifest for read in reads for chosen, manifest in read.result()}
+    reads = await gather((partial(_read, client, group, wanted) for group, wanted in groups.items()), at_most=AT_MOST)
+    found = {chosen: manifest for read in reads for chosen, manifest in read}
     if len(found) < len(selection.chosen):
         return None
     return tuple(found[chosen] for chosen in selection.chosen)
 
 
-async def _read(
-    client: Client, turns: asyncio.Semaphore, group: Group, wanted: list[Chosen]
-) -> list[tuple[Chosen, Manifest]]:
-    async with turns:
-        objects = await (_each(client, wanted) if len(wanted) <= FEW else _together(client, group))
+async def _read(client: Client, group: Group, wanted: list[Chosen]) -> list[tuple[Chosen, Manifest]]:
+    objects = await (_each(client, wanted) if len(wanted) <= FEW else _listed(client, group))
     by_uid = {(found.get("metadata") or {}).get("uid"): found for found in objects}
     return [
         (chosen, sanitised(chosen.resource, found))
@@ -68,6 +62,6 @@ async def _each(client: Client, wanted: Iterable[Chosen]) -> list[Untyped]:
     return found
 
 
-async def _together(client: Client, group: Group) -> list[Untyped]:
+async def _listed(client: Client, group: Group) -> list[Untyped]:
     resource, namespace = group
     return list((await client.list(untyped(resource), namespace)).items)

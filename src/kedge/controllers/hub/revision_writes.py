@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from kedge.api.meta import ObjectMeta, OwnerReference
@@ -11,7 +10,6 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.resource import Resource
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
-from kedge.kube.errors import NotFound
 
 MANAGER: Final = "kedge-snapshots"
 
@@ -41,10 +39,7 @@ class RevisionWrites:
     async def remove(self, meta: ObjectMeta) -> None:
         """Delete it, if it is still there, and as it was looked at."""
         if meta.deletion_timestamp is None:
-            with suppress(NotFound):
-                await self._client.delete(
-                    self._form, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
-                )
+            await self._client.remove(self._form, meta)
 
 
 def owned_by(placement: ClusterResourcePlacement) -> OwnerReference:

@@ -19,26 +19,25 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
 from kedge.api.rollout import ApplyStrategy
 from kedge.api.twins import Binding, Placement, Twins
-from kedge.controllers.hub.at_once import all_of
-from kedge.controllers.hub.binding_wakes import matters, placement_of
+from kedge.controllers.gather import gather
+from kedge.controllers.hub import keys
+from kedge.controllers.hub.binding_wakes import matters
 from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
-from kedge.controllers.hub.pace import STANDS_AFTER, Pace
+from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
+from kedge.controllers.hub.rollout_delays import MESSAGES_AFTER, RolloutDelays
 from kedge.controllers.hub.untracked import untracked
-from kedge.controllers.putting_off import PuttingOff
+from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
-from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source
 from kedge.kube.store import Change
 from kedge.plan.membership import silence
-from kedge.plan.revisions import parent
 from kedge.plan.rolling.observing import observe
 from kedge.plan.rolling.plan import Plan, is_paused, is_rolling, plan
 from kedge.plan.rolling.plan import Seen as Picture
@@ -58,7 +57,7 @@ class Rollout:
         *,
         clock: Clock,
         dialect: Dialect = Dialect.seed,
-        stands_after: float = STANDS_AFTER,
+        messages_after: float = MESSAGES_AFTER,
         started_after: float = STARTED_AFTER,
         decided: Decided | None = None,
     ) -> None:
@@ -68,36 +67,36 @@ class Rollout:
         self._twins = twins
         self._clock = clock
         self._dialect = dialect
-        self._pace = Pace(stands_after=stands_after)
-        self._starts = PuttingOff(started_after)
+        self._delays = RolloutDelays(messages_after)
+        self._started_conditions = Throttle(started_after)
         self._placements = wanted_placements(hub, twins)
         self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
         self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._members = hub.cache(MemberCluster)
         sources: list[Source] = [
             hub.watch(self._placements, when=asks_for_more),
-            hub.watch(self._bindings, to=placement_of, when=matters),
-            hub.watch(self._snapshots, to=placement_of),
-            hub.watch(self._members, to=self._placed_on, when=_comes_or_goes),
+            hub.watch(self._bindings, to=keys.by_owner, when=matters),
+            hub.watch(self._snapshots, to=keys.by_owner),
+            hub.watch(self._members, to=keys.by_member(self._bindings), when=_comes_or_goes),
         ]
         self.controller = Controller(f"rollout of {twins.name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         placement = self._placements.get(key.name, key.namespace)
         if placement is None or not is_rolling(placement):
-            self._pace.forget(key)
-            self._starts.told(key)
+            self._delays.forget(key)
+            self._started_conditions.reset(key)
             return Outcome.done
         bindings = self._bindings.by(PLACEMENT, named(key.namespace, key.name))
-        if (rest := self._pace.rest(key, len(bindings))) > 0:
+        if rest := self._delays.before_look(key, len(bindings)):
             return Outcome.again(after=rest)
         picture = self._observe(placement, bindings)
         if self._dialect is Dialect.kubefleet and (strayed := _applied_otherwise(picture)):
-            await all_of(partial(self._apply_as, binding, picture.apply_strategy) for binding in strayed)
+            await gather(partial(self._apply_as, binding, picture.apply_strategy) for binding in strayed)
             return Outcome.done  # their new generations wake us again
         planned = plan(picture, self._clock.now())
         if planned.bind or planned.repoint or planned.remove:
-            self._pace.moved(key)
+            self._delays.moved(key)
             await self._move(picture, planned)
         return await self._tell(key, picture, planned)
 
@@ -112,17 +111,11 @@ class Rollout:
     def _member_of(self, binding: Binding) -> MemberCluster | None:
         return self._members.get(binding.spec.target_cluster)
 
-    def _placed_on(self, seen: Seen[MemberCluster]) -> Iterable[Key]:
-        """The placements that have a binding on a member."""
-        for binding in self._bindings.by(CLUSTER, seen.meta.name):
-            meta = binding.metadata
-            yield Key(seen.cluster, meta.namespace, parent(meta))
-
     # Acting
 
     async def _move(self, picture: Picture, planned: Plan) -> None:
         pointed = (partial(self._point, binding, picture) for binding in (*planned.bind, *planned.repoint))
-        await all_of([*pointed, *(partial(self._remove, binding) for binding in planned.remove)])
+        await gather([*pointed, *(partial(self._remove, binding) for binding in planned.remove)])
 
     async def _point(self, binding: Binding, picture: Picture) -> None:
         body: dict[str, Any] = {"state": BindingState.bound.value, "resourceSnapshotName": picture.wanted.name}
@@ -130,7 +123,7 @@ class Rollout:
             body["applyStrategy"] = spelled_out(picture.apply_strategy)
         pointed = await self._patch(binding, body)
         self._decided.point(pointed)
-        if not (self._starts.seconds and self._decided.suffices(pointed)):
+        if not (self._started_conditions.seconds and self._decided.suffices(pointed)):
             await self._say(pointed, standing(pointed, None, self._clock.now()))
 
     async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:
@@ -141,13 +134,7 @@ class Rollout:
         return await self._client.amend(self._twins.binding, meta, untracked({"spec": spec}), manager=MANAGER)
 
     async def _remove(self, binding: Binding) -> None:
-        meta = binding.metadata
-        try:
-            await self._client.delete(
-                self._twins.binding, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
-            )
-        except NotFound:
-            return
+        await self._client.remove(self._twins.binding, binding.metadata)
 
     # Telling
 
@@ -157,21 +144,21 @@ class Rollout:
         """
         stayed = self._stayed(picture, planned)
         later = await self._say_of_starts(key, [one for one in stayed if is_unspoken(one)], planned)
-        wait = self._pace.hush(key)
+        wait = self._delays.after_move(key)
         if not wait:
             news = self._news([one for one in stayed if not is_unspoken(one)], planned)
-            wait = self._pace.unsettled(key, tuple(planned.why.get(one.metadata.name, "") for one, _ in news))
+            wait = self._delays.before_messages(key, tuple(planned.why.get(one.metadata.name, "") for one, _ in news))
             if not wait:
                 await self._say_all(news)
-                self._pace.said(key)
+                self._delays.wrote_messages(key)
         waits = [after for after in (planned.look_again, later, wait) if after]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
 
     async def _say_of_starts(self, key: Key, unspoken: Sequence[Binding], planned: Plan) -> float:
         """Say that rollouts have started; gives in how many seconds to say it of those that nobody waits for."""
-        left = self._starts.left(key) if any(map(self._decided.suffices, unspoken)) else 0.0
+        left = self._started_conditions.wait(key) if any(map(self._decided.suffices, unspoken)) else 0.0
         if not left:
-            self._starts.told(key)
+            self._started_conditions.reset(key)
         due = [one for one in unspoken if not (left and self._decided.suffices(one))]
         await self._say_all(self._news(due, planned))
         return left
@@ -190,7 +177,7 @@ class Rollout:
         return [(one, said) for one, said in told if said != one.status.conditions]
 
     async def _say_all(self, news: Iterable[tuple[Binding, Conditions]]) -> None:
-        await all_of(partial(self._say, binding, conditions) for binding, conditions in news)
+        await gather(partial(self._say, binding, conditions) for binding, conditions in news)
 
     async def _say(self, binding: Binding, conditions: Conditions) -> None:
         if conditions == binding.status.conditions:

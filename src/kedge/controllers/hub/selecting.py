@@ -7,18 +7,18 @@ For who looks once: every object that matters is read. What may not be read is a
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.resource import Resource
 from kedge.api.twins import Placement
+from kedge.controllers.gather import gather
 from kedge.controllers.hub.kinds import custom_names, served_kinds
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
-from kedge.kube.crash import one_crash
 from kedge.kube.discovery import discover
 from kedge.kube.errors import Forbidden, NotFound
 from kedge.plan.selecting.candidates import Candidate, candidate
@@ -26,7 +26,7 @@ from kedge.plan.selecting.choosing import Selection, choose
 from kedge.plan.selecting.kinds import Catalogue
 from kedge.plan.selecting.selectors import Meaning, meaning
 
-AT_ONCE: Final = 8
+AT_MOST: Final = 8
 """How many requests are under way together."""
 
 
@@ -73,21 +73,17 @@ class _Seen:
 
 
 async def _look(client: Client, meant: Meaning, catalogue: Catalogue) -> _Seen:
-    seen, turns = _Seen(), asyncio.Semaphore(AT_ONCE)
+    seen = _Seen()
 
     async def read(resource: Resource, namespace: str | None, name: str | None) -> None:
-        async with turns:
-            try:
-                async for found in _objects(client, resource, namespace, name):
-                    seen.add(resource, candidate(resource, found))
-            except Forbidden as error:
-                seen.refused(resource, error.message or error.answer)
+        try:
+            async for found in _objects(client, resource, namespace, name):
+                seen.add(resource, candidate(resource, found))
+        except Forbidden as error:
+            seen.refused(resource, error.message or error.answer)
 
-    with one_crash():
-        async with asyncio.TaskGroup() as tasks:
-            for resource in meant.resources(catalogue):
-                for namespace, name in _where(resource, meant):
-                    tasks.create_task(read(resource, namespace, name))
+    kinds = meant.resources(catalogue)
+    await gather((partial(read, kind, *where) for kind in kinds for where in _where(kind, meant)), at_most=AT_MOST)
     return seen
 
 

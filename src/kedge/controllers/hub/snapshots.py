@@ -25,10 +25,10 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import PINNED, PLACEMENT_CLEANUP
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, ResourceSelector
-from kedge.api.rollout import RolloutStrategyType
 from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import Run, Twins
+from kedge.controllers.hub import keys
 from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
@@ -46,7 +46,8 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 from kedge.kube.store import Change
-from kedge.plan.revisions import parent, resource_index
+from kedge.plan.revisions import resource_index
+from kedge.plan.rolling.observing import is_external
 from kedge.plan.selecting.choosing import Selection
 from kedge.plan.selecting.collecting import Coming
 from kedge.plan.selecting.revising import Revision, newest, step, surplus
@@ -108,8 +109,8 @@ class Snapshots:
         self._noticed: dict[Key, _Noticed] = {}
         sources: list[Source] = [
             hub.watch(self._placements, when=asks_for_more),
-            hub.watch(self._policies, to=_placement, when=_is_marked_otherwise),
-            hub.watch(self._snapshots, to=_placement, when=_is_marked_otherwise),
+            hub.watch(self._policies, to=keys.by_owner, when=_is_marked_otherwise),
+            hub.watch(self._snapshots, to=keys.by_owner, when=_is_marked_otherwise),
             hub.watch(self._bindings, to=self._held_by, when=_lets_go),
             hub.watch(self._runs, to=self._moved_by, when=_ends),
             resources.source(twins),
@@ -147,7 +148,7 @@ class Snapshots:
     # The resources of a placement
 
     async def _keep_resources(self, key: Key, placement: ClusterResourcePlacement) -> Outcome:
-        if self._dialect == Dialect.kubefleet and _is_external(placement):
+        if self._dialect == Dialect.kubefleet and is_external(placement):
             return Outcome.done  # a staged run takes them when it needs them (kubefleet.md §4.3)
         selection = self._resources.selected(placement)
         noticed = self._noticed.setdefault(key, _Noticed())
@@ -298,7 +299,7 @@ class Snapshots:
     # What is no longer needed
 
     def _held_by(self, seen: Seen[ClusterResourceBinding]) -> Iterable[Key]:
-        return self._with_surplus(Key(seen.cluster, seen.meta.namespace, parent(seen.meta)))
+        return self._with_surplus(keys.placement_key(seen.cluster, seen.meta))
 
     def _moved_by(self, seen: Seen[ClusterStagedUpdateRun]) -> Iterable[Key]:
         return self._with_surplus(Key(seen.cluster, seen.meta.namespace, seen.object.spec.placement_name))
@@ -393,18 +394,8 @@ def _ends(change: Change[ClusterStagedUpdateRun]) -> bool:
     return change.old is not None and ended and not has_ended(change.old.status)
 
 
-def _placement(seen: Seen[Typed]) -> Iterable[Key]:
-    owner = parent(seen.meta)
-    return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()
-
-
 def _named(placement: ClusterResourcePlacement) -> str:
     return named(placement.metadata.namespace, placement.metadata.name)
-
-
-def _is_external(placement: ClusterResourcePlacement) -> bool:
-    strategy = placement.spec.strategy
-    return strategy is not None and strategy.type == RolloutStrategyType.external
 
 
 def _pinned(placement: ClusterResourcePlacement) -> set[int]:

@@ -24,8 +24,9 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
 from kedge.api.twins import Approval, Run, Strategy, Twins
-from kedge.controllers.hub.at_once import all_of
-from kedge.controllers.hub.binding_wakes import matters, placement_of
+from kedge.controllers.gather import gather
+from kedge.controllers.hub import keys
+from kedge.controllers.hub.binding_wakes import matters
 from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import APPROVALS, BINDINGS, PLACEMENT, RUN, RUNS, SNAPSHOTS, named
@@ -108,16 +109,16 @@ class StagedRuns:
         self._writes = RunWrites(hub.client, twins, clock, decided or Decided(hub.name))
         self._met: dict[str, float] = {}  # runs that have not begun, and when they were first seen
         self._tales = RunTales(hub.events.signed("staged-update-run-controller"))
-        wakes = RunWakes(self._runs, self._bindings)
+        wakes = RunWakes(self._runs)
         sources: list[Source] = [
-            hub.watch(self._runs, to=wakes.by_run, when=asks_otherwise),
+            hub.watch(self._runs, to=keys.by_run, when=asks_otherwise),
             hub.watch(self._strategies, to=wakes.by_strategy),
             hub.watch(self._approvals, to=wakes.by_approval),
             hub.watch(self._placements, when=asks_for_more),
-            hub.watch(self._policies, to=placement_of),
-            hub.watch(self._snapshots, to=placement_of),
-            hub.watch(self._bindings, to=placement_of, when=matters),
-            hub.watch(self._members, to=wakes.by_member, when=is_another_member),
+            hub.watch(self._policies, to=keys.by_owner),
+            hub.watch(self._snapshots, to=keys.by_owner),
+            hub.watch(self._bindings, to=keys.by_owner, when=matters),
+            hub.watch(self._members, to=keys.by_member(self._bindings), when=is_another_member),
             snapshots.changes,
         ]
         self.controller = Controller(f"staged runs of {twins.name}", self.reconcile, sources)
@@ -235,7 +236,7 @@ class StagedRuns:
     async def _act(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> list[float]:
         planned = step(await self._seen(key, run, runs), self._clock.now())
         if planned.accept:
-            await all_of(partial(self._writes.accept, request) for request in planned.accept)
+            await gather(partial(self._writes.accept, request) for request in planned.accept)
             planned = step(await self._seen(key, run, runs), self._clock.now())  # that may have taken a while
         run = await self._say(run, planned.status, runs)
         await self._move(run, planned)
@@ -243,7 +244,7 @@ class StagedRuns:
 
     async def _move(self, run: Run, planned: Step) -> None:
         resources = _resources(run)
-        await all_of(
+        await gather(
             [
                 *(partial(self._writes.point, run, binding, resources) for binding in planned.point),
                 *(partial(self._writes.remove, binding) for binding in planned.remove),

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kedge.api.binding import ClusterResourceBinding
 from kedge.api.cluster import MemberCluster
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
 from kedge.api.twins import Run
-from kedge.controllers.hub.indexes import CLUSTER, STRATEGY, named
+from kedge.controllers.hub.indexes import STRATEGY, named
 from kedge.kube.cache import Cache
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen
 from kedge.kube.store import Change
 from kedge.plan.membership import silence
-from kedge.plan.revisions import parent
 from kedge.plan.staging.saying import has_ended
 from kedge.plan.staging.step import holds
 
@@ -22,12 +20,8 @@ from kedge.plan.staging.step import holds
 class RunWakes:
     """By what belongs to runs of one kind."""
 
-    def __init__(self, runs: Cache[ClusterStagedUpdateRun], bindings: Cache[ClusterResourceBinding]) -> None:
+    def __init__(self, runs: Cache[ClusterStagedUpdateRun]) -> None:
         self._runs = runs
-        self._bindings = bindings
-
-    def by_run(self, seen: Seen[ClusterStagedUpdateRun]) -> Iterable[Key]:
-        return (_key(seen.cluster, seen.object),)
 
     def by_strategy(self, seen: Seen[ClusterStagedUpdateStrategy]) -> Iterable[Key]:
         found = self._runs.by(STRATEGY, named(seen.meta.namespace, seen.meta.name))
@@ -39,10 +33,6 @@ class RunWakes:
         for run in self._runs.all():
             if run.metadata.namespace == meta.namespace and meta.name.startswith(f"{run.metadata.name}-"):
                 yield _key(seen.cluster, run)
-
-    def by_member(self, seen: Seen[MemberCluster]) -> Iterable[Key]:
-        for binding in self._bindings.by(CLUSTER, seen.meta.name):
-            yield Key(seen.cluster, binding.metadata.namespace, parent(binding.metadata))
 
 
 def _key(cluster: str, run: Run) -> Key:

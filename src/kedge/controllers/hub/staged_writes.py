@@ -92,11 +92,7 @@ class RunWrites:
 
     async def remove(self, binding: Binding) -> None:
         """Take a cluster that is no longer picked out."""
-        meta = binding.metadata
-        with suppress(NotFound):
-            await self._client.delete(
-                self._twins.binding, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
-            )
+        await self._client.remove(self._twins.binding, binding.metadata)
 
     async def _change_binding(self, binding: Binding, body: dict[str, Any], subresource: str | None = None) -> Binding:
         meta = binding.metadata
@@ -124,16 +120,8 @@ class RunWrites:
 
     async def withdraw(self, request: Approval) -> None:
         """Delete a request whose run goes."""
-        meta = request.metadata
-        if meta.deletion_timestamp is None:
-            with suppress(NotFound):
-                await self._client.delete(
-                    self._twins.approval,
-                    meta.name,
-                    meta.namespace,
-                    uid=meta.uid,
-                    resource_version=meta.resource_version,
-                )
+        if request.metadata.deletion_timestamp is None:
+            await self._client.remove(self._twins.approval, request.metadata)
 
     def _condition(self, kind: str, reason: str, message: str, generation: int) -> dict[str, Any]:
         return {

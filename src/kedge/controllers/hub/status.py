@@ -9,7 +9,7 @@ a row only some moments, but always the last.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec.structs import replace
 
@@ -19,14 +19,14 @@ from kedge.api.dialect import Dialect
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.placement_status import PlacementStatus
 from kedge.api.reasons import SCHEDULED
-from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import Binding, Placement, Twins
+from kedge.controllers.hub import keys
 from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, RUNS, SNAPSHOTS, named
+from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.namespace_statuses import NamespaceStatuses
 from kedge.controllers.hub.placement_metrics import PlacementMetrics
 from kedge.controllers.hub.selected import Selected
-from kedge.controllers.hub.spacing import REST, Spacing
+from kedge.controllers.hub.status_delays import REST, StatusDelays
 from kedge.controllers.hub.status_patch import status_patch
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -34,14 +34,13 @@ from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Seen, Source
+from kedge.kube.source import Source
 from kedge.kube.store import Change
 from kedge.plan.membership import illness, silence
 from kedge.plan.reporting.fitting import fitting
 from kedge.plan.reporting.report import Seen as Picture
 from kedge.plan.reporting.report import is_complete, not_followed, report, revision, stands_the_same
 from kedge.plan.reporting.steps import STEPS
-from kedge.plan.revisions import parent
 from kedge.plan.selecting.selectors import strays
 
 MANAGER: Final = "kedge-status"
@@ -91,7 +90,7 @@ class PlacementStatuses:
         self._selections = selections
         self._dialect = dialect
         self._metrics = metrics
-        self._spacing = Spacing(rest)
+        self._delays = StatusDelays(rest)
         self._selected = Selected(hub.client, twins)
         self._placements = followed(hub, twins.placement)
         self._policies = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
@@ -102,11 +101,11 @@ class PlacementStatuses:
         self._copies = None if twins.placement.resource.namespaced else NamespaceStatuses(hub, clock=clock)
         sources: list[Source] = [
             hub.watch(self._placements),
-            hub.watch(self._policies, to=_placement_of),
-            hub.watch(self._snapshots, to=_placement_of),
-            hub.watch(self._bindings, to=_placement_of),
-            hub.watch(self._runs, to=_moved_by),
-            hub.watch(self._members, to=self._placed_on, when=_falls_silent_or_speaks),
+            hub.watch(self._policies, to=keys.by_owner),
+            hub.watch(self._snapshots, to=keys.by_owner),
+            hub.watch(self._bindings, to=keys.by_owner),
+            hub.watch(self._runs, to=keys.by_run),
+            hub.watch(self._members, to=keys.by_member(self._bindings), when=_falls_silent_or_speaks),
             selections.source(twins),
         ]
         if self._copies is not None:
@@ -118,26 +117,26 @@ class PlacementStatuses:
         if placement is None or placement.metadata.deletion_timestamp is not None:
             self._forget(key)
             return Outcome.done
-        if (rest := self._spacing.rest(key)) > 0:
+        if rest := self._delays.before_look(key):
             return Outcome.again(after=rest)
-        self._spacing.looked(key)
+        self._delays.looked(key)
         status = await self._status(placement)
-        rest = self._patience(key, placement, status)
+        rest = self._wait_for_scheduling(key, placement, status)
         if not rest and stands_the_same(placement.status, status):
-            rest = self._spacing.count(key)
+            rest = self._delays.before_counts(key)
         if rest > 0:
             return Outcome.again(after=rest)
         status, outcome = await self._copied(placement, status)
         if status != placement.status:
             await self._write(placement, status)
-            self._spacing.wrote(key, len(status.placement_statuses))
+            self._delays.wrote(key, len(status.placement_statuses))
             self._tell(placement, status)
         if self._metrics is not None:
             self._metrics.stands(key, placement.metadata.generation, status, self._clock.now().timestamp())
         return outcome
 
     def _forget(self, key: Key) -> None:
-        self._spacing.forget(key)
+        self._delays.forget(key)
         if self._metrics is not None:
             self._metrics.forget(key)
 
@@ -176,13 +175,13 @@ class PlacementStatuses:
         clusters = {one.spec.target_cluster for one in bindings}
         return {cluster: said for cluster in clusters if (said := told(self._members.get(cluster)))}
 
-    def _patience(self, key: Key, placement: Placement, status: PlacementStatus) -> float:
+    def _wait_for_scheduling(self, key: Key, placement: Placement, status: PlacementStatus) -> float:
         """How long to go on showing what was said of the generation before, while clusters are being picked."""
         found = find_condition(status.conditions, f"{self._twins.prefix}{SCHEDULED}")
         if not placement.status.placement_statuses or found is None or found.status != UNKNOWN:
-            self._spacing.known(key)
+            self._delays.scheduled(key)
             return 0.0
-        return self._spacing.patience(key, placement.metadata.generation)
+        return self._delays.before_unscheduled(key, placement.metadata.generation)
 
     # Acting
 
@@ -220,22 +219,6 @@ class PlacementStatuses:
         if is_complete(status) and not (is_complete(before) and _speaks_of(before, generation)):
             resources = status.observed_resource_index
             self._events.normal(placement, "PlacementRolloutCompleted", f"Every cluster has resources {resources}")
-
-    # Waking
-
-    def _placed_on(self, seen: Seen[MemberCluster]) -> Iterable[Key]:
-        """The placements that have a binding on a member."""
-        for binding in self._bindings.by(CLUSTER, seen.meta.name):
-            yield Key(seen.cluster, binding.metadata.namespace, parent(binding.metadata))
-
-
-def _moved_by(seen: Seen[ClusterStagedUpdateRun]) -> Iterable[Key]:
-    return (Key(seen.cluster, seen.meta.namespace, seen.object.spec.placement_name),)
-
-
-def _placement_of(seen: Seen[Any]) -> Iterable[Key]:
-    owner = parent(seen.meta)
-    return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()
 
 
 def _speaks_of(status: PlacementStatus, generation: int) -> bool:

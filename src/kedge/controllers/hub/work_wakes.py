@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from kedge.api.core import Namespace
 from kedge.api.fleet import PARENT_NAMESPACE, is_of_the_system, member_of, resource_snapshot_name
-from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.twins import Twins
 from kedge.api.work import Work
 from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, by_binding, named
+from kedge.controllers.hub.keys import key_of
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject
 from kedge.kube.queue import Key
@@ -39,12 +39,12 @@ class WorkWakes:
         for binding in self._bindings.by(CLUSTER, member_of(seen.meta.namespace or "") or ""):
             meta = binding.metadata
             if parent(meta) == parent(seen.meta) and meta.namespace == namespace:
-                yield self._key(meta)
+                yield key_of(self._hub, meta)
 
     def by_placement(self, seen: Seen[ClusterResourcePlacement]) -> Iterable[Key]:
         """All its bindings."""
         found = self._bindings.by(PLACEMENT, named(seen.meta.namespace, seen.meta.name))
-        return [self._key(one.metadata) for one in found]
+        return [key_of(self._hub, one.metadata) for one in found]
 
     def by_snapshot(self, seen: Seen[PartialObject]) -> Iterable[Key]:
         """The bindings that point at the revision it is part of: they may have missed it."""
@@ -53,15 +53,12 @@ class WorkWakes:
             return []
         master = resource_snapshot_name(owner, index)
         found = self._bindings.by(PLACEMENT, named(seen.meta.namespace, owner))
-        return [self._key(one.metadata) for one in found if one.spec.resource_snapshot_name == master]
+        return [key_of(self._hub, one.metadata) for one in found if one.spec.resource_snapshot_name == master]
 
     def by_room(self, seen: Seen[Namespace]) -> Iterable[Key]:
         """The bindings to the member whose namespace it is."""
         found = self._bindings.by(CLUSTER, member_of(seen.meta.name) or "")
-        return [self._key(one.metadata) for one in found]
-
-    def _key(self, meta: ObjectMeta) -> Key:
-        return Key(self._hub, meta.namespace, meta.name)
+        return [key_of(self._hub, one.metadata) for one in found]
 
 
 def says_otherwise(change: Change[ClusterResourcePlacement]) -> bool:

@@ -54,12 +54,9 @@ class WorkWrites:
             if stays is not None and stays != (ON_DELETE in work.metadata.annotations):
                 mark = PropagationPolicy.abandon.value if stays else None
                 work = await self._patch(work, {"metadata": {"annotations": {ON_DELETE: mark}}})
-            meta = work.metadata
-            await self._client.delete(
-                Work, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
-            )
         except NotFound:
             return
+        await self._client.remove(Work, work.metadata)
 
     async def _create(self, wanted: Wanted) -> Work:
         try:

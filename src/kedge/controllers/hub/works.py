@@ -38,7 +38,7 @@ from kedge.controllers.hub.placements import wanted_placements
 from kedge.controllers.hub.untracked import untracked
 from kedge.controllers.hub.work_wakes import WorkWakes, is_new, opens_or_closes, says_otherwise
 from kedge.controllers.hub.work_writes import Refused, WorkWrites
-from kedge.controllers.putting_off import PuttingOff
+from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -78,7 +78,7 @@ class Works:
         self._rooms = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
         self._contents = Contents(hub.client, twins, self._snapshot)
         self._writes = WorkWrites(hub.client)
-        self._underway = PuttingOff(UNDERWAY_AFTER)
+        self._progress_reports = Throttle(UNDERWAY_AFTER)
         self._unsaid: dict[tuple[str | None, str], BindingStatus] = {}
         wakes = WorkWakes(hub, twins)
         sources: list[Source] = [
@@ -270,14 +270,14 @@ class Works:
         self._unsaid[which] = status
         if binding.spec.state == BindingState.bound and not _is_spoken_of(binding):
             return Outcome.done  # the rollout's word wakes us
-        if folding.is_underway(binding, told) and (left := self._underway.left(which)):
+        if folding.is_underway(binding, told) and (left := self._progress_reports.wait(which)):
             return Outcome.again(after=left)
         await self._write(binding, status)
         self._has_told(which)
         return Outcome.done
 
     def _has_told(self, which: tuple[str | None, str]) -> None:
-        self._underway.told(which)
+        self._progress_reports.reset(which)
         self._unsaid.pop(which, None)
 
     async def _write(self, binding: Binding, status: BindingStatus) -> Binding:

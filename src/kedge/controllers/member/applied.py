@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from kedge.api.work import AppliedResource, AppliedWork, Work, WorkResourceIdentifier
 from kedge.controllers.member.writing import MANAGER
 from kedge.kube.cluster import Cluster
-from kedge.kube.errors import AlreadyExists, NotFound
+from kedge.kube.errors import AlreadyExists
 from kedge.plan.applying.manifests import Identity, Placed, identity_of
 from kedge.plan.applying.owning import Owner
 from kedge.plan.applying.reporting import Result
@@ -38,17 +38,7 @@ class AppliedWorks:
 
     async def delete(self, found: AppliedWork, propagation: str) -> None:
         """Delete one, if it still is the one that was looked at."""
-        meta = found.metadata
-        try:
-            await self._client.delete(
-                AppliedWork,
-                meta.name,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-                propagation=propagation,
-            )
-        except NotFound:
-            return
+        await self._client.remove(AppliedWork, found.metadata, propagation=propagation)
 
     async def list_in(self, found: AppliedWork, resources: Sequence[AppliedResource]) -> AppliedWork:
         """Have it list these; writes only if it does not."""

@@ -28,6 +28,7 @@ from kedge.api.fleet import ON_DELETE, WORK_CLEANUP, member_namespace
 from kedge.api.meta import ObjectMeta
 from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import AppliedResource, AppliedWork, Work, WorkStatus
+from kedge.controllers.gather import gather
 from kedge.controllers.member.applied import AppliedWorks, Book, owner_of
 from kedge.controllers.member.apply_metrics import ApplyMetrics
 from kedge.controllers.member.attempt import Attempt, Memory, not_applied
@@ -36,9 +37,8 @@ from kedge.controllers.member.kinds import Kinds
 from kedge.controllers.member.pods import PodTroubles
 from kedge.controllers.member.releasing import Releaser, resource_of
 from kedge.controllers.member.repairs import Repairs
-from kedge.controllers.member.telling import Telling
-from kedge.controllers.member.together import together
-from kedge.controllers.member.writing import MANAGER
+from kedge.controllers.member.report_delays import ReportDelays
+from kedge.controllers.member.writing import AT_MOST, MANAGER
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -91,7 +91,7 @@ class Applier:
         self._pods = PodTroubles(member, clock, self._following.wake_unavailable)
         self._kinds = Kinds(member.client)
         self._repairs = Repairs()
-        self._telling = Telling()
+        self._delays = ReportDelays()
         self._memories: dict[str, Memory] = {}
         self._in_work = 0
         self._idle = asyncio.Event()
@@ -120,11 +120,11 @@ class Applier:
         await self._idle.wait()
         works = await self._hub.list(metadata_of(Work.resource), self._namespace)
         with recording() as footprint:
-            await together(partial(self._let_go, work.metadata) for work in works.items)
+            await gather((partial(self._let_go, work.metadata) for work in works.items), at_most=AT_MOST)
         await footprint.settle(_SHOWN_WITHIN)  # who joins again must not take what is gone for an owner
         self._memories.clear()
         self._pods.close()
-        self._telling.clear()
+        self._delays.clear()
         self._following.keep_only(set())
 
     async def _let_go(self, work: ObjectMeta) -> None:
@@ -191,7 +191,7 @@ class Applier:
         if unsupported(memory.strategy) or any(isinstance(one, Misread) and one.means_any for one in memory.read):
             return dict.fromkeys(left_over, "")
         releaser = Releaser(self._member, memory.owner)
-        problems = await together(partial(releaser.remove, one) for one in left_over)
+        problems = await gather((partial(releaser.remove, one) for one in left_over), at_most=AT_MOST)
         ends = zip(left_over, problems, strict=True)
         return {one: problem or "" for one, problem in ends if problem or memory.doubt(one, LATE)}
 
@@ -200,7 +200,7 @@ class Applier:
     ) -> Outcome:
         now, meta = self._clock.now(), work.metadata
         behind = "; ".join(filter(None, left_over))
-        before = self._telling.before(meta.name, work.status)
+        before = self._delays.last(meta.name, work.status)
         status = work_status(results, before, meta.generation, now, left_behind=behind)
         later = await self._tell(work, status) if status != work.status else 0.0
         known = (wait_before_retry(results, status, now), behind and _REMOVE_AGAIN, later, *doubts)
@@ -210,11 +210,11 @@ class Applier:
     async def _tell(self, work: Work, status: WorkStatus) -> float:
         """Make this the Work's status; or give in how many seconds that will be worth it."""
         meta = work.metadata
-        if (rest := self._telling.rest(meta.name, meta.generation, work.status, status)) > 0:
-            self._telling.put_off(meta.name, status)
-            return rest
+        if wait := self._delays.before_write(meta.name, meta.generation, work.status, status):
+            self._delays.delay(meta.name, status)
+            return wait
         await self._hub.amend(Work, meta, {"status": _written(status)}, subresource="status", manager=MANAGER)
-        self._telling.told(meta.name)
+        self._delays.wrote(meta.name)
         return 0.0
 
     # Deleting
@@ -275,7 +275,7 @@ class Applier:
         return (Key(self._name, self._namespace, seen.meta.name),)
 
     def _forget(self, name: str) -> None:
-        self._telling.forget(name)
+        self._delays.forget(name)
         if self._memories.pop(name, None) is not None:
             self._follow_what_is_needed()
 

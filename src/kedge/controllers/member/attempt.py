@@ -19,11 +19,11 @@ from kedge.api import reasons
 from kedge.api.resource import Resource
 from kedge.api.rollout import ApplyStrategy, ReportBackType
 from kedge.api.work import AppliedResource, AppliedWork, BackReportedStatus, Work
+from kedge.controllers.gather import gather
 from kedge.controllers.member.following import Followed, Following, content_of, status_of
 from kedge.controllers.member.pods import PodTroubles
 from kedge.controllers.member.repairs import Repairs
-from kedge.controllers.member.together import together
-from kedge.controllers.member.writing import Writer, Written
+from kedge.controllers.member.writing import AT_MOST, Writer, Written
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import NotFound
@@ -153,7 +153,7 @@ class Attempt:
             found |= self._unchanged(one for one in wave if one.identifier.ordinal not in found)
             rest = [one for one in wave if one.identifier.ordinal not in found]
             await record([one for one in rest if one.identity in known and await self._is_gone(one)])
-            found |= _by_ordinal(await together(partial(self._one, one, now) for one in rest))
+            found |= _by_ordinal(await gather((partial(self._one, one, now) for one in rest), at_most=AT_MOST))
         return [found.get(one.identifier.ordinal) or _misread(one) for one in self._memory.read]
 
     async def _is_gone(self, placed: Placed) -> bool:
@@ -163,7 +163,7 @@ class Attempt:
 
     async def _rehearse(self, doubtful: list[Placed], record: Record) -> dict[int, Result]:
         """What is still refused. It is not written down, or it would be written down and crossed out for ever."""
-        said = await together(partial(self._rehearsal.write, one, expected=False) for one in doubtful)
+        said = await gather((partial(self._rehearsal.write, one, expected=False) for one in doubtful), at_most=AT_MOST)
         await record([one for one, end in zip(doubtful, said, strict=True) if isinstance(end, Written)])
         refusals = zip(doubtful, said, strict=True)
         return _by_ordinal([not_applied(one, end) for one, end in refusals if isinstance(end, Refusal)])

@@ -15,8 +15,8 @@ from msgspec import to_builtins
 from kedge.api.meta import ObjectMeta
 from kedge.api.resource import Resource
 from kedge.api.work import AppliedResource
-from kedge.controllers.member.together import together
-from kedge.controllers.member.writing import MANAGER
+from kedge.controllers.gather import gather
+from kedge.controllers.member.writing import AT_MOST, MANAGER
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import ApiError, Conflict, NotFound, TooManyRequests
@@ -45,11 +45,11 @@ class Releaser:
 
     async def leave_all(self, found: Iterable[AppliedResource]) -> None:
         """Give up every claim, so that the objects stay when the AppliedWork goes."""
-        await together(partial(self._settle, one, self._leave) for one in found)
+        await gather((partial(self._settle, one, self._leave) for one in found), at_most=AT_MOST)
 
     async def unblock_all(self, found: Iterable[AppliedResource]) -> None:
         """Let the AppliedWork go before its objects do: something keeps them."""
-        await together(partial(self._settle, one, self._unblock) for one in found)
+        await gather((partial(self._settle, one, self._unblock) for one in found), at_most=AT_MOST)
 
     async def _settle(self, found: AppliedResource, act: Any) -> None:
         resource = resource_of(found)
@@ -68,14 +68,8 @@ class Releaser:
         if self._owner.without(_owners(live)):
             await self._leave(resource, live)
             return
-        await self._client.delete(
-            metadata_of(resource),
-            live.name,
-            live.namespace,
-            uid=live.uid,
-            resource_version=live.resource_version,
-            propagation="Background",  # not every kind's own default: of a Job the pods would stay
-        )
+        # Not every kind's own default: of a Job the pods would stay.
+        await self._client.remove(metadata_of(resource), live, propagation="Background")
 
     async def _leave(self, resource: Resource, live: ObjectMeta) -> None:
         await self._own(resource, live, self._owner.without(_owners(live)))

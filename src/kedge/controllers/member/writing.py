@@ -26,6 +26,7 @@ from kedge.plan.applying.manifests import Placed, not_served
 from kedge.plan.applying.owning import Owner, Refusal, refusal
 
 MANAGER: Final = "work-api-agent"
+AT_MOST: Final = 8  # requests for one Work at the same time
 _TRIES: Final = 5  # others write as well, and each time one looks again
 
 

@@ -133,7 +133,7 @@ def _options(assumed: Assumed) -> HubOptions:
     after = _words_after(assumed)
     return HubOptions(
         dialect=assumed.dialect,
-        stands_after=assumed.within / 4,
+        messages_after=assumed.within / 4,
         started_after=0.0,
         status_rest=after,
         listens=False,  # nobody sends heartbeats: who was heard when the picture was taken goes on being heard

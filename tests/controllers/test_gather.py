@@ -1,4 +1,4 @@
-"""Together: in order, not too many at once, to the end of all; and nothing begins whose turn does not come."""
+"""Gather: in order, not too many at once, to the end of all; and nothing begins whose turn does not come."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from kedge.controllers.member.together import together
+from kedge.controllers.gather import gather
 from support.virtual import run
 
 
@@ -35,14 +35,14 @@ class Things:
 
 def test_all_come_out_in_order_and_only_some_are_underway_at_once() -> None:
     things = Things()
-    assert run(together(things.some(20), at_once=3)) == list(range(20))
+    assert run(gather(things.some(20), at_most=3)) == list(range(20))
     assert things.most == 3
 
 
 def test_all_end_before_the_first_that_failed_is_told() -> None:
     things = Things()
     with pytest.raises(ValueError, match="4"):
-        run(together(things.some(9, failing=4), at_once=2))
+        run(gather(things.some(9, failing=4), at_most=2))
     assert sorted(things.ended) == list(range(9))
 
 
@@ -50,7 +50,7 @@ def test_what_is_cancelled_before_its_turn_was_never_begun() -> None:
     things = Things()
 
     async def main() -> None:
-        working = asyncio.create_task(together(things.some(9), at_once=2))
+        working = asyncio.create_task(gather(things.some(9), at_most=2))
         await asyncio.sleep(0.1)
         working.cancel()
         with pytest.raises(asyncio.CancelledError):

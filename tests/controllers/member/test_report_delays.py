@@ -1,4 +1,4 @@
-"""Telling: what anybody acts on is told at once; words alone wait, and the last of them are told."""
+"""Report delays: what anybody acts on is told at once; words alone wait, and the last of them are told."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from controllers.member.applying_bed import DEPLOYMENTS, Bed, deployment, make_available, namespace, play
 from kedge.api.condition import find_condition
-from kedge.controllers.member.telling import REST, UNDERWAY_AFTER
+from kedge.controllers.member.report_delays import MESSAGES_AFTER, UNDERWAY_AFTER
 from kedge.kube.patches import MergePatch
 
 
@@ -26,13 +26,13 @@ async def _message(here: Bed) -> str:
 def test_a_pod_more_is_not_told_at_once_but_the_last_words_are_told() -> None:
     async def scene(here: Bed) -> None:
         await here.place(namespace(), deployment(replicas=9))
-        await here.rest(REST)
+        await here.rest(MESSAGES_AFTER)
         here.to_hub.writes.clear()
         for count in range(8):
             await _say_available(here, count, 9)
             await here.rest(0.1)
         assert len(here.to_hub.writes) <= 1
-        await here.rest(REST)
+        await here.rest(MESSAGES_AFTER)
         assert "7 of 9" in await _message(here)
         assert len(here.to_hub.writes) <= 2
 
