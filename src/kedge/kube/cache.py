@@ -67,6 +67,7 @@ class Cache(Generic[T]):
         self.codec = codec(kind)
         self.problem: str | None = "not connected yet"
         self.kind_is_missing = False  # the server says that it serves no such kind
+        self.is_refused = False  # the server answered, and `problem` is its answer
         self.unreadable: dict[Key, Unreadable] = {}
         self._client = client.without_retry()
         self._namespace = namespace
@@ -199,7 +200,7 @@ class Cache(Generic[T]):
         if isinstance(failure, Gone):
             self._version = ""
         elif failure is not None:
-            self.kind_is_missing = isinstance(failure, NotFound)
+            self.kind_is_missing, self.is_refused = isinstance(failure, NotFound), isinstance(failure, ApiError)
             # Once: a server that is gone for an hour would fill the log with all that is followed there.
             is_said = failure.answer == self.problem or (self.kind_is_missing and not self._logs_missing)
             level = logging.DEBUG if is_said else logging.WARNING
@@ -214,7 +215,7 @@ class Cache(Generic[T]):
 
     def _report(self, problem: str | None) -> None:
         if problem is None:
-            self.kind_is_missing = False
+            self.kind_is_missing = self.is_refused = False
         if problem != self.problem:
             self.problem = problem
             for handler in self._on_problem:

@@ -22,16 +22,16 @@ Kept: TypeAlias = Candidate | Untyped
 """What a cache of candidates holds; the server's own form comes before, and when an object is gone."""
 
 Changed: TypeAlias = Callable[[Resource, Candidate], None]
-Troubled: TypeAlias = Callable[[Resource, str], None]
-
-_NOT_THERE: Final = "404 "
+Troubled: TypeAlias = Callable[[Resource, bool], None]
 
 
 class Following:
     """The candidates of one hub: a `View` of it."""
 
     def __init__(self, hub: Cluster, *, changed: Changed, troubled: Troubled) -> None:
-        """`changed` is told of every object that is new, gone or other than it was; `troubled`, how a kind fares."""
+        """`changed` is told of every object that is new, gone or other than it was; `troubled`, that a
+        kind can be seen now or cannot, and whether the server says that it does not serve it.
+        """
         self._hub = hub
         self._changed = changed
         self._troubled = troubled
@@ -49,9 +49,9 @@ class Following:
     def problem(self, resource: Resource) -> str:
         """Why objects of this kind cannot be seen. That there was no answer yet, or that it is too early, is none."""
         found = self._caches.get(resource)
-        if found is None or found.is_synced or not found.problem or found.problem.startswith(_NOT_THERE):
+        if found is None or found.is_synced or found.kind_is_missing or not found.is_refused:
             return ""
-        return found.problem if found.problem[0].isdigit() else ""
+        return found.problem or ""
 
     def is_ready(self, resource: Resource) -> bool:
         found = self._caches.get(resource)
@@ -70,7 +70,7 @@ class Following:
         followed = self._hub.cache(_form(resource), transform=_remember(resource), indexes=_BY_NAMESPACE, optional=True)
         self._caches[resource] = followed
         followed.on_change(partial(self._tell, resource))
-        followed.on_problem(lambda problem: self._troubled(resource, problem or ""))
+        followed.on_problem(lambda _: self._troubled(resource, followed.kind_is_missing))
 
     def _tell(self, resource: Resource, change: Change[Kept]) -> None:
         old, new = (_candidate(resource, found) for found in (change.old, change.new))

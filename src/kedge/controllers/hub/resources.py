@@ -202,9 +202,9 @@ class Resources:
         for token in tokens_of(resource, found):
             self._wake(self._by_token.get(token, ()))
 
-    def _troubled(self, resource: Resource, problem: str) -> None:
-        """A kind can be seen now, or cannot. One that is not there any more may be gone for good: ask."""
-        if problem.startswith("404 "):
+    def _troubled(self, resource: Resource, is_missing: bool) -> None:
+        """A kind can be seen now, or cannot. One that is missing may be gone for good: ask."""
+        if is_missing:
             self._ask_again()
         self._wake(self._by_resource.get(resource, ()))
 

@@ -89,7 +89,6 @@ class _Refusal(Exception):
 
 def _refusal(error: ApiError, namespace: str, name: str) -> Exception:
     """The error to raise for an answer: its own if looking again helps, or what the server said."""
-    is_too_large = "too large" in error.message
-    if isinstance(error, Conflict | TooManyRequests) or (isinstance(error, ServerError) and not is_too_large):
+    if isinstance(error, Conflict | TooManyRequests | ServerError):
         return error
     return _Refusal(f"The hub refused Work {namespace}/{name}: {error.message}")

@@ -31,7 +31,7 @@ from kedge.api.work import AppliedResource, AppliedWork, Work, WorkStatus
 from kedge.controllers.gather import gather
 from kedge.controllers.member.applied import AppliedWorks, Book, owner_of
 from kedge.controllers.member.apply_metrics import ApplyMetrics
-from kedge.controllers.member.attempt import Attempt, Memory, not_applied
+from kedge.controllers.member.attempt import Attempt, Memory
 from kedge.controllers.member.following import Following
 from kedge.controllers.member.kinds import Kinds
 from kedge.controllers.member.pods import PodTroubles
@@ -50,6 +50,7 @@ from kedge.kube.source import Seen, Signal, Source, Watch
 from kedge.kube.writes import recording
 from kedge.plan.applying.definitions import wait_for_definitions
 from kedge.plan.applying.manifests import Misread, understand
+from kedge.plan.applying.outcomes import not_applied
 from kedge.plan.applying.owning import Refusal, unsupported
 from kedge.plan.applying.reporting import Result, refused_in, wait_before_retry, work_status
 

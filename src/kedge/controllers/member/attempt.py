@@ -20,7 +20,7 @@ from kedge.api.resource import Resource
 from kedge.api.rollout import ApplyStrategy, ReportBackType
 from kedge.api.work import AppliedResource, AppliedWork, BackReportedStatus, Work
 from kedge.controllers.gather import gather
-from kedge.controllers.member.following import Followed, Following, content_of, status_of
+from kedge.controllers.member.following import Following
 from kedge.controllers.member.pods import PodTroubles
 from kedge.controllers.member.repairs import Repairs
 from kedge.controllers.member.writing import AT_MOST, Writer, Written
@@ -28,7 +28,10 @@ from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import NotFound
 from kedge.plan.applying.manifests import Identity, Misread, Placed
+from kedge.plan.applying.observed import ObservedObject, status_of
+from kedge.plan.applying.outcomes import applied, back_reported, misread, not_applied
 from kedge.plan.applying.owning import Owner, Refusal, unsupported
+from kedge.plan.applying.records import ObjectRecord
 from kedge.plan.applying.reporting import Result
 from kedge.plan.applying.waves import in_waves
 from kedge.plan.availability import Verdict, judge
@@ -37,19 +40,7 @@ from kedge.plan.availability.pod_trouble import Workload
 Record: TypeAlias = Callable[[Sequence[Placed]], Awaitable[None]]
 
 UNWATCHED: Final = 10.0  # seconds between looks at kinds that the member does not let us watch
-_APPLIED: Final = "it is as the hub wants it"
-_DISPUTED: Final = "somebody on the member keeps changing it: it is put back, but less and less often"
-
-
-Content: TypeAlias = tuple[str, bytes]
-"""An object (its uid), and what it looks like."""
-
-
-class Settled(Struct, frozen=True):
-    """An object that is as a manifest (its digest) wants it."""
-
-    digest: str
-    content: Content
+_NOTHING: Final = ObjectRecord()
 
 
 class Memory(Struct):
@@ -65,14 +56,10 @@ class Memory(Struct):
     """The kinds of what the Work asks for."""
     awaited: frozenset[Resource] = frozenset()
     """The kinds of what it no longer asks for, and that may still come."""
-    settled: dict[Identity, Settled] = field(default_factory=dict)
-    """How objects were last found, or left, as they should be."""
-    left: dict[Identity, Untyped] = field(default_factory=dict)
-    """The same objects in full, but for what they say of themselves."""
-    held: dict[Identity, Content] = field(default_factory=dict)
-    """The same of an object that somebody keeps changing, and that is not to be put back yet."""
+    records: dict[Identity, ObjectRecord] = field(default_factory=dict)
+    """How objects were last left."""
     mirrored: dict[Identity, tuple[bytes, BackReportedStatus | None]] = field(default_factory=dict)
-    """What an object said of itself, by what tells whether it says something else."""
+    """The status of an object that was last read, with its digest."""
 
     @classmethod
     def of(cls, work: Work, owner: Owner, before: Memory | None) -> Memory:
@@ -80,7 +67,7 @@ class Memory(Struct):
         meta, strategy = work.metadata, work.spec.apply_strategy or ApplyStrategy()
         memory = cls((meta.uid, meta.generation), owner, strategy, asyncio.get_running_loop().time())
         if before is not None and (before.owner, before.strategy) == (owner, strategy):
-            memory.settled, memory.left = dict(before.settled), dict(before.left)
+            memory.records = {one: replace(record, held=None) for one, record in before.records.items()}
         return memory
 
     def is_of(self, work: Work, applied: AppliedWork) -> bool:
@@ -90,7 +77,9 @@ class Memory(Struct):
         """Take in what the Work asks for."""
         self.read = read
         wanted = {one.identity for one in read}
-        self.left = {one: obj for one, obj in self.left.items() if one in wanted}
+        self.records = {
+            one: record if one in wanted else replace(record, left=None) for one, record in self.records.items()
+        }
         self.resources = frozenset(one.resource for one in self.placed)
 
     def doubt(self, entry: AppliedResource, late: float) -> float:
@@ -154,7 +143,7 @@ class Attempt:
             rest = [one for one in wave if one.identifier.ordinal not in found]
             await record([one for one in rest if one.identity in known and await self._is_gone(one)])
             found |= _by_ordinal(await gather((partial(self._one, one, now) for one in rest), at_most=AT_MOST))
-        return [found.get(one.identifier.ordinal) or _misread(one) for one in self._memory.read]
+        return [found[one.identifier.ordinal] if isinstance(one, Placed) else misread(one) for one in self._memory.read]
 
     async def _is_gone(self, placed: Placed) -> bool:
         """Whether somebody removed it. Then as little is known of what will be made as before it was there."""
@@ -173,17 +162,21 @@ class Attempt:
         if self._mirrors:
             return {}
         shown = ((one, self._following.get(one.resource, one.name, one.namespace)) for one in wave)
-        return _by_ordinal(self._standing(one, seen) for one, seen in shown if seen and self._stands(one, seen))
+        return _by_ordinal(
+            self._unchanged_result(one, seen) for one, seen in shown if seen and self._needs_nothing(one, seen)
+        )
 
-    def _standing(self, placed: Placed, shown: Followed, mirrored: BackReportedStatus | None = None) -> Result:
+    def _unchanged_result(
+        self, placed: Placed, shown: ObservedObject, mirrored: BackReportedStatus | None = None
+    ) -> Result:
         return self._applied(placed, shown.metadata.uid, shown.metadata.generation, shown.verdict, mirrored)
 
     async def _one(self, placed: Placed, now: datetime) -> Result:
         watched = await self._following.shows(placed.resource)
         shown = self._following.get(placed.resource, placed.name, placed.namespace) if watched else None
-        if shown is not None and self._stands(placed, shown):
+        if shown is not None and self._needs_nothing(placed, shown):
             mirrored = await self._mirror_of(placed, shown, now) if self._mirrors else None
-            return self._standing(placed, shown, mirrored)
+            return self._unchanged_result(placed, shown, mirrored)
         end = await self._write(placed, shown, expected=shown is not None or not watched)
         if isinstance(end, Refusal):
             return not_applied(placed, end, shown)
@@ -193,41 +186,24 @@ class Attempt:
         result = self._applied(placed, meta["uid"], meta.get("generation", 0), judge(end.obj), mirrored)
         return result if watched else replace(result, later=UNWATCHED)
 
-    def _stands(self, placed: Placed, shown: Followed) -> bool:
-        """Whether there is nothing to do: it is as it should be, or is not to be put back yet."""
-        meta, identity = shown.metadata, placed.identity
-        if meta.deletion_timestamp is not None:
-            return False
-        seen = (meta.uid, shown.content)
-        held = self._memory.held.get(identity) == seen and self._repairs.wait(identity) > 0
-        return held or self._memory.settled.get(identity) == Settled(placed.digest, seen)
+    def _record(self, placed: Placed) -> ObjectRecord:
+        return self._memory.records.get(placed.identity, _NOTHING)
+
+    def _needs_nothing(self, placed: Placed, shown: ObservedObject) -> bool:
+        return self._record(placed).needs_nothing(placed.digest, shown, self._repairs.wait(placed.identity))
 
     def _remember(self, placed: Placed, end: Written | Held) -> None:
-        seen = (end.obj["metadata"]["uid"], content_of(end.obj))
-        if isinstance(end, Held):
-            self._memory.held[placed.identity] = seen
-        else:
-            self._memory.settled[placed.identity] = Settled(placed.digest, seen)
-            self._memory.left[placed.identity] = _without_words(end.obj)
+        before = self._record(placed)
+        after = before.holding(end.obj) if isinstance(end, Held) else before.written(placed.digest, end.obj)
+        self._memory.records[placed.identity] = after
 
-    def _known(self, placed: Placed, shown: Followed | None) -> Untyped | None:
-        """The object, if the member shows it as it was left."""
-        settled, left = self._memory.settled.get(placed.identity), self._memory.left.get(placed.identity)
-        if shown is None or settled is None or left is None:
-            return None
-        meta = shown.metadata
-        if settled.content != (meta.uid, shown.content) or meta.deletion_timestamp is not None:
-            return None
-        return {**left, "metadata": {**left["metadata"], "resourceVersion": meta.resource_version}}
-
-    async def _write(self, placed: Placed, shown: Followed | None, *, expected: bool) -> Written | Held | Refusal:
+    async def _write(self, placed: Placed, shown: ObservedObject | None, *, expected: bool) -> Written | Held | Refusal:
         """Write, or put back: that not too often."""
-        settled = self._memory.settled.get(placed.identity)
-        repairs = settled is not None and settled.digest == placed.digest
+        repairs = self._record(placed).is_repair(placed.digest)
         if repairs and self._repairs.wait(placed.identity) > 0:
             would = await self._rehearsal.write(placed, expected=True)
             return await self._hold(placed) if isinstance(would, Written) and would.changed else would
-        end = await self._writer.write(placed, expected=expected, known=self._known(placed, shown))
+        end = await self._writer.write(placed, expected=expected, known=self._record(placed).known(shown))
         if repairs and isinstance(end, Written) and end.changed:
             self._repairs.note(placed.identity)
         return end
@@ -244,19 +220,16 @@ class Attempt:
     ) -> Result:
         disputed, kind = self._repairs.are_disputed(placed.identity), placed.resource
         workload = Workload(kind.group, kind.kind, placed.namespace or "", placed.name)
-        return Result(
-            identifier=placed.identifier,
-            applied=True,
-            reason=reasons.MANIFEST_APPLIED,
-            message=_DISPUTED if disputed else _APPLIED,
-            uid=uid,
-            generation=generation,
-            verdict=self._pods.explain(verdict, workload),
+        return applied(
+            placed,
+            uid,
+            generation,
+            self._pods.explain(verdict, workload),
             back_reported=mirrored,
-            later=self._repairs.next_look(placed.identity) if disputed else None,
+            disputed_until=self._repairs.next_look(placed.identity) if disputed else None,
         )
 
-    async def _mirror_of(self, placed: Placed, shown: Followed, now: datetime) -> BackReportedStatus | None:
+    async def _mirror_of(self, placed: Placed, shown: ObservedObject, now: datetime) -> BackReportedStatus | None:
         known = self._memory.mirrored.get(placed.identity)
         if known is not None and known[0] == shown.status:
             return known[1]
@@ -267,39 +240,10 @@ class Attempt:
         return self._mirror(placed, live, now)
 
     def _mirror(self, placed: Placed, obj: Untyped, now: datetime) -> BackReportedStatus | None:
-        """What the object says of itself; nothing if it does not."""
-        found = _said(obj, now) if obj.get("status") else None
+        """The status of the object, as it goes back to the hub."""
+        found = back_reported(obj, now)
         self._memory.mirrored[placed.identity] = (status_of(obj), found)
         return found
-
-
-def _without_words(obj: Untyped) -> Untyped:
-    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
-    return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": meta}
-
-
-def _said(obj: Untyped, now: datetime) -> BackReportedStatus:
-    metadata = {name: obj["metadata"][name] for name in ("name", "namespace", "generation") if name in obj["metadata"]}
-    said = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata, "status": obj["status"]}
-    return BackReportedStatus(observation_time=now.replace(microsecond=0), observed_status=said)
-
-
-def not_applied(one: Placed | Misread, why: Refusal, shown: Followed | None = None, *, retry: bool = True) -> Result:
-    return Result(
-        identifier=one.identifier,
-        applied=False,
-        reason=why.reason,
-        message=why.message,
-        uid=shown.metadata.uid if shown else "",
-        generation=shown.metadata.generation if shown else None,
-        retry=retry,
-        unsure=why.unsure,
-    )
-
-
-def _misread(one: Placed | Misread) -> Result:
-    assert isinstance(one, Misread)
-    return not_applied(one, Refusal(one.reason, one.message), retry=one.unknown)
 
 
 def _by_ordinal(results: Iterable[Result]) -> dict[int, Result]:

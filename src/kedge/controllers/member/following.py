@@ -8,13 +8,9 @@ Works that own the object.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, TypeAlias
-
-import msgspec
-from msgspec import Struct
 
 from kedge.api.meta import ObjectMeta
 from kedge.api.resource import Resource
@@ -22,50 +18,15 @@ from kedge.kube.cache import Cache
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import Codec, Untyped
 from kedge.kube.store import Change
+from kedge.plan.applying.observed import ObservedObject, is_placed, metadata_of, observe
 from kedge.plan.applying.owning import is_applied_work
-from kedge.plan.availability import Verdict, judge
 from kedge.plan.availability.pod_trouble import Workload
 
 PATIENCE: Final = 5.0  # how long to wait for a kind to be shown before asking for each object of it
-_TOLD: Final = ("labels", "annotations", "ownerReferences", "finalizers")
-_ENCODER: Final = msgspec.json.Encoder(order="sorted")
-
-
-class Followed(Struct, frozen=True):
-    """What is kept of an object."""
-
-    metadata: ObjectMeta
-    content: bytes
-    """What somebody may have changed: everything but the status and what the server counts."""
-    status: bytes
-    """What it says of itself."""
-    verdict: Verdict
 
 
 Shown: TypeAlias = Any
-"""`Untyped` as the server sends it, `Followed` as it is kept."""
-
-
-def content_of(obj: Untyped) -> bytes:
-    """Tells whether an object was changed: its status and versions do not count."""
-    metadata = obj.get("metadata") or {}
-    rest = {name: value for name, value in obj.items() if name not in ("metadata", "status")}
-    return _digest([rest, *(metadata.get(name) for name in _TOLD)])
-
-
-def status_of(obj: Untyped) -> bytes:
-    """Tells whether an object says something else of itself."""
-    return _digest([obj.get("status"), (obj.get("metadata") or {}).get("generation")])
-
-
-def reduced(obj: Untyped) -> Followed:
-    """What is kept of an object."""
-    return Followed(_meta(obj), content_of(obj), status_of(obj), judge(obj))
-
-
-def is_placed(obj: Untyped) -> bool:
-    """Whether an AppliedWork owns it."""
-    return any(map(is_applied_work, (obj.get("metadata") or {}).get("ownerReferences") or ()))
+"""`Untyped` as the server sends it, `ObservedObject` as it is kept."""
 
 
 class Following:
@@ -82,7 +43,7 @@ class Following:
         """Follow these kinds too, from now on."""
         for resource in sorted(resources, key=str):  # in the same order each time, whatever a set makes of it
             if resource not in self._caches:
-                kept = self._member.cache(_codec(resource), only=is_placed, transform=reduced, optional=True)
+                kept = self._member.cache(_codec(resource), only=is_placed, transform=observe, optional=True)
                 kept.on_change(self._changed)
                 self._caches[resource] = kept
                 self._since[resource] = asyncio.get_running_loop().time()
@@ -105,16 +66,16 @@ class Following:
             return False
         return True
 
-    def get(self, resource: Resource, name: str, namespace: str | None) -> Followed | None:
+    def get(self, resource: Resource, name: str, namespace: str | None) -> ObservedObject | None:
         """An object that a Work placed; None if there is none, or none that a Work placed."""
-        found: Followed | None = self._caches[resource].get(name, namespace)
+        found: ObservedObject | None = self._caches[resource].get(name, namespace)
         return found
 
     def wake_unavailable(self, workload: Workload) -> None:
         """Wake the Works that placed this workload, unless it is available: then nobody asks what its pods do."""
         for resource, kept in self._caches.items():
             if (resource.group, resource.kind) == (workload.group, workload.kind):
-                found: Followed | None = kept.get(workload.name, workload.namespace or None)
+                found: ObservedObject | None = kept.get(workload.name, workload.namespace or None)
                 if found is not None and not found.verdict.available:
                     self._wake_all(_placed_by(found))
 
@@ -123,30 +84,21 @@ class Following:
         return tuple(self._caches)
 
     def _changed(self, change: Change[Shown]) -> None:
-        if isinstance(change.old, Followed) and isinstance(change.new, Followed) and _alike(change.old, change.new):
+        old, new = change.old, change.new
+        if isinstance(old, ObservedObject) and isinstance(new, ObservedObject) and not new.differs_from(old):
             return
-        self._wake_all((*_placed_by(change.old), *_placed_by(change.new)))
+        self._wake_all((*_placed_by(old), *_placed_by(new)))
 
     def _wake_all(self, applied_works: Iterable[str]) -> None:
         for name in dict.fromkeys(applied_works):
             self._wake(name)
 
 
-def _alike(old: Followed, new: Followed) -> bool:
-    """Whether only versions differ."""
-    return (old.content, old.status, old.metadata.uid, old.metadata.deletion_timestamp) == (
-        new.content,
-        new.status,
-        new.metadata.uid,
-        new.metadata.deletion_timestamp,
-    )
-
-
 def _placed_by(shown: Shown | None) -> list[str]:
     """The AppliedWorks that own an object."""
     if shown is None:
         return []
-    if isinstance(shown, Followed):
+    if isinstance(shown, ObservedObject):
         return [owner.name for owner in shown.metadata.owner_references]
     owners: Iterable[Mapping[str, Any]] = (shown.get("metadata") or {}).get("ownerReferences") or ()
     return [str(owner.get("name")) for owner in owners if is_applied_work(owner)]
@@ -158,18 +110,4 @@ def _codec(resource: Resource) -> Codec[Shown]:
 
 
 def _shown_meta(shown: Shown) -> ObjectMeta:
-    return shown.metadata if isinstance(shown, Followed) else _meta(shown)
-
-
-def _meta(obj: Untyped) -> ObjectMeta:
-    told = obj.get("metadata") or {}
-    owners = [owner for owner in told.get("ownerReferences") or () if is_applied_work(owner)]
-    kept = {name: told[name] for name in _KEPT if name in told}
-    return msgspec.convert({**kept, "ownerReferences": owners}, ObjectMeta)
-
-
-_KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "generation", "deletionTimestamp")
-
-
-def _digest(value: Any) -> bytes:
-    return hashlib.blake2b(_ENCODER.encode(value), digest_size=16).digest()
+    return shown.metadata if isinstance(shown, ObservedObject) else metadata_of(shown)

@@ -15,7 +15,6 @@ from msgspec import Struct
 from kedge.api import reasons
 from kedge.api.fleet import LAST_APPLIED
 from kedge.api.rollout import ApplyStrategy, ApplyType
-from kedge.controllers.member.following import content_of
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, TooManyRequests
@@ -23,6 +22,7 @@ from kedge.kube.patches import JsonPatch, MergePatch, difference
 from kedge.plan.applying.configuration import configured, remembered, target, without_last_applied
 from kedge.plan.applying.handover import handed_over
 from kedge.plan.applying.manifests import Placed, not_served
+from kedge.plan.applying.observed import content_of
 from kedge.plan.applying.owning import Owner, Refusal, refusal
 
 MANAGER: Final = "work-api-agent"
