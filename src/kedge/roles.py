@@ -15,13 +15,13 @@ from msgspec import Struct
 
 from kedge.api.dialect import Dialect
 from kedge.api.twins import TWINS
-from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.heartbeats import Heartbeats
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.mirror import Mirror
 from kedge.controllers.hub.not_followed import NotFollowed
 from kedge.controllers.hub.orphans import Orphans
 from kedge.controllers.hub.placement_metrics import PlacementMetrics
+from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.reachability import Reachability
 from kedge.controllers.hub.resources import Resources
 from kedge.controllers.hub.rollout import STARTED_AFTER, Rollout
@@ -96,7 +96,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
         snapshots = Snapshots(
             hub, twins, resources, clock=clock, dialect=dialect, collect=options.collect, interval=options.interval
         )
-        decided = Decided(hub.name)
+        pointed = PointedBindings(hub.name)
         found += [
             snapshots.controller,
             Scheduler(
@@ -109,11 +109,11 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
                 dialect=dialect,
                 messages_after=options.messages_after,
                 started_after=options.started_after,
-                decided=decided,
+                pointed=pointed,
             ).controller,
-            StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving, decided=decided).controller,
+            StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving, pointed=pointed).controller,
             Orphans(hub, twins).controller,
-            Works(hub, twins, clock=clock, decided=decided).controller,
+            Works(hub, twins, clock=clock, pointed=pointed).controller,
             PlacementStatuses(
                 hub,
                 twins,

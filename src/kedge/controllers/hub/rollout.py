@@ -10,24 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from msgspec import to_builtins
-
-from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
-from kedge.api.rollout import ApplyStrategy
 from kedge.api.twins import Binding, Placement, Twins
 from kedge.controllers.gather import gather
 from kedge.controllers.hub import keys
 from kedge.controllers.hub.binding_wakes import matters
-from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.binding_writes import BindingWrites
 from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
+from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.rollout_delays import MESSAGES_AFTER, RolloutDelays
-from kedge.controllers.hub.untracked import untracked
 from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -59,12 +55,11 @@ class Rollout:
         dialect: Dialect = Dialect.seed,
         messages_after: float = MESSAGES_AFTER,
         started_after: float = STARTED_AFTER,
-        decided: Decided | None = None,
+        pointed: PointedBindings | None = None,
     ) -> None:
-        """`decided` is told of bindings as they are pointed."""
-        self._decided = decided or Decided(hub.name)
-        self._client = hub.client
-        self._twins = twins
+        """`pointed` is shared with the Works of this process."""
+        self._pointed = pointed or PointedBindings(hub.name)
+        self._writes = BindingWrites(hub.client, twins, manager=MANAGER, pointed=self._pointed)
         self._clock = clock
         self._dialect = dialect
         self._delays = RolloutDelays(messages_after)
@@ -92,7 +87,7 @@ class Rollout:
             return Outcome.again(after=rest)
         picture = self._observe(placement, bindings)
         if self._dialect is Dialect.kubefleet and (strayed := _applied_otherwise(picture)):
-            await gather(partial(self._apply_as, binding, picture.apply_strategy) for binding in strayed)
+            await gather(partial(self._writes.apply_with, binding, picture.apply_strategy) for binding in strayed)
             return Outcome.done  # their new generations wake us again
         planned = plan(picture, self._clock.now())
         if planned.bind or planned.repoint or planned.remove:
@@ -115,26 +110,13 @@ class Rollout:
 
     async def _move(self, picture: Picture, planned: Plan) -> None:
         pointed = (partial(self._point, binding, picture) for binding in (*planned.bind, *planned.repoint))
-        await gather([*pointed, *(partial(self._remove, binding) for binding in planned.remove)])
+        await gather([*pointed, *(partial(self._writes.remove, binding) for binding in planned.remove)])
 
     async def _point(self, binding: Binding, picture: Picture) -> None:
-        body: dict[str, Any] = {"state": BindingState.bound.value, "resourceSnapshotName": picture.wanted.name}
-        if not picture.is_applied_so(binding):
-            body["applyStrategy"] = spelled_out(picture.apply_strategy)
-        pointed = await self._patch(binding, body)
-        self._decided.point(pointed)
-        if not (self._started_conditions.seconds and self._decided.suffices(pointed)):
-            await self._say(pointed, standing(pointed, None, self._clock.now()))
-
-    async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:
-        await self._patch(binding, {"applyStrategy": spelled_out(strategy)})
-
-    async def _patch(self, binding: Binding, spec: dict[str, Any]) -> Binding:
-        meta = binding.metadata
-        return await self._client.amend(self._twins.binding, meta, untracked({"spec": spec}), manager=MANAGER)
-
-    async def _remove(self, binding: Binding) -> None:
-        await self._client.remove(self._twins.binding, binding.metadata)
+        strategy = None if picture.is_applied_so(binding) else picture.apply_strategy
+        pointed = await self._writes.point(binding, picture.wanted.name, strategy)
+        if not (self._started_conditions.seconds and self._pointed.may_create_works(pointed)):
+            await self._writes.set_rollout_started(pointed, standing(pointed, None, self._clock.now()))
 
     # Telling
 
@@ -156,10 +138,10 @@ class Rollout:
 
     async def _say_of_starts(self, key: Key, unspoken: Sequence[Binding], planned: Plan) -> float:
         """Say that rollouts have started; gives in how many seconds to say it of those that nobody waits for."""
-        left = self._started_conditions.wait(key) if any(map(self._decided.suffices, unspoken)) else 0.0
+        left = self._started_conditions.wait(key) if any(map(self._pointed.may_create_works, unspoken)) else 0.0
         if not left:
             self._started_conditions.reset(key)
-        due = [one for one in unspoken if not (left and self._decided.suffices(one))]
+        due = [one for one in unspoken if not (left and self._pointed.may_create_works(one))]
         await self._say_all(self._news(due, planned))
         return left
 
@@ -177,19 +159,7 @@ class Rollout:
         return [(one, said) for one, said in told if said != one.status.conditions]
 
     async def _say_all(self, news: Iterable[tuple[Binding, Conditions]]) -> None:
-        await gather(partial(self._say, binding, conditions) for binding, conditions in news)
-
-    async def _say(self, binding: Binding, conditions: Conditions) -> None:
-        if conditions == binding.status.conditions:
-            return
-        meta = binding.metadata
-        await self._client.amend(
-            self._twins.binding,
-            meta,
-            {"status": {"conditions": to_builtins(conditions)}},
-            subresource="status",
-            manager=MANAGER,
-        )
+        await gather(partial(self._writes.set_rollout_started, binding, conditions) for binding, conditions in news)
 
 
 # How objects are applied. KubeFleet gives all clusters a new strategy at once (kubefleet.md §3.1).
@@ -198,19 +168,6 @@ class Rollout:
 def _applied_otherwise(picture: Picture) -> list[Binding]:
     live = (one for one in picture.bindings if one.metadata.deletion_timestamp is None)
     return [] if is_paused(picture.placement) else [one for one in live if not picture.is_applied_so(one)]
-
-
-def spelled_out(strategy: ApplyStrategy) -> dict[str, Any]:
-    """All of it, so that a merge leaves nothing of another one."""
-    config = strategy.server_side_apply_config
-    return {
-        "type": strategy.type.value,
-        "comparisonOption": strategy.comparison_option.value,
-        "whenToApply": strategy.when_to_apply.value,
-        "whenToTakeOver": strategy.when_to_take_over.value,
-        "allowCoOwnership": strategy.allow_co_ownership or None,
-        "serverSideApplyConfig": None if config is None else {"force": config.force},
-    }
 
 
 # What wakes

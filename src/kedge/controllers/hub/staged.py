@@ -27,10 +27,10 @@ from kedge.api.twins import Approval, Run, Strategy, Twins
 from kedge.controllers.gather import gather
 from kedge.controllers.hub import keys
 from kedge.controllers.hub.binding_wakes import matters
-from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.indexes import APPROVALS, BINDINGS, PLACEMENT, RUN, RUNS, SNAPSHOTS, named
 from kedge.controllers.hub.placements import asks_for_more, wanted_placements
+from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.run_metrics import RunMetrics
 from kedge.controllers.hub.staged_tales import RunTales
 from kedge.controllers.hub.staged_wakes import RunWakes, asks_otherwise, is_another_member
@@ -87,10 +87,10 @@ class StagedRuns:
         clock: Clock,
         dialect: Dialect = Dialect.seed,
         metrics: RunMetrics | None = None,
-        decided: Decided | None = None,
+        pointed: PointedBindings | None = None,
     ) -> None:
-        """`metrics` are shared between the twins: a process shows each name once. `decided` is told of bindings as
-        they are pointed.
+        """`metrics` are shared between the twins: a process shows each name once. `pointed` is shared with the
+        Works of this process.
         """
         self._client = hub.client
         self._twins = twins
@@ -106,7 +106,7 @@ class StagedRuns:
         self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
         self._members = hub.cache(MemberCluster)
-        self._writes = RunWrites(hub.client, twins, clock, decided or Decided(hub.name))
+        self._writes = RunWrites(hub.client, twins, clock, pointed or PointedBindings(hub.name))
         self._met: dict[str, float] = {}  # runs that have not begun, and when they were first seen
         self._tales = RunTales(hub.events.signed("staged-update-run-controller"))
         wakes = RunWakes(self._runs)

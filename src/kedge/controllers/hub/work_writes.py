@@ -10,9 +10,9 @@ from msgspec import Struct
 from kedge.api.fleet import ON_DELETE, member_of
 from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import Work
-from kedge.controllers.hub.untracked import untracked
 from kedge.kube.client import Client
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, TooManyRequests, overtaken
+from kedge.kube.patches import without_managed_fields
 from kedge.plan.working.kept import kept
 from kedge.plan.working.wanted import Changes, Wanted
 
@@ -80,7 +80,7 @@ class WorkWrites:
 
     async def _patch(self, work: Work, body: Mapping[str, object]) -> Work:
         meta = work.metadata
-        return await self._client.amend(Work, meta, untracked(body), manager=MANAGER)
+        return await self._client.amend(Work, meta, without_managed_fields(body), manager=MANAGER)
 
 
 class _Refusal(Exception):

@@ -31,11 +31,11 @@ from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.twins import Binding, Placement, Twins
 from kedge.api.work import Work
 from kedge.controllers.hub import indexes
+from kedge.controllers.hub.binding_writes import BindingWrites
 from kedge.controllers.hub.contents import Contents, Missing
-from kedge.controllers.hub.decided import Decided
 from kedge.controllers.hub.followed import followed
 from kedge.controllers.hub.placements import wanted_placements
-from kedge.controllers.hub.untracked import untracked
+from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.work_wakes import WorkWakes, is_new, opens_or_closes, says_otherwise
 from kedge.controllers.hub.work_writes import Refused, WorkWrites
 from kedge.controllers.throttle import Throttle
@@ -64,10 +64,10 @@ class Works:
     """The Works of one kind of placement."""
 
     def __init__(
-        self, hub: Cluster, twins: Twins, *, clock: Clock, decided: Decided | None = None, workers: int = 16
+        self, hub: Cluster, twins: Twins, *, clock: Clock, pointed: PointedBindings | None = None, workers: int = 16
     ) -> None:
-        """`decided` is shared with those who point bindings, if they run in this process."""
-        self._decided = decided or Decided(hub.name)
+        """`pointed` is shared with those who point bindings, if they run in this process."""
+        self._pointed = pointed or PointedBindings(hub.name)
         self._client = hub.client
         self._twins = twins
         self._clock = clock
@@ -78,12 +78,13 @@ class Works:
         self._rooms = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
         self._contents = Contents(hub.client, twins, self._snapshot)
         self._writes = WorkWrites(hub.client)
+        self._binding_writes = BindingWrites(hub.client, twins, manager=MANAGER)
         self._progress_reports = Throttle(UNDERWAY_AFTER)
         self._unsaid: dict[tuple[str | None, str], BindingStatus] = {}
         wakes = WorkWakes(hub, twins)
         sources: list[Source] = [
             hub.watch(self._bindings),
-            self._decided.changes,
+            self._pointed.changes,
             hub.watch(self._works, to=wakes.by_work),
             hub.watch(self._placements, to=wakes.by_placement, when=says_otherwise),
             hub.watch(self._snapshots, to=wakes.by_snapshot, when=is_new),
@@ -107,9 +108,9 @@ class Works:
     def _may_follow(self, binding: Binding) -> bool:
         """Whether a rollout wants the binding as it is."""
         if _is_spoken_of(binding):
-            self._decided.forget(binding)
+            self._pointed.forget(binding)
             return True
-        return self._decided.suffices(binding)
+        return self._pointed.may_create_works(binding)
 
     # A binding that has resources
 
@@ -129,7 +130,9 @@ class Works:
         if changes.moves and folding.is_untracked(binding):
             if not _is_spoken_of(binding):
                 return Outcome.done
-            binding = await self._write(binding, folding.spoken(binding, folding.moving(), self._clock.now()))
+            binding = await self._binding_writes.set_work_status(
+                binding, folding.spoken(binding, folding.moving(), self._clock.now())
+            )
         done = await self._make(binding, changes)
         if isinstance(done, Refused):
             await self._tell(binding, folding.not_synchronized(done.problem))
@@ -167,7 +170,7 @@ class Works:
     # A binding that goes
 
     async def _leave(self, binding: Binding) -> Outcome:
-        self._decided.forget(binding)
+        self._pointed.forget(binding)
         if not _is_held(binding):
             return Outcome.done
         works = self._own(binding)
@@ -181,7 +184,7 @@ class Works:
             return Outcome.done  # their going wakes us
         rest = [name for name in binding.metadata.finalizers if name != WORK_CLEANUP]
         with suppress(NotFound):
-            await self._set_finalizers(binding, rest)
+            await self._binding_writes.set_finalizers(binding, rest)
         return Outcome.done
 
     async def _member_leaves(self, binding: Binding) -> bool:
@@ -257,11 +260,7 @@ class Works:
         """The binding, which cannot go without us from now on."""
         if _is_held(binding):
             return binding
-        return await self._set_finalizers(binding, [*binding.metadata.finalizers, WORK_CLEANUP])
-
-    async def _set_finalizers(self, binding: Binding, finalizers: list[str]) -> Binding:
-        held = untracked({"metadata": {"finalizers": finalizers}})
-        return await self._client.amend(self._twins.binding, binding.metadata, held, manager=MANAGER)
+        return await self._binding_writes.set_finalizers(binding, [*binding.metadata.finalizers, WORK_CLEANUP])
 
     async def _tell(self, binding: Binding, told: Told) -> Outcome:
         """Say this of a binding, now or later; what is said later has the times of what there was to say before it."""
@@ -272,22 +271,13 @@ class Works:
             return Outcome.done  # the rollout's word wakes us
         if folding.is_underway(binding, told) and (left := self._progress_reports.wait(which)):
             return Outcome.again(after=left)
-        await self._write(binding, status)
+        await self._binding_writes.set_work_status(binding, status)
         self._has_told(which)
         return Outcome.done
 
     def _has_told(self, which: tuple[str | None, str]) -> None:
         self._progress_reports.reset(which)
         self._unsaid.pop(which, None)
-
-    async def _write(self, binding: Binding, status: BindingStatus) -> Binding:
-        """Make this the binding's status, unless it is."""
-        if status == binding.status:
-            return binding
-        said = {"status": _as_patch(status)}
-        return await self._client.amend(
-            self._twins.binding, binding.metadata, said, manager=MANAGER, subresource="status"
-        )
 
 
 def _names_overrides(binding: Binding) -> bool:
@@ -317,13 +307,3 @@ def _is_deleted(placement: Placement) -> bool:
 def _up_to_date(works: Iterable[Work], snapshot: str) -> str:
     names = ", ".join(sorted(work.metadata.name for work in works))
     return f"Work {names} is made of {snapshot}"
-
-
-def _as_patch(status: BindingStatus) -> dict[str, object]:
-    """With nothing left of what was there before."""
-    lists = {
-        "failedPlacements": status.failed_placements,
-        "driftedPlacements": status.drifted_placements,
-        "diffedPlacements": status.diffed_placements,
-    }
-    return {"conditions": status.conditions, **{name: found or None for name, found in lists.items()}}

@@ -16,10 +16,9 @@ from kedge.api.rollout import ApplyStrategy
 from kedge.api.staged import ApprovalCondition, ClusterStagedUpdateRun
 from kedge.api.staged_status import RunStatus
 from kedge.api.twins import Approval, Binding, Run, Twins
-from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.binding_writes import BindingWrites
+from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.rolling_back import roll_back
-from kedge.controllers.hub.rollout import spelled_out
-from kedge.controllers.hub.untracked import untracked
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, NotFound
@@ -32,8 +31,8 @@ MANAGER: Final = "kedge-staged-runs"
 class RunWrites:
     """Of runs of one kind."""
 
-    def __init__(self, client: Client, twins: Twins, clock: Clock, decided: Decided) -> None:
-        self._decided = decided
+    def __init__(self, client: Client, twins: Twins, clock: Clock, pointed: PointedBindings) -> None:
+        self._bindings = BindingWrites(client, twins, manager=MANAGER, pointed=pointed)
         self._client = client
         self._twins = twins
         self._clock = clock
@@ -77,26 +76,14 @@ class RunWrites:
         spec = binding.spec
         is_there = spec.state == BindingState.bound and spec.resource_snapshot_name == resources
         if not is_there or spec.apply_strategy != strategy:
-            body = {
-                "state": BindingState.bound.value,
-                "resourceSnapshotName": resources,
-                "applyStrategy": spelled_out(strategy),
-            }
-            binding = await self._change_binding(binding, untracked({"spec": body}))
-            self._decided.point(binding)
+            binding = await self._bindings.point(binding, resources, strategy)
         message = f"{spec.target_cluster} was given {resources} by run {run.metadata.name}"
         said = self._condition(ROLLOUT_STARTED, STARTED, message, binding.metadata.generation)
-        conditions = set_condition(binding.status.conditions, Condition(**said))
-        if conditions != binding.status.conditions:
-            await self._change_binding(binding, {"status": {"conditions": to_builtins(conditions)}}, "status")
+        await self._bindings.set_rollout_started(binding, set_condition(binding.status.conditions, Condition(**said)))
 
     async def remove(self, binding: Binding) -> None:
         """Take a cluster that is no longer picked out."""
-        await self._client.remove(self._twins.binding, binding.metadata)
-
-    async def _change_binding(self, binding: Binding, body: dict[str, Any], subresource: str | None = None) -> Binding:
-        meta = binding.metadata
-        return await self._client.amend(self._twins.binding, meta, body, manager=MANAGER, subresource=subresource)
+        await self._bindings.remove(binding)
 
     # Requests for approval
 
