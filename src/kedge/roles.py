@@ -15,20 +15,17 @@ from msgspec import Struct
 
 from kedge.api.dialect import Dialect
 from kedge.api.twins import TWINS
-from kedge.controllers.hub.heartbeats import Heartbeats
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
+from kedge.controllers.hub.metrics import PlacementMetrics, RunMetrics, SchedulingMetrics
 from kedge.controllers.hub.mirror import Mirror
-from kedge.controllers.hub.not_followed import NotFollowed
-from kedge.controllers.hub.orphans import Orphans
-from kedge.controllers.hub.placement_metrics import PlacementMetrics
+from kedge.controllers.hub.orphaned_approvals import OrphanedApprovals
 from kedge.controllers.hub.pointed_bindings import PointedBindings
-from kedge.controllers.hub.reachability import Reachability
+from kedge.controllers.hub.reachability import Heartbeats, Reachability
+from kedge.controllers.hub.reserved_namespaces import ReservedNamespaces
 from kedge.controllers.hub.resources import Resources
 from kedge.controllers.hub.rollout import STARTED_AFTER, Rollout
 from kedge.controllers.hub.rollout_delays import MESSAGES_AFTER
-from kedge.controllers.hub.run_metrics import RunMetrics
 from kedge.controllers.hub.scheduler import Scheduler
-from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
 from kedge.controllers.hub.snapshots import COLLECT, Snapshots
 from kedge.controllers.hub.staged import StagedRuns
 from kedge.controllers.hub.status import PlacementStatuses
@@ -90,7 +87,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
         Members(hub, clock=clock, force_delete_after=options.force_delete_after, heartbeats=heartbeats).controller,
         *([Reachability(hub, clock=clock, heartbeats=heartbeats).controller] if options.listens else ()),
         resources.controller,
-        NotFollowed(hub, clock=clock).controller,
+        ReservedNamespaces(hub, clock=clock).controller,
     ]
     for twins in TWINS:
         snapshots = Snapshots(
@@ -112,7 +109,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
                 pointed=pointed,
             ).controller,
             StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving, pointed=pointed).controller,
-            Orphans(hub, twins).controller,
+            OrphanedApprovals(hub, twins).controller,
             Works(hub, twins, clock=clock, pointed=pointed).controller,
             PlacementStatuses(
                 hub,

@@ -14,10 +14,10 @@ from kedge.api.staged import ClusterApprovalRequest
 from kedge.api.twins import CLUSTER
 from kedge.api.work import AppliedWork, Work
 from kedge.controllers.hub.pointed_bindings import PointedBindings
-from kedge.controllers.hub.revision_writes import RevisionWrites
-from kedge.controllers.hub.staged_writes import RunWrites
+from kedge.controllers.hub.run_writes import RunWrites
+from kedge.controllers.hub.snapshot_writes import RevisionWrites
 from kedge.controllers.hub.work_writes import WorkWrites
-from kedge.controllers.member.applied import AppliedWorks
+from kedge.controllers.member.applied_works import AppliedWorks
 from kedge.kube.client import Client
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped

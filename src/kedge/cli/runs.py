@@ -23,7 +23,7 @@ from kedge.api.twins import Approval, Run
 from kedge.cli.asking import MANAGER, Hub, Which
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.showing import can_draw, console, line_of
-from kedge.controllers.hub.rolling_back import roll_back
+from kedge.controllers.hub.run_writes import roll_back
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch

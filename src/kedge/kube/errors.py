@@ -114,7 +114,7 @@ class TooManyRequests(ApiError):
     """429: not now."""
 
 
-class TooLarge(ApiError):
+class RequestTooLarge(ApiError):
     """413, or the storage behind the server refuses the object for its size: it will do so again."""
 
 
@@ -130,7 +130,7 @@ _BY_CODE: Mapping[int, type[ApiError]] = {
     404: NotFound,
     409: Conflict,
     410: Gone,
-    413: TooLarge,
+    413: RequestTooLarge,
     422: Invalid,
     429: TooManyRequests,
 }
@@ -142,7 +142,7 @@ def api_error(request: Request, status: Status, retry_after: float | None = None
     """The error that says this status."""
     kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code)
     if kind is None and status.code >= 500:
-        kind = TooLarge if _ETCD_TOO_LARGE in status.message else ServerError
+        kind = RequestTooLarge if _ETCD_TOO_LARGE in status.message else ServerError
     kind = kind or ApiError
     if retry_after is None and status.details and status.details.retry_after_seconds:
         retry_after = float(status.details.retry_after_seconds)

@@ -35,7 +35,7 @@ from kedge.api.reasons import (
     WORK_SYNCHRONIZED,
 )
 from kedge.api.twins import CLUSTER, NAMESPACED, TWINS, Twins
-from kedge.controllers.hub.placement_metrics import PlacementMetrics
+from kedge.controllers.hub.metrics import PlacementMetrics
 from kedge.controllers.hub.status import PlacementStatuses
 from kedge.controllers.hub.status_delays import COUNTS_AFTER, GATHER, REST
 from kedge.kube.errors import NotFound

@@ -413,7 +413,7 @@ def crash_after_the_work(works: Works) -> None:
     async def stuck(*_: object) -> None:
         await asyncio.sleep(10_000)
 
-    works._tell = stuck  # type: ignore[method-assign, assignment]  # the moment between two writes
+    works._report = stuck  # type: ignore[method-assign, assignment]  # the moment between two writes
 
 
 async def _is_at(placed: Placed, generation: int) -> bool:

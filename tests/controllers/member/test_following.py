@@ -15,7 +15,7 @@ def test_a_large_population_that_is_not_ours_is_not_kept() -> None:
             await here.member.create(MAPS, {"metadata": {"name": f"m{n}", "namespace": "crowd"}, "data": {"a": "b"}})
         await here.place(namespace(), config())
         await here.rest()
-        caches = here.applier._following._caches
+        caches = here.applier._objects._caches
         assert {resource.plural: len(cache) for resource, cache in caches.items()} == {"namespaces": 1, "configmaps": 1}
 
     play(scene)

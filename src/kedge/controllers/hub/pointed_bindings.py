@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from kedge.api.fleet import WORK_CLEANUP
 from kedge.api.twins import Binding
-from kedge.controllers.hub.keys import key_of
+from kedge.controllers.hub.wakes import key_of
 from kedge.kube.source import Signal
 
 

@@ -14,15 +14,14 @@ from msgspec import to_builtins
 
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.fleet import member_namespace
-from kedge.controllers.hub import keys
-from kedge.controllers.hub.heartbeats import Heartbeats
+from kedge.controllers.hub import wakes
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
-from kedge.plan.heartbeats import Hearing, hearing, with_silence
+from kedge.plan.heartbeats import Hearing, Receipt, hearing, received, with_silence
 
 MANAGER = "kedge-reachability"
 
@@ -39,7 +38,7 @@ class Reachability:
         self._members = hub.cache(MemberCluster)
         self._internals = hub.cache(InternalMemberCluster)
         # A hub that comes back has not shown yet what agents said meanwhile: theirs is the newest word.
-        sources: list[Source] = [hub.watch(self._members), hub.watch(self._internals, to=keys.by_namespace)]
+        sources: list[Source] = [hub.watch(self._members), hub.watch(self._internals, to=wakes.by_namespace)]
         self.controller = Controller("reachability", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -72,3 +71,26 @@ class Reachability:
             self._events.warning(member, "MemberClusterUnreachable", f"no heartbeat since {heard.last}")
         else:
             self._events.normal(member, "MemberClusterReachable", "its heartbeats come again")
+
+
+class Heartbeats:
+    """Those of the members of one hub, shared by all who look at them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._receipts: dict[str, Receipt] = {}  # by the member's uid
+
+    def last(self, member: MemberCluster, said: InternalMemberCluster | None) -> Receipt | None:
+        """The last one of a member, given what its agent says now."""
+        uid, moment = member.metadata.uid, asyncio.get_running_loop().time()
+        found = received(self._receipts.get(uid), member, said, self._clock.now(), moment)
+        if found is None:
+            self._receipts.pop(uid, None)
+        else:
+            self._receipts[uid] = found
+        return found
+
+    def only(self, members: tuple[MemberCluster, ...]) -> None:
+        """Forget all but these."""
+        known = {member.metadata.uid for member in members}
+        self._receipts = {uid: receipt for uid, receipt in self._receipts.items() if uid in known}

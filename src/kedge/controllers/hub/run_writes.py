@@ -1,4 +1,4 @@
-"""Staged writes: the few things runs do to objects, each only to the object that was looked at."""
+"""Run writes: the few things staged runs do to objects, each only to the object that was looked at."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from kedge.api.staged_status import RunStatus
 from kedge.api.twins import Approval, Binding, Run, Twins
 from kedge.controllers.hub.binding_writes import BindingWrites
 from kedge.controllers.hub.pointed_bindings import PointedBindings
-from kedge.controllers.hub.rolling_back import roll_back
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import difference
 from kedge.plan.staging.naming import Ask
+from kedge.plan.staging.returning import rollback_name, rollback_of, takes_back
 
 MANAGER: Final = "kedge-staged-runs"
 
@@ -119,3 +119,18 @@ class RunWrites:
             "last_transition_time": self._clock.now(),
             "observed_generation": generation,
         }
+
+
+async def roll_back(client: Client, twins: Twins, run: Run, *, manager: str) -> tuple[str, bool]:
+    """The name of the run that takes this one back, and whether it had to be made."""
+    number, namespace = 1, run.metadata.namespace
+    while True:
+        name = rollback_name(run, number)
+        try:
+            await client.create(twins.run, rollback_of(run, number), namespace, manager=manager)
+        except AlreadyExists:
+            if takes_back(await client.get(twins.run, name, namespace), run):
+                return name, False
+            number += 1
+        else:
+            return name, True

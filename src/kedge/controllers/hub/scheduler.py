@@ -33,11 +33,9 @@ from kedge.api.rollout import ApplyStrategy
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Twins
 from kedge.controllers.gather import gather
-from kedge.controllers.hub import keys
-from kedge.controllers.hub import scheduler_wakes as wakes
-from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
-from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
+from kedge.controllers.hub import scheduler_wakes, wakes
+from kedge.controllers.hub.caches import BINDINGS, PLACEMENT, SNAPSHOTS, named, trusted_cache
+from kedge.controllers.hub.metrics import SchedulingMetrics
 from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -87,21 +85,21 @@ class Scheduler:
         self._metrics = metrics or SchedulingMetrics(CollectorRegistry())
         self._dialect = dialect
         # Each is of one of the two twins; a cache of either is no type that Python knows.
-        self._placements: Cache[Any] = followed(hub, twins.placement)
-        self._snapshots: Cache[Any] = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._bindings: Cache[Any] = followed(hub, twins.binding, indexes=BINDINGS)
+        self._placements: Cache[Any] = trusted_cache(hub, twins.placement)
+        self._snapshots: Cache[Any] = trusted_cache(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._bindings: Cache[Any] = trusted_cache(hub, twins.binding, indexes=BINDINGS)
         self._members = hub.cache(MemberCluster)
-        affected = wakes.Affected(hub.name, self._snapshots, self._bindings)
+        affected = scheduler_wakes.Affected(hub.name, self._snapshots, self._bindings)
         self.controller = Controller(
             f"scheduler of {twins.name}",
             self.reconcile,
             [
-                hub.watch(self._placements, when=wakes.placement_matters),
-                hub.watch(self._snapshots, to=keys.by_owner, when=wakes.policy_matters),
-                hub.watch(self._bindings, to=keys.by_owner, when=wakes.binding_matters),
-                hub.watch(self._members, to=affected.by_leaving, when=wakes.leaves),
-                hub.watch(self._members, to=affected.by_change, when=wakes.changes(clock)),
-                hub.watch(self._members, to=affected.by_properties, when=wakes.changes_properties),
+                hub.watch(self._placements, when=scheduler_wakes.placement_matters),
+                hub.watch(self._snapshots, to=wakes.by_owner, when=scheduler_wakes.policy_matters),
+                hub.watch(self._bindings, to=wakes.by_owner, when=scheduler_wakes.binding_matters),
+                hub.watch(self._members, to=affected.by_leaving, when=scheduler_wakes.leaves),
+                hub.watch(self._members, to=affected.by_change, when=scheduler_wakes.changes(clock)),
+                hub.watch(self._members, to=affected.by_properties, when=scheduler_wakes.changes_properties),
             ],
         )
 

@@ -16,8 +16,8 @@ from kedge.api.fleet import IS_LATEST, SCHEDULER_CLEANUP
 from kedge.api.reasons import SCHEDULED
 from kedge.api.scheduling import PlacementType
 from kedge.api.twins import Binding, Placement, PolicySnapshot
-from kedge.controllers.hub.indexes import CLUSTER, PLACEMENT, named
-from kedge.controllers.hub.keys import placement_key
+from kedge.controllers.hub.caches import CLUSTER, PLACEMENT, named
+from kedge.controllers.hub.wakes import placement_key
 from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
 from kedge.kube.queue import Key

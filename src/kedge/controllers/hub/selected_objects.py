@@ -1,8 +1,10 @@
-"""Selecting: what one placement selects on the hub at this moment, asked of the server and not of caches.
+"""Selected objects: what one placement selects on the hub at this moment, asked of the server and not of caches.
 
-    selection = await selected_now(client, placement)
+    selection = await selected_now(client, placement)     # for who looks once: every object that matters is read
+    found = await manifests(client, selection)            # the objects themselves, ready for a snapshot
 
-For who looks once: every object that matters is read. What may not be read is a problem of the selection.
+What may not be read is a problem of the selection. Where many objects of a kind and namespace are selected they are
+listed together, otherwise each is read.
 """
 
 from __future__ import annotations
@@ -10,20 +12,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.resource import Resource
 from kedge.api.twins import Placement
 from kedge.controllers.gather import gather
-from kedge.controllers.hub.kinds import custom_names, served_kinds
+from kedge.controllers.hub.resources import custom_names, served_kinds
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.discovery import discover
 from kedge.kube.errors import Forbidden, NotFound
 from kedge.plan.selecting.candidates import Candidate, candidate
-from kedge.plan.selecting.choosing import Selection, choose
+from kedge.plan.selecting.choosing import Chosen, Selection, choose
 from kedge.plan.selecting.kinds import Catalogue
+from kedge.plan.selecting.sanitising import Manifest, sanitised
 from kedge.plan.selecting.selectors import Meaning, meaning
 
 AT_MOST: Final = 8
@@ -107,3 +110,48 @@ def _where(resource: Resource, meant: Meaning) -> list[tuple[str | None, str | N
     inside = [pick.inside for pick in meant.picks if pick.inside is not None]
     inside += [pick.selector.name or "" for pick in meant.picks if pick.with_contents]
     return [(name, None) for name in dict.fromkeys(inside)] if all(inside) else [(None, None)]
+
+
+FEW: Final = 4
+"""Up to so many objects of a kind and namespace are asked for one by one."""
+Group: TypeAlias = tuple[Resource, str | None]
+
+
+async def manifests(client: Client, selection: Selection) -> tuple[Manifest, ...] | None:
+    """What goes to members, in the order of the selection; None if the hub is no longer as the selection saw it.
+
+    What has changed since may no longer be selected: the cache will show it in a moment, and then it is known.
+    """
+    groups: dict[Group, list[Chosen]] = {}
+    for chosen in selection.chosen:
+        groups.setdefault((chosen.resource, chosen.namespace), []).append(chosen)
+    reads = await gather((partial(_read, client, group, wanted) for group, wanted in groups.items()), at_most=AT_MOST)
+    found = {chosen: manifest for read in reads for chosen, manifest in read}
+    if len(found) < len(selection.chosen):
+        return None
+    return tuple(found[chosen] for chosen in selection.chosen)
+
+
+async def _read(client: Client, group: Group, wanted: list[Chosen]) -> list[tuple[Chosen, Manifest]]:
+    objects = await (_each(client, wanted) if len(wanted) <= FEW else _listed(client, group))
+    by_uid = {(found.get("metadata") or {}).get("uid"): found for found in objects}
+    return [
+        (chosen, sanitised(chosen.resource, found))
+        for chosen in wanted
+        if (found := by_uid.get(chosen.uid)) is not None and candidate(chosen.resource, found).digest == chosen.digest
+    ]
+
+
+async def _each(client: Client, wanted: Iterable[Chosen]) -> list[Untyped]:
+    found = []
+    for chosen in wanted:
+        try:
+            found.append(await client.get(untyped(chosen.resource), chosen.name, chosen.namespace))
+        except NotFound:
+            continue
+    return found
+
+
+async def _listed(client: Client, group: Group) -> list[Untyped]:
+    resource, namespace = group
+    return list((await client.list(untyped(resource), namespace)).items)

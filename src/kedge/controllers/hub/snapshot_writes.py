@@ -1,15 +1,47 @@
-"""Revision writes: the few things that are ever done to a snapshot. Its content never changes."""
+"""Snapshot writes: keeps the policy of a placement, and what it selects, under running numbers.
+
+The content of a snapshot never changes. Another policy is another snapshot; another number of clusters, or another
+generation of the placement, is only noted on the one there is. Resources that are too large for one object are several
+snapshots. The first part of a revision is its master, and is written last: a revision whose master is there is whole.
+What a crash left behind of one that was not finished is removed before that number is used again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
+from kedge.api.fleet import (
+    IS_LATEST,
+    NUMBER_OF_CLUSTERS,
+    NUMBER_OF_ENVELOPED,
+    NUMBER_OF_SNAPSHOTS,
+    PARENT_PLACEMENT,
+    PLACEMENT_GENERATION,
+    POLICY_INDEX,
+    RESOURCE_HASH,
+    RESOURCE_INDEX,
+    SUBINDEX,
+    policy_snapshot_name,
+    resource_snapshot_name,
+    resource_snapshot_part,
+)
 from kedge.api.meta import ObjectMeta, OwnerReference
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.resource import Resource
+from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
+from kedge.api.twins import Twins
 from kedge.kube.client import Client
-from kedge.kube.codec import metadata_of
+from kedge.kube.codec import metadata_of, untyped
+from kedge.kube.errors import ApiError, KubeError, NotFound, ServerError, Unreachable
+from kedge.plan.revisions import is_master, parent, policy_index, resource_index
+from kedge.plan.selecting.choosing import manifests_digest
+from kedge.plan.selecting.contents import envelopes, parts, resource_hash
+from kedge.plan.selecting.policies import number_of_clusters, policy_hash
+from kedge.plan.selecting.revising import Revision, Step, newest, revisions, step
+from kedge.plan.selecting.sanitising import Manifest
 
 MANAGER: Final = "kedge-snapshots"
 
@@ -53,3 +85,178 @@ def owned_by(placement: ClusterResourcePlacement) -> OwnerReference:
         controller=True,
         block_owner_deletion=True,
     )
+
+
+class PolicySnapshots:
+    """The policy snapshots of one kind of placement."""
+
+    def __init__(self, client: Client, twins: Twins) -> None:
+        self._twins = twins
+        self._writes = RevisionWrites(client, twins.policy_snapshot.resource)
+
+    async def keep(
+        self, placement: ClusterResourcePlacement, known: Iterable[ClusterSchedulingPolicySnapshot]
+    ) -> tuple[Revision, ...]:
+        """Have the newest say what the placement says. Gives those that were there."""
+        hashes = {found.metadata.uid: found.spec.policy_hash for found in known}
+        there = revisions((found.metadata for found in known), policy_index, lambda meta: hashes[meta.uid])
+        todo = step(there, policy_hash(placement.spec.policy))
+        for revision in todo.unlabel:
+            await self._writes.mark(revision.meta, labels={IS_LATEST: "false"})
+        if todo.make is not None:
+            await self._writes.make(self._body(placement, todo.make), placement.metadata.namespace)
+        elif (current := newest(there)) is not None:
+            await self._note(placement, current)
+        return there
+
+    async def remove(self, revision: Revision) -> None:
+        await self._writes.remove(revision.meta)
+
+    async def _note(self, placement: ClusterResourcePlacement, current: Revision) -> None:
+        """Write down what changes without a new snapshot, where it is not written down yet."""
+        noted, labels = current.meta.annotations, {} if current.is_labelled else {IS_LATEST: "true"}
+        fresh = {key: value for key, value in _notes(placement).items() if noted.get(key) != value}
+        if fresh or labels:
+            await self._writes.mark(current.meta, labels=labels, annotations=fresh)
+
+    def _body(self, placement: ClusterResourcePlacement, index: int) -> dict[str, Any]:
+        name = placement.metadata.name
+        policy = placement.spec.policy
+        return {
+            "metadata": {
+                "name": policy_snapshot_name(name, index),
+                "labels": {PARENT_PLACEMENT: name, IS_LATEST: "true", POLICY_INDEX: str(index)},
+                "annotations": {key: value for key, value in _notes(placement).items() if value is not None},
+                "ownerReferences": [owned_by(placement)],
+            },
+            "spec": {"policyHash": policy_hash(policy), **({} if policy is None else {"policy": policy})},
+        }
+
+
+def _notes(placement: ClusterResourcePlacement) -> dict[str, str | None]:
+    return {
+        PLACEMENT_GENERATION: str(placement.metadata.generation),
+        NUMBER_OF_CLUSTERS: number_of_clusters(placement.spec.policy),
+    }
+
+
+class ResourceSnapshots:
+    """The resource snapshots of one kind of placement."""
+
+    def __init__(self, client: Client, twins: Twins) -> None:
+        self._client = client
+        self._form = untyped(twins.resource_snapshot.resource)
+        self._writes = RevisionWrites(client, twins.resource_snapshot.resource)
+
+    async def take(
+        self,
+        placement: ClusterResourcePlacement,
+        manifests: Sequence[Manifest],
+        known: Sequence[ObjectMeta],
+        used: Collection[int] = (),
+        unsure: MutableMapping[int, str] | None = None,
+    ) -> ObjectMeta | None:
+        """Have the newest hold these manifests. Gives the new master, or None if that is what the newest holds.
+
+        `used` are numbers that clusters or runs go by. `unsure` is kept here: numbers that were asked for without an
+        answer, and what for. A server may carry that out much later, so that they are for that content or for none.
+        """
+        wanted = resource_hash(manifests)
+        unsure = {} if unsure is None else unsure
+        todo = step(masters(known), wanted, {*used, *(number for number, what in unsure.items() if what != wanted)})
+        if todo.make is None:
+            await self.confirm(todo)
+            return None
+        with _asking(unsure, todo.make, wanted):
+            await self._clear(known, todo.make)
+            first, *rest = parts(manifests)
+            for number, part in enumerate(rest):
+                name = resource_snapshot_part(placement.metadata.name, todo.make, number)
+                await self._make(placement, name, todo.make, part, {SUBINDEX: str(number)})
+            for revision in todo.unlabel:
+                await self._writes.mark(revision.meta, labels={IS_LATEST: "false"})
+            counts = {NUMBER_OF_SNAPSHOTS: str(1 + len(rest)), NUMBER_OF_ENVELOPED: str(envelopes(manifests))}
+            name = resource_snapshot_name(placement.metadata.name, todo.make)
+            return await self._make(placement, name, todo.make, first, {RESOURCE_HASH: wanted, **counts})
+
+    async def confirm(self, todo: Step) -> None:
+        """Have exactly the newest carry the label that says so."""
+        for revision in todo.unlabel:
+            await self._writes.mark(revision.meta, labels={IS_LATEST: "false"})
+        if todo.label is not None:
+            await self._writes.mark(todo.label.meta, labels={IS_LATEST: "true"})
+
+    async def remove(self, known: Iterable[ObjectMeta]) -> None:
+        """Delete these, the last part first: what is left is then never a master without its parts."""
+        for meta in sorted(known, key=is_master):
+            await self._writes.remove(meta)
+
+    async def held(self, master: ObjectMeta) -> str:
+        """The digest of the selection that a revision was made of; empty if it is not whole."""
+        rest = [
+            resource_snapshot_part(parent(master), resource_index(master) or 0, part) for part in range(more(master))
+        ]
+        manifests: list[Manifest] = []
+        try:
+            for name in (master.name, *rest):
+                found = await self._client.get(self._form, name, master.namespace)
+                manifests += (found.get("spec") or {}).get("selectedResources") or []
+        except NotFound:
+            return ""
+        return manifests_digest(manifests)
+
+    async def _clear(self, known: Iterable[ObjectMeta], index: int) -> None:
+        for meta in known:
+            if resource_index(meta) == index:
+                await self._writes.remove(meta)
+
+    async def _make(
+        self,
+        placement: ClusterResourcePlacement,
+        name: str,
+        index: int,
+        part: Sequence[Manifest],
+        annotations: Mapping[str, str],
+    ) -> ObjectMeta:
+        latest = {IS_LATEST: "true"} if RESOURCE_HASH in annotations else {}
+        body: Mapping[str, Any] = {
+            "metadata": {
+                "name": name,
+                "labels": {PARENT_PLACEMENT: placement.metadata.name, RESOURCE_INDEX: str(index), **latest},
+                "annotations": annotations,
+                "ownerReferences": [owned_by(placement)],
+            },
+            "spec": {"selectedResources": part},
+        }
+        return await self._writes.make(body, placement.metadata.namespace)
+
+
+@contextmanager
+def _asking(unsure: MutableMapping[int, str], number: int, wanted: str) -> Iterator[None]:
+    """Ask for this number: it stays unsure unless there is an answer, yes, or no to all that ever asked for it."""
+    was_unsure = number in unsure
+    unsure[number] = wanted
+    try:
+        yield
+    except KubeError as error:
+        is_refused = isinstance(error, ApiError) and not isinstance(error, ServerError)
+        if not was_unsure and (is_refused or (isinstance(error, Unreachable) and not error.maybe_done)):
+            del unsure[number]
+        raise
+    del unsure[number]
+
+
+def masters(known: Sequence[ObjectMeta]) -> tuple[Revision, ...]:
+    """The revisions there are, by their masters. One that lost a part holds nothing that anybody could want."""
+    parts_of = Counter(resource_index(meta) for meta in known if not is_master(meta))
+
+    def hash_of(master: ObjectMeta) -> str:
+        return master.annotations[RESOURCE_HASH] if parts_of[resource_index(master)] >= more(master) else ""
+
+    return revisions((meta for meta in known if is_master(meta)), resource_index, hash_of)
+
+
+def more(master: ObjectMeta) -> int:
+    """How many parts a revision has beside its master."""
+    count = master.annotations.get(NUMBER_OF_SNAPSHOTS, "")
+    return int(count) - 1 if count.isascii() and count.isdecimal() and int(count) else 0

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -24,27 +24,30 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import PLACEMENT_CLEANUP
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement
-from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import Twins
-from kedge.controllers.hub import keys
-from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, RUNS, SNAPSHOTS, named
-from kedge.controllers.hub.placements import asks_for_more, wanted_placements
-from kedge.controllers.hub.policy_snapshots import PolicySnapshots
-from kedge.controllers.hub.reading import manifests
-from kedge.controllers.hub.resource_snapshots import ResourceSnapshots, masters
+from kedge.controllers.hub import wakes
+from kedge.controllers.hub.caches import (
+    BINDINGS,
+    PLACEMENT,
+    RUNS,
+    SNAPSHOTS,
+    named,
+    placements_without_status,
+    spec_changed,
+    trusted_cache,
+)
 from kedge.controllers.hub.resources import Resources
-from kedge.controllers.hub.revision_writes import MANAGER
+from kedge.controllers.hub.selected_objects import manifests
+from kedge.controllers.hub.snapshot_writes import MANAGER, PolicySnapshots, ResourceSnapshots, masters
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
-from kedge.kube.codec import PartialObject, metadata_of
+from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
-from kedge.kube.errors import ApiError, BadRequest, Invalid, NotFound, TooLarge
+from kedge.kube.errors import ApiError, BadRequest, Invalid, NotFound, RequestTooLarge
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
-from kedge.kube.store import Change
 from kedge.plan.revision_history import LatestRevision, Uses, all_of_index, exceeds_limit, expired, numbers_in_use
 from kedge.plan.revision_timing import PendingChanges, RevisionSettings, wait_before_revision
 from kedge.plan.rolling.observing import is_external
@@ -52,9 +55,6 @@ from kedge.plan.selecting.choosing import Selection
 from kedge.plan.selecting.revising import Revision, newest, step
 from kedge.plan.selecting.selectors import home_of, name_problem, strays
 from kedge.plan.staging.initializing import Newest
-from kedge.plan.staging.saying import has_ended
-
-Typed = TypeVar("Typed", ClusterSchedulingPolicySnapshot, PartialObject)
 
 COLLECT: Final = 0.1
 _REFUSED: Final = 60.0  # seconds until what admission refused is tried again
@@ -92,20 +92,20 @@ class Snapshots:
         self._clock = clock
         self._dialect = dialect
         self._settings = RevisionSettings(collect, interval, dialect)
-        self._placements = wanted_placements(hub, twins)
-        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
-        self._policies = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._runs = followed(hub, twins.run, indexes=RUNS)
+        self._placements = placements_without_status(hub, twins)
+        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
+        self._policies = trusted_cache(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._runs = trusted_cache(hub, twins.run, indexes=RUNS)
         self._policy_snapshots = PolicySnapshots(hub.client, twins)
         self._resource_snapshots = ResourceSnapshots(hub.client, twins)
         self._memories: dict[Key, _Memory] = {}
         sources: list[Source] = [
-            hub.watch(self._placements, when=asks_for_more),
-            hub.watch(self._policies, to=keys.by_owner, when=_is_marked_otherwise),
-            hub.watch(self._snapshots, to=keys.by_owner, when=_is_marked_otherwise),
-            hub.watch(self._bindings, to=self._held_by, when=_lets_go),
-            hub.watch(self._runs, to=self._moved_by, when=_ends),
+            hub.watch(self._placements, when=spec_changed),
+            hub.watch(self._policies, to=wakes.by_owner, when=wakes.labels_changed),
+            hub.watch(self._snapshots, to=wakes.by_owner, when=wakes.labels_changed),
+            hub.watch(self._bindings, to=self._by_binding, when=wakes.revision_released),
+            hub.watch(self._runs, to=self._by_run, when=wakes.run_ended),
             resources.source(twins),
         ]
         self.controller = Controller(f"snapshots of {twins.name}", self.reconcile, sources)
@@ -115,19 +115,19 @@ class Snapshots:
         if placement is None or placement.metadata.deletion_timestamp is not None:
             self._memories.pop(key, None)
             return Outcome.done if placement is None else await self._clean_up(placement)
-        if name_problem(placement) or await self._strays(key, placement):
+        if name_problem(placement) or await self._changed_status_namespace(key, placement):
             return Outcome.done
-        placement = await self._held(placement)
+        placement = await self._with_finalizer(placement)
         known = self._policies.by(PLACEMENT, _named(placement))
         if not known and not self._resources.selected(placement).is_known:
             return Outcome.done  # no cluster is picked before it is known what for (kubefleet.md §16)
         policies = await self._policy_snapshots.keep(placement, known)
         outcome = await self._keep_resources(key, placement)
-        await self._forget_history(placement, self._known(placement), policies)
+        await self._remove_expired(placement, self._parts(placement), policies)
         return outcome
 
-    async def _strays(self, key: Key, placement: ClusterResourcePlacement) -> bool:
-        """Whether it names another namespace than the one in which it shows its status: it is not followed there."""
+    async def _changed_status_namespace(self, key: Key, placement: ClusterResourcePlacement) -> bool:
+        """Whether it names another namespace than the one in which it shows its status: it is ignored there."""
         memory = self._memories.setdefault(key, _Memory())
         home = home_of(placement)
         if home in ("", memory.home):
@@ -158,16 +158,18 @@ class Snapshots:
     async def _keep_selected(
         self, placement: ClusterResourcePlacement, selection: Selection, memory: _Memory
     ) -> Outcome:
-        if not self._shows(placement, memory):
+        if not self._is_shown(placement, memory):
             return Outcome.not_yet
-        known = self._known(placement)
+        known = self._parts(placement)
         current = newest(masters(known))
-        if current is not None and await self._holds(memory, current) == selection.digest:
-            return await self._settle(placement, memory, known)
+        if current is not None and await self._digest_of(memory, current) == selection.digest:
+            return await self._confirm(placement, memory, known)
         wait = self._wait(placement, memory, current, selection.digest)
-        return Outcome.again(after=wait) if wait > 0 else await self._take(placement, selection, memory, known)
+        return (
+            Outcome.again(after=wait) if wait > 0 else await self._write_revision(placement, selection, memory, known)
+        )
 
-    async def _settle(
+    async def _confirm(
         self, placement: ClusterResourcePlacement, memory: _Memory, known: tuple[ObjectMeta, ...]
     ) -> Outcome:
         """The newest revision is what is wanted."""
@@ -177,7 +179,7 @@ class Snapshots:
         await self._resource_snapshots.confirm(step(revisions, current.hash if current else ""))
         return Outcome.done
 
-    async def _holds(self, memory: _Memory, current: Revision) -> str:
+    async def _digest_of(self, memory: _Memory, current: Revision) -> str:
         """The digest of what the newest revision holds. It never changes, so that it is read once."""
         if not current.hash:
             return ""
@@ -197,7 +199,7 @@ class Snapshots:
         selectors = placement.spec.resource_selectors
         return wait_before_revision(memory.pending, selectors, current, self._settings, age=age, now=now)
 
-    async def _take(
+    async def _write_revision(
         self,
         placement: ClusterResourcePlacement,
         selection: Selection,
@@ -211,7 +213,7 @@ class Snapshots:
             used = numbers_in_use(placement, self._uses(placement)) | {memory.latest.highest}
             made = await self._resource_snapshots.take(placement, found, known, used, memory.unsure)
         except ApiError as error:
-            if not isinstance(error, BadRequest | Invalid | TooLarge):
+            if not isinstance(error, BadRequest | Invalid | RequestTooLarge):
                 raise
             self._resources.refuse(placement, selection, f"the hub does not keep what is selected: {error.answer}")
             # A policy of admission may be changed; what is malformed or too large stays so.
@@ -221,7 +223,7 @@ class Snapshots:
         self._resources.accept(placement)
         if made is not None:
             memory.latest = memory.latest.after(made, selection.digest)
-            await self._forget_history(placement, (*known, made))
+            await self._remove_expired(placement, (*known, made))
         elif (current := newest(masters(known))) is not None:
             memory.latest = memory.latest.read(current.meta.uid, selection.digest)
         memory.pending = memory.pending.settled(placement.spec.resource_selectors)
@@ -239,7 +241,7 @@ class Snapshots:
         if not selection.is_known:
             return Newest(pending=f"it is not known yet what is selected: {selection.problem or selection.pending}")
         key = Key(self._hub.name, placement.metadata.namespace, placement.metadata.name)
-        if await self._strays(key, placement):
+        if await self._changed_status_namespace(key, placement):
             return Newest(pending="the placement names another namespace than the one in which it shows its status")
         memory = self._memories.setdefault(key, _Memory())
         async with memory.turn:
@@ -251,37 +253,37 @@ class Snapshots:
         return self._resources.source(self._twins)
 
     async def _fresh(self, placement: ClusterResourcePlacement, selection: Selection, memory: _Memory) -> Newest:
-        if not self._shows(placement, memory) or await manifests(self._hub.client, selection) is None:
+        if not self._is_shown(placement, memory) or await manifests(self._hub.client, selection) is None:
             return Newest(pending="what is selected is changing")
-        known = self._known(placement)
+        known = self._parts(placement)
         current = newest(masters(known))
-        if current is None or await self._holds(memory, current) != selection.digest:
-            await self._take(placement, selection, memory, known)
+        if current is None or await self._digest_of(memory, current) != selection.digest:
+            await self._write_revision(placement, selection, memory, known)
             return Newest(pending="the selected resources are being written down")
         return Newest(current.index)
 
-    def _shows(self, placement: ClusterResourcePlacement, memory: _Memory) -> bool:
+    def _is_shown(self, placement: ClusterResourcePlacement, memory: _Memory) -> bool:
         """Whether the cache knows of the revision that was made last, whoever it was made for."""
         made = memory.latest.made
         return not made or self._snapshots.caught_up(made, placement.metadata.namespace)
 
     # What is no longer needed
 
-    def _held_by(self, seen: Seen[ClusterResourceBinding]) -> Iterable[Key]:
-        return self._with_surplus(keys.placement_key(seen.cluster, seen.meta))
+    def _by_binding(self, seen: Seen[ClusterResourceBinding]) -> Iterable[Key]:
+        return self._if_beyond_limit(wakes.placement_key(seen.cluster, seen.meta))
 
-    def _moved_by(self, seen: Seen[ClusterStagedUpdateRun]) -> Iterable[Key]:
-        return self._with_surplus(Key(seen.cluster, seen.meta.namespace, seen.object.spec.placement_name))
+    def _by_run(self, seen: Seen[ClusterStagedUpdateRun]) -> Iterable[Key]:
+        return self._if_beyond_limit(Key(seen.cluster, seen.meta.namespace, seen.object.spec.placement_name))
 
-    def _with_surplus(self, key: Key) -> Iterable[Key]:
+    def _if_beyond_limit(self, key: Key) -> Iterable[Key]:
         """A placement that one revision less is needed for, if it has more than it is to keep."""
         placement = self._placements.get(key.name, key.namespace)
         if placement is None:
             return ()
         policies = self._policies.by(PLACEMENT, _named(placement))
-        return (key,) if exceeds_limit(placement, masters(self._known(placement)), policies) else ()
+        return (key,) if exceeds_limit(placement, masters(self._parts(placement)), policies) else ()
 
-    async def _forget_history(
+    async def _remove_expired(
         self, placement: ClusterResourcePlacement, known: tuple[ObjectMeta, ...], policies: tuple[Revision, ...] = ()
     ) -> None:
         """Delete the revisions that are kept no longer."""
@@ -295,7 +297,7 @@ class Snapshots:
         meta = placement.metadata
         if PLACEMENT_CLEANUP not in meta.finalizers:
             return Outcome.done
-        await self._resource_snapshots.remove(self._known(placement))
+        await self._resource_snapshots.remove(self._parts(placement))
         for found in self._policies.by(PLACEMENT, _named(placement)):
             await self._policy_snapshots.remove(Revision(found.metadata, 0, ""))
         try:
@@ -307,14 +309,14 @@ class Snapshots:
 
     # Observing
 
-    def _known(self, placement: ClusterResourcePlacement) -> tuple[ObjectMeta, ...]:
+    def _parts(self, placement: ClusterResourcePlacement) -> tuple[ObjectMeta, ...]:
         """All parts of all revisions that are not on their way out."""
         found = self._snapshots.by(PLACEMENT, _named(placement))
         return tuple(each.metadata for each in found if each.metadata.deletion_timestamp is None)
 
     # Acting
 
-    async def _held(self, placement: ClusterResourcePlacement) -> ClusterResourcePlacement:
+    async def _with_finalizer(self, placement: ClusterResourcePlacement) -> ClusterResourcePlacement:
         """The placement with our finalizer: there is something to clean up from here on."""
         meta = placement.metadata
         if PLACEMENT_CLEANUP in meta.finalizers:
@@ -325,29 +327,6 @@ class Snapshots:
         return await self._hub.client.amend(
             self._twins.placement, meta, {"metadata": {"finalizers": finalizers}}, manager=MANAGER
         )
-
-
-def _is_marked_otherwise(change: Change[Typed]) -> bool:
-    """Whether a snapshot came, went, or carries other labels or annotations: not what became of it."""
-    old, new = (each and (each.metadata.labels, each.metadata.annotations) for each in (change.old, change.new))
-    return old != new
-
-
-def _lets_go(change: Change[ClusterResourceBinding]) -> bool:
-    """Whether a cluster goes by other revisions than before, or by none."""
-    if change.old is None or change.new is None:
-        return change.old is not None
-    old, new = change.old.spec, change.new.spec
-    return (old.resource_snapshot_name, old.scheduling_policy_snapshot_name) != (
-        new.resource_snapshot_name,
-        new.scheduling_policy_snapshot_name,
-    )
-
-
-def _ends(change: Change[ClusterStagedUpdateRun]) -> bool:
-    """Whether a run needs its revision no longer."""
-    ended = change.new is None or has_ended(change.new.status)
-    return change.old is not None and ended and not has_ended(change.old.status)
 
 
 def _named(placement: ClusterResourcePlacement) -> str:

@@ -20,14 +20,12 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.placement_status import PlacementStatus
 from kedge.api.reasons import SCHEDULED
 from kedge.api.twins import Binding, Placement, Twins
-from kedge.controllers.hub import keys
-from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, RUNS, SNAPSHOTS, named
-from kedge.controllers.hub.namespace_statuses import NamespaceStatuses
-from kedge.controllers.hub.placement_metrics import PlacementMetrics
-from kedge.controllers.hub.selected import Selected
+from kedge.controllers.hub import wakes
+from kedge.controllers.hub.caches import BINDINGS, PLACEMENT, RUNS, SNAPSHOTS, named, trusted_cache
+from kedge.controllers.hub.metrics import PlacementMetrics
+from kedge.controllers.hub.snapshot_contents import Selected
+from kedge.controllers.hub.status_copies import NamespaceStatuses, status_patch
 from kedge.controllers.hub.status_delays import REST, StatusDelays
-from kedge.controllers.hub.status_patch import status_patch
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -38,7 +36,7 @@ from kedge.kube.source import Source
 from kedge.kube.store import Change
 from kedge.plan.membership import illness, silence
 from kedge.plan.reporting.fitting import fitting
-from kedge.plan.reporting.report import Seen as Picture
+from kedge.plan.reporting.report import Seen as ReportInput
 from kedge.plan.reporting.report import is_complete, not_followed, report, revision, stands_the_same
 from kedge.plan.reporting.steps import STEPS
 from kedge.plan.selecting.selectors import strays
@@ -92,20 +90,20 @@ class PlacementStatuses:
         self._metrics = metrics
         self._delays = StatusDelays(rest)
         self._selected = Selected(hub.client, twins)
-        self._placements = followed(hub, twins.placement)
-        self._policies = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
-        self._runs = followed(hub, twins.run, indexes=RUNS)
+        self._placements = trusted_cache(hub, twins.placement)
+        self._policies = trusted_cache(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
+        self._runs = trusted_cache(hub, twins.run, indexes=RUNS)
         self._members = hub.cache(MemberCluster)
         self._copies = None if twins.placement.resource.namespaced else NamespaceStatuses(hub, clock=clock)
         sources: list[Source] = [
             hub.watch(self._placements),
-            hub.watch(self._policies, to=keys.by_owner),
-            hub.watch(self._snapshots, to=keys.by_owner),
-            hub.watch(self._bindings, to=keys.by_owner),
-            hub.watch(self._runs, to=keys.by_run),
-            hub.watch(self._members, to=keys.by_member(self._bindings), when=_falls_silent_or_speaks),
+            hub.watch(self._policies, to=wakes.by_owner),
+            hub.watch(self._snapshots, to=wakes.by_owner),
+            hub.watch(self._bindings, to=wakes.by_owner),
+            hub.watch(self._runs, to=wakes.by_run),
+            hub.watch(self._members, to=wakes.by_member(self._bindings), when=_reachability_changed),
             selections.source(twins),
         ]
         if self._copies is not None:
@@ -126,11 +124,11 @@ class PlacementStatuses:
             rest = self._delays.before_counts(key)
         if rest > 0:
             return Outcome.again(after=rest)
-        status, outcome = await self._copied(placement, status)
+        status, outcome = await self._with_copy(placement, status)
         if status != placement.status:
             await self._write(placement, status)
             self._delays.wrote(key, len(status.placement_statuses))
-            self._tell(placement, status)
+            self._record_events(placement, status)
         if self._metrics is not None:
             self._metrics.stands(key, placement.metadata.generation, status, self._clock.now().timestamp())
         return outcome
@@ -145,31 +143,31 @@ class PlacementStatuses:
     async def _status(self, placement: ClusterResourcePlacement) -> PlacementStatus:
         if problem := strays(placement):
             return not_followed(placement, problem, self._clock.now())
-        picture = self._observe(placement)
-        status = report(picture, self._clock.now())
-        parts = revision(picture.snapshots, status.observed_resource_index)
+        observed = self._observe(placement)
+        status = report(observed, self._clock.now())
+        parts = revision(observed.snapshots, status.observed_resource_index)
         return fitting(replace(status, selected_resources=await self._selected.of(parts)))
 
-    def _observe(self, placement: ClusterResourcePlacement) -> Picture:
+    def _observe(self, placement: ClusterResourcePlacement) -> ReportInput:
         whose = named(placement.metadata.namespace, placement.metadata.name)
         bindings = self._bindings.by(PLACEMENT, whose)
         selection = self._selections.selected(placement)
-        return Picture(
+        return ReportInput(
             placement=placement,
             prefix=self._twins.prefix,
             policies=self._policies.by(PLACEMENT, whose),
             snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
             bindings=bindings,
             runs=self._runs.by(PLACEMENT, whose),
-            unreachable=self._said_of_members(bindings, silence),
-            unwell=self._said_of_members(bindings, illness),
+            unreachable=self._member_messages(bindings, silence),
+            unwell=self._member_messages(bindings, illness),
             problem=selection.problem,
             pending=selection.pending,
             remark=selection.remark,
             dialect=self._dialect,
         )
 
-    def _said_of_members(
+    def _member_messages(
         self, bindings: Iterable[Binding], told: Callable[[MemberCluster | None], str]
     ) -> Mapping[str, str]:
         clusters = {one.spec.target_cluster for one in bindings}
@@ -185,7 +183,7 @@ class PlacementStatuses:
 
     # Acting
 
-    async def _copied(
+    async def _with_copy(
         self, placement: ClusterResourcePlacement, status: PlacementStatus
     ) -> tuple[PlacementStatus, Outcome]:
         """The status with what is to be said of its copy, if it has one."""
@@ -208,7 +206,7 @@ class PlacementStatuses:
             subresource="status",
         )
 
-    def _tell(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> None:
+    def _record_events(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> None:
         """Events of the steps that are taken now, and were not before."""
         generation, before = placement.metadata.generation, placement.status
         for step in STEPS:
@@ -216,14 +214,14 @@ class PlacementStatuses:
             if is_true(status.conditions, kind) and not is_true(before.conditions, kind, generation=generation):
                 found = find_condition(status.conditions, kind)
                 self._events.normal(placement, step.event, found.message if found is not None else "")
-        if is_complete(status) and not (is_complete(before) and _speaks_of(before, generation)):
+        if is_complete(status) and not (is_complete(before) and _is_about(before, generation)):
             resources = status.observed_resource_index
             self._events.normal(placement, "PlacementRolloutCompleted", f"Every cluster has resources {resources}")
 
 
-def _speaks_of(status: PlacementStatus, generation: int) -> bool:
+def _is_about(status: PlacementStatus, generation: int) -> bool:
     return all(one.observed_generation == generation for one in status.conditions)
 
 
-def _falls_silent_or_speaks(change: Change[MemberCluster]) -> bool:
+def _reachability_changed(change: Change[MemberCluster]) -> bool:
     return any(told(change.old) != told(change.new) for told in (silence, illness))

@@ -1,4 +1,4 @@
-"""Namespace statuses: a ClusterResourcePlacement's status, copied into the one namespace it places, for those who can
+"""Status copies: a ClusterResourcePlacement's status, copied into the one namespace it places, for those who can
 read only that (`statusReportingScope: NamespaceAccessible`).
 
 The copy goes before the status itself, so that what the placement says of its copy is true when it says so.
@@ -15,7 +15,6 @@ from kedge.api.placement import ClusterResourcePlacement, StatusReportingScope
 from kedge.api.placement_mirror import ClusterResourcePlacementStatus
 from kedge.api.placement_status import PlacementStatus
 from kedge.api.reasons import STATUS_SYNC_FAILED, STATUS_SYNC_SUCCEEDED, STATUS_SYNCED
-from kedge.controllers.hub.status_patch import status_patch
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, ServerError, TooManyRequests, overtaken
@@ -91,3 +90,14 @@ def _failed(message: str) -> Said:
 
 def _original(seen: Seen[ClusterResourcePlacementStatus]) -> Iterable[Key]:
     return (Key(seen.cluster, None, seen.meta.name),)
+
+
+def status_patch(old: PlacementStatus, new: PlacementStatus) -> dict[str, Any]:
+    """The merge patch that makes new of old; a list that did not change is not sent."""
+    fields = {
+        "conditions": (old.conditions, new.conditions),
+        "observedResourceIndex": (old.observed_resource_index, new.observed_resource_index),
+        "selectedResources": (old.selected_resources, new.selected_resources),
+        "placementStatuses": (old.placement_statuses, new.placement_statuses),
+    }
+    return {name: after or None for name, (before, after) in fields.items() if before != after}

@@ -20,7 +20,7 @@ from kedge.api.resource import Resource
 from kedge.api.rollout import ApplyStrategy, ReportBackType
 from kedge.api.work import AppliedResource, AppliedWork, BackReportedStatus, Work
 from kedge.controllers.gather import gather
-from kedge.controllers.member.following import Following
+from kedge.controllers.member.object_caches import ObjectCaches
 from kedge.controllers.member.pods import PodTroubles
 from kedge.controllers.member.repairs import Repairs
 from kedge.controllers.member.writing import AT_MOST, Writer, Written
@@ -111,14 +111,14 @@ class Attempt:
         memory: Memory,
         member: Client,
         *,
-        following: Following,
+        objects: ObjectCaches,
         pods: PodTroubles,
         repairs: Repairs,
     ) -> None:
         mirror = work.spec.report_back_strategy
         self._memory = memory
         self._client = member
-        self._following = following
+        self._objects = objects
         self._pods = pods
         self._repairs = repairs
         self._unsupported = unsupported(memory.strategy)
@@ -132,7 +132,7 @@ class Attempt:
         """What came of every manifest. `known` are recorded already; `refused` were not to be had the last time."""
         if self._unsupported:
             return [not_applied(one, self._unsupported, retry=False) for one in self._memory.read]
-        self._following.follow(self._memory.resources)
+        self._objects.follow(self._memory.resources)
         placed, doubted, listed = self._memory.placed, refused - known, refused | known
         await record([one for one in placed if one.identity not in listed])
         found: dict[int, Result] = {}
@@ -147,7 +147,7 @@ class Attempt:
 
     async def _is_gone(self, placed: Placed) -> bool:
         """Whether somebody removed it. Then as little is known of what will be made as before it was there."""
-        shows, find = self._following.shows, self._following.get
+        shows, find = self._objects.shows, self._objects.get
         return await shows(placed.resource) and find(placed.resource, placed.name, placed.namespace) is None
 
     async def _rehearse(self, doubtful: list[Placed], record: Record) -> dict[int, Result]:
@@ -161,7 +161,7 @@ class Attempt:
         """What there is nothing to ask or to do about: mostly all of it."""
         if self._mirrors:
             return {}
-        shown = ((one, self._following.get(one.resource, one.name, one.namespace)) for one in wave)
+        shown = ((one, self._objects.get(one.resource, one.name, one.namespace)) for one in wave)
         return _by_ordinal(
             self._unchanged_result(one, seen) for one, seen in shown if seen and self._needs_nothing(one, seen)
         )
@@ -172,8 +172,8 @@ class Attempt:
         return self._applied(placed, shown.metadata.uid, shown.metadata.generation, shown.verdict, mirrored)
 
     async def _one(self, placed: Placed, now: datetime) -> Result:
-        watched = await self._following.shows(placed.resource)
-        shown = self._following.get(placed.resource, placed.name, placed.namespace) if watched else None
+        watched = await self._objects.shows(placed.resource)
+        shown = self._objects.get(placed.resource, placed.name, placed.namespace) if watched else None
         if shown is not None and self._needs_nothing(placed, shown):
             mirrored = await self._mirror_of(placed, shown, now) if self._mirrors else None
             return self._unchanged_result(placed, shown, mirrored)

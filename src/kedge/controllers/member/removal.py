@@ -1,4 +1,4 @@
-"""Releasing: what was placed, and is no longer to be: removed, or left to others.
+"""Removal: objects that a Work no longer asks for are deleted, or left to others.
 
 Everything here is done to an object only while the AppliedWork is among its owners, for exactly the object and the
 version that was looked at. An object that is gone, or is somebody else's by now, is left alone.
@@ -26,7 +26,7 @@ from kedge.plan.applying.owning import Owner
 _TRIES: Final = 5
 
 
-class Releaser:
+class Remover:
     """Undoes what was done for one AppliedWork."""
 
     def __init__(self, client: Client, owner: Owner) -> None:
@@ -36,22 +36,22 @@ class Releaser:
     async def remove(self, found: AppliedResource) -> str | None:
         """Remove an object, or only the claim to it if others own it as well. Says why, if it was refused."""
         try:
-            await self._settle(found, self._remove)
+            await self._act_on(found, self._remove)
         except ApiError as error:
             if isinstance(error, TooManyRequests) or error.code > 500:
                 raise
             return f"{identity_of(found)}: {error.message}"
         return None
 
-    async def leave_all(self, found: Iterable[AppliedResource]) -> None:
+    async def disown_all(self, found: Iterable[AppliedResource]) -> None:
         """Give up every claim, so that the objects stay when the AppliedWork goes."""
-        await gather((partial(self._settle, one, self._leave) for one in found), at_most=AT_MOST)
+        await gather((partial(self._act_on, one, self._disown) for one in found), at_most=AT_MOST)
 
     async def unblock_all(self, found: Iterable[AppliedResource]) -> None:
         """Let the AppliedWork go before its objects do: something keeps them."""
-        await gather((partial(self._settle, one, self._unblock) for one in found), at_most=AT_MOST)
+        await gather((partial(self._act_on, one, self._unblock) for one in found), at_most=AT_MOST)
 
-    async def _settle(self, found: AppliedResource, act: Any) -> None:
+    async def _act_on(self, found: AppliedResource, act: Any) -> None:
         resource = resource_of(found)
         for _ in range(_TRIES):
             try:
@@ -66,12 +66,12 @@ class Releaser:
 
     async def _remove(self, resource: Resource, live: ObjectMeta) -> None:
         if self._owner.without(_owners(live)):
-            await self._leave(resource, live)
+            await self._disown(resource, live)
             return
         # Not every kind's own default: of a Job the pods would stay.
         await self._client.remove(metadata_of(resource), live, propagation="Background")
 
-    async def _leave(self, resource: Resource, live: ObjectMeta) -> None:
+    async def _disown(self, resource: Resource, live: ObjectMeta) -> None:
         await self._own(resource, live, self._owner.without(_owners(live)))
 
     async def _unblock(self, resource: Resource, live: ObjectMeta) -> None:

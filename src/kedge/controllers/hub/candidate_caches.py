@@ -1,13 +1,14 @@
-"""Following: what is on the hub of the kinds that placements need, and of no others.
+"""Candidate caches: the objects on the hub of the kinds that placements need, and of no others.
 
-A kind is followed while somebody needs it: one cache for all of its objects, of each no more than a `Candidate`.
+A kind is watched while somebody needs it: one cache for all of its objects, of each no more than a `Candidate`.
 Trouble with one kind is told to those who need it, and is nobody else's.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kedge.api.meta import ObjectMeta
@@ -25,7 +26,7 @@ Changed: TypeAlias = Callable[[Resource, Candidate], None]
 Troubled: TypeAlias = Callable[[Resource, bool], None]
 
 
-class Following:
+class CandidateCaches:
     """The candidates of one hub: a `View` of it."""
 
     def __init__(self, hub: Cluster, *, changed: Changed, troubled: Troubled) -> None:
@@ -67,10 +68,10 @@ class Following:
         return found if isinstance(found, Candidate) else None
 
     def _follow(self, resource: Resource) -> None:
-        followed = self._hub.cache(_form(resource), transform=_remember(resource), indexes=_BY_NAMESPACE, optional=True)
-        self._caches[resource] = followed
-        followed.on_change(partial(self._tell, resource))
-        followed.on_problem(lambda _: self._troubled(resource, followed.kind_is_missing))
+        cache = self._hub.cache(_form(resource), transform=_remember(resource), indexes=_BY_NAMESPACE, optional=True)
+        self._caches[resource] = cache
+        cache.on_change(partial(self._tell, resource))
+        cache.on_problem(lambda _: self._troubled(resource, cache.kind_is_missing))
 
     def _tell(self, resource: Resource, change: Change[Kept]) -> None:
         old, new = (_candidate(resource, found) for found in (change.old, change.new))
@@ -85,12 +86,12 @@ def _candidate(resource: Resource, found: Kept | None) -> Candidate | None:
     return candidate(resource, found) if isinstance(found, Mapping) else found
 
 
-@cache
+@functools.cache
 def _form(resource: Resource) -> Codec[Kept]:
     return Codec(resource, Untyped, _meta)
 
 
-@cache
+@functools.cache
 def _remember(resource: Resource) -> Callable[[Kept], Kept]:
     return lambda found: found if isinstance(found, Candidate) else candidate(resource, found)
 

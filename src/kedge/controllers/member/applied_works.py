@@ -1,4 +1,4 @@
-"""Applied: the AppliedWorks of a member, each the owner of what a Work placed, and the list of it."""
+"""Applied works: the AppliedWorks of a member, each the owner of what a Work placed, and the list of it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class AppliedWorks:
         )
 
 
-class Book:
+class AppliedList:
     """What one AppliedWork lists, while its Work is being applied."""
 
     def __init__(self, works: AppliedWorks, found: AppliedWork) -> None:

@@ -1,4 +1,4 @@
-"""Following: what a member shows of the objects that Works placed on it, as it changes.
+"""Object caches: what a member shows of the objects that Works placed on it, as it changes.
 
 One cache for each kind that some Work placed. Of the objects that an AppliedWork owns it keeps who they are, what they
 look like (a digest), and whether they work; the others are not kept at all, however many there are. A change wakes the
@@ -29,7 +29,7 @@ Shown: TypeAlias = Any
 """`Untyped` as the server sends it, `ObservedObject` as it is kept."""
 
 
-class Following:
+class ObjectCaches:
     """The kinds that are followed on one member."""
 
     def __init__(self, member: Cluster, wake: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""Staged tales: events that tell on a run what became of it, and of its stages."""
+"""Run events: Events on a run that say what became of it and of its stages."""
 
 from __future__ import annotations
 
@@ -28,63 +28,63 @@ from kedge.kube.events import Recorder
 from kedge.plan.staging.saying import find, has_begun, is_over
 
 _BAD = (RUN_NOT_INITIALIZED, RUN_STUCK, RUN_FAILED, NOTHING_BEFORE)
-_TOLD = (*_BAD, RUN_INITIALIZED, RUN_WAITING, RUN_STOPPED, RUN_SUCCEEDED)
+_REPORTED = (*_BAD, RUN_INITIALIZED, RUN_WAITING, RUN_STOPPED, RUN_SUCCEEDED)
 
 
-class Tale(Struct, frozen=True):
+class RunEvent(Struct, frozen=True):
     """One thing that happened."""
 
     reason: str
     message: str
 
 
-class RunTales:
-    """Tells on runs."""
+class RunEvents:
+    """Records Events on runs."""
 
     def __init__(self, events: Recorder) -> None:
         self._events = events
 
-    def tell(self, before: Run, after: Run) -> None:
+    def record(self, before: Run, after: Run) -> None:
         """What is new between two looks."""
-        for tale in tales(before.status, after.status):
-            tell = self._events.warning if tale.reason in _BAD else self._events.normal
-            tell(after, tale.reason, tale.message)
+        for event in run_events(before.status, after.status):
+            record = self._events.warning if event.reason in _BAD else self._events.normal
+            record(after, event.reason, event.message)
 
 
-def tales(before: RunStatus, after: RunStatus) -> Iterator[Tale]:
+def run_events(before: RunStatus, after: RunStatus) -> Iterator[RunEvent]:
     """What happened between two statuses of a run, stages first."""
     old = {stage.stage_name: stage for stage in _stages(before)}
     for stage in _stages(after):
-        yield from _of_stage(old.get(stage.stage_name), stage)
+        yield from _stage_events(old.get(stage.stage_name), stage)
     for kind in (INITIALIZED, PROGRESSING, SUCCEEDED):
         found, earlier = find(after, kind), find(before, kind)
-        if found is None or found.reason not in _TOLD:
+        if found is None or found.reason not in _REPORTED:
             continue
-        is_said_twice = kind == PROGRESSING and found.reason in (RUN_SUCCEEDED, RUN_FAILED)
-        if not is_said_twice and _words(found) != _words(earlier):
-            yield Tale(found.reason, found.message or "the run has gone through all its stages")
-    yield from _of_rollback(find(before, ROLLED_BACK), find(after, ROLLED_BACK))
+        is_repeated = kind == PROGRESSING and found.reason in (RUN_SUCCEEDED, RUN_FAILED)
+        if not is_repeated and _reason_and_message(found) != _reason_and_message(earlier):
+            yield RunEvent(found.reason, found.message or "the run has gone through all its stages")
+    yield from _rollback_events(find(before, ROLLED_BACK), find(after, ROLLED_BACK))
 
 
-def _of_rollback(before: Condition | None, after: Condition | None) -> Iterator[Tale]:
+def _rollback_events(before: Condition | None, after: Condition | None) -> Iterator[RunEvent]:
     """That a run was rolled back; and again whenever somebody changes its spec, who may want it to go on."""
     if after is None or (before is not None and before.observed_generation == after.observed_generation):
         return
     over = ": this run is over, and moves nothing any more" if after.reason == ROLLBACK_STARTED else ""
-    yield Tale(after.reason, f"{after.message}{over}")
+    yield RunEvent(after.reason, f"{after.message}{over}")
 
 
-def _words(said: Condition | None) -> tuple[str, str]:
+def _reason_and_message(said: Condition | None) -> tuple[str, str]:
     return ("", "") if said is None else (said.reason, said.message)
 
 
-def _of_stage(before: StageStatus | None, after: StageStatus) -> Iterator[Tale]:
+def _stage_events(before: StageStatus | None, after: StageStatus) -> Iterator[RunEvent]:
     name, count = after.stage_name, len(after.clusters)
     if after.start_time is not None and (before is None or before.start_time is None):
-        yield Tale("StageUpdatingStarted", f"stage {name} begins with its {count} clusters")
+        yield RunEvent("StageUpdatingStarted", f"stage {name} begins with its {count} clusters")
     if is_over(after) and has_begun(after) and (before is None or not is_over(before)):
         found = find(after, SUCCEEDED)
-        yield Tale(found.reason if found is not None and found.status == TRUE else "", f"stage {name} is over")
+        yield RunEvent(found.reason if found is not None and found.status == TRUE else "", f"stage {name} is over")
 
 
 def _stages(status: RunStatus) -> Iterator[StageStatus]:

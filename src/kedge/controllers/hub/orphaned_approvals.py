@@ -1,6 +1,6 @@
-"""Orphans: clears away requests for approval whose run is gone.
+"""Orphaned approvals: deletes requests for approval whose run is gone.
 
-    Orphans(hub, twins).controller
+    OrphanedApprovals(hub, twins).controller
 
 A run takes its requests along when it goes. One that a slow server makes only after that would stay for ever, and be
 taken for its own by the next run of that name. What users made themselves is left alone.
@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from kedge.api.fleet import IS_LATEST_APPROVAL, TARGET_RUN
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import Approval, Twins
-from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import APPROVALS, RUN, RUNS, named
+from kedge.controllers.hub.caches import APPROVALS, RUN, RUNS, named, trusted_cache
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
@@ -23,14 +22,14 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Source
 
 
-class Orphans:
+class OrphanedApprovals:
     """The requests of runs of one kind."""
 
     def __init__(self, hub: Cluster, twins: Twins) -> None:
         self._client = hub.client
         self._twins = twins
-        self._runs = followed(hub, twins.run, indexes=RUNS)
-        self._approvals = followed(hub, twins.approval, indexes=APPROVALS)
+        self._runs = trusted_cache(hub, twins.run, indexes=RUNS)
+        self._approvals = trusted_cache(hub, twins.approval, indexes=APPROVALS)
         sources: list[Source] = [
             hub.watch(self._approvals, when=lambda change: change.old is None),
             hub.watch(self._runs, to=self._asked_by, when=lambda change: change.new is None),

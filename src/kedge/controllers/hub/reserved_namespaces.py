@@ -1,6 +1,6 @@
-"""Not followed: says on a ResourcePlacement in a namespace of the system why nothing comes of it.
+"""Reserved namespaces: says on a ResourcePlacement in a namespace of the system why it is ignored.
 
-    NotFollowed(hub, clock=clock).controller
+    ReservedNamespaces(hub, clock=clock).controller
 
 That is all a hub writes there: whoever wrote it may be a member. It is said once for each generation, so that nobody
 keeps a hub busy by taking it away again.
@@ -12,7 +12,7 @@ from typing import Final
 
 from kedge.api.fleet import is_not_followed
 from kedge.api.placement import ResourcePlacement
-from kedge.controllers.hub.status_patch import status_patch
+from kedge.controllers.hub.status_copies import status_patch
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
@@ -26,7 +26,7 @@ from kedge.plan.selecting.selectors import place_problem
 MANAGER: Final = "kedge-status"
 
 
-class NotFollowed:
+class ReservedNamespaces:
     """The placements of one hub that are left alone."""
 
     def __init__(self, hub: Cluster, *, clock: Clock) -> None:
@@ -34,7 +34,7 @@ class NotFollowed:
         self._clock = clock
         self._placements = hub.cache(ResourcePlacement, only=is_not_followed)
         source = hub.watch(self._placements, when=generation_changed)
-        self.controller = Controller("placements that are not followed", self.reconcile, [source])
+        self.controller = Controller("placements in reserved namespaces", self.reconcile, [source])
 
     async def reconcile(self, key: Key) -> Outcome:
         placement = self._placements.get(key.name, key.namespace)
