@@ -55,9 +55,10 @@ def test_the_same_selection_seen_again_is_no_change() -> None:
 
 
 def test_changes_count_from_the_first_of_them_and_a_settled_one_begins_anew() -> None:
-    assert TWO.burst is not None
-    assert (TWO.burst.since, TWO.burst.last, TWO.burst.pause) == (100.0, 100.5, 0.5)
-    again = TWO.settled(OTHER).seen("c", 103.5)
+    two = SETTLED.seen("a", 100.0).seen("b", 100.5)
+    assert two.burst is not None
+    assert (two.burst.since, two.burst.last, two.burst.pause) == (100.0, 100.5, 0.5)
+    again = two.settled(OTHER).seen("c", 103.5)
     assert again.burst is not None
     assert (again.burst.since, again.burst.last, again.burst.pause) == (103.5, 103.5, 3.0)
     assert (again.digest, again.since, again.selectors) == ("c", 103.5, OTHER)

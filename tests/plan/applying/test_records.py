@@ -85,3 +85,9 @@ def test_a_status_and_the_list_of_managers_are_not_kept() -> None:
 def test_an_object_that_is_held_and_then_written_is_no_longer_as_it_was_held() -> None:
     record = HELD.written("two", config("two"))
     assert (record.digest, record.content, record.held) == ("two", content(config("two")), HELD.held)
+
+
+def test_a_held_object_is_remembered_as_it_looked() -> None:
+    record = LEFT.holding(config("others"))
+    assert record.held == content(config("others")) != content(config())
+    assert (record.digest, record.content, record.left) == (LEFT.digest, LEFT.content, LEFT.left)
