@@ -15,24 +15,21 @@ from msgspec import Struct
 
 from kedge.api.dialect import Dialect
 from kedge.api.twins import TWINS
-from kedge.controllers.hub.decided import Decided
-from kedge.controllers.hub.heartbeats import Heartbeats
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
+from kedge.controllers.hub.metrics import PlacementMetrics, RunMetrics, SchedulingMetrics
 from kedge.controllers.hub.mirror import Mirror
-from kedge.controllers.hub.not_followed import NotFollowed
-from kedge.controllers.hub.orphans import Orphans
-from kedge.controllers.hub.pace import STANDS_AFTER
-from kedge.controllers.hub.placement_metrics import PlacementMetrics
-from kedge.controllers.hub.reachability import Reachability
+from kedge.controllers.hub.orphaned_approvals import OrphanedApprovals
+from kedge.controllers.hub.pointed_bindings import PointedBindings
+from kedge.controllers.hub.reachability import Heartbeats, Reachability
+from kedge.controllers.hub.reserved_namespaces import ReservedNamespaces
 from kedge.controllers.hub.resources import Resources
 from kedge.controllers.hub.rollout import STARTED_AFTER, Rollout
-from kedge.controllers.hub.run_metrics import RunMetrics
+from kedge.controllers.hub.rollout_delays import MESSAGES_AFTER
 from kedge.controllers.hub.scheduler import Scheduler
-from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
 from kedge.controllers.hub.snapshots import COLLECT, Snapshots
-from kedge.controllers.hub.spacing import REST as STATUS_REST
 from kedge.controllers.hub.staged import StagedRuns
 from kedge.controllers.hub.status import PlacementStatuses
+from kedge.controllers.hub.status_delays import REST as STATUS_REST
 from kedge.controllers.hub.works import Works
 from kedge.controllers.member.applier import Applier
 from kedge.controllers.member.apply_metrics import ApplyMetrics
@@ -52,16 +49,16 @@ class HubOptions(Struct, frozen=True):
     """Seconds between two revisions at least."""
     force_delete_after: float = FORCE_DELETE_AFTER
     """Seconds a leaving member's agent has to answer."""
-    stands_after: float = STANDS_AFTER
-    """Seconds after which what many clusters wait for is told in other words, if nothing but the words changed."""
+    messages_after: float = MESSAGES_AFTER
+    """Seconds for which messages on many bindings stay the same before they are written, if only they change."""
     started_after: float = STARTED_AFTER
-    """Seconds until it is said that a cluster's rollout has started, where nobody waits for that word."""
+    """Seconds until RolloutStarted is written on a binding whose Works are made without waiting for it."""
     enable_workload: bool = False
     """Whether workloads run on the hub itself: PersistentVolumeClaims are then not placed."""
     status_rest: float = STATUS_REST
     """Seconds between two writes of a placement's status at least."""
     listens: bool = True
-    """Whether a member whose heartbeats do not come is said to be unreachable."""
+    """Whether members without heartbeats are reported as unreachable."""
 
 
 class MemberOptions(Struct, frozen=True):
@@ -90,13 +87,13 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
         Members(hub, clock=clock, force_delete_after=options.force_delete_after, heartbeats=heartbeats).controller,
         *([Reachability(hub, clock=clock, heartbeats=heartbeats).controller] if options.listens else ()),
         resources.controller,
-        NotFollowed(hub, clock=clock).controller,
+        ReservedNamespaces(hub, clock=clock).controller,
     ]
     for twins in TWINS:
         snapshots = Snapshots(
             hub, twins, resources, clock=clock, dialect=dialect, collect=options.collect, interval=options.interval
         )
-        decided = Decided(hub.name)
+        pointed = PointedBindings(hub.name)
         found += [
             snapshots.controller,
             Scheduler(
@@ -107,13 +104,13 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
                 twins,
                 clock=clock,
                 dialect=dialect,
-                stands_after=options.stands_after,
+                messages_after=options.messages_after,
                 started_after=options.started_after,
-                decided=decided,
+                pointed=pointed,
             ).controller,
-            StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving, decided=decided).controller,
-            Orphans(hub, twins).controller,
-            Works(hub, twins, clock=clock, decided=decided).controller,
+            StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving, pointed=pointed).controller,
+            OrphanedApprovals(hub, twins).controller,
+            Works(hub, twins, clock=clock, pointed=pointed).controller,
             PlacementStatuses(
                 hub,
                 twins,

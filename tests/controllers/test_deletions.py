@@ -13,11 +13,11 @@ from kedge.api.meta import Object
 from kedge.api.staged import ClusterApprovalRequest
 from kedge.api.twins import CLUSTER
 from kedge.api.work import AppliedWork, Work
-from kedge.controllers.hub.decided import Decided
-from kedge.controllers.hub.revision_writes import RevisionWrites
-from kedge.controllers.hub.staged_writes import RunWrites
+from kedge.controllers.hub.pointed_bindings import PointedBindings
+from kedge.controllers.hub.run_writes import RunWrites
+from kedge.controllers.hub.snapshot_writes import RevisionWrites
 from kedge.controllers.hub.work_writes import WorkWrites
-from kedge.controllers.member.applied import AppliedWorks
+from kedge.controllers.member.applied_works import AppliedWorks
 from kedge.kube.client import Client
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped
@@ -53,7 +53,7 @@ async def delete_snapshot(hub: Cluster, found: Any) -> None:
 
 
 async def withdraw_request(hub: Cluster, found: Any) -> None:
-    await RunWrites(hub.client, CLUSTER, LoopClock(), Decided(hub.name)).withdraw(found)
+    await RunWrites(hub.client, CLUSTER, LoopClock(), PointedBindings(hub.name)).withdraw(found)
 
 
 ROWS = [

@@ -21,6 +21,7 @@ from kedge.kube.errors import (
     KubeError,
     NotFound,
     NotUnderstood,
+    RequestTooLarge,
     ServerError,
     TooManyRequests,
     Unauthorized,
@@ -170,6 +171,25 @@ async def test_delete_carries_its_preconditions() -> None:
     }
 
 
+async def test_what_is_removed_is_the_very_version_that_was_seen() -> None:
+    transport = Scripted([answer(200, {"kind": "Status"})])
+    seen = ObjectMeta(name="web", namespace="shop", uid="u", resource_version="7")
+    await client(transport).remove(ConfigMap, seen, propagation="Background")
+    assert str(transport.asked[0]) == "DELETE /api/v1/namespaces/shop/configmaps/web"
+    assert msgspec.json.decode(transport.asked[0].body) == {
+        "kind": "DeleteOptions",
+        "apiVersion": "v1",
+        "preconditions": {"uid": "u", "resourceVersion": "7"},
+        "propagationPolicy": "Background",
+    }
+
+
+async def test_what_is_gone_need_not_be_removed() -> None:
+    transport = Scripted([answer(404, {"kind": "Status", "code": 404, "reason": "NotFound"})])
+    await client(transport).remove(ConfigMap, ObjectMeta(name="web", namespace="shop", uid="u"))
+    assert len(transport.asked) == 1
+
+
 @pytest.mark.parametrize(
     ("code", "reason", "error"),
     [
@@ -181,6 +201,7 @@ async def test_delete_carries_its_preconditions() -> None:
         (409, "Conflict", Conflict),
         (410, "Expired", Gone),
         (410, "Gone", Gone),
+        (413, "RequestEntityTooLarge", RequestTooLarge),
         (422, "Invalid", Invalid),
         (429, "TooManyRequests", TooManyRequests),
         (500, "InternalError", ServerError),

@@ -9,7 +9,7 @@ import asyncio
 from typing import Any
 from unittest.mock import patch
 
-from kedge.controllers.hub.staged_writes import RunWrites
+from kedge.controllers.hub.run_writes import RunWrites
 from kedge.kube.client import Client
 from kedge.kube.expectations import WriteSet
 from kedge.kube.patches import MergePatch

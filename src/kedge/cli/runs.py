@@ -24,7 +24,7 @@ from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.render import can_draw, console, line_of
 from kedge.cli.safe_text import printable
 from kedge.cli.targets import MANAGER, Hub, PlacementName
-from kedge.controllers.hub.rolling_back import roll_back
+from kedge.controllers.hub.run_writes import roll_back
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch

@@ -20,8 +20,8 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Placement, PolicySnapshot, Run, Twins
 from kedge.api.work import Work
 from kedge.cli.hub_lease import hub_silent_since
-from kedge.controllers.hub.resource_snapshots import ResourceSnapshots
-from kedge.controllers.hub.selecting import selected_now
+from kedge.controllers.hub.selected_objects import selected_now
+from kedge.controllers.hub.snapshot_writes import ResourceSnapshots
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.connect.config import ConfigError, load

@@ -121,6 +121,11 @@ class Cache(Generic[T]):
         """Whether the server says that it serves no such kind."""
         return self._reflector.kind_is_missing
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server answered, and `problem` is its answer."""
+        return self._reflector.is_refused
+
     def on_problem(self, handler: Callable[[str | None], None]) -> None:
         """Tell this handler of every new problem with the server, and when it is over (None)."""
         self._reflector.on_problem(handler)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
 
 from kedge.api.meta import ObjectMeta
@@ -306,6 +306,18 @@ class Client:
         with reporting_doubt(self._observer, form, name, namespace):
             await self._rest.send(request)
         self._observer.removed(form, name, namespace, uid)
+
+    async def remove(self, kind: Kind[T], seen: ObjectMeta, *, propagation: str | None = None) -> None:
+        """Delete an object in the very version that was seen: a Conflict if it changed, nothing if it is gone."""
+        with suppress(NotFound):
+            await self.delete(
+                kind,
+                seen.name,
+                seen.namespace,
+                uid=seen.uid,
+                resource_version=seen.resource_version,
+                propagation=propagation,
+            )
 
     async def close(self) -> None:
         await self._rest.transport.close()

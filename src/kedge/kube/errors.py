@@ -114,6 +114,10 @@ class TooManyRequests(ApiError):
     """429: not now."""
 
 
+class RequestTooLarge(ApiError):
+    """413, or the storage behind the server refuses the object for its size: it will do so again."""
+
+
 class ServerError(ApiError):
     """5xx: the server's own trouble."""
 
@@ -126,16 +130,20 @@ _BY_CODE: Mapping[int, type[ApiError]] = {
     404: NotFound,
     409: Conflict,
     410: Gone,
+    413: RequestTooLarge,
     422: Invalid,
     429: TooManyRequests,
 }
+_ETCD_TOO_LARGE = "etcdserver: request is too large"
+"""What kube-apiserver answers, as 500 and without a reason of its own, for an object that etcd does not take."""
 
 
 def api_error(request: Request, status: Status, retry_after: float | None = None) -> ApiError:
     """The error that says this status."""
     kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code)
-    if kind is None:
-        kind = ServerError if status.code >= 500 else ApiError
+    if kind is None and status.code >= 500:
+        kind = RequestTooLarge if _ETCD_TOO_LARGE in status.message else ServerError
+    kind = kind or ApiError
     if retry_after is None and status.details and status.details.retry_after_seconds:
         retry_after = float(status.details.retry_after_seconds)
     return kind(request, status, retry_after=retry_after)

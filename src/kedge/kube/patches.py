@@ -64,5 +64,16 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
     return changed | {name: None for name in old if name not in new}
 
 
+def without_managed_fields(change: Mapping[str, Any]) -> dict[str, Any]:
+    """The same change of an object itself, not of its status, which also empties the list of who wrote which field.
+
+    A server keeps that list, `metadata.managedFields`, for those who apply objects. Of a binding it is more than half,
+    and more than half of what a write of one costs the server (docs/measurements.md), while clusters wait for these
+    writes one after another. An emptied list is not begun anew, unless somebody applies the object. So this is for
+    objects that only Kedge writes.
+    """
+    return {**change, "metadata": {**change.get("metadata", {}), "managedFields": [{}]}}
+
+
 def _change(old: Any, new: Any) -> Any:
     return difference(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new

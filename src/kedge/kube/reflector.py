@@ -74,6 +74,7 @@ class Reflector(Generic[T]):
         """The resourceVersion to go on from; empty if there is none."""
         self.problem: str | None = "not connected yet"
         self.kind_is_missing = False  # the server says that it serves no such kind
+        self.is_refused = False  # the server answered, and `problem` is its answer
         self._client = client
         self._codec = codec
         self._sink = sink
@@ -119,7 +120,7 @@ class Reflector(Generic[T]):
         if isinstance(failure, Gone):
             self.version = ""
         elif failure is not None:
-            self.kind_is_missing = isinstance(failure, NotFound)
+            self.kind_is_missing, self.is_refused = isinstance(failure, NotFound), isinstance(failure, ApiError)
             # Once: a server that is gone for an hour would fill the log with every kind that is followed there.
             is_known = failure.answer == self.problem or (self.kind_is_missing and not self._logs_missing)
             level = logging.DEBUG if is_known else logging.WARNING
@@ -134,7 +135,7 @@ class Reflector(Generic[T]):
 
     def _set_problem(self, problem: str | None) -> None:
         if problem is None:
-            self.kind_is_missing = False
+            self.kind_is_missing = self.is_refused = False
         if problem != self.problem:
             self.problem = problem
             for handler in self._on_problem:

@@ -15,8 +15,8 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.core import Namespace
 from kedge.api.fleet import IS_LATEST, NUMBER_OF_CLUSTERS, PARENT_PLACEMENT, PLACEMENT_GENERATION, POLICY_INDEX
 from kedge.api.twins import CLUSTER, Binding, Placement, PolicySnapshot, Twins
+from kedge.controllers.hub.metrics import SchedulingMetrics
 from kedge.controllers.hub.scheduler import Scheduler
-from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.kube.client import Client

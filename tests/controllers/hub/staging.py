@@ -15,7 +15,7 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.reasons import APPROVED, PROGRESSING
 from kedge.api.staged_status import RunStatus
 from kedge.api.twins import CLUSTER, NAMESPACED, Approval, Run, Twins
-from kedge.controllers.hub.orphans import Orphans
+from kedge.controllers.hub.orphaned_approvals import OrphanedApprovals
 from kedge.controllers.hub.staged import StagedRuns
 from kedge.kube.client import Client
 from kedge.kube.cluster import Cluster
@@ -161,7 +161,7 @@ async def staging(twins: Twins = CLUSTER, *, dialect: Dialect = Dialect.seed) ->
         hub = await manager.connect("hub", cluster.transport())
         for each in (CLUSTER, NAMESPACED):
             manager.add_controller(runs_of(hub, client, each, dialect).controller)
-            manager.add_controller(Orphans(hub, each).controller)
+            manager.add_controller(OrphanedApprovals(hub, each).controller)
         namespace = "shop" if twins is NAMESPACED else None
         if namespace:
             await client.create(Namespace, {"metadata": {"name": namespace}})

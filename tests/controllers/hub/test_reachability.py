@@ -12,9 +12,8 @@ import pytest
 from kedge.api import reasons
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.fleet import member_namespace
-from kedge.controllers.hub.heartbeats import Heartbeats
 from kedge.controllers.hub.members import Members
-from kedge.controllers.hub.reachability import Reachability
+from kedge.controllers.hub.reachability import Heartbeats, Reachability
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from kedge.controllers.hub.run_metrics import RunMetrics
+from kedge.controllers.hub.metrics import RunMetrics
 from plan.staging.making import APPROVAL, World, stage
 
 LABELS = {"namespace": "", "name": "run"}

@@ -11,7 +11,7 @@ from controllers.hub.test_resources import CRDS, PICKY, WIDGET, WIDGETS, Refusin
 from kedge.api.core import ConfigMap, Namespace
 from kedge.api.resource import Resource
 from kedge.api.twins import CLUSTER, NAMESPACED, Twins
-from kedge.controllers.hub.selecting import selected_now
+from kedge.controllers.hub.selected_objects import selected_now
 from kedge.kube.client import Client
 from kedge.kube.codec import untyped
 from kedge.plan.selecting.kinds import KEPT_WHERE_WORKLOADS_RUN

@@ -34,9 +34,9 @@ from kedge.api.reasons import (
     WORK_SYNCHRONIZED,
 )
 from kedge.api.twins import CLUSTER, NAMESPACED, TWINS, Twins
-from kedge.controllers.hub.placement_metrics import PlacementMetrics
-from kedge.controllers.hub.spacing import COUNT, GATHER, REST
+from kedge.controllers.hub.metrics import PlacementMetrics
 from kedge.controllers.hub.status import PlacementStatuses
+from kedge.controllers.hub.status_delays import COUNTS_AFTER, GATHER, REST
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
@@ -260,7 +260,7 @@ def test_many_changes_are_few_writes_and_the_last_is_always_shown() -> None:
             await scene.placed.tell(name, *UP_TO_APPLIED, (AVAILABLE, FALSE, WORK_NOT_AVAILABLE, f"look {number}"))
             await asyncio.sleep(0.005)
             written.add((await scene.placed.placement()).metadata.resource_version)
-        await asyncio.sleep(GATHER + COUNT + GATHER)
+        await asyncio.sleep(GATHER + COUNTS_AFTER + GATHER)
         found = await scene.condition(AVAILABLE)
         assert found is not None
         assert "look 199" in found.message

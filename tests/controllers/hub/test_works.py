@@ -42,7 +42,7 @@ from kedge.api.reasons import (
 )
 from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.api.work import Work
-from kedge.controllers.hub.decided import Decided
+from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.works import UNDERWAY_AFTER, Works
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
@@ -56,11 +56,11 @@ Play = Callable[[Placed], Awaitable[None]]
 
 
 @asynccontextmanager
-async def stage(twins: Twins = CLUSTER, decided: Decided | None = None) -> AsyncIterator[Placed]:
+async def stage(twins: Twins = CLUSTER, pointed: PointedBindings | None = None) -> AsyncIterator[Placed]:
     """A hub with the controller running, and one member called `a`."""
     async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
         hub = await manager.connect("hub", cluster.transport())
-        manager.add_controller(Works(hub, twins, clock=LoopClock(), decided=decided).controller)
+        manager.add_controller(Works(hub, twins, clock=LoopClock(), pointed=pointed).controller)
         namespace = "shop" if twins is NAMESPACED else None
         if namespace:
             await client.create(Namespace, {"metadata": {"name": namespace}})
@@ -174,8 +174,8 @@ def test_nothing_is_made_before_a_rollout_speaks_of_the_binding_as_it_is() -> No
 
 def test_works_follow_what_is_decided_beside_them_before_it_is_said_and_tell_of_it_after() -> None:
     async def main() -> None:
-        decided = Decided("hub")
-        async with stage(decided=decided) as placed:
+        pointed_bindings = PointedBindings("hub")
+        async with stage(pointed=pointed_bindings) as placed:
             name = await bound(placed)
             await placed.report("a")
             await placed.until_binding(name, AVAILABLE, WORK_AVAILABLE)
@@ -183,7 +183,7 @@ def test_works_follow_what_is_decided_beside_them_before_it_is_said_and_tell_of_
             await placed.point(name, await placed.snapshot(1, (config_map("new"),)), started=False)
             await asyncio.sleep(10)
             assert (await placed.work("a")).spec.workload.manifests == (NAMESPACE,), "nobody has decided that"
-            decided.point(await placed.binding(name))
+            pointed_bindings.add(await placed.binding(name))
             await until_so(lambda: _has_objects(placed, config_map("new")), 1.0)
             await asyncio.sleep(10)
             await placed.report("a")
@@ -192,7 +192,7 @@ def test_works_follow_what_is_decided_beside_them_before_it_is_said_and_tell_of_
             assert (await placed.binding(name)).status == before
             await placed.start(name)
             await placed.until_binding(name, AVAILABLE, WORK_AVAILABLE)
-            assert not decided.knows(await placed.binding(name))
+            assert not pointed_bindings.has(await placed.binding(name))
             assert await _since(placed, name, APPLIED) == reported.replace(microsecond=0), "not when it was said"
 
     run(main())
@@ -200,12 +200,12 @@ def test_works_follow_what_is_decided_beside_them_before_it_is_said_and_tell_of_
 
 def test_a_new_binding_waits_for_the_word_also_of_those_beside() -> None:
     async def main() -> None:
-        decided = Decided("hub")
-        async with stage(decided=decided) as placed:
+        pointed_bindings = PointedBindings("hub")
+        async with stage(pointed=pointed_bindings) as placed:
             await placed.place()
             name = await placed.bind("a")
             await placed.point(name, await placed.snapshot(0), started=False)
-            decided.point(await placed.binding(name))
+            pointed_bindings.add(await placed.binding(name))
             await asyncio.sleep(10)
             assert await gone(placed)
             await placed.start(name)
@@ -216,13 +216,13 @@ def test_a_new_binding_waits_for_the_word_also_of_those_beside() -> None:
 
 def test_what_was_decided_counts_for_that_generation_only() -> None:
     async def main() -> None:
-        decided = Decided("hub")
-        async with stage(decided=decided) as placed:
+        pointed_bindings = PointedBindings("hub")
+        async with stage(pointed=pointed_bindings) as placed:
             name = await bound(placed)
             await placed.point(name, await placed.snapshot(1, (config_map("new"),)), started=False)
             pointed = await placed.binding(name)
             await placed.point(name, await placed.snapshot(2, (config_map("newer"),)), started=False)
-            decided.point(pointed)
+            pointed_bindings.add(pointed)
             await asyncio.sleep(10)
             assert (await placed.work("a")).spec.workload.manifests == (NAMESPACE,)
 
@@ -413,7 +413,7 @@ def crash_after_the_work(works: Works) -> None:
     async def stuck(*_: object) -> None:
         await asyncio.sleep(10_000)
 
-    works._tell = stuck  # type: ignore[method-assign, assignment]  # the moment between two writes
+    works._report = stuck  # type: ignore[method-assign, assignment]  # the moment between two writes
 
 
 async def _is_at(placed: Placed, generation: int) -> bool:

@@ -434,7 +434,7 @@ def test_kinds_that_no_work_places_any_more_are_no_longer_followed() -> None:
     async def scene(here: Bed) -> None:
         await here.place(namespace(), config())
         await here.rest()
-        following = here.applier._following
+        following = here.applier._objects
         assert {one.plural for one in following.follows()} == {"namespaces", "configmaps"}
         await here.place(namespace())
         await here.rest()

@@ -58,10 +58,10 @@ def test_what_arrives_late_is_removed_also_if_it_is_the_last_of_its_kind() -> No
         await here.to_member.arrive(here.to_member.lost[0])
         await here.rest(10.0)
         assert await here.get(MAPS, "late") is None
-        assert MAPS.resource in here.applier._following.follows()
+        assert MAPS.resource in here.applier._objects.follows()
         await here.rest(LATE)
         assert await listed(here) == ["shop"]
-        assert MAPS.resource not in here.applier._following.follows(), "nothing more can come"
+        assert MAPS.resource not in here.applier._objects.follows(), "nothing more can come"
 
     play(scene)
 

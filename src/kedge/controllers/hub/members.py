@@ -25,7 +25,8 @@ from kedge.api.meta import Object, ObjectMeta
 from kedge.api.rbac import Role, RoleBinding
 from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import Work
-from kedge.controllers.hub.heartbeats import Heartbeats
+from kedge.controllers.hub import wakes
+from kedge.controllers.hub.reachability import Heartbeats
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -71,14 +72,14 @@ class Members:
         self._force_delete_after = force_delete_after
         self._members = hub.cache(MemberCluster)
         self._internals = hub.cache(InternalMemberCluster)
-        self._rooms = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
+        self._namespaces = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
         self._roles = hub.cache(Role, transform=_of_members_only)
         self._bindings = hub.cache(RoleBinding, transform=_bound_to_members_only)
         around = (self._internals, self._roles, self._bindings)
         sources: list[Source] = [
             hub.watch(self._members, when=_matters),
-            hub.watch(self._rooms, to=_whose_room),
-            *(hub.watch(cache, to=_whose) for cache in around),
+            hub.watch(self._namespaces, to=_by_name),
+            *(hub.watch(cache, to=wakes.by_namespace) for cache in around),
         ]
         self.controller = Controller("members", self.reconcile, sources)
 
@@ -120,7 +121,7 @@ class Members:
         return await self._patch(member, {"metadata": marks})
 
     async def _give_place(self, member: MemberCluster) -> None:
-        await self._give_room(member)
+        await self._ensure_namespace(member)
         inside = member_namespace(member.metadata.name)
         role, binding = membership.role(member), membership.role_binding(member)
         await self._have(role, self._roles.get(role.metadata.name, inside), "rules")
@@ -128,25 +129,25 @@ class Members:
         internal = membership.internal_member_cluster(member, membership.JOIN)
         await self._have(internal, self._internals.get(internal.metadata.name, inside), "spec")
 
-    async def _give_room(self, member: MemberCluster) -> None:
+    async def _ensure_namespace(self, member: MemberCluster) -> None:
         wanted = membership.namespace(member)
-        room = self._rooms.get(wanted.metadata.name)
-        if room is None:
-            room = await self._made_or_taken(wanted)
-        if room.metadata.deletion_timestamp is not None:
+        namespace = self._namespaces.get(wanted.metadata.name)
+        if namespace is None:
+            namespace = await self._create_or_label(wanted)
+        if namespace.metadata.deletion_timestamp is not None:
             raise NotReady(f"namespace {wanted.metadata.name} is still being deleted: joining goes on when it is gone")
-        await self._own(room, wanted)
+        await self._own(namespace, wanted)
 
-    async def _made_or_taken(self, wanted: Namespace) -> Namespace:
+    async def _create_or_label(self, wanted: Namespace) -> Namespace:
         """The namespace, new; or the one that is there without the label, and so is in no cache of ours."""
         name = wanted.metadata.name
         try:
             return await self._client.create(Namespace, wanted, manager=MANAGER)
         except AlreadyExists:
-            room = await self._client.get(Namespace, name)
-        if room.metadata.labels.get(IS_FLEET_RESOURCE) == "true":
-            return room
-        return await self._patch(room, {"metadata": {"labels": dict(wanted.metadata.labels)}})
+            namespace = await self._client.get(Namespace, name)
+        if namespace.metadata.labels.get(IS_FLEET_RESOURCE) == "true":
+            return namespace
+        return await self._patch(namespace, {"metadata": {"labels": dict(wanted.metadata.labels)}})
 
     async def _have(self, wanted: Any, there: Any, part: str) -> None:
         """See to it that an object is there, is the member's, and is as wanted in one part of it."""
@@ -192,20 +193,19 @@ class Members:
             return Outcome.done
         try:
             # Asked for, since what decides here is that there is none: a cache knows it by its label only.
-            room = await self._client.get(Namespace, member_namespace(member.metadata.name))
+            namespace = await self._client.get(Namespace, member_namespace(member.metadata.name))
         except NotFound:
             await self._let_go(member)
             return Outcome.done
-        if room.metadata.deletion_timestamp is None:
+        if namespace.metadata.deletion_timestamp is None:
             wait = await self._farewell(member)
             if wait > 0:
                 return Outcome.again(after=wait)
             # An agent that lives after all must not take their going for an order to remove what they placed.
-            await self._free_works(room.metadata.name)
-            meta = room.metadata
-            await self._client.delete(Namespace, meta.name, uid=meta.uid, resource_version=meta.resource_version)
+            await self._free_works(namespace.metadata.name)
+            await self._client.remove(Namespace, namespace.metadata)
         # Again, now that nothing new can be made in there.
-        await self._free_works(room.metadata.name)
+        await self._free_works(namespace.metadata.name)
         return Outcome.done  # the namespace wakes us when it is gone
 
     async def _farewell(self, member: MemberCluster) -> float:
@@ -265,12 +265,7 @@ def _matters(change: Change[MemberCluster]) -> bool:
     return is_leaving or old.generation != new.generation or not membership.has_label(change.new)
 
 
-def _whose(seen: WatchedObject[Any]) -> Iterable[Key]:
-    member = member_of(seen.meta.namespace or "")
-    return (Key(seen.cluster, None, member),) if member else ()
-
-
-def _whose_room(seen: WatchedObject[Namespace]) -> Iterable[Key]:
+def _by_name(seen: WatchedObject[Namespace]) -> Iterable[Key]:
     member = member_of(seen.meta.name)
     return (Key(seen.cluster, None, member),) if member else ()
 

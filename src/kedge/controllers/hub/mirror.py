@@ -21,11 +21,18 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.placement_status import ResourceIdentifier
 from kedge.api.twins import Binding, Twins
 from kedge.api.work import Work
-from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import BINDING, BINDINGS, PLACEMENT, SNAPSHOTS, WORKS, named
-from kedge.controllers.hub.placements import wanted_placements
-from kedge.controllers.hub.selected import Selected
-from kedge.controllers.hub.work_wakes import is_new
+from kedge.controllers.hub.caches import (
+    BINDING,
+    BINDINGS,
+    PLACEMENT,
+    SNAPSHOTS,
+    WORKS,
+    named,
+    placements_without_status,
+    trusted_cache,
+)
+from kedge.controllers.hub.snapshot_contents import Selected
+from kedge.controllers.hub.wakes import was_created
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject, metadata_of, untyped
 from kedge.kube.controller import Controller
@@ -64,21 +71,21 @@ class Mirror:
         self._twins = twins
         self._kinds = kinds
         self._selected = Selected(hub.client, twins)
-        self._placements = wanted_placements(hub, twins)
-        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
-        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._placements = placements_without_status(hub, twins)
+        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
+        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._works = hub.cache(Work, transform=compacted, indexes=WORKS)
         sources: list[Source] = [
             hub.watch(self._works, when=self._matters),
-            hub.watch(self._placements, to=self._works_of, when=_asks_otherwise),
-            hub.watch(self._bindings, to=self._works_beside, when=_points_elsewhere),
-            hub.watch(self._snapshots, to=self._works_beside, when=is_new),
+            hub.watch(self._placements, to=self._works_of, when=_report_back_changed),
+            hub.watch(self._bindings, to=self._works_of_placement_of, when=_binding_repointed),
+            hub.watch(self._snapshots, to=self._works_of_placement_of, when=was_created),
         ]
         self.controller = Controller(f"originals of {twins.name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         work = self._works.get(key.name, key.namespace)
-        placement = self._asking(work) if work is not None else None
+        placement = self._placement_of(work) if work is not None else None
         binding = self._only_binding(work) if work is not None else None
         if placement is None or binding is None:
             return Outcome.done
@@ -134,7 +141,7 @@ class Mirror:
 
     # Reading
 
-    def _asking(self, work: Work) -> ClusterResourcePlacement | None:
+    def _placement_of(self, work: Work) -> ClusterResourcePlacement | None:
         """The placement of a Work, if it wants statuses on its originals."""
         namespace = work.metadata.labels.get(PARENT_NAMESPACE)
         if (namespace is not None) != self._twins.placement.resource.namespaced:
@@ -161,12 +168,12 @@ class Mirror:
     # Waking
 
     def _matters(self, change: Change[Work]) -> bool:
-        return change.new is not None and self._asking(change.new) is not None
+        return change.new is not None and self._placement_of(change.new) is not None
 
     def _works_of(self, seen: WatchedObject[ClusterResourcePlacement]) -> Iterable[Key]:
         return self._of(seen.cluster, named(seen.meta.namespace, seen.meta.name))
 
-    def _works_beside(
+    def _works_of_placement_of(
         self, seen: WatchedObject[ClusterResourceBinding] | WatchedObject[PartialObject]
     ) -> Iterable[Key]:
         placement = self._placements.get(parent(seen.meta), seen.meta.namespace)
@@ -184,17 +191,17 @@ def _name(binding: Binding) -> str:
     return named(binding.metadata.namespace, binding.metadata.name)
 
 
-def _asks_otherwise(change: Change[ClusterResourcePlacement]) -> bool:
+def _report_back_changed(change: Change[ClusterResourcePlacement]) -> bool:
     old = change.old is not None and reports_to_original(change.old)
     return change.new is not None and reports_to_original(change.new) != old
 
 
-def _points_elsewhere(change: Change[ClusterResourceBinding]) -> bool:
+def _binding_repointed(change: Change[ClusterResourceBinding]) -> bool:
     """Whether a binding came or went, or is to have other resources."""
-    return _pointed(change.old) != _pointed(change.new)
+    return _target(change.old) != _target(change.new)
 
 
-def _pointed(binding: ClusterResourceBinding | None) -> object:
+def _target(binding: ClusterResourceBinding | None) -> object:
     if binding is None:
         return None
     return binding.spec.state, binding.spec.resource_snapshot_name, binding.metadata.deletion_timestamp

@@ -3,26 +3,31 @@
 The condition is `Healthy`=False with reason MemberClusterUnreachable and the last heartbeat in its message; it is taken
 away when the member is heard again. Placements read it: of a cluster that cannot be reached, nobody knows how it is.
 While a member is heard, nothing is written: one timer per member is all it costs.
-Members' clocks play no part: what counts is when a heartbeat was received (`plan.heartbeats`).
+Members' clocks play no part: what counts is when a heartbeat was last_heartbeat (`plan.heartbeats`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 
 from msgspec import to_builtins
 
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
-from kedge.api.fleet import member_namespace, member_of
-from kedge.controllers.hub.heartbeats import Heartbeats
+from kedge.api.fleet import member_namespace
+from kedge.controllers.hub import wakes
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Source, WatchedObject
-from kedge.plan.heartbeats import HeartbeatState, heartbeat_state, with_unreachable_condition
+from kedge.kube.source import Source
+from kedge.plan.heartbeats import (
+    HeartbeatState,
+    ReceivedHeartbeat,
+    heartbeat_state,
+    last_heartbeat,
+    with_unreachable_condition,
+)
 
 MANAGER = "kedge-reachability"
 
@@ -39,7 +44,7 @@ class Reachability:
         self._members = hub.cache(MemberCluster)
         self._internals = hub.cache(InternalMemberCluster)
         # A hub that comes back has not shown yet what agents said meanwhile: theirs is the newest word.
-        sources: list[Source] = [hub.watch(self._members), hub.watch(self._internals, to=_whose)]
+        sources: list[Source] = [hub.watch(self._members), hub.watch(self._internals, to=wakes.by_namespace)]
         self.controller = Controller("reachability", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -74,6 +79,24 @@ class Reachability:
             self._events.normal(member, "MemberClusterReachable", "its heartbeats come again")
 
 
-def _whose(seen: WatchedObject[InternalMemberCluster]) -> Iterable[Key]:
-    member = member_of(seen.meta.namespace or "")
-    return (Key(seen.cluster, None, member),) if member else ()
+class Heartbeats:
+    """Those of the members of one hub, shared by all who look at them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._receipts: dict[str, ReceivedHeartbeat] = {}  # by the member's uid
+
+    def last(self, member: MemberCluster, said: InternalMemberCluster | None) -> ReceivedHeartbeat | None:
+        """The last one of a member, given what its agent says now."""
+        uid, moment = member.metadata.uid, asyncio.get_running_loop().time()
+        found = last_heartbeat(self._receipts.get(uid), member, said, self._clock.now(), moment)
+        if found is None:
+            self._receipts.pop(uid, None)
+        else:
+            self._receipts[uid] = found
+        return found
+
+    def only(self, members: tuple[MemberCluster, ...]) -> None:
+        """Forget all but these."""
+        known = {member.metadata.uid for member in members}
+        self._receipts = {uid: receipt for uid, receipt in self._receipts.items() if uid in known}

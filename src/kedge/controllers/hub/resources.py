@@ -5,14 +5,14 @@
     resources.selected(placement)           # what it selects, or what is wrong, or what is not known yet
     resources.source(twins)                 # wakes a placement's key whenever the answer may be another
 
-Only kinds that some placement needs are followed. Which kinds there are comes from the server when the hub connects,
+Only kinds that some placement needs are watched. Which kinds there are comes from the server when the hub connects,
 and from its CustomResourceDefinitions as they come and go: a kind can be selected as soon as its CRD is established.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Set
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -23,9 +23,8 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, ResourceSelector
 from kedge.api.resource import Resource
 from kedge.api.twins import CLUSTER, NAMESPACED, TWINS, Twins
-from kedge.controllers.hub.following import Following
-from kedge.controllers.hub.kinds import custom_names, served_kinds
-from kedge.controllers.hub.placements import wanted_placements
+from kedge.controllers.hub.caches import placements_without_status
+from kedge.controllers.hub.candidate_caches import CandidateCaches
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.discovery import Discovery, discover
@@ -35,7 +34,7 @@ from kedge.kube.reachability import State
 from kedge.kube.source import Signal, Source
 from kedge.kube.store import Change
 from kedge.plan.selecting.candidates import Candidate
-from kedge.plan.selecting.kinds import KEPT_WHERE_WORKLOADS_RUN, Catalogue
+from kedge.plan.selecting.kinds import KEPT_WHERE_WORKLOADS_RUN, Catalogue, Kind, kinds_of_crd
 from kedge.plan.selecting.selection import Selection, select_objects
 from kedge.plan.selecting.selectors import IndexKey, ResolvedSelectors, index_keys_of, resolve_selectors
 
@@ -70,10 +69,10 @@ class Resources:
         self._dialect = dialect
         self._left_out = KEPT_WHERE_WORKLOADS_RUN if runs_workloads else ()
         self._crds = hub.cache(CustomResourceDefinition)
-        self._placements = {twins: wanted_placements(hub, twins) for twins in TWINS}
+        self._placements = {twins: placements_without_status(hub, twins) for twins in TWINS}
         self._signals = {twins: Signal(hub.name) for twins in TWINS}
         self._connected = Signal(hub.name)
-        self._following = Following(hub, changed=self._changed, troubled=self._troubled)
+        self._candidates = CandidateCaches(hub, changed=self._changed, troubled=self._troubled)
         self._discovery: Discovery | None = None
         self._custom: set[tuple[str, str]] = set()
         self._catalogue: Catalogue | None = None
@@ -105,7 +104,7 @@ class Resources:
             return _NOT_SAID_YET
         watched = self._watch(key, placement, self._catalogue)
         if watched.selection is None:
-            watched.selection = select_objects(watched.meant, watched.catalogue, self._following, self._dialect)
+            watched.selection = select_objects(watched.meant, watched.catalogue, self._candidates, self._dialect)
         if watched.refused and watched.refused[0] == watched.selection.digest:
             return replace(watched.selection, problem=watched.refused[1])
         return watched.selection
@@ -170,7 +169,7 @@ class Resources:
             self._forget(key)
             watched = _Watched(selectors, catalogue, resolve_selectors(placement, catalogue))
             self._remember(key, watched)
-            self._following.only(self._by_resource)
+            self._candidates.only(self._by_resource)
         return watched
 
     def _remember(self, key: Key, watched: _Watched) -> None:
@@ -195,16 +194,16 @@ class Resources:
         elif change.new is None:
             self._waiting.pop(key, None)
             self._forget(key)
-            self._following.only(self._by_resource)
+            self._candidates.only(self._by_resource)
 
     def _changed(self, resource: Resource, found: Candidate) -> None:
         """An object changed: whoever selects it, or may, has to look again."""
         for token in index_keys_of(resource, found):
             self._wake(self._by_token.get(token, ()))
 
-    def _troubled(self, resource: Resource, problem: str) -> None:
-        """A kind can be seen now, or cannot. One that is not there any more may be gone for good: ask."""
-        if problem.startswith("404 "):
+    def _troubled(self, resource: Resource, is_missing: bool) -> None:
+        """A kind can be seen now, or cannot. One that is missing may be gone for good: ask."""
+        if is_missing:
             self._ask_again()
         self._wake(self._by_resource.get(resource, ()))
 
@@ -231,3 +230,32 @@ def _remove(index: dict[T, dict[Key, None]], entry: T, key: Key) -> None:
     index[entry].pop(key, None)
     if not index[entry]:
         del index[entry]
+
+
+_NEEDED_VERBS: Final = ("get", "list", "watch")
+
+
+def custom_names(crds: Collection[CustomResourceDefinition]) -> frozenset[tuple[str, str]]:
+    """Group and plural of the kinds that are defined here."""
+    return frozenset((crd.spec.group, crd.spec.names.plural) for crd in crds)
+
+
+def served_kinds(
+    discovery: Discovery,
+    crds: Collection[CustomResourceDefinition],
+    custom: Set[tuple[str, str]],
+    left_out: Collection[tuple[str, str]] = (),
+) -> Catalogue:
+    """What the server said of its own kinds, and what CRDs say of theirs: they know sooner, also of the end.
+
+    `custom` are the kinds that are, or were, defined by CRDs, and of which those alone are believed; `left_out` are
+    kinds that stay on the hub.
+    """
+    built_in = [
+        Kind(served.resource, served.preferred, served.can(*_NEEDED_VERBS))
+        for served in discovery.kinds
+        if (served.resource.group, served.resource.plural) not in custom
+    ]
+    return Catalogue(
+        [*built_in, *(kind for crd in crds for kind in kinds_of_crd(crd))], discovery.unavailable, left_out
+    )

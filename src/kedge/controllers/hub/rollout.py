@@ -1,8 +1,8 @@
 """Rollout: moves the bindings of a placement to its resources, as many at once as its strategy allows.
 
-A binding that moves is written twice: where it points, then, at the generation that made, that its rollout has
-started. Works are made once that is decided, here or on the binding; where they are made here, the second waits until
-they are on their way. Should it be lost, the next look finds it missing. Nothing is written that does not change, so a
+A binding that moves is written twice: where it points, then, for the generation that made, that its rollout has
+started. Works may be made after the first write if they run in this process (`PointedBindings`); then the second waits
+until they are made. If a crash loses it, the next look finds it missing. Nothing is written that does not change, so a
 look at a thousand clusters that wait costs no writes.
 """
 
@@ -10,42 +10,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from msgspec import to_builtins
-
-from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
-from kedge.api.rollout import ApplyStrategy
 from kedge.api.twins import Binding, Placement, Twins
-from kedge.controllers.hub.at_once import all_of
-from kedge.controllers.hub.binding_wakes import matters, placement_of
-from kedge.controllers.hub.decided import Decided
-from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, SNAPSHOTS, named
-from kedge.controllers.hub.pace import STANDS_AFTER, Pace
-from kedge.controllers.hub.placements import asks_for_more, wanted_placements
-from kedge.controllers.hub.untracked import untracked
-from kedge.controllers.putting_off import PuttingOff
+from kedge.controllers.gather import gather
+from kedge.controllers.hub import wakes
+from kedge.controllers.hub.binding_writes import BindingWrites
+from kedge.controllers.hub.caches import (
+    BINDINGS,
+    PLACEMENT,
+    SNAPSHOTS,
+    named,
+    placements_without_status,
+    spec_changed,
+    trusted_cache,
+)
+from kedge.controllers.hub.pointed_bindings import PointedBindings
+from kedge.controllers.hub.rollout_delays import MESSAGES_AFTER, RolloutDelays
+from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
-from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Source, WatchedObject
+from kedge.kube.source import Source
 from kedge.kube.store import Change
 from kedge.plan.membership import unreachable_message
 from kedge.plan.placements import is_paused
-from kedge.plan.revisions import parent
 from kedge.plan.rolling.plan import RolloutPlan, plan
 from kedge.plan.rolling.rollout_condition import Conditions, lacks_rollout_condition, rollout_started_condition
 from kedge.plan.rolling.rollout_input import RolloutInput, is_rolling, observe
 
 MANAGER: Final = "kedge-rollout"
-STARTED_AFTER: Final = 0.1  # seconds until it is said that a rollout has started, where nobody waits for that word
+STARTED_AFTER: Final = 0.1  # seconds until RolloutStarted is written, where Works do not wait for it
 
 
 class Rollout:
@@ -58,48 +58,47 @@ class Rollout:
         *,
         clock: Clock,
         dialect: Dialect = Dialect.seed,
-        stands_after: float = STANDS_AFTER,
+        messages_after: float = MESSAGES_AFTER,
         started_after: float = STARTED_AFTER,
-        decided: Decided | None = None,
+        pointed: PointedBindings | None = None,
     ) -> None:
-        """`decided` is told of bindings as they are pointed."""
-        self._decided = decided or Decided(hub.name)
-        self._client = hub.client
-        self._twins = twins
+        """`pointed` is shared with the Works of this process."""
+        self._pointed = pointed or PointedBindings(hub.name)
+        self._writes = BindingWrites(hub.client, twins, manager=MANAGER, pointed=self._pointed)
         self._clock = clock
         self._dialect = dialect
-        self._pace = Pace(stands_after=stands_after)
-        self._starts = PuttingOff(started_after)
-        self._placements = wanted_placements(hub, twins)
-        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
-        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._delays = RolloutDelays(messages_after)
+        self._started_conditions = Throttle(started_after)
+        self._placements = placements_without_status(hub, twins)
+        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
+        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._members = hub.cache(MemberCluster)
         sources: list[Source] = [
-            hub.watch(self._placements, when=asks_for_more),
-            hub.watch(self._bindings, to=placement_of, when=matters),
-            hub.watch(self._snapshots, to=placement_of),
-            hub.watch(self._members, to=self._placed_on, when=_comes_or_goes),
+            hub.watch(self._placements, when=spec_changed),
+            hub.watch(self._bindings, to=wakes.by_owner, when=wakes.binding_changed),
+            hub.watch(self._snapshots, to=wakes.by_owner),
+            hub.watch(self._members, to=wakes.by_member(self._bindings), when=_member_came_or_went),
         ]
         self.controller = Controller(f"rollout of {twins.name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         placement = self._placements.get(key.name, key.namespace)
         if placement is None or not is_rolling(placement):
-            self._pace.forget(key)
-            self._starts.told(key)
+            self._delays.forget(key)
+            self._started_conditions.reset(key)
             return Outcome.done
         bindings = self._bindings.by(PLACEMENT, named(key.namespace, key.name))
-        if (rest := self._pace.rest(key, len(bindings))) > 0:
+        if rest := self._delays.before_look(key, len(bindings)):
             return Outcome.again(after=rest)
-        picture = self._observe(placement, bindings)
-        if self._dialect is Dialect.kubefleet and (strayed := _applied_otherwise(picture)):
-            await all_of(partial(self._apply_as, binding, picture.apply_strategy) for binding in strayed)
+        observed = self._observe(placement, bindings)
+        if self._dialect is Dialect.kubefleet and (outdated := _with_other_apply_strategy(observed)):
+            await gather(partial(self._writes.apply_with, binding, observed.apply_strategy) for binding in outdated)
             return Outcome.done  # their new generations wake us again
-        planned = plan(picture, self._clock.now())
+        planned = plan(observed, self._clock.now())
         if planned.bind or planned.repoint or planned.remove:
-            self._pace.moved(key)
-            await self._move(picture, planned)
-        return await self._tell(key, picture, planned)
+            self._delays.moved(key)
+            await self._move(observed, planned)
+        return await self._write_conditions(key, observed, planned)
 
     # Observing
 
@@ -112,124 +111,77 @@ class Rollout:
     def _member_of(self, binding: Binding) -> MemberCluster | None:
         return self._members.get(binding.spec.target_cluster)
 
-    def _placed_on(self, seen: WatchedObject[MemberCluster]) -> Iterable[Key]:
-        """The placements that have a binding on a member."""
-        for binding in self._bindings.by(CLUSTER, seen.meta.name):
-            meta = binding.metadata
-            yield Key(seen.cluster, meta.namespace, parent(meta))
-
     # Acting
 
-    async def _move(self, picture: RolloutInput, planned: RolloutPlan) -> None:
-        pointed = (partial(self._point, binding, picture) for binding in (*planned.bind, *planned.repoint))
-        await all_of([*pointed, *(partial(self._remove, binding) for binding in planned.remove)])
+    async def _move(self, observed: RolloutInput, planned: RolloutPlan) -> None:
+        pointed = (partial(self._point, binding, observed) for binding in (*planned.bind, *planned.repoint))
+        await gather([*pointed, *(partial(self._writes.remove, binding) for binding in planned.remove)])
 
-    async def _point(self, binding: Binding, picture: RolloutInput) -> None:
-        body: dict[str, Any] = {"state": BindingState.bound.value, "resourceSnapshotName": picture.wanted.name}
-        if not picture.is_applied_so(binding):
-            body["applyStrategy"] = spelled_out(picture.apply_strategy)
-        pointed = await self._patch(binding, body)
-        self._decided.point(pointed)
-        if not (self._starts.seconds and self._decided.suffices(pointed)):
-            await self._say(pointed, rollout_started_condition(pointed, None, self._clock.now()))
+    async def _point(self, binding: Binding, observed: RolloutInput) -> None:
+        strategy = None if observed.is_applied_so(binding) else observed.apply_strategy
+        pointed = await self._writes.point(binding, observed.wanted.name, strategy)
+        if not (self._started_conditions.seconds and self._pointed.may_create_works(pointed)):
+            await self._writes.set_rollout_started(pointed, rollout_started_condition(pointed, None, self._clock.now()))
 
-    async def _apply_as(self, binding: Binding, strategy: ApplyStrategy) -> None:
-        await self._patch(binding, {"applyStrategy": spelled_out(strategy)})
+    # Conditions
 
-    async def _patch(self, binding: Binding, spec: dict[str, Any]) -> Binding:
-        meta = binding.metadata
-        return await self._client.amend(self._twins.binding, meta, untracked({"spec": spec}), manager=MANAGER)
+    async def _write_conditions(self, key: Key, observed: RolloutInput, planned: RolloutPlan) -> Outcome:
+        """Write RolloutStarted on every binding that does not move.
 
-    async def _remove(self, binding: Binding) -> None:
-        meta = binding.metadata
-        try:
-            await self._client.delete(
-                self._twins.binding, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
-            )
-        except NotFound:
-            return
-
-    # Telling
-
-    async def _tell(self, key: Key, picture: RolloutInput, planned: RolloutPlan) -> Outcome:
-        """Have every binding that stays say how it stands: at once where somebody waits for that word, else once
-        nothing moves and it has been true for a while, since people read it and nobody acts on it.
+        At once where Works wait for it. Otherwise once nothing moves and it has been the same for a while, since
+        people read it and nobody acts on it.
         """
-        stayed = self._stayed(picture, planned)
-        later = await self._say_of_starts(key, [one for one in stayed if lacks_rollout_condition(one)], planned)
-        wait = self._pace.hush(key)
+        staying = self._bindings_that_stay(observed, planned)
+        later = await self._write_started(key, [one for one in staying if lacks_rollout_condition(one)], planned)
+        wait = self._delays.after_move(key)
         if not wait:
-            news = self._news([one for one in stayed if not lacks_rollout_condition(one)], planned)
-            wait = self._pace.unsettled(key, tuple(planned.why.get(one.metadata.name, "") for one, _ in news))
+            changed = self._changed_conditions([one for one in staying if not lacks_rollout_condition(one)], planned)
+            wait = self._delays.before_messages(
+                key, tuple(planned.why.get(one.metadata.name, "") for one, _ in changed)
+            )
             if not wait:
-                await self._say_all(news)
-                self._pace.said(key)
+                await self._write_all(changed)
+                self._delays.wrote_messages(key)
         waits = [after for after in (planned.look_again, later, wait) if after]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
 
-    async def _say_of_starts(self, key: Key, unspoken: Sequence[Binding], planned: RolloutPlan) -> float:
-        """Say that rollouts have started; gives in how many seconds to say it of those that nobody waits for."""
-        left = self._starts.left(key) if any(map(self._decided.suffices, unspoken)) else 0.0
+    async def _write_started(self, key: Key, unwritten: Sequence[Binding], planned: RolloutPlan) -> float:
+        """Write that rollouts have started; gives in how many seconds to write it where nobody waits for it."""
+        left = self._started_conditions.wait(key) if any(map(self._pointed.may_create_works, unwritten)) else 0.0
         if not left:
-            self._starts.told(key)
-        due = [one for one in unspoken if not (left and self._decided.suffices(one))]
-        await self._say_all(self._news(due, planned))
+            self._started_conditions.reset(key)
+        due = [one for one in unwritten if not (left and self._pointed.may_create_works(one))]
+        await self._write_all(self._changed_conditions(due, planned))
         return left
 
-    def _stayed(self, picture: RolloutInput, planned: RolloutPlan) -> list[Binding]:
-        """The bindings there is something to say of."""
-        if not picture.wanted.name and not picture.wanted.problem:
+    def _bindings_that_stay(self, observed: RolloutInput, planned: RolloutPlan) -> list[Binding]:
+        """The bindings that do not move."""
+        if not observed.wanted.name and not observed.wanted.problem:
             return []
         moved = {one.metadata.name for one in (*planned.bind, *planned.repoint, *planned.remove)}
-        return [one for one in picture.bindings if one.metadata.name not in moved]
+        return [one for one in observed.bindings if one.metadata.name not in moved]
 
-    def _news(self, bindings: Iterable[Binding], planned: RolloutPlan) -> list[tuple[Binding, Conditions]]:
+    def _changed_conditions(
+        self, bindings: Iterable[Binding], planned: RolloutPlan
+    ) -> list[tuple[Binding, Conditions]]:
         """Those whose conditions change, and to what."""
         now = self._clock.now()
-        told = ((one, rollout_started_condition(one, planned.why.get(one.metadata.name), now)) for one in bindings)
-        return [(one, said) for one, said in told if said != one.status.conditions]
+        found = ((one, rollout_started_condition(one, planned.why.get(one.metadata.name), now)) for one in bindings)
+        return [(one, conditions) for one, conditions in found if conditions != one.status.conditions]
 
-    async def _say_all(self, news: Iterable[tuple[Binding, Conditions]]) -> None:
-        await all_of(partial(self._say, binding, conditions) for binding, conditions in news)
-
-    async def _say(self, binding: Binding, conditions: Conditions) -> None:
-        if conditions == binding.status.conditions:
-            return
-        meta = binding.metadata
-        await self._client.amend(
-            self._twins.binding,
-            meta,
-            {"status": {"conditions": to_builtins(conditions)}},
-            subresource="status",
-            manager=MANAGER,
-        )
+    async def _write_all(self, changed: Iterable[tuple[Binding, Conditions]]) -> None:
+        await gather(partial(self._writes.set_rollout_started, binding, conditions) for binding, conditions in changed)
 
 
 # How objects are applied. KubeFleet gives all clusters a new strategy at once (kubefleet.md §3.1).
 
 
-def _applied_otherwise(picture: RolloutInput) -> list[Binding]:
-    live = (one for one in picture.bindings if one.metadata.deletion_timestamp is None)
-    return [] if is_paused(picture.placement) else [one for one in live if not picture.is_applied_so(one)]
+def _with_other_apply_strategy(observed: RolloutInput) -> list[Binding]:
+    live = (one for one in observed.bindings if one.metadata.deletion_timestamp is None)
+    return [] if is_paused(observed.placement) else [one for one in live if not observed.is_applied_so(one)]
 
 
-def spelled_out(strategy: ApplyStrategy) -> dict[str, Any]:
-    """All of it, so that a merge leaves nothing of another one."""
-    config = strategy.server_side_apply_config
-    return {
-        "type": strategy.type.value,
-        "comparisonOption": strategy.comparison_option.value,
-        "whenToApply": strategy.when_to_apply.value,
-        "whenToTakeOver": strategy.when_to_take_over.value,
-        "allowCoOwnership": strategy.allow_co_ownership or None,
-        "serverSideApplyConfig": None if config is None else {"force": config.force},
-    }
-
-
-# What wakes
-
-
-def _comes_or_goes(change: Change[MemberCluster]) -> bool:
+def _member_came_or_went(change: Change[MemberCluster]) -> bool:
     """Whether a member was met or lost, or began to leave."""
     return _presence(change.old) != _presence(change.new)
 

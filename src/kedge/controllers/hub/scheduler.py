@@ -9,9 +9,9 @@ A placement on its way out takes its bindings with it, and so does one that is g
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -29,13 +29,13 @@ from kedge.api.fleet import (
     SCHEDULER_CLEANUP,
     binding_name,
 )
-from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
+from kedge.api.rollout import ApplyStrategy
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.twins import Binding, Placement, PolicySnapshot, Twins
-from kedge.controllers.hub import scheduler_wakes as wakes
-from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
-from kedge.controllers.hub.scheduling_metrics import SchedulingMetrics
+from kedge.controllers.gather import gather
+from kedge.controllers.hub import scheduler_wakes, wakes
+from kedge.controllers.hub.caches import BINDINGS, PLACEMENT, SNAPSHOTS, named, trusted_cache
+from kedge.controllers.hub.metrics import SchedulingMetrics
 from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -43,6 +43,7 @@ from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
+from kedge.plan.placements import is_external
 from kedge.plan.placing.filters import NO_HEARTBEAT, SILENT_AFTER
 from kedge.plan.placing.policies import is_ignored
 from kedge.plan.placing.policy_status import observes_current_generation, policy_snapshot_status
@@ -50,8 +51,6 @@ from kedge.plan.placing.schedule import ReusedBinding, Schedule, schedule
 from kedge.plan.revisions import newest_policy
 
 MANAGER: Final = "kedge-scheduler"
-AT_ONCE: Final = 16
-"""How many bindings of one placement are written at the same time."""
 _A_MOMENT: Final = 1.0
 
 T = TypeVar("T")
@@ -87,21 +86,21 @@ class Scheduler:
         self._metrics = metrics or SchedulingMetrics(CollectorRegistry())
         self._dialect = dialect
         # Each is of one of the two twins; a cache of either is no type that Python knows.
-        self._placements: Cache[Any] = followed(hub, twins.placement)
-        self._snapshots: Cache[Any] = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._bindings: Cache[Any] = followed(hub, twins.binding, indexes=BINDINGS)
+        self._placements: Cache[Any] = trusted_cache(hub, twins.placement)
+        self._snapshots: Cache[Any] = trusted_cache(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._bindings: Cache[Any] = trusted_cache(hub, twins.binding, indexes=BINDINGS)
         self._members = hub.cache(MemberCluster)
-        affected = wakes.Affected(hub.name, self._snapshots, self._bindings)
+        affected = scheduler_wakes.Affected(hub.name, self._snapshots, self._bindings)
         self.controller = Controller(
             f"scheduler of {twins.name}",
             self.reconcile,
             [
-                hub.watch(self._placements, when=wakes.placement_matters),
-                hub.watch(self._snapshots, to=wakes.parent_of, when=wakes.policy_matters),
-                hub.watch(self._bindings, to=wakes.parent_of, when=wakes.binding_matters),
-                hub.watch(self._members, to=affected.by_leaving, when=wakes.leaves),
-                hub.watch(self._members, to=affected.by_change, when=wakes.changes(clock)),
-                hub.watch(self._members, to=affected.by_properties, when=wakes.changes_properties),
+                hub.watch(self._placements, when=scheduler_wakes.placement_matters),
+                hub.watch(self._snapshots, to=wakes.by_owner, when=scheduler_wakes.policy_matters),
+                hub.watch(self._bindings, to=wakes.by_owner, when=scheduler_wakes.binding_matters),
+                hub.watch(self._members, to=affected.by_leaving, when=scheduler_wakes.leaves),
+                hub.watch(self._members, to=affected.by_change, when=scheduler_wakes.changes(clock)),
+                hub.watch(self._members, to=affected.by_properties, when=scheduler_wakes.changes_properties),
             ],
         )
 
@@ -164,7 +163,7 @@ class Scheduler:
             namespace=seen.placement.metadata.namespace,
             now=self._clock.now(),
             unreadable=frozenset(name for _, name in self._members.unreadable),
-            replace_silent=not _moved_by_runs(seen.placement),
+            replace_silent=not is_external(seen.placement),  # runs count on the clusters they began with
             problem=self._unread(seen),
             already_reported=observes_current_generation(seen.snapshot.metadata, seen.snapshot.status),
             dialect=self._dialect,
@@ -191,7 +190,7 @@ class Scheduler:
             "finalizers": [BINDING_CLEANUP],
         }
         body = to_builtins(spec)
-        if not _moved_by_runs(seen.placement):  # a run brings the one of its beginning
+        if not is_external(seen.placement):  # a run brings the one of its beginning
             body |= {"applyStrategy": _apply_strategy(seen.placement)}
         await self._client.create(
             self._twins.binding, {"metadata": metadata, "spec": body}, meta.namespace, manager=MANAGER
@@ -245,13 +244,7 @@ class Scheduler:
         with suppress(NotFound):
             meta = (await self._let_go(binding)).metadata
             if meta.deletion_timestamp is None:
-                await self._client.delete(
-                    self._twins.binding,
-                    meta.name,
-                    meta.namespace,
-                    uid=meta.uid,
-                    resource_version=meta.resource_version,
-                )
+                await self._client.remove(self._twins.binding, meta)
 
     async def _release(self, binding: Binding) -> None:
         """Let go of a binding that is on its way out."""
@@ -274,16 +267,7 @@ class Scheduler:
         return await self._client.amend(type(found), meta, body, manager=MANAGER, subresource=subresource)
 
     async def _each(self, write: Callable[[T], Awaitable[None]], things: Iterable[T]) -> None:
-        """Write them all, several at a time. What fails does not keep the others; it is raised in the end."""
-        turns = asyncio.Semaphore(AT_ONCE)
-
-        async def one(thing: T) -> None:
-            async with turns:
-                await write(thing)
-
-        for result in await asyncio.gather(*(one(thing) for thing in things), return_exceptions=True):
-            if isinstance(result, BaseException):
-                raise result
+        await gather(partial(write, thing) for thing in things)
 
 
 def _without(found: Placement | Binding, finalizer: str) -> tuple[str, ...]:
@@ -296,12 +280,6 @@ def _number(snapshot: PolicySnapshot) -> int | None:
     if text.isascii() and text.isdecimal():
         return int(text)
     return snapshot.spec.policy.number_of_clusters if snapshot.spec.policy else None
-
-
-def _moved_by_runs(placement: Placement) -> bool:
-    """Whether staged runs move the placement: they count on the clusters they began with."""
-    strategy = placement.spec.strategy
-    return strategy is not None and strategy.type is RolloutStrategyType.external
 
 
 def _apply_strategy(placement: Placement) -> dict[str, Any]:

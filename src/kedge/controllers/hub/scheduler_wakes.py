@@ -16,7 +16,8 @@ from kedge.api.fleet import IS_LATEST, SCHEDULER_CLEANUP
 from kedge.api.reasons import SCHEDULED
 from kedge.api.scheduling import PlacementType
 from kedge.api.twins import Binding, Placement, PolicySnapshot
-from kedge.controllers.hub.indexes import CLUSTER, PLACEMENT, named
+from kedge.controllers.hub.caches import CLUSTER, PLACEMENT, named
+from kedge.controllers.hub.wakes import placement_key
 from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
 from kedge.kube.queue import Key
@@ -56,7 +57,7 @@ class Affected:
         return [*self.by_change(seen), *(self._key(binding) for binding in there)]
 
     def _key(self, found: PolicySnapshot | Binding) -> Key:
-        return Key(self._hub, found.metadata.namespace, parent(found.metadata))
+        return placement_key(self._hub, found.metadata)
 
     def _may_pick(self, snapshot: PolicySnapshot) -> bool:
         """Whether this is the newest policy of a placement that takes all it can, or has not got what it wants."""
@@ -74,12 +75,6 @@ class Affected:
         meta = snapshot.metadata
         mine = self._bindings.by(PLACEMENT, named(meta.namespace, parent(meta)))
         return any(binding.spec.state == BindingState.scheduled for binding in mine)
-
-
-def parent_of(seen: WatchedObject[Any]) -> Iterable[Key]:
-    """The placement a snapshot or binding belongs to."""
-    owner = parent(seen.meta)
-    return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()
 
 
 def placement_matters(change: Change[Placement]) -> bool:

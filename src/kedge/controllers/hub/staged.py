@@ -24,16 +24,24 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
 from kedge.api.twins import Approval, Run, Strategy, Twins
-from kedge.controllers.hub.at_once import all_of
-from kedge.controllers.hub.binding_wakes import matters, placement_of
-from kedge.controllers.hub.decided import Decided
-from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import APPROVALS, BINDINGS, PLACEMENT, RUN, RUNS, SNAPSHOTS, named
-from kedge.controllers.hub.placements import asks_for_more, wanted_placements
-from kedge.controllers.hub.run_metrics import RunMetrics
-from kedge.controllers.hub.staged_tales import RunTales
-from kedge.controllers.hub.staged_wakes import RunWakes, asks_otherwise, is_another_member
-from kedge.controllers.hub.staged_writes import RunWrites
+from kedge.controllers.gather import gather
+from kedge.controllers.hub import wakes
+from kedge.controllers.hub.caches import (
+    APPROVALS,
+    BINDINGS,
+    PLACEMENT,
+    RUN,
+    RUNS,
+    SNAPSHOTS,
+    named,
+    placements_without_status,
+    spec_changed,
+    trusted_cache,
+)
+from kedge.controllers.hub.metrics import RunMetrics
+from kedge.controllers.hub.pointed_bindings import PointedBindings
+from kedge.controllers.hub.run_events import RunEvents
+from kedge.controllers.hub.run_writes import RunWrites
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -92,10 +100,10 @@ class StagedRuns:
         clock: Clock,
         dialect: Dialect = Dialect.seed,
         metrics: RunMetrics | None = None,
-        decided: Decided | None = None,
+        pointed: PointedBindings | None = None,
     ) -> None:
-        """`metrics` are shared between the twins: a process shows each name once. `decided` is told of bindings as
-        they are pointed.
+        """`metrics` are shared between the twins: a process shows each name once. `pointed` is shared with the
+        Works of this process.
         """
         self._client = hub.client
         self._twins = twins
@@ -103,27 +111,27 @@ class StagedRuns:
         self._clock = clock
         self._dialect = dialect
         self._metrics = metrics
-        self._runs = followed(hub, twins.run, indexes=RUNS)
-        self._strategies = followed(hub, twins.strategy)
-        self._approvals = followed(hub, twins.approval, indexes=APPROVALS)
-        self._placements = wanted_placements(hub, twins)
-        self._policies = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
+        self._runs = trusted_cache(hub, twins.run, indexes=RUNS)
+        self._strategies = trusted_cache(hub, twins.strategy)
+        self._approvals = trusted_cache(hub, twins.approval, indexes=APPROVALS)
+        self._placements = placements_without_status(hub, twins)
+        self._policies = trusted_cache(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
         self._members = hub.cache(MemberCluster)
-        self._writes = RunWrites(hub.client, twins, clock, decided or Decided(hub.name))
-        self._met: dict[str, float] = {}  # runs that have not begun, and when they were first seen
-        self._tales = RunTales(hub.events.signed("staged-update-run-controller"))
-        wakes = RunWakes(self._runs, self._bindings)
+        self._writes = RunWrites(hub.client, twins, clock, pointed or PointedBindings(hub.name))
+        self._first_seen: dict[str, float] = {}  # runs that have not begun, and when they were first seen
+        self._run_events = RunEvents(hub.events.signed("staged-update-run-controller"))
+        run_wakes = wakes.RunWakes(self._runs)
         sources: list[Source] = [
-            hub.watch(self._runs, to=wakes.by_run, when=asks_otherwise),
-            hub.watch(self._strategies, to=wakes.by_strategy),
-            hub.watch(self._approvals, to=wakes.by_approval),
-            hub.watch(self._placements, when=asks_for_more),
-            hub.watch(self._policies, to=placement_of),
-            hub.watch(self._snapshots, to=placement_of),
-            hub.watch(self._bindings, to=placement_of, when=matters),
-            hub.watch(self._members, to=wakes.by_member, when=is_another_member),
+            hub.watch(self._runs, to=wakes.by_run, when=wakes.run_changed),
+            hub.watch(self._strategies, to=run_wakes.by_strategy),
+            hub.watch(self._approvals, to=run_wakes.by_approval),
+            hub.watch(self._placements, when=spec_changed),
+            hub.watch(self._policies, to=wakes.by_owner),
+            hub.watch(self._snapshots, to=wakes.by_owner),
+            hub.watch(self._bindings, to=wakes.by_owner, when=wakes.binding_changed),
+            hub.watch(self._members, to=wakes.by_member(self._bindings), when=wakes.member_changed),
             snapshots.changes,
         ]
         self.controller = Controller(f"staged runs of {twins.name}", self.reconcile, sources)
@@ -134,7 +142,7 @@ class StagedRuns:
         problem: Exception | None = None
         for run in list(runs.values()):
             try:
-                waits += await self._attend(key, run, runs)
+                waits += await self._reconcile_run(key, run, runs)
             except Exception as error:  # noqa: BLE001  # one run does not hold up the others; it is raised in the end
                 problem = error if problem is None or isinstance(problem, Conflict) else problem
         if problem is not None:
@@ -144,10 +152,10 @@ class StagedRuns:
     def _of(self, key: Key) -> tuple[ClusterStagedUpdateRun, ...]:
         return self._runs.by(PLACEMENT, named(key.namespace, key.name))
 
-    async def _attend(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> list[float]:
+    async def _reconcile_run(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> list[float]:
         """Do what one run asks for; gives in how many seconds to look again, if so."""
         if run.metadata.deletion_timestamp is not None:
-            await self._let_go(run)
+            await self._release(run)
             return []
         if (by := rollback_run_of(run, runs.values())) is not None:
             run = await self._say(run, as_rolled_back(run, by, self._clock.now()), runs)
@@ -156,7 +164,7 @@ class StagedRuns:
             await self._ended(run, runs)
             return []
         run = await self._writes.hold(run)
-        if (wait := self._unsettled(key, run)) > 0:
+        if (wait := self._wait_for_newest(key, run)) > 0:
             return [wait]
         if not is_initialized(run.status):
             run = await self._say(run, initialize(await self._beginning(key, run), self._clock.now()), runs)
@@ -166,7 +174,7 @@ class StagedRuns:
 
     # Beginning
 
-    def _unsettled(self, key: Key, run: Run) -> float:
+    def _wait_for_newest(self, key: Key, run: Run) -> float:
         """How many seconds a run that moves the newest resources waits, so that the newest are known.
 
         They count from when its placement is there, which may be made after it.
@@ -174,9 +182,9 @@ class StagedRuns:
         uid, now = run.metadata.uid, asyncio.get_running_loop().time()
         is_waiting = self._placements.get(key.name, key.namespace) is None
         if is_waiting or is_initialized(run.status) or not needs_newest(run):
-            self._met.pop(uid, None)
+            self._first_seen.pop(uid, None)
             return 0.0
-        return max(0.0, self._met.setdefault(uid, now) + SETTLED_AFTER - now)
+        return max(0.0, self._first_seen.setdefault(uid, now) + SETTLED_AFTER - now)
 
     async def _beginning(self, key: Key, run: Run) -> InitializationInput:
         """What a run begins from. The newest resources are written down only if it can begin once they are."""
@@ -229,7 +237,7 @@ class StagedRuns:
         return self._twins.strategy(spec=without_gates(strategy)), begun_clusters(undone)
 
     async def _ended(self, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> None:
-        """Have a run that failed followed by its rollback, once, if it is to be."""
+        """Make the rollback of a run that failed, once, if it is to have one."""
         status = at_generation(run.status, run.metadata.generation)
         if wants_rollback(run) and status.previous_resource_snapshot_index is None:
             status = as_not_rolled_back(run, self._clock.now())
@@ -242,7 +250,7 @@ class StagedRuns:
     async def _act(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> list[float]:
         planned = step(await self._seen(key, run, runs), self._clock.now())
         if planned.accept:
-            await all_of(partial(self._writes.accept, request) for request in planned.accept)
+            await gather(partial(self._writes.accept, request) for request in planned.accept)
             planned = step(await self._seen(key, run, runs), self._clock.now())  # that may have taken a while
         run = await self._say(run, planned.status, runs)
         await self._move(run, planned)
@@ -250,7 +258,7 @@ class StagedRuns:
 
     async def _move(self, run: Run, planned: RunStep) -> None:
         resources = _resources(run)
-        await all_of(
+        await gather(
             [
                 *(partial(self._writes.point, run, binding, resources) for binding in planned.point),
                 *(partial(self._writes.remove, binding) for binding in planned.remove),
@@ -295,7 +303,7 @@ class StagedRuns:
         if status == run.status:
             return run
         said = await self._writes.say(run, status)
-        self._tales.tell(run, said)
+        self._run_events.record(run, said)
         if self._metrics is not None:
             self._metrics.said(run, said, self._clock.now().timestamp())
         runs[run.metadata.uid] = said
@@ -303,9 +311,9 @@ class StagedRuns:
 
     # Ending
 
-    async def _let_go(self, run: Run) -> None:
+    async def _release(self, run: Run) -> None:
         """The run goes, and its requests; what it moved stays where it is."""
-        self._met.pop(run.metadata.uid, None)
+        self._first_seen.pop(run.metadata.uid, None)
         if self._metrics is not None:
             self._metrics.forget(run)
         if RUN_FINALIZER in run.metadata.finalizers:

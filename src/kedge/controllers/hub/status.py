@@ -9,7 +9,7 @@ a row only some moments, but always the last.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec.structs import replace
 
@@ -19,27 +19,25 @@ from kedge.api.dialect import Dialect
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.placement_status import PlacementStatus
 from kedge.api.reasons import SCHEDULED
-from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.twins import Binding, Placement, Twins
-from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import BINDINGS, CLUSTER, PLACEMENT, RUNS, SNAPSHOTS, named
-from kedge.controllers.hub.namespace_statuses import NamespaceStatuses
-from kedge.controllers.hub.placement_metrics import PlacementMetrics
-from kedge.controllers.hub.selected import Selected
-from kedge.controllers.hub.spacing import REST, Spacing
-from kedge.controllers.hub.status_patch import status_patch
+from kedge.controllers.hub import wakes
+from kedge.controllers.hub.caches import BINDINGS, PLACEMENT, RUNS, SNAPSHOTS, named, trusted_cache
+from kedge.controllers.hub.metrics import PlacementMetrics
+from kedge.controllers.hub.snapshot_contents import Selected
+from kedge.controllers.hub.status_copies import NamespaceStatuses, status_patch
+from kedge.controllers.hub.status_delays import REST, StatusDelays
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Source, WatchedObject
+from kedge.kube.source import Source
 from kedge.kube.store import Change
 from kedge.plan.membership import unhealthy_message, unreachable_message
 from kedge.plan.reporting.condition_order import CONDITION_STEPS
-from kedge.plan.reporting.placement_status import PlacementFacts as Picture
 from kedge.plan.reporting.placement_status import (
+    PlacementFacts,
     is_complete,
     not_followed_status,
     only_clusters_or_messages_differ,
@@ -47,7 +45,6 @@ from kedge.plan.reporting.placement_status import (
     placement_status,
     shortened_to_fit,
 )
-from kedge.plan.revisions import parent
 from kedge.plan.selecting.selectors import status_namespace_problem
 
 MANAGER: Final = "kedge-status"
@@ -97,22 +94,22 @@ class PlacementStatuses:
         self._selections = selections
         self._dialect = dialect
         self._metrics = metrics
-        self._spacing = Spacing(rest)
+        self._delays = StatusDelays(rest)
         self._selected = Selected(hub.client, twins)
-        self._placements = followed(hub, twins.placement)
-        self._policies = followed(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._bindings = followed(hub, twins.binding, indexes=BINDINGS)
-        self._runs = followed(hub, twins.run, indexes=RUNS)
+        self._placements = trusted_cache(hub, twins.placement)
+        self._policies = trusted_cache(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
+        self._runs = trusted_cache(hub, twins.run, indexes=RUNS)
         self._members = hub.cache(MemberCluster)
         self._copies = None if twins.placement.resource.namespaced else NamespaceStatuses(hub, clock=clock)
         sources: list[Source] = [
             hub.watch(self._placements),
-            hub.watch(self._policies, to=_placement_of),
-            hub.watch(self._snapshots, to=_placement_of),
-            hub.watch(self._bindings, to=_placement_of),
-            hub.watch(self._runs, to=_moved_by),
-            hub.watch(self._members, to=self._placed_on, when=_falls_silent_or_speaks),
+            hub.watch(self._policies, to=wakes.by_owner),
+            hub.watch(self._snapshots, to=wakes.by_owner),
+            hub.watch(self._bindings, to=wakes.by_owner),
+            hub.watch(self._runs, to=wakes.by_run),
+            hub.watch(self._members, to=wakes.by_member(self._bindings), when=_reachability_changed),
             selections.source(twins),
         ]
         if self._copies is not None:
@@ -124,26 +121,26 @@ class PlacementStatuses:
         if placement is None or placement.metadata.deletion_timestamp is not None:
             self._forget(key)
             return Outcome.done
-        if (rest := self._spacing.rest(key)) > 0:
+        if rest := self._delays.before_look(key):
             return Outcome.again(after=rest)
-        self._spacing.looked(key)
+        self._delays.looked(key)
         status = await self._status(placement)
-        rest = self._patience(key, placement, status)
+        rest = self._wait_for_scheduling(key, placement, status)
         if not rest and only_clusters_or_messages_differ(placement.status, status):
-            rest = self._spacing.count(key)
+            rest = self._delays.before_counts(key)
         if rest > 0:
             return Outcome.again(after=rest)
-        status, outcome = await self._copied(placement, status)
+        status, outcome = await self._with_copy(placement, status)
         if status != placement.status:
             await self._write(placement, status)
-            self._spacing.wrote(key, len(status.placement_statuses))
-            self._tell(placement, status)
+            self._delays.wrote(key, len(status.placement_statuses))
+            self._record_events(placement, status)
         if self._metrics is not None:
             self._metrics.stands(key, placement.metadata.generation, status, self._clock.now().timestamp())
         return outcome
 
     def _forget(self, key: Key) -> None:
-        self._spacing.forget(key)
+        self._delays.forget(key)
         if self._metrics is not None:
             self._metrics.forget(key)
 
@@ -152,47 +149,47 @@ class PlacementStatuses:
     async def _status(self, placement: ClusterResourcePlacement) -> PlacementStatus:
         if problem := status_namespace_problem(placement):
             return not_followed_status(placement, problem, self._clock.now())
-        picture = self._observe(placement)
-        status = placement_status(picture, self._clock.now())
-        parts = parts_of_revision(picture.snapshots, status.observed_resource_index)
+        observed = self._observe(placement)
+        status = placement_status(observed, self._clock.now())
+        parts = parts_of_revision(observed.snapshots, status.observed_resource_index)
         return shortened_to_fit(replace(status, selected_resources=await self._selected.of(parts)))
 
-    def _observe(self, placement: ClusterResourcePlacement) -> Picture:
+    def _observe(self, placement: ClusterResourcePlacement) -> PlacementFacts:
         whose = named(placement.metadata.namespace, placement.metadata.name)
         bindings = self._bindings.by(PLACEMENT, whose)
         selection = self._selections.selected(placement)
-        return Picture(
+        return PlacementFacts(
             placement=placement,
             prefix=self._twins.prefix,
             policies=self._policies.by(PLACEMENT, whose),
             snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
             bindings=bindings,
             runs=self._runs.by(PLACEMENT, whose),
-            unreachable=self._said_of_members(bindings, unreachable_message),
-            unhealthy=self._said_of_members(bindings, unhealthy_message),
+            unreachable=self._member_messages(bindings, unreachable_message),
+            unhealthy=self._member_messages(bindings, unhealthy_message),
             problem=selection.problem,
             pending=selection.pending,
             warning=selection.warning,
             dialect=self._dialect,
         )
 
-    def _said_of_members(
+    def _member_messages(
         self, bindings: Iterable[Binding], told: Callable[[MemberCluster | None], str]
     ) -> Mapping[str, str]:
         clusters = {one.spec.target_cluster for one in bindings}
         return {cluster: said for cluster in clusters if (said := told(self._members.get(cluster)))}
 
-    def _patience(self, key: Key, placement: Placement, status: PlacementStatus) -> float:
+    def _wait_for_scheduling(self, key: Key, placement: Placement, status: PlacementStatus) -> float:
         """How long to go on showing what was said of the generation before, while clusters are being picked."""
         found = find_condition(status.conditions, f"{self._twins.prefix}{SCHEDULED}")
         if not placement.status.placement_statuses or found is None or found.status != UNKNOWN:
-            self._spacing.known(key)
+            self._delays.scheduled(key)
             return 0.0
-        return self._spacing.patience(key, placement.metadata.generation)
+        return self._delays.before_unscheduled(key, placement.metadata.generation)
 
     # Acting
 
-    async def _copied(
+    async def _with_copy(
         self, placement: ClusterResourcePlacement, status: PlacementStatus
     ) -> tuple[PlacementStatus, Outcome]:
         """The status with what is to be said of its copy, if it has one."""
@@ -219,7 +216,7 @@ class PlacementStatuses:
             subresource="status",
         )
 
-    def _tell(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> None:
+    def _record_events(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> None:
         """Events of the steps that are taken now, and were not before."""
         generation, before = placement.metadata.generation, placement.status
         for step in CONDITION_STEPS:
@@ -227,30 +224,14 @@ class PlacementStatuses:
             if is_true(status.conditions, kind) and not is_true(before.conditions, kind, generation=generation):
                 found = find_condition(status.conditions, kind)
                 self._events.normal(placement, step.event, found.message if found is not None else "")
-        if is_complete(status) and not (is_complete(before) and _speaks_of(before, generation)):
+        if is_complete(status) and not (is_complete(before) and _is_about(before, generation)):
             resources = status.observed_resource_index
             self._events.normal(placement, "PlacementRolloutCompleted", f"Every cluster has resources {resources}")
 
-    # Waking
 
-    def _placed_on(self, seen: WatchedObject[MemberCluster]) -> Iterable[Key]:
-        """The placements that have a binding on a member."""
-        for binding in self._bindings.by(CLUSTER, seen.meta.name):
-            yield Key(seen.cluster, binding.metadata.namespace, parent(binding.metadata))
-
-
-def _moved_by(seen: WatchedObject[ClusterStagedUpdateRun]) -> Iterable[Key]:
-    return (Key(seen.cluster, seen.meta.namespace, seen.object.spec.placement_name),)
-
-
-def _placement_of(seen: WatchedObject[Any]) -> Iterable[Key]:
-    owner = parent(seen.meta)
-    return (Key(seen.cluster, seen.meta.namespace, owner),) if owner else ()
-
-
-def _speaks_of(status: PlacementStatus, generation: int) -> bool:
+def _is_about(status: PlacementStatus, generation: int) -> bool:
     return all(one.observed_generation == generation for one in status.conditions)
 
 
-def _falls_silent_or_speaks(change: Change[MemberCluster]) -> bool:
+def _reachability_changed(change: Change[MemberCluster]) -> bool:
     return any(told(change.old) != told(change.new) for told in (unreachable_message, unhealthy_message))

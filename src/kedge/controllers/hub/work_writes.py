@@ -10,9 +10,9 @@ from msgspec import Struct
 from kedge.api.fleet import ON_DELETE, member_of
 from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import Work
-from kedge.controllers.hub.untracked import untracked
 from kedge.kube.client import Client
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, TooManyRequests, as_conflict
+from kedge.kube.patches import without_managed_fields
 from kedge.plan.working.desired_works import DesiredWork, WorkChanges
 from kedge.plan.working.work_contents import compacted
 
@@ -54,12 +54,9 @@ class WorkWrites:
             if stays is not None and stays != (ON_DELETE in work.metadata.annotations):
                 mark = PropagationPolicy.abandon.value if stays else None
                 work = await self._patch(work, {"metadata": {"annotations": {ON_DELETE: mark}}})
-            meta = work.metadata
-            await self._client.delete(
-                Work, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
-            )
         except NotFound:
             return
+        await self._client.remove(Work, work.metadata)
 
     async def _create(self, wanted: DesiredWork) -> Work:
         try:
@@ -83,7 +80,7 @@ class WorkWrites:
 
     async def _patch(self, work: Work, body: Mapping[str, object]) -> Work:
         meta = work.metadata
-        return await self._client.amend(Work, meta, untracked(body), manager=MANAGER)
+        return await self._client.amend(Work, meta, without_managed_fields(body), manager=MANAGER)
 
 
 class _Refusal(Exception):
@@ -92,7 +89,6 @@ class _Refusal(Exception):
 
 def _refusal(error: ApiError, namespace: str, name: str) -> Exception:
     """The error to raise for an answer: its own if looking again helps, or what the server said."""
-    is_too_large = "too large" in error.message
-    if isinstance(error, Conflict | TooManyRequests) or (isinstance(error, ServerError) and not is_too_large):
+    if isinstance(error, Conflict | TooManyRequests | ServerError):
         return error
     return _Refusal(f"The hub refused Work {namespace}/{name}: {error.message}")

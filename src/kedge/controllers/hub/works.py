@@ -1,12 +1,12 @@
-"""Works: gives each member the objects that bindings say it should have, and tells the bindings what came of it.
+"""Works: gives each member the objects that bindings say it should have, and reports on the bindings what came of it.
 
-A binding's Works live in the member's own namespace on the hub. They follow the binding once a rollout has decided on
-the binding as it is now. What came of it is told once the rollout has spoken, so that the two do not write over one
-another. Works of a binding that is to go are left as they are. When a binding is deleted its Works go first, and the
-binding stays until they are really gone (kubefleet.md §14 #5).
+A binding's Works live in the member's own namespace on the hub. They are made of a generation of a binding that a
+rollout or a run has decided on: its RolloutStarted says so, or `PointedBindings`. What came of it is written after
+RolloutStarted, so that neither write is refused for the other. Works of an unscheduled binding are left as they are.
+When a binding is deleted its Works go first, and the binding stays until they are gone (kubefleet.md §14 #5).
 
-Crash-safe at every write: the finalizer comes before the first Work, and where a wait counts from the moment a cluster
-became available, that moment is taken back before its Works change, not after.
+Crash-safe at every write: the finalizer comes before the first Work. Where a wait counts from the moment a cluster
+became available, that condition is removed before its Works change, not after.
 """
 
 from __future__ import annotations
@@ -30,15 +30,22 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.twins import Binding, Placement, Twins
 from kedge.api.work import Work
-from kedge.controllers.hub import indexes
-from kedge.controllers.hub.contents import Contents, Missing
-from kedge.controllers.hub.decided import Decided
-from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.placements import wanted_placements
-from kedge.controllers.hub.untracked import untracked
-from kedge.controllers.hub.work_wakes import WorkWakes, is_new, opens_or_closes, says_otherwise
+from kedge.controllers.hub import wakes
+from kedge.controllers.hub.binding_writes import BindingWrites
+from kedge.controllers.hub.caches import (
+    BINDING,
+    BINDINGS,
+    CLUSTER,
+    SNAPSHOTS,
+    WORKS,
+    named,
+    placements_without_status,
+    trusted_cache,
+)
+from kedge.controllers.hub.pointed_bindings import PointedBindings
+from kedge.controllers.hub.snapshot_contents import Contents, Missing
 from kedge.controllers.hub.work_writes import Refused, WorkWrites
-from kedge.controllers.putting_off import PuttingOff
+from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -72,124 +79,131 @@ class Works:
     """The Works of one kind of placement."""
 
     def __init__(
-        self, hub: Cluster, twins: Twins, *, clock: Clock, decided: Decided | None = None, workers: int = 16
+        self, hub: Cluster, twins: Twins, *, clock: Clock, pointed: PointedBindings | None = None, workers: int = 16
     ) -> None:
-        """`decided` is shared with those who point bindings, if they run in this process."""
-        self._decided = decided or Decided(hub.name)
+        """`pointed` is shared with those who point bindings, if they run in this process."""
+        self._pointed = pointed or PointedBindings(hub.name)
         self._client = hub.client
         self._twins = twins
         self._clock = clock
-        self._bindings = followed(hub, twins.binding, indexes=indexes.BINDINGS)
-        self._works = hub.cache(Work, transform=compacted, indexes=indexes.WORKS)
-        self._placements = wanted_placements(hub, twins)
-        self._snapshots = followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=indexes.SNAPSHOTS)
-        self._rooms = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
+        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
+        self._works = hub.cache(Work, transform=compacted, indexes=WORKS)
+        self._placements = placements_without_status(hub, twins)
+        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._member_namespaces = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
         self._contents = Contents(hub.client, twins, self._snapshot)
         self._writes = WorkWrites(hub.client)
-        self._underway = PuttingOff(UNDERWAY_AFTER)
-        self._unsaid: dict[tuple[str | None, str], BindingStatus] = {}
-        wakes = WorkWakes(hub, twins)
+        self._binding_writes = BindingWrites(hub.client, twins, manager=MANAGER)
+        self._progress_reports = Throttle(UNDERWAY_AFTER)
+        self._unwritten: dict[tuple[str | None, str], BindingStatus] = {}
+        work_wakes = wakes.WorkWakes(hub, twins)
         sources: list[Source] = [
             hub.watch(self._bindings),
-            self._decided.changes,
-            hub.watch(self._works, to=wakes.by_work),
-            hub.watch(self._placements, to=wakes.by_placement, when=says_otherwise),
-            hub.watch(self._snapshots, to=wakes.by_snapshot, when=is_new),
-            hub.watch(self._rooms, to=wakes.by_room, when=opens_or_closes),
+            self._pointed.changes,
+            hub.watch(self._works, to=work_wakes.by_work),
+            hub.watch(self._placements, to=work_wakes.by_placement, when=wakes.work_settings_changed),
+            hub.watch(self._snapshots, to=work_wakes.by_snapshot, when=wakes.was_created),
+            hub.watch(
+                self._member_namespaces, to=work_wakes.by_member_namespace, when=wakes.namespace_lifecycle_changed
+            ),
         ]
         self.controller = Controller(f"works of {twins.name}", self.reconcile, sources, workers=workers)
 
     async def reconcile(self, key: Key) -> Outcome:
         binding = self._bindings.get(key.name, key.namespace)
         if binding is None:
-            self._has_told((key.namespace, key.name))
-            return await self._clear_away(key)
+            self._forget_report((key.namespace, key.name))
+            return await self._remove_orphaned_works(key)
         if binding.metadata.deletion_timestamp is not None:
-            return await self._leave(binding)
+            return await self._delete_works(binding)
         if binding.spec.state == BindingState.unscheduled:
-            return await self._stay(binding)
-        if binding.spec.state == BindingState.bound and self._may_follow(binding):
-            return await self._follow(binding)
+            return await self._report_unscheduled(binding)
+        if binding.spec.state == BindingState.bound and self._may_update_works(binding):
+            return await self._update_works(binding)
         return Outcome.done
 
-    def _may_follow(self, binding: Binding) -> bool:
+    def _may_update_works(self, binding: Binding) -> bool:
         """Whether a rollout wants the binding as it is."""
-        if _is_spoken_of(binding):
-            self._decided.forget(binding)
+        if _has_rollout_condition(binding):
+            self._pointed.forget(binding)
             return True
-        return self._decided.suffices(binding)
+        return self._pointed.may_create_works(binding)
 
     # A binding that has resources
 
-    async def _follow(self, binding: Binding) -> Outcome:
+    async def _update_works(self, binding: Binding) -> Outcome:
         placement = self._placement(binding)
         if placement is None:
-            return Outcome.done  # nothing is known of what stays behind; the binding will go, or the placement come
+            return Outcome.done  # the binding will go, or the placement come
         if _names_overrides(binding):
-            return await self._tell(binding, not_overridden(_NO_OVERRIDES))
+            return await self._report(binding, not_overridden(_NO_OVERRIDES))
         resources = await self._contents.read(binding.spec.resource_snapshot_name, binding.metadata.namespace)
         if isinstance(resources, Missing):
-            return await self._do_without(binding, resources)
-        binding = await self._held(binding)
+            return await self._without_snapshot(binding, resources)
+        binding = await self._with_finalizer(binding)
         changes = self._changes(binding, placement, resources)
         if changes.blocked:
-            return await self._tell(binding, not_synchronized(changes.blocked))
+            return await self._report(binding, not_synchronized(changes.blocked))
         if changes.changes_manifests and is_unobservable(binding):
-            if not _is_spoken_of(binding):
+            if not _has_rollout_condition(binding):
                 return Outcome.done
-            binding = await self._write(binding, binding_status(binding, works_change(), self._clock.now()))
-        done = await self._make(binding, changes)
+            binding = await self._binding_writes.set_work_status(
+                binding, binding_status(binding, works_change(), self._clock.now())
+            )
+        done = await self._write_works(binding, changes)
         if isinstance(done, Refused):
-            await self._tell(binding, not_synchronized(done.problem))
+            await self._report(binding, not_synchronized(done.problem))
             return Outcome.again(after=TRY_AGAIN)
-        return await self._tell(binding, report_from_works(done, _up_to_date(done, resources.name)))
+        return await self._report(binding, report_from_works(done, _up_to_date(done, resources.name)))
 
-    async def _do_without(self, binding: Binding, missing: Missing) -> Outcome:
+    async def _without_snapshot(self, binding: Binding, missing: Missing) -> Outcome:
         """Without its snapshot a binding goes on if its Works are made of it already (kubefleet.md §16)."""
-        works, name = self._own(binding), binding.spec.resource_snapshot_name
+        works, name = self._works_of(binding), binding.spec.resource_snapshot_name
         if works and all(_is_made_of(name, work) for work in works):
-            return await self._tell(binding, report_from_works(works, _up_to_date(works, name)))
-        return await self._tell(binding, not_overridden(missing.problem))
+            return await self._report(binding, report_from_works(works, _up_to_date(works, name)))
+        return await self._report(binding, not_overridden(missing.problem))
 
     def _changes(self, binding: Binding, placement: Placement, resources: RevisionContents) -> WorkChanges:
         wanted = desired_works(binding, resources, abandons=abandons(placement), report_back=report_back(placement))
         there = {one.name: self._works.get(one.name, one.namespace) for one in wanted}
-        named = {name: work for name, work in there.items() if work is not None}
-        return compare_works(binding, wanted, self._own(binding), named, self._rivals(binding))
+        by_name = {name: work for name, work in there.items() if work is not None}
+        return compare_works(binding, wanted, self._works_of(binding), by_name, self._other_bindings(binding))
 
-    async def _make(self, binding: Binding, changes: WorkChanges) -> list[Work] | Refused:
-        room = self._rooms.get(member_namespace(binding.spec.target_cluster))
-        if changes.create and room is not None and room.metadata.deletion_timestamp is not None:
+    async def _write_works(self, binding: Binding, changes: WorkChanges) -> list[Work] | Refused:
+        namespace = self._member_namespaces.get(member_namespace(binding.spec.target_cluster))
+        if changes.create and namespace is not None and namespace.metadata.deletion_timestamp is not None:
             cluster = binding.spec.target_cluster
-            return Refused(f"{cluster} is leaving the fleet: its namespace {room.metadata.name} is being deleted")
+            return Refused(f"{cluster} is leaving the fleet: its namespace {namespace.metadata.name} is being deleted")
         return await self._writes.make(changes)
 
     # A binding that is to go
 
-    async def _stay(self, binding: Binding) -> Outcome:
-        works = self._own(binding)
+    async def _report_unscheduled(self, binding: Binding) -> Outcome:
+        works = self._works_of(binding)
         if not works:
-            return await self._tell(binding, not_synchronized("There is no Work for this cluster any more"))
-        return await self._tell(binding, report_from_works(works, "The Works stay as they are until they are removed"))
+            return await self._report(binding, not_synchronized("There is no Work for this cluster any more"))
+        return await self._report(
+            binding, report_from_works(works, "The Works stay as they are until they are removed")
+        )
 
     # A binding that goes
 
-    async def _leave(self, binding: Binding) -> Outcome:
-        self._decided.forget(binding)
-        if not _is_held(binding):
+    async def _delete_works(self, binding: Binding) -> Outcome:
+        self._pointed.forget(binding)
+        if not _has_finalizer(binding):
             return Outcome.done
-        works = self._own(binding)
+        works = self._works_of(binding)
         if works:
             if await self._member_leaves(binding):
                 return Outcome.done  # they go with its namespace, once its agent has let go of what they placed
-            stays = await self._stays(binding, works)
+            objects_stay = await self._objects_stay(binding, works)
             for work in works:
                 if not is_being_deleted(work):
-                    await self._writes.remove(work, stays)
+                    await self._writes.remove(work, objects_stay)
             return Outcome.done  # their going wakes us
         rest = [name for name in binding.metadata.finalizers if name != WORK_CLEANUP]
         with suppress(NotFound):
-            await self._set_finalizers(binding, rest)
+            await self._binding_writes.set_finalizers(binding, rest)
         return Outcome.done
 
     async def _member_leaves(self, binding: Binding) -> bool:
@@ -203,7 +217,7 @@ class Works:
             return False
         return member.metadata.deletion_timestamp is not None
 
-    async def _stays(self, binding: Binding, works: Iterable[Work]) -> bool | None:
+    async def _objects_stay(self, binding: Binding, works: Iterable[Work]) -> bool | None:
         """Whether what was placed stays; None if the Works themselves have to say.
 
         It does only when the placement itself is deleted. The cache may not show that yet, and what is taken from a
@@ -219,9 +233,9 @@ class Works:
             return None
         return _is_deleted(placement) and abandons(placement)
 
-    async def _clear_away(self, key: Key) -> Outcome:
+    async def _remove_orphaned_works(self, key: Key) -> Outcome:
         """Works of a binding that went without us: it may only seem so, so the server is asked."""
-        works = self._works.by(indexes.BINDING, indexes.named(key.namespace, key.name))
+        works = self._works.by(BINDING, named(key.namespace, key.name))
         if not works:
             return Outcome.done
         try:
@@ -235,15 +249,15 @@ class Works:
 
     # Reading
 
-    def _own(self, binding: Binding) -> tuple[Work, ...]:
+    def _works_of(self, binding: Binding) -> tuple[Work, ...]:
         """The Works of a binding: those in its member's namespace, whatever others say of theirs."""
         meta, home = binding.metadata, member_namespace(binding.spec.target_cluster)
-        found = self._works.by(indexes.BINDING, indexes.named(meta.namespace, meta.name))
+        found = self._works.by(BINDING, named(meta.namespace, meta.name))
         return tuple(work for work in found if work.metadata.namespace == home)
 
-    def _rivals(self, binding: Binding) -> frozenset[str]:
+    def _other_bindings(self, binding: Binding) -> frozenset[str]:
         meta = binding.metadata
-        others = self._bindings.by(indexes.CLUSTER, binding.spec.target_cluster)
+        others = self._bindings.by(CLUSTER, binding.spec.target_cluster)
         return frozenset(
             other.metadata.name
             for other in others
@@ -261,52 +275,39 @@ class Works:
 
     # Writing
 
-    async def _held(self, binding: Binding) -> Binding:
+    async def _with_finalizer(self, binding: Binding) -> Binding:
         """The binding, which cannot go without us from now on."""
-        if _is_held(binding):
+        if _has_finalizer(binding):
             return binding
-        return await self._set_finalizers(binding, [*binding.metadata.finalizers, WORK_CLEANUP])
+        return await self._binding_writes.set_finalizers(binding, [*binding.metadata.finalizers, WORK_CLEANUP])
 
-    async def _set_finalizers(self, binding: Binding, finalizers: list[str]) -> Binding:
-        held = untracked({"metadata": {"finalizers": finalizers}})
-        return await self._client.amend(self._twins.binding, binding.metadata, held, manager=MANAGER)
-
-    async def _tell(self, binding: Binding, told: WorkReport) -> Outcome:
+    async def _report(self, binding: Binding, told: WorkReport) -> Outcome:
         """Say this of a binding, now or later; what is said later has the times of what there was to say before it."""
         which = (binding.metadata.namespace, binding.metadata.name)
-        status = binding_status(binding, told, self._clock.now(), self._unsaid.get(which))
-        self._unsaid[which] = status
-        if binding.spec.state == BindingState.bound and not _is_spoken_of(binding):
-            return Outcome.done  # the rollout's word wakes us
-        if is_in_progress(binding, told) and (left := self._underway.left(which)):
+        status = binding_status(binding, told, self._clock.now(), self._unwritten.get(which))
+        self._unwritten[which] = status
+        if binding.spec.state == BindingState.bound and not _has_rollout_condition(binding):
+            return Outcome.done  # RolloutStarted wakes us
+        if is_in_progress(binding, told) and (left := self._progress_reports.wait(which)):
             return Outcome.again(after=left)
-        await self._write(binding, status)
-        self._has_told(which)
+        await self._binding_writes.set_work_status(binding, status)
+        self._forget_report(which)
         return Outcome.done
 
-    def _has_told(self, which: tuple[str | None, str]) -> None:
-        self._underway.told(which)
-        self._unsaid.pop(which, None)
-
-    async def _write(self, binding: Binding, status: BindingStatus) -> Binding:
-        """Make this the binding's status, unless it is."""
-        if status == binding.status:
-            return binding
-        said = {"status": _as_patch(status)}
-        return await self._client.amend(
-            self._twins.binding, binding.metadata, said, manager=MANAGER, subresource="status"
-        )
+    def _forget_report(self, which: tuple[str | None, str]) -> None:
+        self._progress_reports.reset(which)
+        self._unwritten.pop(which, None)
 
 
 def _names_overrides(binding: Binding) -> bool:
     return bool(binding.spec.resource_override_snapshots or binding.spec.cluster_resource_override_snapshots)
 
 
-def _is_held(binding: Binding) -> bool:
+def _has_finalizer(binding: Binding) -> bool:
     return WORK_CLEANUP in binding.metadata.finalizers
 
 
-def _is_spoken_of(binding: Binding) -> bool:
+def _has_rollout_condition(binding: Binding) -> bool:
     """Whether a rollout has said that the binding as it is now is on its way, or stays where it was."""
     found = find_condition(binding.status.conditions, ROLLOUT_STARTED)
     return (
@@ -325,13 +326,3 @@ def _is_deleted(placement: Placement) -> bool:
 def _up_to_date(works: Iterable[Work], snapshot: str) -> str:
     names = ", ".join(sorted(work.metadata.name for work in works))
     return f"Work {names} is made of {snapshot}"
-
-
-def _as_patch(status: BindingStatus) -> dict[str, object]:
-    """With nothing left of what was there before."""
-    lists = {
-        "failedPlacements": status.failed_placements,
-        "driftedPlacements": status.drifted_placements,
-        "diffedPlacements": status.diffed_placements,
-    }
-    return {"conditions": status.conditions, **{name: found or None for name, found in lists.items()}}

@@ -28,17 +28,17 @@ from kedge.api.fleet import ON_DELETE, WORK_CLEANUP, member_namespace
 from kedge.api.meta import ObjectMeta
 from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import AppliedResource, AppliedWork, Work, WorkStatus
-from kedge.controllers.member.applied import AppliedWorks, Book, owner_of
+from kedge.controllers.gather import gather
+from kedge.controllers.member.applied_works import AppliedList, AppliedWorks, owner_of
 from kedge.controllers.member.apply_metrics import ApplyMetrics
-from kedge.controllers.member.attempt import Attempt, Memory, not_applied
-from kedge.controllers.member.following import Following
+from kedge.controllers.member.attempt import Attempt, Memory
 from kedge.controllers.member.kinds import Kinds
+from kedge.controllers.member.object_caches import ObjectCaches
 from kedge.controllers.member.pods import PodTroubles
-from kedge.controllers.member.releasing import Releaser, resource_of
+from kedge.controllers.member.removal import Remover, resource_of
 from kedge.controllers.member.repairs import Repairs
-from kedge.controllers.member.telling import Telling
-from kedge.controllers.member.together import together
-from kedge.controllers.member.writing import MANAGER
+from kedge.controllers.member.report_delays import ReportDelays
+from kedge.controllers.member.writing import AT_MOST, MANAGER
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -49,6 +49,7 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal, Source, Watch, WatchedObject
 from kedge.plan.applying.manifests import InvalidManifest, read_manifests
+from kedge.plan.applying.outcomes import not_applied
 from kedge.plan.applying.ownership import Refusal, unsupported
 from kedge.plan.applying.work_status import (
     ApplyResult,
@@ -92,11 +93,11 @@ class Applier:
         self._works = hub.cache(Work, self._namespace)
         self._applied = AppliedWorks(member)
         self._signal = Signal(name)
-        self._following = Following(member, self._wake)
-        self._pods = PodTroubles(member, clock, self._following.wake_unavailable)
+        self._objects = ObjectCaches(member, self._wake)
+        self._pods = PodTroubles(member, clock, self._objects.wake_unavailable)
         self._kinds = Kinds(member.client)
         self._repairs = Repairs()
-        self._telling = Telling()
+        self._delays = ReportDelays()
         self._memories: dict[str, Memory] = {}
         self._in_work = 0
         self._idle = asyncio.Event()
@@ -125,14 +126,14 @@ class Applier:
         await self._idle.wait()
         works = await self._hub.list(metadata_of(Work.resource), self._namespace)
         with record_writes() as footprint:
-            await together(partial(self._let_go, work.metadata) for work in works.items)
+            await gather((partial(self._release, work.metadata) for work in works.items), at_most=AT_MOST)
         await footprint.settle(_SHOWN_WITHIN)  # who joins again must not take what is gone for an owner
         self._memories.clear()
         self._pods.close()
-        self._telling.clear()
-        self._following.keep_only(set())
+        self._delays.clear()
+        self._objects.keep_only(set())
 
-    async def _let_go(self, work: ObjectMeta) -> None:
+    async def _release(self, work: ObjectMeta) -> None:
         if WORK_CLEANUP not in work.finalizers:
             return
         try:
@@ -154,21 +155,23 @@ class Applier:
             self._forget(key.name)
             return Outcome.done
         with self._working():
-            return await (self._bring(work) if work.metadata.deletion_timestamp is None else self._withdraw(work))
+            return await (self._apply(work) if work.metadata.deletion_timestamp is None else self._delete(work))
 
-    async def _bring(self, work: Work) -> Outcome:
+    async def _apply(self, work: Work) -> Outcome:
         work = await self._with_finalizer(work)
         applied = await self._applied.of(work)
         memory = await self._memory_of(work, applied)
-        if why := _not_to_be_used(work, applied):
+        if why := _cannot_own(work, applied):
             return await self._report(work, [not_applied(one, why, retry=False) for one in memory.read])
-        book, began = Book(self._applied, applied), asyncio.get_running_loop().time()
-        left_over = await self._remove_left_over(memory, book)
+        listed, began = AppliedList(self._applied, applied), asyncio.get_running_loop().time()
+        left_over = await self._remove_left_over(memory, listed)
         doubts = {one: rest for one, problem in left_over.items() if not problem and (rest := memory.doubt(one, LATE))}
-        self._look_out_for(memory, doubts)
-        attempt = Attempt(work, memory, self._member, following=self._following, pods=self._pods, repairs=self._repairs)
-        results = await attempt.results(book.add, book.entries.keys(), not_applied_in(work.status), self._clock.now())
-        await book.close(results, left_over)
+        self._watch_late_objects(memory, doubts)
+        attempt = Attempt(work, memory, self._member, objects=self._objects, pods=self._pods, repairs=self._repairs)
+        results = await attempt.results(
+            listed.add, listed.entries.keys(), not_applied_in(work.status), self._clock.now()
+        )
+        await listed.close(results, left_over)
         self._metrics.passed(results, asyncio.get_running_loop().time() - began)
         age = asyncio.get_running_loop().time() - memory.begun
         if wait := wait_for_definitions(memory.read, results, age):
@@ -187,18 +190,18 @@ class Applier:
 
     def _learn(self, work: Work, memory: Memory) -> None:
         memory.learn(read_manifests(work.spec.workload.manifests, self._kinds.lookup))
-        self._follow_what_is_needed()
+        self._watch_needed_kinds()
 
-    async def _remove_left_over(self, memory: Memory, book: Book) -> dict[AppliedResource, str]:
+    async def _remove_left_over(self, memory: Memory, listed: AppliedList) -> dict[AppliedResource, str]:
         """Remove what the Work no longer asks for; gives what is still there or may yet come, and who refused why."""
         wanted = {one.identity for one in memory.read}
-        left_over = [entry for identity, entry in book.entries.items() if identity not in wanted]
+        left_over = [entry for identity, entry in listed.entries.items() if identity not in wanted]
         if unsupported(memory.strategy) or any(
             isinstance(one, InvalidManifest) and one.is_unidentified for one in memory.read
         ):
             return dict.fromkeys(left_over, "")
-        releaser = Releaser(self._member, memory.owner)
-        problems = await together(partial(releaser.remove, one) for one in left_over)
+        remover = Remover(self._member, memory.owner)
+        problems = await gather((partial(remover.remove, one) for one in left_over), at_most=AT_MOST)
         ends = zip(left_over, problems, strict=True)
         return {one: problem or "" for one, problem in ends if problem or memory.doubt(one, LATE)}
 
@@ -207,26 +210,26 @@ class Applier:
     ) -> Outcome:
         now, meta = self._clock.now(), work.metadata
         behind = "; ".join(filter(None, left_over))
-        before = self._telling.before(meta.name, work.status)
+        before = self._delays.last(meta.name, work.status)
         status = work_status(results, before, meta.generation, now, left_behind=behind)
-        later = await self._tell(work, status) if status != work.status else 0.0
+        later = await self._write_status(work, status) if status != work.status else 0.0
         known = (wait_before_retry(results, status, now), behind and _REMOVE_AGAIN, later, *doubts)
         waits = [wait for wait in known if wait]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
 
-    async def _tell(self, work: Work, status: WorkStatus) -> float:
+    async def _write_status(self, work: Work, status: WorkStatus) -> float:
         """Make this the Work's status; or give in how many seconds that will be worth it."""
         meta = work.metadata
-        if (rest := self._telling.rest(meta.name, meta.generation, work.status, status)) > 0:
-            self._telling.put_off(meta.name, status)
-            return rest
+        if wait := self._delays.before_write(meta.name, meta.generation, work.status, status):
+            self._delays.delay(meta.name, status)
+            return wait
         await self._hub.amend(Work, meta, {"status": _written(status)}, subresource="status", manager=MANAGER)
-        self._telling.told(meta.name)
+        self._delays.wrote(meta.name)
         return 0.0
 
     # Deleting
 
-    async def _withdraw(self, work: Work) -> Outcome:
+    async def _delete(self, work: Work) -> Outcome:
         """The Work is deleted: its finalizer goes when the AppliedWork, and with it all it owned, is gone."""
         self._forget(work.metadata.name)
         if WORK_CLEANUP not in work.metadata.finalizers:
@@ -235,26 +238,26 @@ class Applier:
         if applied is None or applied.spec.work_namespace != self._namespace:
             await self._remove_finalizer(work.metadata)
         elif applied.metadata.deletion_timestamp is not None:
-            return await self._hurry(applied)
+            return await self._wait_for_deletion(applied)
         elif work.metadata.annotations.get(ON_DELETE) == PropagationPolicy.abandon:
             await self._abandon(applied)
         else:
             await self._applied.delete(applied, "Foreground")
         return Outcome.done  # the AppliedWork wakes us when it goes
 
-    async def _hurry(self, applied: AppliedWork) -> Outcome:
+    async def _wait_for_deletion(self, applied: AppliedWork) -> Outcome:
         """Wait until an AppliedWork is gone; if something holds it for too long, let it go before its objects."""
         since = applied.metadata.deletion_timestamp
         assert since is not None
         left = self._unblock_after - (self._clock.now() - since).total_seconds()
         if left > 0:
             return Outcome.again(after=left)
-        await Releaser(self._member, owner_of(applied)).unblock_all(applied.status.applied_resources)
+        await Remover(self._member, owner_of(applied)).unblock_all(applied.status.applied_resources)
         return Outcome.again(after=self._unblock_after)
 
     async def _abandon(self, applied: AppliedWork) -> None:
         """Remove the AppliedWork, and leave what it owned."""
-        await Releaser(self._member, owner_of(applied)).leave_all(applied.status.applied_resources)
+        await Remover(self._member, owner_of(applied)).disown_all(applied.status.applied_resources)
         await self._applied.delete(applied, "Background")
 
     # Finalizers
@@ -282,21 +285,21 @@ class Applier:
         return (Key(self._name, self._namespace, seen.meta.name),)
 
     def _forget(self, name: str) -> None:
-        self._telling.forget(name)
+        self._delays.forget(name)
         if self._memories.pop(name, None) is not None:
-            self._follow_what_is_needed()
+            self._watch_needed_kinds()
 
-    def _look_out_for(self, memory: Memory, doubts: Iterable[AppliedResource]) -> None:
+    def _watch_late_objects(self, memory: Memory, doubts: Iterable[AppliedResource]) -> None:
         """Follow the kinds of what may yet come, for as long as it may: nobody else would say that it did."""
         awaited = frozenset(map(resource_of, doubts))
         if awaited != memory.awaited:
             memory.awaited = awaited
-            self._following.follow(awaited)
-            self._follow_what_is_needed()
+            self._objects.follow(awaited)
+            self._watch_needed_kinds()
 
-    def _follow_what_is_needed(self) -> None:
+    def _watch_needed_kinds(self) -> None:
         memories = self._memories.values()
-        self._following.keep_only({one for memory in memories for one in memory.resources | memory.awaited})
+        self._objects.keep_only({one for memory in memories for one in memory.resources | memory.awaited})
 
     @contextmanager
     def _working(self) -> Iterator[None]:
@@ -315,7 +318,7 @@ def _written(status: WorkStatus) -> dict[str, Any]:
     return {"manifestConditions": None, **to_builtins(status)}
 
 
-def _not_to_be_used(work: Work, applied: AppliedWork) -> Refusal | None:
+def _cannot_own(work: Work, applied: AppliedWork) -> Refusal | None:
     """Why the AppliedWork there is cannot own what this Work places."""
     meta = applied.metadata
     if applied.spec.work_namespace != work.metadata.namespace:

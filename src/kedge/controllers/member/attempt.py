@@ -19,16 +19,19 @@ from kedge.api import reasons
 from kedge.api.resource import Resource
 from kedge.api.rollout import ApplyStrategy, ReportBackType
 from kedge.api.work import AppliedResource, AppliedWork, BackReportedStatus, Work
-from kedge.controllers.member.following import Followed, Following, content_of, status_of
+from kedge.controllers.gather import gather
+from kedge.controllers.member.object_caches import ObjectCaches
 from kedge.controllers.member.pods import PodTroubles
 from kedge.controllers.member.repairs import Repairs
-from kedge.controllers.member.together import together
-from kedge.controllers.member.writing import Writer, Written
+from kedge.controllers.member.writing import AT_MOST, Writer, Written
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import NotFound
 from kedge.plan.applying.manifests import DesiredObject, InvalidManifest, ObjectKey, apply_batches
+from kedge.plan.applying.observed import ObservedObject, status_of
+from kedge.plan.applying.outcomes import applied, back_reported, misread, not_applied
 from kedge.plan.applying.ownership import Owner, Refusal, unsupported
+from kedge.plan.applying.records import ObjectRecord
 from kedge.plan.applying.work_status import ApplyResult
 from kedge.plan.availability import Verdict, judge
 from kedge.plan.workloads.pods import Workload
@@ -36,19 +39,7 @@ from kedge.plan.workloads.pods import Workload
 Record: TypeAlias = Callable[[Sequence[DesiredObject]], Awaitable[None]]
 
 UNWATCHED: Final = 10.0  # seconds between looks at kinds that the member does not let us watch
-_APPLIED: Final = "it is as the hub wants it"
-_DISPUTED: Final = "somebody on the member keeps changing it: it is put back, but less and less often"
-
-
-Content: TypeAlias = tuple[str, bytes]
-"""An object (its uid), and what it looks like."""
-
-
-class Settled(Struct, frozen=True):
-    """An object that is as a manifest (its digest) wants it."""
-
-    digest: str
-    content: Content
+_NOTHING: Final = ObjectRecord()
 
 
 class Memory(Struct):
@@ -64,14 +55,10 @@ class Memory(Struct):
     """The kinds of what the Work asks for."""
     awaited: frozenset[Resource] = frozenset()
     """The kinds of what it no longer asks for, and that may still come."""
-    settled: dict[ObjectKey, Settled] = field(default_factory=dict)
-    """How objects were last found, or left, as they should be."""
-    left: dict[ObjectKey, Untyped] = field(default_factory=dict)
-    """The same objects in full, but for what they say of themselves."""
-    held: dict[ObjectKey, Content] = field(default_factory=dict)
-    """The same of an object that somebody keeps changing, and that is not to be put back yet."""
+    records: dict[ObjectKey, ObjectRecord] = field(default_factory=dict)
+    """How objects were last left."""
     mirrored: dict[ObjectKey, tuple[bytes, BackReportedStatus | None]] = field(default_factory=dict)
-    """What an object said of itself, by what tells whether it says something else."""
+    """The status of an object that was last read, with its digest."""
 
     @classmethod
     def of(cls, work: Work, owner: Owner, before: Memory | None) -> Memory:
@@ -79,7 +66,7 @@ class Memory(Struct):
         meta, strategy = work.metadata, work.spec.apply_strategy or ApplyStrategy()
         memory = cls((meta.uid, meta.generation), owner, strategy, asyncio.get_running_loop().time())
         if before is not None and (before.owner, before.strategy) == (owner, strategy):
-            memory.settled, memory.left = dict(before.settled), dict(before.left)
+            memory.records = {one: replace(record, held=None) for one, record in before.records.items()}
         return memory
 
     def is_of(self, work: Work, applied: AppliedWork) -> bool:
@@ -89,7 +76,9 @@ class Memory(Struct):
         """Take in what the Work asks for."""
         self.read = read
         wanted = {one.identity for one in read}
-        self.left = {one: obj for one, obj in self.left.items() if one in wanted}
+        self.records = {
+            one: record if one in wanted else replace(record, left=None) for one, record in self.records.items()
+        }
         self.resources = frozenset(one.resource for one in self.placed)
 
     def doubt(self, entry: AppliedResource, late: float) -> float:
@@ -121,14 +110,14 @@ class Attempt:
         memory: Memory,
         member: Client,
         *,
-        following: Following,
+        objects: ObjectCaches,
         pods: PodTroubles,
         repairs: Repairs,
     ) -> None:
         mirror = work.spec.report_back_strategy
         self._memory = memory
         self._client = member
-        self._following = following
+        self._objects = objects
         self._pods = pods
         self._repairs = repairs
         self._unsupported = unsupported(memory.strategy)
@@ -142,7 +131,7 @@ class Attempt:
         """What came of every manifest. `known` are recorded already; `refused` were not to be had the last time."""
         if self._unsupported:
             return [not_applied(one, self._unsupported, retry=False) for one in self._memory.read]
-        self._following.follow(self._memory.resources)
+        self._objects.follow(self._memory.resources)
         placed, doubted, listed = self._memory.placed, refused - known, refused | known
         await record([one for one in placed if one.identity not in listed])
         found: dict[int, ApplyResult] = {}
@@ -152,17 +141,20 @@ class Attempt:
             found |= self._unchanged(one for one in wave if one.identifier.ordinal not in found)
             rest = [one for one in wave if one.identifier.ordinal not in found]
             await record([one for one in rest if one.identity in known and await self._is_gone(one)])
-            found |= _by_ordinal(await together(partial(self._one, one, now) for one in rest))
-        return [found.get(one.identifier.ordinal) or _misread(one) for one in self._memory.read]
+            found |= _by_ordinal(await gather((partial(self._one, one, now) for one in rest), at_most=AT_MOST))
+        return [
+            found[one.identifier.ordinal] if isinstance(one, DesiredObject) else misread(one)
+            for one in self._memory.read
+        ]
 
     async def _is_gone(self, placed: DesiredObject) -> bool:
         """Whether somebody removed it. Then as little is known of what will be made as before it was there."""
-        shows, find = self._following.shows, self._following.get
+        shows, find = self._objects.shows, self._objects.get
         return await shows(placed.resource) and find(placed.resource, placed.name, placed.namespace) is None
 
     async def _rehearse(self, doubtful: list[DesiredObject], record: Record) -> dict[int, ApplyResult]:
         """What is still refused. It is not written down, or it would be written down and crossed out for ever."""
-        said = await together(partial(self._rehearsal.write, one, expected=False) for one in doubtful)
+        said = await gather((partial(self._rehearsal.write, one, expected=False) for one in doubtful), at_most=AT_MOST)
         await record([one for one, end in zip(doubtful, said, strict=True) if isinstance(end, Written)])
         refusals = zip(doubtful, said, strict=True)
         return _by_ordinal([not_applied(one, end) for one, end in refusals if isinstance(end, Refusal)])
@@ -171,20 +163,22 @@ class Attempt:
         """What there is nothing to ask or to do about: mostly all of it."""
         if self._mirrors:
             return {}
-        shown = ((one, self._following.get(one.resource, one.name, one.namespace)) for one in wave)
-        return _by_ordinal(self._standing(one, seen) for one, seen in shown if seen and self._stands(one, seen))
+        shown = ((one, self._objects.get(one.resource, one.name, one.namespace)) for one in wave)
+        return _by_ordinal(
+            self._unchanged_result(one, seen) for one, seen in shown if seen and self._needs_nothing(one, seen)
+        )
 
-    def _standing(
-        self, placed: DesiredObject, shown: Followed, mirrored: BackReportedStatus | None = None
+    def _unchanged_result(
+        self, placed: DesiredObject, shown: ObservedObject, mirrored: BackReportedStatus | None = None
     ) -> ApplyResult:
         return self._applied(placed, shown.metadata.uid, shown.metadata.generation, shown.verdict, mirrored)
 
     async def _one(self, placed: DesiredObject, now: datetime) -> ApplyResult:
-        watched = await self._following.shows(placed.resource)
-        shown = self._following.get(placed.resource, placed.name, placed.namespace) if watched else None
-        if shown is not None and self._stands(placed, shown):
+        watched = await self._objects.shows(placed.resource)
+        shown = self._objects.get(placed.resource, placed.name, placed.namespace) if watched else None
+        if shown is not None and self._needs_nothing(placed, shown):
             mirrored = await self._mirror_of(placed, shown, now) if self._mirrors else None
-            return self._standing(placed, shown, mirrored)
+            return self._unchanged_result(placed, shown, mirrored)
         end = await self._write(placed, shown, expected=shown is not None or not watched)
         if isinstance(end, Refusal):
             return not_applied(placed, end, shown)
@@ -194,43 +188,26 @@ class Attempt:
         result = self._applied(placed, meta["uid"], meta.get("generation", 0), judge(end.obj), mirrored)
         return result if watched else replace(result, retry_after=UNWATCHED)
 
-    def _stands(self, placed: DesiredObject, shown: Followed) -> bool:
-        """Whether there is nothing to do: it is as it should be, or is not to be put back yet."""
-        meta, identity = shown.metadata, placed.identity
-        if meta.deletion_timestamp is not None:
-            return False
-        seen = (meta.uid, shown.content)
-        held = self._memory.held.get(identity) == seen and self._repairs.wait(identity) > 0
-        return held or self._memory.settled.get(identity) == Settled(placed.digest, seen)
+    def _record(self, placed: DesiredObject) -> ObjectRecord:
+        return self._memory.records.get(placed.identity, _NOTHING)
+
+    def _needs_nothing(self, placed: DesiredObject, shown: ObservedObject) -> bool:
+        return self._record(placed).needs_nothing(placed.digest, shown, self._repairs.wait(placed.identity))
 
     def _remember(self, placed: DesiredObject, end: Written | Held) -> None:
-        seen = (end.obj["metadata"]["uid"], content_of(end.obj))
-        if isinstance(end, Held):
-            self._memory.held[placed.identity] = seen
-        else:
-            self._memory.settled[placed.identity] = Settled(placed.digest, seen)
-            self._memory.left[placed.identity] = _without_words(end.obj)
-
-    def _known(self, placed: DesiredObject, shown: Followed | None) -> Untyped | None:
-        """The object, if the member shows it as it was left."""
-        settled, left = self._memory.settled.get(placed.identity), self._memory.left.get(placed.identity)
-        if shown is None or settled is None or left is None:
-            return None
-        meta = shown.metadata
-        if settled.content != (meta.uid, shown.content) or meta.deletion_timestamp is not None:
-            return None
-        return {**left, "metadata": {**left["metadata"], "resourceVersion": meta.resource_version}}
+        before = self._record(placed)
+        after = before.holding(end.obj) if isinstance(end, Held) else before.written(placed.digest, end.obj)
+        self._memory.records[placed.identity] = after
 
     async def _write(
-        self, placed: DesiredObject, shown: Followed | None, *, expected: bool
+        self, placed: DesiredObject, shown: ObservedObject | None, *, expected: bool
     ) -> Written | Held | Refusal:
         """Write, or put back: that not too often."""
-        settled = self._memory.settled.get(placed.identity)
-        repairs = settled is not None and settled.digest == placed.digest
+        repairs = self._record(placed).is_repair(placed.digest)
         if repairs and self._repairs.wait(placed.identity) > 0:
             would = await self._rehearsal.write(placed, expected=True)
             return await self._hold(placed) if isinstance(would, Written) and would.changed else would
-        end = await self._writer.write(placed, expected=expected, known=self._known(placed, shown))
+        end = await self._writer.write(placed, expected=expected, known=self._record(placed).known(shown))
         if repairs and isinstance(end, Written) and end.changed:
             self._repairs.note(placed.identity)
         return end
@@ -247,19 +224,18 @@ class Attempt:
     ) -> ApplyResult:
         disputed, kind = self._repairs.are_disputed(placed.identity), placed.resource
         workload = Workload(kind.group, kind.kind, placed.namespace or "", placed.name)
-        return ApplyResult(
-            identifier=placed.identifier,
-            applied=True,
-            reason=reasons.MANIFEST_APPLIED,
-            message=_DISPUTED if disputed else _APPLIED,
-            uid=uid,
-            generation=generation,
-            verdict=self._pods.explain(verdict, workload),
+        return applied(
+            placed,
+            uid,
+            generation,
+            self._pods.explain(verdict, workload),
             back_reported=mirrored,
-            retry_after=self._repairs.next_look(placed.identity) if disputed else None,
+            disputed_until=self._repairs.next_look(placed.identity) if disputed else None,
         )
 
-    async def _mirror_of(self, placed: DesiredObject, shown: Followed, now: datetime) -> BackReportedStatus | None:
+    async def _mirror_of(
+        self, placed: DesiredObject, shown: ObservedObject, now: datetime
+    ) -> BackReportedStatus | None:
         known = self._memory.mirrored.get(placed.identity)
         if known is not None and known[0] == shown.status:
             return known[1]
@@ -270,41 +246,10 @@ class Attempt:
         return self._mirror(placed, live, now)
 
     def _mirror(self, placed: DesiredObject, obj: Untyped, now: datetime) -> BackReportedStatus | None:
-        """What the object says of itself; nothing if it does not."""
-        found = _said(obj, now) if obj.get("status") else None
+        """The status of the object, as it goes back to the hub."""
+        found = back_reported(obj, now)
         self._memory.mirrored[placed.identity] = (status_of(obj), found)
         return found
-
-
-def _without_words(obj: Untyped) -> Untyped:
-    meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
-    return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": meta}
-
-
-def _said(obj: Untyped, now: datetime) -> BackReportedStatus:
-    metadata = {name: obj["metadata"][name] for name in ("name", "namespace", "generation") if name in obj["metadata"]}
-    said = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata, "status": obj["status"]}
-    return BackReportedStatus(observation_time=now.replace(microsecond=0), observed_status=said)
-
-
-def not_applied(
-    one: DesiredObject | InvalidManifest, why: Refusal, shown: Followed | None = None, *, retry: bool = True
-) -> ApplyResult:
-    return ApplyResult(
-        identifier=one.identifier,
-        applied=False,
-        reason=why.reason,
-        message=why.message,
-        uid=shown.metadata.uid if shown else "",
-        generation=shown.metadata.generation if shown else None,
-        retry=retry,
-        unsure=why.unsure,
-    )
-
-
-def _misread(one: DesiredObject | InvalidManifest) -> ApplyResult:
-    assert isinstance(one, InvalidManifest)
-    return not_applied(one, Refusal(one.reason, one.message), retry=one.kind_not_served)
 
 
 def _by_ordinal(results: Iterable[ApplyResult]) -> dict[int, ApplyResult]:

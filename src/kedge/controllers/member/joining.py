@@ -32,7 +32,7 @@ from kedge.api.fleet import MEMBER_AGENT, member_namespace
 from kedge.api.work import AppliedWork
 from kedge.controllers.member.namespaces import Namespaces
 from kedge.controllers.member.properties import Properties
-from kedge.controllers.putting_off import PuttingOff
+from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
@@ -97,9 +97,9 @@ class Joining:
         self._applied = member.cache(AppliedWork)
         self._applied.on_problem(self._looked_at_applied)
         self._could_apply = False
-        self._news = PuttingOff(NAMESPACES_AFTER)
+        self._namespace_reports = Throttle(NAMESPACES_AFTER)
         self._namespaces = Namespaces(member, self._namespaces_changed) if report_namespaces else None
-        self._has_news = False
+        self._namespaces_differ = False
         self._key = Key(hub.name, member_namespace(name), name)
         self._started: float | None = None
         sources: list[Source] = [
@@ -117,11 +117,10 @@ class Joining:
         if asked.spec.state == membership.LEAVE:
             return await self._leave(asked)
         self._applier.join()
-        wait = self._wait_at_first(asked) or (self._news.left(self._key) if self._has_news else 0.0)
-        if wait > 0:
+        if wait := self._wait_at_first(asked) or self._wait_for_namespaces():
             return Outcome.again(after=wait)
-        self._has_news = False
-        self._news.told(self._key)
+        self._namespaces_differ = False
+        self._namespace_reports.reset(self._key)
         await self._report(asked)
         return Outcome.again(after=asked.spec.heartbeat_period_seconds * self._rng.uniform(1 - JITTER, 1 + JITTER))
 
@@ -135,7 +134,11 @@ class Joining:
         is_counted = self._properties.are_known or membership.agent_of(asked.status.agent_status) is not None
         if is_counted and (self._applied.is_synced or self._applied.kind_is_missing):
             return 0.0
-        return self._started + FIRST_COUNT - now
+        return max(0.0, self._started + FIRST_COUNT - now)
+
+    def _wait_for_namespaces(self) -> float:
+        """Seconds until changed namespaces are reported; 0 if none did, or now."""
+        return self._namespace_reports.wait(self._key) if self._namespaces_differ else 0.0
 
     # Reporting
 
@@ -168,7 +171,7 @@ class Joining:
         return replace(status, conditions=set_condition(status.conditions, said), namespaces=self._namespaces.by_work())
 
     def _namespaces_changed(self) -> None:
-        self._has_news = True
+        self._namespaces_differ = True
         self._signal.wake(self._key)
 
     def _looked_at_applied(self, _: str | None) -> None:

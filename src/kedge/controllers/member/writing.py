@@ -15,7 +15,6 @@ from msgspec import Struct
 from kedge.api import reasons
 from kedge.api.fleet import LAST_APPLIED
 from kedge.api.rollout import ApplyStrategy, ApplyType
-from kedge.controllers.member.following import content_of
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerError, TooManyRequests
@@ -28,9 +27,11 @@ from kedge.plan.applying.apply_configuration import (
     without_last_applied,
 )
 from kedge.plan.applying.manifests import DesiredObject, not_served
+from kedge.plan.applying.observed import content_of
 from kedge.plan.applying.ownership import Owner, Refusal, refusal
 
 MANAGER: Final = "work-api-agent"
+AT_MOST: Final = 8  # requests for one Work at the same time
 _TRIES: Final = 5  # others write as well, and each time one looks again
 
 

@@ -29,7 +29,7 @@ from kedge.api.fleet import PARENT_NAMESPACE, PARENT_PLACEMENT, PARENT_SNAPSHOT_
 from kedge.api.reasons import APPLIED, AVAILABLE
 from kedge.api.twins import CLUSTER, NAMESPACED, TWINS
 from kedge.api.work import Work, Workload, WorkStatus
-from kedge.controllers.hub.indexes import PLACEMENT, SNAPSHOTS, named
+from kedge.controllers.hub.caches import PLACEMENT, SNAPSHOTS, named
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of

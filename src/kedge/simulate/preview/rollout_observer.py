@@ -21,9 +21,7 @@ from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
 from kedge.api.twins import Binding, Placement, Twins
-from kedge.controllers.hub.followed import followed
-from kedge.controllers.hub.indexes import BINDINGS, PLACEMENT, SNAPSHOTS, named
-from kedge.controllers.hub.placements import without_status
+from kedge.controllers.hub.caches import BINDINGS, PLACEMENT, SNAPSHOTS, named, trusted_cache, without_status
 from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -70,15 +68,16 @@ class RolloutObserver:
         self._stands: dict[Target, dict[_Name, _Proof]] = {target: {} for target in self._targets}
         kinds = dict.fromkeys(target.twins for target in self._targets)
         self._placements = {twins: hub.cache(twins.placement, transform=without_status) for twins in kinds}
-        self._bindings = {twins: followed(hub, twins.binding, indexes=BINDINGS) for twins in kinds}
+        self._bindings = {twins: trusted_cache(hub, twins.binding, indexes=BINDINGS) for twins in kinds}
         self._snapshots = {
-            twins: followed(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS) for twins in kinds
+            twins: trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+            for twins in kinds
         }
         self._policies: dict[Twins, Cache[Any]] = {
             twins: hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS) for twins in kinds
         }
         self._members = hub.cache(MemberCluster)
-        self._runs: dict[Twins, Cache[Any]] = {twins: followed(hub, twins.run) for twins in kinds}
+        self._runs: dict[Twins, Cache[Any]] = {twins: trusted_cache(hub, twins.run) for twins in kinds}
         for twins in kinds:
             self._bindings[twins].on_change(self._saw)
             self._snapshots[twins].on_change(self._saw_revision)

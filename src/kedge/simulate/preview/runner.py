@@ -141,7 +141,7 @@ def _options(assumptions: Assumptions) -> HubOptions:
     after = _words_after(assumptions)
     return HubOptions(
         dialect=assumptions.dialect,
-        stands_after=assumptions.within / 4,
+        messages_after=assumptions.within / 4,
         started_after=0.0,
         status_rest=after,
         listens=False,  # nobody sends heartbeats: who was heard when the fleet was read goes on being heard
