@@ -49,7 +49,7 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Seen, Signal, Source, Watch
 from kedge.kube.writes import recording
 from kedge.plan.applying.definitions import wait_for_definitions
-from kedge.plan.applying.manifests import Misread, understand
+from kedge.plan.applying.manifests import Misread, identity_of, understand
 from kedge.plan.applying.owning import Refusal, unsupported
 from kedge.plan.applying.reporting import Result, refused_in, wait_before_retry, work_status
 
@@ -163,12 +163,27 @@ class Applier:
         self._look_out_for(memory, doubts)
         attempt = Attempt(work, memory, self._member, following=self._following, pods=self._pods, repairs=self._repairs)
         results = await attempt.results(book.add, book.entries.keys(), refused_in(work.status), self._clock.now())
-        await book.close(results, left_over)
+        listed_later = await self._close(memory, book, book.listing(results, left_over))
         self._metrics.passed(results, asyncio.get_running_loop().time() - began)
         age = asyncio.get_running_loop().time() - memory.begun
         if wait := wait_for_definitions(memory.read, results, age):
             return Outcome.again(after=wait)
-        return await self._report(work, results, left_over.values(), doubts.values())
+        return await self._report(work, results, left_over.values(), (*doubts.values(), listed_later))
+
+    async def _close(self, memory: Memory, book: Book, listing: tuple[AppliedResource, ...]) -> float:
+        """List what is there; or give in how many seconds, if somebody keeps listing the same objects otherwise.
+
+        That is another agent of this member, which has heard of another generation of the Work.
+        """
+        known = {identity_of(one) for one in book.opened}
+        undone = memory.listed == listing != book.opened and known.issuperset(map(identity_of, listing))
+        if undone and (wait := self._repairs.wait(book.identity)) > 0:
+            return wait
+        await book.close(listing)
+        memory.listed = listing
+        if undone:
+            self._repairs.note(book.identity)
+        return 0.0
 
     async def _memory_of(self, work: Work, applied: AppliedWork) -> Memory:
         memory = self._memories.get(work.metadata.name)

@@ -39,6 +39,7 @@ Record: TypeAlias = Callable[[Sequence[Placed]], Awaitable[None]]
 UNWATCHED: Final = 10.0  # seconds between looks at kinds that the member does not let us watch
 _APPLIED: Final = "it is as the hub wants it"
 _DISPUTED: Final = "somebody on the member keeps changing it: it is put back, but less and less often"
+_DELETED: Final = Refusal(reasons.MANIFEST_APPLY_FAILED, "somebody on the member keeps deleting it")
 
 
 Content: TypeAlias = tuple[str, bytes]
@@ -73,6 +74,8 @@ class Memory(Struct):
     """The same of an object that somebody keeps changing, and that is not to be put back yet."""
     mirrored: dict[Identity, tuple[bytes, BackReportedStatus | None]] = field(default_factory=dict)
     """What an object said of itself, by what tells whether it says something else."""
+    listed: tuple[AppliedResource, ...] = ()
+    """What the AppliedWork was last made to list."""
 
     @classmethod
     def of(cls, work: Work, owner: Owner, before: Memory | None) -> Memory:
@@ -144,9 +147,10 @@ class Attempt:
         if self._unsupported:
             return [not_applied(one, self._unsupported, retry=False) for one in self._memory.read]
         self._following.follow(self._memory.resources)
+        found = await self._deleted_again()
         placed, doubted, listed = self._memory.placed, refused - known, refused | known
+        placed = [one for one in placed if one.identifier.ordinal not in found]
         await record([one for one in placed if one.identity not in listed])
-        found: dict[int, Result] = {}
         for wave in in_waves(placed):
             doubtful = [one for one in wave if one.identity in doubted]
             found |= await self._rehearse(doubtful, record)
@@ -155,6 +159,20 @@ class Attempt:
             await record([one for one in rest if one.identity in known and await self._is_gone(one)])
             found |= _by_ordinal(await together(partial(self._one, one, now) for one in rest))
         return [found.get(one.identifier.ordinal) or _misread(one) for one in self._memory.read]
+
+    async def _deleted_again(self) -> dict[int, Result]:
+        """What somebody keeps deleting and is not to be made again yet. Nothing is written down for it until then:
+
+        each such write would wake this agent, and any other of the same member, to look at it again.
+        """
+        repairs = ((one, self._repairs.wait(one.identity)) for one in self._memory.placed if self._repairs_it(one))
+        waits = [(one, wait) for one, wait in repairs if wait > 0 and await self._is_gone(one)]
+        return _by_ordinal(replace(not_applied(one, _DELETED, retry=False), later=wait) for one, wait in waits)
+
+    def _repairs_it(self, placed: Placed) -> bool:
+        """Whether to write it would be to put it back: it has been as it should be."""
+        settled = self._memory.settled.get(placed.identity)
+        return settled is not None and settled.digest == placed.digest
 
     async def _is_gone(self, placed: Placed) -> bool:
         """Whether somebody removed it. Then as little is known of what will be made as before it was there."""
@@ -222,8 +240,7 @@ class Attempt:
 
     async def _write(self, placed: Placed, shown: Followed | None, *, expected: bool) -> Written | Held | Refusal:
         """Write, or put back: that not too often."""
-        settled = self._memory.settled.get(placed.identity)
-        repairs = settled is not None and settled.digest == placed.digest
+        repairs = self._repairs_it(placed)
         if repairs and self._repairs.wait(placed.identity) > 0:
             would = await self._rehearsal.write(placed, expected=True)
             return await self._hold(placed) if isinstance(would, Written) and would.changed else would
@@ -237,7 +254,7 @@ class Attempt:
         try:
             return Held(await self._client.get(untyped(placed.resource), placed.name, placed.namespace))
         except NotFound:
-            return Refusal(reasons.MANIFEST_APPLY_FAILED, "somebody on the member keeps deleting it")
+            return _DELETED
 
     def _applied(
         self, placed: Placed, uid: str, generation: int, verdict: Verdict, mirrored: BackReportedStatus | None
