@@ -217,7 +217,13 @@ class Applier:
         behind = "; ".join(filter(None, left_over))
         before = self._telling.before(meta.name, work.status)
         status = work_status(results, before, meta.generation, now, left_behind=behind)
-        later = await self._tell(work, status) if status != work.status else 0.0
+        later = 0.0
+        if status != work.status:  # perhaps since somebody else wrote it: then its times are not to be trusted either
+            before = self._telling.last_known(meta.name, work.status)
+            status = work_status(results, before, meta.generation, now, left_behind=behind)
+            later = await self._tell(work, status)
+        if not later:
+            self._telling.know(meta.name, status)
         known = (wait_before_retry(results, status, now), behind and _REMOVE_AGAIN, later, *doubts)
         waits = [wait for wait in known if wait]
         return Outcome.again(after=min(waits)) if waits else Outcome.done

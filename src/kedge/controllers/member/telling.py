@@ -27,10 +27,19 @@ class Telling:
         self._told: dict[str, float] = {}
         self._underway = PuttingOff(UNDERWAY_AFTER)
         self._unsaid: dict[str, WorkStatus] = {}
+        self._known: dict[str, WorkStatus] = {}
 
     def before(self, name: str, said: WorkStatus) -> WorkStatus:
         """What there was to tell last of a Work that says this."""
         return self._unsaid.get(name, said)
+
+    def last_known(self, name: str, said: WorkStatus) -> WorkStatus:
+        """The same of a Work that somebody else has made say this."""
+        return self._unsaid.get(name) or self._known.get(name, said)
+
+    def know(self, name: str, status: WorkStatus) -> None:
+        """This is what the Work says, and it is true."""
+        self._known[name] = status
 
     def put_off(self, name: str, status: WorkStatus) -> None:
         """This is what there is to tell, and it waits."""
@@ -52,10 +61,12 @@ class Telling:
 
     def forget(self, name: str) -> None:
         self._told.pop(name, None)
+        self._known.pop(name, None)
         self._has_nothing(name)
 
     def clear(self) -> None:
         self._told.clear()
+        self._known.clear()
         self._underway.clear()
         self._unsaid.clear()
 
