@@ -30,7 +30,7 @@ from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import AppliedResource, AppliedWork, Work, WorkStatus
 from kedge.controllers.member.applied import AppliedWorks, Book, owner_of
 from kedge.controllers.member.apply_metrics import ApplyMetrics
-from kedge.controllers.member.attempt import Attempt, Memory, not_applied
+from kedge.controllers.member.attempt import Attempt, Memory, not_applied, workload_of
 from kedge.controllers.member.following import Following
 from kedge.controllers.member.kinds import Kinds
 from kedge.controllers.member.pods import PodTroubles
@@ -311,6 +311,7 @@ class Applier:
     def _follow_what_is_needed(self) -> None:
         memories = self._memories.values()
         self._following.keep_only({one for memory in memories for one in memory.resources | memory.awaited})
+        self._pods.keep_only(workload_of(one) for memory in memories for one in memory.placed)
 
     @contextmanager
     def _working(self) -> Iterator[None]:

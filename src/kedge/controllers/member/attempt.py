@@ -259,8 +259,7 @@ class Attempt:
     def _applied(
         self, placed: Placed, uid: str, generation: int, verdict: Verdict, mirrored: BackReportedStatus | None
     ) -> Result:
-        disputed, kind = self._repairs.are_disputed(placed.identity), placed.resource
-        workload = Workload(kind.group, kind.kind, placed.namespace or "", placed.name)
+        disputed = self._repairs.are_disputed(placed.identity)
         return Result(
             identifier=placed.identifier,
             applied=True,
@@ -268,7 +267,7 @@ class Attempt:
             message=_DISPUTED if disputed else _APPLIED,
             uid=uid,
             generation=generation,
-            verdict=self._pods.explain(verdict, workload),
+            verdict=self._pods.explain(verdict, workload_of(placed)),
             back_reported=mirrored,
             later=self._repairs.next_look(placed.identity) if disputed else None,
         )
@@ -288,6 +287,11 @@ class Attempt:
         found = _said(obj, now) if obj.get("status") else None
         self._memory.mirrored[placed.identity] = (status_of(obj), found)
         return found
+
+
+def workload_of(placed: Placed) -> Workload:
+    """It, as pods and events speak of it."""
+    return Workload(placed.resource.group, placed.resource.kind, placed.namespace or "", placed.name)
 
 
 def _without_words(obj: Untyped) -> Untyped:
