@@ -85,6 +85,7 @@ MEMBER_ITSELF: Final = (
     _may([AppliedWork.resource], "patch", subresource="status"),
     _may([AppliedWork.resource], "update", subresource="finalizers"),  # asked for where owners must be allowed to block
     PolicyRule(api_groups=("",), resources=("nodes", "pods"), verbs=READ),
+    PolicyRule(api_groups=("",), resources=("events",), verbs=("list", "watch")),  # why pods are not created
 )
 """Everywhere on a member that is told what may be placed there: what its agent does for itself."""
 

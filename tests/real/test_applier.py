@@ -98,6 +98,17 @@ class Here:
         metadata = {"name": "web", "namespace": self.place}
         return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
+    def workload(self, kind: str) -> Untyped:
+        """A StatefulSet, DaemonSet or Job like the Deployment."""
+        body = self.deployment()
+        template, spec = body["spec"]["template"], body["spec"]
+        if kind == "Job":
+            pod = {"spec": {**template["spec"], "restartPolicy": "Never"}}
+            return {**body, "apiVersion": "batch/v1", "kind": kind, "spec": {"template": pod}}
+        if kind == "StatefulSet":
+            return {**body, "kind": kind, "spec": {**spec, "serviceName": "web"}}
+        return {**body, "kind": kind, "spec": {name: value for name, value in spec.items() if name != "replicas"}}
+
 
 @pytest.fixture
 async def here(full_cluster: Cluster) -> AsyncIterator[Here]:
@@ -304,6 +315,26 @@ async def test_pods_that_a_quota_refuses_are_said_to_be_and_come_when_it_is_rais
     await here.says(APPLIED, AVAILABLE)
 
 
-async def quota_is_counted(here: Here) -> bool:
-    found = await here.find(QUOTAS, "few")
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet", "Job"])
+async def test_pods_that_a_quota_refuses_to_a_workload_without_a_condition_for_it_are_said_to_be(
+    here: Here, kind: str
+) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none", "namespace": here.place},
+        "spec": {"hard": {"pods": "0"}},
+    }
+    await here.ask_for(here.namespace(), quota)
+    await here.says(APPLIED, AVAILABLE)
+    await here.until(lambda: quota_is_counted(here, "none"))
+    await here.ask_for(here.namespace(), quota, here.workload(kind))
+    await says_of_the_deployment(here, f"{kind} {here.place}/web ", ": FailedCreate: ", "exceeded quota: none")
+    if kind == "StatefulSet":  # the others' pods need more than there is here: nodes, and somebody who ends them
+        await here.ask_for(here.namespace(), {**quota, "spec": {"hard": {"pods": "9"}}}, here.workload(kind))
+        await here.says(APPLIED, AVAILABLE)
+
+
+async def quota_is_counted(here: Here, name: str = "few") -> bool:
+    found = await here.find(QUOTAS, name)
     return found is not None and "used" in (found.get("status") or {})

@@ -18,7 +18,9 @@ from kedge.embedded.store import Version
 from kedge.simulate.simulation import Simulation
 from simulate.fleets import ON_MEMBER, Fleet
 from simulate.promises import Promises
+from simulate.restores import Restore
 from simulate.settings import Setting
+from simulate.workload_trouble import WorkloadTrouble
 
 _KEPT = ("customresourcedefinitions", "events", "leases")  # as they are
 
@@ -28,6 +30,7 @@ class Backup:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self.number = server.store.number
         self._then = {kind.resource: dict(_objects(server, kind)) for kind in _kinds(server)}
 
     def restore(self) -> None:
@@ -35,12 +38,13 @@ class Backup:
         store = self._server.store
         for kind in _kinds(self._server):
             then, now = self._then.get(kind.resource, {}), dict(_objects(self._server, kind))
-            for key, version in now.items():
-                if key not in then:
-                    store.remove(kind, version)
-                elif then[key].number != version.number:
-                    store.replace(kind, version, then[key].decode(), then[key].owners)
-            for key in then.keys() - now.keys():
+            kept = {key for key in then.keys() & now.keys() if _uid(then[key]) == _uid(now[key])}
+            for key in sorted(now.keys() - kept):
+                store.remove(kind, now[key])
+            for key in sorted(kept):
+                if then[key].number != now[key].number:
+                    store.replace(kind, now[key], then[key].decode(), then[key].owners)
+            for key in sorted(then.keys() - kept):
                 store.create(kind, key, then[key].decode(), then[key].owners)
 
 
@@ -55,13 +59,18 @@ def _objects(server: Server, kind: Kind) -> Iterator[tuple[str, Version]]:
         yield version.key, version
 
 
+def _uid(version: Version) -> str:
+    return str(version.decode()["metadata"]["uid"])
+
+
 class Accidents:
     """What happens to the servers of a fleet, if its setting says so."""
 
-    def __init__(self, simulation: Simulation, fleet: Fleet, promises: Promises) -> None:
+    def __init__(self, simulation: Simulation, fleet: Fleet, promises: Promises, trouble: WorkloadTrouble) -> None:
         self._simulation = simulation
         self._setting = fleet.setting
         self._promises = promises
+        self._trouble = trouble
         self._rng: Random = simulation.rng("accidents")
         self._member = self._rng.choice(fleet.members)
         if self._setting in (Setting.restored_member, Setting.deleted_definition):
@@ -84,12 +93,21 @@ class Accidents:
         self._simulation.trace.remark(server, "is restored")
         for process in self._simulation.processes.values():
             process.cut()
-        before = self._works()
-        backup.restore()
-        self._promises.forgotten |= before - self._works()
+        self._bring_back(server, backup)
         await asyncio.sleep(1.0)
         for process in self._simulation.processes.values():
             process.mend()
+        if server != "hub":
+            await self._trouble.relieve(server)  # of what it was in when the backup was made
+
+    def _bring_back(self, server: str, backup: Backup) -> None:
+        before, last = self._works(), self._simulation.servers[server].store.number
+        self._promises.restores.is_underway = True
+        backup.restore()
+        self._promises.restores.is_underway = False
+        self._promises.forgotten |= before - self._works()
+        if server == "hub":
+            self._promises.restores.note(Restore(self._simulation.loop.time(), backup.number, last))
 
     def _works(self) -> set[str]:
         """The members that there are Works for."""

@@ -23,6 +23,7 @@ from kedge.plan.state import State
 from kedge.plan.telling.story import tell
 from kedge.plan.telling.things import without_manifests
 from kedge.simulate.simulation import Simulation
+from simulate.promises import Promises
 from support.explained import available_by_works, contradiction
 
 PROMISE = "an explanation contradicts neither itself nor the facts"
@@ -41,8 +42,9 @@ Objects = Mapping[str, Any]
 class Explanations:
     """Asks for an explanation of every placement again and again."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, promises: Promises) -> None:
         self._simulation = simulation
+        self._promises = promises
         self._rng = simulation.rng("explanations")
         self._moments: dict[str, deque[Objects]] = {plural: deque([{}], maxlen=MOMENTS) for plural in _READ}
         self._writes = 0
@@ -53,6 +55,9 @@ class Explanations:
         if server != "hub" or plural not in _READ:
             return ""
         self._note(plural, change)
+        if self._promises.restores.is_underway:
+            self._forget_moments()  # nobody reads half of one history and half of another
+            return ""
         self._writes += 1
         if self._writes % EVERY:
             return ""
@@ -69,6 +74,12 @@ class Explanations:
             elif name == plural:
                 found = msgspec.json.decode(change.version.body, type=_READ[plural])
                 now[change.version.key] = without_manifests(found) if isinstance(found, Work) else found
+            moments.append(now)
+
+    def _forget_moments(self) -> None:
+        for moments in self._moments.values():
+            now = moments[-1]
+            moments.clear()
             moments.append(now)
 
     def _wrong(self, placement: Any, read: Mapping[str, Objects]) -> str:

@@ -43,10 +43,10 @@ from kedge.simulate.simulation import Simulation
 from kedge.simulate.trace import Entry
 from simulate.deployments import MemberDeployments, is_bad, is_there
 from simulate.heard import Heard, Known, Sent, Version
+from simulate.restores import ONE_LOOK, Restores
 
 Binding = ClusterResourceBinding
 Placement = ClusterResourcePlacement
-ONE_LOOK = 120.0  # seconds between what an agent heard and what it still does about it, at most
 HUBS = ("hub", "hub-2")  # there may be two, of which one leads
 _UNTRACKABLE = (WORK_UNTRACKABLE, NOT_ALL_TRACKABLE)
 _NOT_KEDGE = ("user ", "trouble ")
@@ -124,6 +124,7 @@ class Promises:
         self.accident = ""  # a member on which somebody else deletes things
         self.forgotten: set[str] = set()  # members whose Works a restored hub does not know: what is there stays
         self.hostile = ""  # a member whose word is worth nothing
+        self.restores = Restores()
         self.last_write = 0.0  # of anything but heartbeats
         self._deletes: dict[int, float] = {}  # when each was first sent
         self._first: dict[tuple[str, str, bytes], float] = {}
@@ -198,7 +199,8 @@ class Promises:
         return wrong or self._of_words(before, now, number) or (self._of_claim(key, before, now) if number else "")
 
     def _note_pointed(self, key: str, before: Binding, now: Binding) -> None:
-        self._pointed[key] = self._simulation.loop.time()
+        # What a restored hub points to again may have worked at any time.
+        self._pointed[key] = 0.0 if self.restores.is_underway else self._simulation.loop.time()
         self._harmed.discard(now.spec.target_cluster)
         if is_available(before) and is_bad(self.image_in(now.spec.resource_snapshot_name)):
             self._harmed.add(now.spec.target_cluster)
@@ -366,7 +368,7 @@ class Promises:
     def _of_bad(self, member: str) -> str:
         """Bad releases reach no more clusters that worked before than may be unavailable."""
         broken = [name for name in self.deployments.with_image(is_bad) if name in self._harmed - {self.hostile}]
-        if not self._only_releases or member not in broken:
+        if not self._only_releases or self.restores or member not in broken:
             return ""
         placement = self.placements.now("crp")
         assert placement is not None, "somebody placed it"

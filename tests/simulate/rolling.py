@@ -109,9 +109,9 @@ class FleetInTrouble:
         is_heard_soon = days.is_network_fine and setting not in (Setting.hostile_member, Setting.restored_hub)
         MembersPromises(simulation, self.promises, is_heard_soon=is_heard_soon)
         self.hostile = hostile_member(self.fleet, self.promises)
-        self.accidents = Accidents(simulation, self.fleet, self.promises)
+        self.accidents = Accidents(simulation, self.fleet, self.promises, self.trouble)
         self.ending = Ending(simulation, self.promises, NAMESPACE, NAME)
-        Explanations(simulation)
+        Explanations(simulation, self.promises)
 
     async def open(self) -> None:
         """Everything is installed, everybody joins, and the first resources are placed meanwhile."""

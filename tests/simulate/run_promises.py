@@ -48,7 +48,8 @@ from kedge.plan.staging.conditions import (
 from kedge.simulate.simulation import Simulation
 from kedge.simulate.trace import Entry
 from simulate.heard import Heard, Sent
-from simulate.promises import HUBS, ONE_LOOK, Binding, Promises, is_available, is_judged
+from simulate.promises import HUBS, Binding, Promises, is_available, is_judged
+from simulate.restores import ONE_LOOK
 from simulate.run_facts import (
     Request,
     Run,
@@ -139,7 +140,7 @@ class RunPromises:
         if now is None:
             return ""
         if before is None or before.metadata.uid != now.metadata.uid:
-            self._made[now.metadata.uid] = change.version.number
+            self._made.setdefault(now.metadata.uid, change.version.number)  # a restore brings back what was deleted
             return ""
         if not number:
             return ""
@@ -185,7 +186,7 @@ class RunPromises:
 
     def _of_turn(self, now: Run) -> str:
         """Of two runs the other moves only once the first was stopped, has ended, or is deleted."""
-        last, uid = self._mover, now.metadata.uid
+        last, uid = self._last_mover(), now.metadata.uid
         others = [one for one in self.runs.all().values() if one.metadata.uid != uid and not has_ended(one.status)]
         self._promises.asked("two runs never move a placement at once", tight=bool(others))
         if last is None or last.run.metadata.uid == uid:
@@ -194,6 +195,11 @@ class RunPromises:
         if any(one is None or one.metadata.uid != last.run.metadata.uid or makes_room(one) for one in since):
             return ""
         return f"{now.metadata.name} moves, and {last.run.metadata.name} does so too"
+
+    def _last_mover(self) -> Mover | None:
+        """The run that moved last; none if a restore has undone that."""
+        last = self._mover
+        return None if last is not None and self._promises.restores.have_undone(last.version) else last
 
     def _of_stage(self, before: Run, now: Run, name: str, new: list[ClusterUpdateStatus]) -> str:
         stage, strategy = stage_of(now, name), strategy_of(now)
@@ -254,8 +260,9 @@ class RunPromises:
 
     def _of_approval(self, now: Run, stage: str, request: str) -> str:
         """Somebody has approved it since the run was made, and the run took note of that."""
-        made = self._made[now.metadata.uid]
-        since = [one.object for one in self.requests.versions.get(request, ()) if one.version > made]
+        made, is_void = self._made[now.metadata.uid], self._promises.restores.is_void
+        found = [one for one in self.requests.versions.get(request, ()) if one.version > made]
+        since = [one.object for one in found if not is_void(one.version, self._simulation.loop.time())]
         given = [one for one in since if one is not None and is_about(one, now, stage)]
         self._promises.asked("nothing begins unapproved", tight=True)
         if any(is_approved(one) for one in given) and any(is_accepted(one) for one in given):
@@ -355,7 +362,8 @@ class RunPromises:
         return f"{cluster} is cleared, and no run says so"
 
     def _runs_since(self, moment: float) -> Iterator[Run]:
-        """Every form of every run that was there at that moment or later."""
+        """Every form of every run that was there at that moment or later, or before a restore just before it."""
+        moment = self._promises.restores.unaware_since(moment)
         for versions in self.runs.versions.values():
             ends = [self._at[one.version] for one in versions[1:]] + [float("inf")]
             for one, end in zip(versions, ends, strict=True):

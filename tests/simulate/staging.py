@@ -84,9 +84,9 @@ class StagesInTrouble:
         self.run_promises = RunPromises(simulation, promises, true_clocks=true_clocks)
         GatePromises(simulation, promises, self.run_promises)
         self.hostile = hostile_member(self.fleet, self.promises)
-        self.accidents = Accidents(simulation, self.fleet, self.promises)
+        self.accidents = Accidents(simulation, self.fleet, self.promises, self.trouble)
         self.ending = Ending(simulation, promises, NAMESPACE, NAME)
-        Explanations(simulation)
+        Explanations(simulation, self.promises)
         patience = STUCK.total_seconds() + (5.0 if true_clocks else 2 * CLOCKS_WRONG)
         self.run_ending = RunEnding(simulation, promises, self.run_promises, self.runs, patience=patience)
 

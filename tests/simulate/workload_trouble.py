@@ -61,6 +61,12 @@ class WorkloadTrouble:
         """Whatever was broken for good works again."""
         await self._annotate(member, await self._pods(member), {NEVER_READY: None})
 
+    async def relieve(self, member: str) -> None:
+        """Whatever befell this member is over."""
+        await make_nodes(self._client(member), NODES, self._simulation.clock)
+        await self._cordon(member, False)
+        await self._annotate(member, await self._pods(member), {CRASH_LOOP: None, NEVER_READY: None})
+
     async def _die(self, member: str) -> None:
         """Pods are deleted; others take their place."""
         await self._delete(member, await self._some(member))

@@ -98,7 +98,8 @@ def _miscounted(story: Story) -> Iterable[str]:
     said = re.search(r"(\d+) of (\d+) available", summary(story))
     shown = [place for place in story.places if place.state is not State.leaving]
     doubted = [place for place in shown if re.search("not available|not known", of_place(place).partition(": ")[0])]
-    without = [place for place in shown if not place.index]
+    # One that is shown as available counts as such, also if nobody can say its revision since that was deleted.
+    without = [place for place in shown if not place.index and place.state is not State.available]
     if said and int(said[1]) > len(shown) - len(set(map(_name, doubted)) | set(map(_name, without))):
         yield f"{said[0]}, and {len(doubted)} are shown as not"
 

@@ -22,6 +22,7 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from kedge.kube.source import Signal, Source
+from kedge.kube.transport import Transport
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.plan.staging.initializing import Newest
 from plan.rolling.making import AVAILABLE
@@ -155,10 +156,13 @@ def runs_of(hub: Cluster, client: Client, twins: Twins, dialect: Dialect) -> Sta
 
 
 @asynccontextmanager
-async def staging(twins: Twins = CLUSTER, *, dialect: Dialect = Dialect.seed) -> AsyncIterator[Staging]:
-    """A hub with staged runs of both twins, and a placement's surroundings."""
+async def staging(
+    twins: Twins = CLUSTER, *, dialect: Dialect = Dialect.seed, link: Callable[[Transport], Transport] | None = None
+) -> AsyncIterator[Staging]:
+    """A hub with staged runs of both twins, and a placement's surroundings. `link` is put between it and its server."""
     async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
-        hub = await manager.connect("hub", cluster.transport())
+        transport: Transport = cluster.transport()
+        hub = await manager.connect("hub", link(transport) if link else transport)
         for each in (CLUSTER, NAMESPACED):
             manager.add_controller(runs_of(hub, client, each, dialect).controller)
             manager.add_controller(OrphanedApprovals(hub, each).controller)

@@ -18,10 +18,26 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import PLACEMENT_GENERATION
 from kedge.api.reasons import SUCCEEDED
 from kedge.kube.patches import MergePatch
+from kedge.kube.transport import Request, Response, Transport
 from kedge.plan.staging.approvals import When, ask
 from plan.rolling.making import NOT_AVAILABLE
 
 GUARDED = (stage("one", afterStageTasks=[APPROVAL]), stage("two"))
+
+
+class SlowToAccept:
+    """A server whose answer to an approval that is noted takes two seconds."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.stream = inner.stream
+        self.close = inner.close
+
+    async def send(self, request: Request, *, timeout: float) -> Response:
+        response = await self._inner.send(request, timeout=timeout)
+        if request.method == "PATCH" and request.path.endswith("clusterapprovalrequests/run-one/status"):
+            await asyncio.sleep(2.0)
+        return response
 
 
 async def reasons_of(placed: Staging, cluster: str) -> list[str]:
@@ -305,3 +321,23 @@ def test_a_cluster_that_may_fail_is_left_behind_and_one_more_is_too_many() -> No
         assert await placed.given() == {"a": "1", "b": "1", "c": "", "d": ""}
 
     play(act)
+
+
+def test_a_cluster_that_breaks_while_an_approval_is_noted_holds_the_run_up() -> None:
+    """The run looks again: what it had seen before may be old by then."""
+
+    async def act(placed: Staging) -> None:
+        await begun(placed, *GUARDED)
+        await placed.arrive("a")
+        await placed.until_asked("run-one")
+        await placed.approve("run-one")
+        await placed.rest(1.0)
+        assert "ApprovalAccepted" in [one.type for one in (await placed.requests())["run-one"].status.conditions]
+        await placed.say(NOT_AVAILABLE, "a")
+        await placed.rest(10.0)
+        assert await placed.given() == given("1", "", "")
+        assert "a is not available any more" in await placed.message()
+        await placed.arrive("a")
+        await placed.until_given(given("1", "1", ""))
+
+    play(act, link=SlowToAccept)

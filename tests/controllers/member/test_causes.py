@@ -22,6 +22,7 @@ from support.stage import LoopClock
 from support.virtual import run
 
 PODS = untyped(Resource("", "v1", "Pod", "pods"))
+ACCOUNTS = untyped(Resource("", "v1", "ServiceAccount", "serviceaccounts"))
 NODES = untyped(Resource("", "v1", "Node", "nodes", namespaced=False))
 
 
@@ -210,5 +211,77 @@ def test_pods_of_others_are_no_cause() -> None:
         await here.member.create(DEPLOYMENTS, stranger)
         await here.rest(5)
         assert await said(here) == "Deployment shop/web has 0 of 2 available replicas"
+
+    play(scene)
+
+
+# Pods that may not be created
+
+
+def account(body: Untyped, name: str = "missing") -> Untyped:
+    """With pods of a ServiceAccount; they are refused while there is none of that name."""
+    template = body["spec"]["template"]
+    return {
+        **body,
+        "spec": {**body["spec"], "template": {**template, "spec": {**template["spec"], "serviceAccountName": name}}},
+    }
+
+
+async def watched(here: Bed) -> list[str]:
+    """The namespaces of which the agent watches events."""
+    return sorted(here.applier._pods._creations._events)
+
+
+@pytest.mark.parametrize("body", [stateful(), daemons(), job("app:1")], ids=["StatefulSet", "DaemonSet", "Job"])
+def test_a_pod_that_may_not_be_created_is_said_to_be_refused_until_it_is_created(body: Untyped) -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), account(body))
+        await here.rest(5)
+        assert ": FailedCreate: " in await said(here)
+        assert "is forbidden: error looking up service account shop/missing" in await said(here)
+        assert await watched(here) == ["shop"]
+        await here.member.create(ACCOUNTS, {"metadata": {"name": "missing"}}, "shop")
+        await here.rest(120)
+        assert "FailedCreate" not in await said(here)
+        assert await watched(here) == []
+
+    play(scene)
+
+
+def test_pods_that_are_refused_again_and_again_cost_nothing_on_the_hub() -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), account(daemons()))
+        await here.rest(10)
+        here.to_hub.writes.clear()
+        here.to_member.reads.clear()
+        await here.rest(300)
+        assert [one for one in here.to_hub.writes if "/works/" in one] == []
+        assert [one for one in here.to_member.reads if "events" in one] == []
+
+    play(scene)
+
+
+def test_an_old_refusal_is_not_the_cause_of_what_is_wrong_now() -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), account(stateful()))
+        await here.rest(5)
+        await here.member.create(ACCOUNTS, {"metadata": {"name": "missing"}}, "shop")
+        await here.rest(1100)
+        await here.place(namespace(), told(stateful(), ready_after="20s"))
+        await here.rest(10)
+        assert "updated replicas" in await said(here)
+        assert "FailedCreate" not in await said(here)
+
+    play(scene)
+
+
+def test_events_are_no_longer_watched_once_the_workload_is_no_longer_placed() -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), account(stateful()))
+        await here.rest(5)
+        assert await watched(here) == ["shop"]
+        await here.place(namespace())
+        await here.rest(5)
+        assert await watched(here) == []
 
     play(scene)

@@ -162,6 +162,19 @@ def test_a_run_whose_only_cluster_failed_and_may_waits_for_what_follows() -> Non
     assert "waits for approval" in world.message()
 
 
+def test_a_run_says_in_the_moment_a_cluster_fails_that_it_moves_no_longer_and_is_not_stuck() -> None:
+    """One look, not the one after it: that is what is written, and told in an event."""
+    world = World({"a": "one"}, stage("one", max_failures=1, after_stage_tasks=(APPROVAL,)))
+    world.settle()
+    world.say(NOT_AVAILABLE, "a")
+    world.wait(299)
+    world.now += timedelta(seconds=1)
+    world.look()
+    assert find_condition(world.cluster("a").conditions, reasons.SUCCEEDED) is not None
+    assert world.says() == "False/UpdateRunWaiting"
+    assert "waits for approval" in world.message()
+
+
 def test_a_cluster_that_failed_does_not_hide_another_that_is_stuck() -> None:
     """The second is about to fail, too, when its time has come."""
     world = World(dict.fromkeys("ab", "one"), stage("one", max_failures=1, max_concurrency=2))

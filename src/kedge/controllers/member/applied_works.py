@@ -57,10 +57,17 @@ class AppliedList:
     def __init__(self, works: AppliedWorks, found: AppliedWork) -> None:
         self._works = works
         self._found = found
+        self.opened = found.status.applied_resources
+        """What it listed then."""
 
     @property
     def entries(self) -> dict[ObjectKey, AppliedResource]:
         return {object_key(one): one for one in self._found.status.applied_resources}
+
+    @property
+    def identity(self) -> ObjectKey:
+        """Which object on the member it is."""
+        return ObjectKey(AppliedWork.resource.group, AppliedWork.resource.kind, "", self._found.metadata.name)
 
     async def add(self, placed: Sequence[DesiredObject]) -> None:
         """Write down what is about to be made."""
@@ -68,15 +75,21 @@ class AppliedList:
             listed = self.entries | {one.identity: _entry(one.identifier) for one in placed}
             self._found = await self._works.list_in(self._found, list(listed.values()))
 
-    async def close(self, results: Iterable[ApplyResult], left_over: Iterable[AppliedResource]) -> None:
-        """Write down what is there now; what was never to be had is crossed out."""
+    def listing(
+        self, results: Iterable[ApplyResult], left_over: Iterable[AppliedResource]
+    ) -> tuple[AppliedResource, ...]:
+        """What it is to list: what is there now, without what was never created."""
         before = self.entries
         listed: dict[ObjectKey, AppliedResource] = {}
         for one in results:
             uid = one.uid or _uid(before.get(one.identity))
             if uid or (one.unsure and one.identity in before):
                 listed.setdefault(one.identity, _entry(one.identifier, uid))
-        self._found = await self._works.list_in(self._found, [*listed.values(), *left_over])
+        return (*listed.values(), *left_over)
+
+    async def close(self, listing: Sequence[AppliedResource]) -> None:
+        """Write down what there is to list."""
+        self._found = await self._works.list_in(self._found, listing)
 
 
 def owner_of(found: AppliedWork) -> Owner:

@@ -31,7 +31,7 @@ from kedge.api.work import AppliedResource, AppliedWork, Work, WorkStatus
 from kedge.controllers.gather import gather
 from kedge.controllers.member.applied_works import AppliedList, AppliedWorks, owner_of
 from kedge.controllers.member.apply_metrics import ApplyMetrics
-from kedge.controllers.member.attempt import Attempt, Memory
+from kedge.controllers.member.attempt import Attempt, Memory, workload_of
 from kedge.controllers.member.kinds import Kinds
 from kedge.controllers.member.object_caches import ObjectCaches
 from kedge.controllers.member.pods import PodTroubles
@@ -48,7 +48,7 @@ from kedge.kube.expectations import record_writes
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal, Source, Watch, WatchedObject
-from kedge.plan.applying.manifests import InvalidManifest, read_manifests
+from kedge.plan.applying.manifests import InvalidManifest, object_key, read_manifests
 from kedge.plan.applying.outcomes import not_applied
 from kedge.plan.applying.ownership import Refusal, unsupported
 from kedge.plan.applying.work_status import (
@@ -171,12 +171,27 @@ class Applier:
         results = await attempt.results(
             listed.add, listed.entries.keys(), not_applied_in(work.status), self._clock.now()
         )
-        await listed.close(results, left_over)
+        listed_later = await self._close(memory, listed, listed.listing(results, left_over))
         self._metrics.passed(results, asyncio.get_running_loop().time() - began)
         age = asyncio.get_running_loop().time() - memory.begun
         if wait := wait_for_definitions(memory.read, results, age):
             return Outcome.again(after=wait)
-        return await self._report(work, results, left_over.values(), doubts.values())
+        return await self._report(work, results, left_over.values(), (*doubts.values(), listed_later))
+
+    async def _close(self, memory: Memory, listed: AppliedList, listing: tuple[AppliedResource, ...]) -> float:
+        """List what is there; or give in how many seconds, if somebody keeps listing the same objects otherwise.
+
+        That is another agent of this member, which has heard of another generation of the Work.
+        """
+        known = set(map(object_key, listed.opened))
+        undone = memory.listed == listing != listed.opened and known.issuperset(map(object_key, listing))
+        if undone and (wait := self._repairs.wait(listed.identity)) > 0:
+            return wait
+        await listed.close(listing)
+        memory.listed = listing
+        if undone:
+            self._repairs.note(listed.identity)
+        return 0.0
 
     async def _memory_of(self, work: Work, applied: AppliedWork) -> Memory:
         memory = self._memories.get(work.metadata.name)
@@ -212,7 +227,13 @@ class Applier:
         behind = "; ".join(filter(None, left_over))
         before = self._delays.last(meta.name, work.status)
         status = work_status(results, before, meta.generation, now, left_behind=behind)
-        later = await self._write_status(work, status) if status != work.status else 0.0
+        later = 0.0
+        if status != work.status:  # perhaps since somebody else wrote it: then its times are not to be trusted either
+            before = self._delays.last_true(meta.name, work.status)
+            status = work_status(results, before, meta.generation, now, left_behind=behind)
+            later = await self._write_status(work, status)
+        if not later:
+            self._delays.is_true(meta.name, status)
         known = (wait_before_retry(results, status, now), behind and _REMOVE_AGAIN, later, *doubts)
         waits = [wait for wait in known if wait]
         return Outcome.again(after=min(waits)) if waits else Outcome.done
@@ -300,6 +321,7 @@ class Applier:
     def _watch_needed_kinds(self) -> None:
         memories = self._memories.values()
         self._objects.keep_only({one for memory in memories for one in memory.resources | memory.awaited})
+        self._pods.keep_only(workload_of(one) for memory in memories for one in memory.placed)
 
     @contextmanager
     def _working(self) -> Iterator[None]:

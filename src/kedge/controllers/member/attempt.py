@@ -40,6 +40,7 @@ Record: TypeAlias = Callable[[Sequence[DesiredObject]], Awaitable[None]]
 
 UNWATCHED: Final = 10.0  # seconds between looks at kinds that the member does not let us watch
 _NOTHING: Final = ObjectRecord()
+_DELETED: Final = Refusal(reasons.MANIFEST_APPLY_FAILED, "somebody on the member keeps deleting it")
 
 
 class Memory(Struct):
@@ -59,6 +60,8 @@ class Memory(Struct):
     """How objects were last left."""
     mirrored: dict[ObjectKey, tuple[bytes, BackReportedStatus | None]] = field(default_factory=dict)
     """The status of an object that was last read, with its digest."""
+    listed: tuple[AppliedResource, ...] = ()
+    """What the AppliedWork was last made to list."""
 
     @classmethod
     def of(cls, work: Work, owner: Owner, before: Memory | None) -> Memory:
@@ -132,9 +135,10 @@ class Attempt:
         if self._unsupported:
             return [not_applied(one, self._unsupported, retry=False) for one in self._memory.read]
         self._objects.follow(self._memory.resources)
+        found = await self._deleted_again()
         placed, doubted, listed = self._memory.placed, refused - known, refused | known
+        placed = [one for one in placed if one.identifier.ordinal not in found]
         await record([one for one in placed if one.identity not in listed])
-        found: dict[int, ApplyResult] = {}
         for wave in apply_batches(placed):
             doubtful = [one for one in wave if one.identity in doubted]
             found |= await self._rehearse(doubtful, record)
@@ -146,6 +150,19 @@ class Attempt:
             found[one.identifier.ordinal] if isinstance(one, DesiredObject) else misread(one)
             for one in self._memory.read
         ]
+
+    async def _deleted_again(self) -> dict[int, ApplyResult]:
+        """What somebody keeps deleting, and is not to be created again yet. Nothing is written for it until then:
+
+        each such write would wake this agent, and any other of the same member, to look at it again.
+        """
+        repairs = ((one, self._repairs.wait(one.identity)) for one in self._memory.placed if self._is_repair(one))
+        waits = [(one, wait) for one, wait in repairs if wait > 0 and await self._is_gone(one)]
+        return _by_ordinal(replace(not_applied(one, _DELETED, retry=False), retry_after=wait) for one, wait in waits)
+
+    def _is_repair(self, placed: DesiredObject) -> bool:
+        """Whether writing it would put it back: it has been as it should be."""
+        return self._record(placed).is_repair(placed.digest)
 
     async def _is_gone(self, placed: DesiredObject) -> bool:
         """Whether somebody removed it. Then as little is known of what will be made as before it was there."""
@@ -203,7 +220,7 @@ class Attempt:
         self, placed: DesiredObject, shown: ObservedObject | None, *, expected: bool
     ) -> Written | Held | Refusal:
         """Write, or put back: that not too often."""
-        repairs = self._record(placed).is_repair(placed.digest)
+        repairs = self._is_repair(placed)
         if repairs and self._repairs.wait(placed.identity) > 0:
             would = await self._rehearsal.write(placed, expected=True)
             return await self._hold(placed) if isinstance(would, Written) and would.changed else would
@@ -217,18 +234,17 @@ class Attempt:
         try:
             return Held(await self._client.get(untyped(placed.resource), placed.name, placed.namespace))
         except NotFound:
-            return Refusal(reasons.MANIFEST_APPLY_FAILED, "somebody on the member keeps deleting it")
+            return _DELETED
 
     def _applied(
         self, placed: DesiredObject, uid: str, generation: int, verdict: Verdict, mirrored: BackReportedStatus | None
     ) -> ApplyResult:
-        disputed, kind = self._repairs.are_disputed(placed.identity), placed.resource
-        workload = Workload(kind.group, kind.kind, placed.namespace or "", placed.name)
+        disputed = self._repairs.are_disputed(placed.identity)
         return applied(
             placed,
             uid,
             generation,
-            self._pods.explain(verdict, workload),
+            self._pods.explain(verdict, workload_of(placed)),
             back_reported=mirrored,
             disputed_until=self._repairs.next_look(placed.identity) if disputed else None,
         )
@@ -250,6 +266,11 @@ class Attempt:
         found = back_reported(obj, now)
         self._memory.mirrored[placed.identity] = (status_of(obj), found)
         return found
+
+
+def workload_of(placed: DesiredObject) -> Workload:
+    """It, as pods and events refer to it."""
+    return Workload(placed.resource.group, placed.resource.kind, placed.namespace or "", placed.name)
 
 
 def _by_ordinal(results: Iterable[ApplyResult]) -> dict[int, ApplyResult]:

@@ -16,6 +16,7 @@ from kedge.api.meta import ObjectMeta, Value
 from kedge.api.pods import PodStatus, Resources
 from kedge.api.resource import Resource
 from kedge.controllers.member.amounts import Amounts, amounts, total
+from kedge.controllers.member.failed_creations import FailedCreations
 from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -77,12 +78,18 @@ class PodTroubles:
         self._clock = clock
         self._changed = changed
         self._pods = pods_of(member)
+        self._creations = FailedCreations(member, clock, changed)
         self._timers: dict[Workload, asyncio.TimerHandle] = {}
         self._pods.on_change(self._look)
 
     def explain(self, verdict: Verdict, workload: Workload) -> Verdict:
         """The verdict on a workload, with what is wrong with its pods, if it is not available for that."""
-        return explained(verdict, self._of(workload), self._clock.now())
+        found = explained(verdict, self._of(workload), self._clock.now())
+        return found if found is not verdict else self._creations.explain(verdict, workload)
+
+    def keep_only(self, placed: Iterable[Workload]) -> None:
+        """No others are placed any more."""
+        self._creations.keep_only(placed)
 
     def _of(self, workload: Workload) -> list[PodTrouble]:
         return [pod.trouble for pod in self._pods.by(WORKLOAD, _key(workload)) if pod.trouble is not None]
@@ -92,6 +99,7 @@ class PodTroubles:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self._creations.keep_only(())
 
     def _look(self, change: Change[Pod]) -> None:
         old, new = (pod.trouble if pod is not None else None for pod in (change.old, change.new))

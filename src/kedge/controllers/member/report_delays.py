@@ -24,10 +24,19 @@ class ReportDelays:
         self._underway = Throttle(UNDERWAY_AFTER)
         self._messages = Throttle(MESSAGES_AFTER)
         self._unwritten: dict[str, WorkStatus] = {}
+        self._true: dict[str, WorkStatus] = {}
 
     def last(self, name: str, written: WorkStatus) -> WorkStatus:
         """The last status of a Work, whether it was written or not."""
         return self._unwritten.get(name, written)
+
+    def last_true(self, name: str, written: WorkStatus) -> WorkStatus:
+        """The same, of a Work whose status somebody else may have written."""
+        return self._unwritten.get(name) or self._true.get(name, written)
+
+    def is_true(self, name: str, status: WorkStatus) -> None:
+        """This is the status that the Work has, and it is true."""
+        self._true[name] = status
 
     def delay(self, name: str, status: WorkStatus) -> None:
         """This is the status, and it is not written yet."""
@@ -47,10 +56,12 @@ class ReportDelays:
     def forget(self, name: str) -> None:
         self._reset(name)
         self._messages.reset(name)
+        self._true.pop(name, None)
 
     def clear(self) -> None:
         self._underway.clear()
         self._messages.clear()
+        self._true.clear()
         self._unwritten.clear()
 
     def _reset(self, name: str) -> None:
