@@ -11,6 +11,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import PAUSED, THROTTLE_FIRST
 from kedge.api.rollout import ApplyStrategy, ApplyType, RollingUpdate, RolloutStrategy, RolloutStrategyType
 from kedge.plan.rolling.rollout_input import Wanted
+from kedge.plan.rolling.wait_text import HoldCode
 from plan.rolling.making import (
     AVAILABLE,
     BAD,
@@ -24,6 +25,7 @@ from plan.rolling.making import (
     UNTRACKABLE,
     Said,
     binding,
+    clusters,
     moves,
     pick_fixed,
     pick_n,
@@ -412,3 +414,51 @@ def test_a_first_placement_is_throttled_where_a_user_asks_for_it() -> None:
     later = planned(placed, up_to_date("a"), up_to_date("b", NOT_AVAILABLE), *map(scheduled, "cde"))
     assert moves(later) == (["c"], [], [])
     assert "clusters are added 2 at a time, and b is not available: " + BAD in later.why["crp-d-1"]
+
+
+# What the kernel is given
+
+
+def test_nobody_looks_again_where_nobody_waits() -> None:
+    proving = up_to_date("a", UNTRACKABLE, since=10)
+    assert planned(placement(pick_n(1)), proving).look_again is None
+
+
+def test_the_first_that_time_alone_proves_is_looked_at() -> None:
+    bindings = [
+        up_to_date("a", UNTRACKABLE, since=10),
+        up_to_date("b", UNTRACKABLE, since=30),
+        binding("c"),
+        binding("d"),
+    ]
+    found = planned(placement(pick_n(4), max_unavailable=1, unavailable_period_seconds=60), *bindings)
+    assert (clusters(found.repoint), found.look_again) == ([], 30)
+
+
+def test_in_the_kubefleet_dialect_one_is_added_at_a_time_where_none_may_be_unavailable() -> None:
+    placed = placement(pick_n(2), {THROTTLE_FIRST: "true"}, max_unavailable=0, max_surge=0)
+    found = planned(placed, scheduled("a"), scheduled("b"), dialect=Dialect.kubefleet)
+    assert moves(found) == (["a"], [], [])
+
+
+def test_in_the_kubefleet_dialect_only_what_cannot_be_tracked_costs_as_if_it_were_available() -> None:
+    placed = placement(pick_n(3), max_unavailable=1)
+    others = [binding("b"), binding("c")]
+    for said, moved in ((IN_PROGRESS, ["a"]), (UNTRACKABLE, [])):
+        found = planned(placed, binding("a", said, since=0), *others, dialect=Dialect.kubefleet)
+        assert clusters(found.repoint) == moved
+
+
+def test_a_cluster_that_leaves_the_fleet_and_has_what_is_wanted_waits_for_nothing() -> None:
+    assert planned(placement(pick_n(1)), up_to_date("a"), parting={"a"}).waits == {}
+
+
+def test_a_cluster_that_leaves_the_fleet_waits_for_that_and_not_for_those_that_are_added() -> None:
+    found = planned(placement(pick_n(1), max_surge=1), scheduled("a"), unscheduled("z"), parting={"z"})
+    assert {name: wait.code for name, wait in found.waits.items()} == {"crp-z-1": HoldCode.leaving_fleet}
+
+
+def test_clusters_that_do_not_work_are_changed_first() -> None:
+    bindings = [binding("a"), binding("b"), binding("c"), binding("d", NOT_AVAILABLE)]
+    found = planned(placement(pick_n(4), max_unavailable=2), *bindings)
+    assert clusters(found.repoint) == ["d", "a"]
