@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, UNKNOWN
 from kedge.api.placement_status import ClusterPlacementStatus
-from kedge.api.reasons import CONTROLLED_OUTSIDE, NO_OVERRIDE, OVERRIDDEN_SUCCEEDED, SCHEDULED
+from kedge.api.reasons import CONTROLLED_OUTSIDE, NO_OVERRIDE, OVERRIDDEN_SUCCEEDED, SCHEDULE_PENDING, SCHEDULED
+from kedge.api.scheduling import PlacementPolicy, PlacementType
 from kedge.plan.reporting.condition_order import CONDITION_STEPS
-from kedge.plan.reporting.placement_conditions import external_finding, rollout_findings
+from kedge.plan.reporting.placement_conditions import external_finding, rollout_findings, scheduled_finding
+from plan.reporting.test_placement_status import policy
 from plan.working.objects import said
 
 WORDS = {
@@ -142,3 +144,16 @@ def test_under_staged_runs_the_revisions_of_clusters_are_listed(indexes: Any, ru
     found = external_finding(clusters, run)
     assert (found.status, found.reason) == (UNKNOWN, CONTROLLED_OUTSIDE)
     assert found.message == f"Staged update runs move this placement from cluster to cluster, and {words}"
+
+
+def test_a_PickFixed_policy_without_names_is_pending_and_asks_for_them() -> None:
+    asked = PlacementPolicy(placement_type=PlacementType.pick_fixed)
+    decided = policy()
+    undecided = replace(decided, spec=replace(decided.spec, policy=asked), status=None)
+    found = scheduled_finding(undecided, 1, "")
+    assert (found.type, found.status, found.reason) == (SCHEDULED, UNKNOWN, SCHEDULE_PENDING)
+    assert found.message == "spec.policy.clusterNames is empty: name the clusters that PickFixed is to take"
+    named = replace(asked, cluster_names=("cluster-1",))
+    other = replace(undecided, spec=replace(decided.spec, policy=named))
+    assert scheduled_finding(other, 1, "").message == "Clusters are being picked"
+    assert scheduled_finding(replace(undecided, status=decided.status), 1, "").status == TRUE
