@@ -179,6 +179,7 @@ def test_a_strategy_says_how_many_pods_it_updates(strategy: Strategy, desired: i
         (DAEMON_SET, 10, {"maxUnavailable": "11%"}, Limits(2, 0)),
         (DAEMON_SET, 10, {"maxUnavailable": 0, "maxSurge": "11%"}, Limits(0, 2)),
         (DAEMON_SET, 10, {"maxUnavailable": 0}, Limits(1, 0)),
+        (DAEMON_SET, 10, {"maxSurge": 2}, Limits(1, 2)),
     ],
 )
 def test_limits_are_rounded_as_the_controller_of_the_kind_does(
@@ -204,6 +205,11 @@ def test_a_deployment_that_recreates_takes_all_pods_down() -> None:
             {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 3}}},
         ),
         (STATEFUL_SET, {}, {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}),
+        (
+            STATEFUL_SET,
+            {"replicas": 0},
+            {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}},
+        ),
         (
             STATEFUL_SET,
             {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 5}}},

@@ -66,6 +66,10 @@ def game(kind: str, **status: Any) -> dict[str, Any]:
     return {"apiVersion": "example.com/v1", "kind": kind, "metadata": meta, "spec": {"replicas": 3}, "status": counts}
 
 
+def test_the_group_of_entry_points_is_the_documented_one() -> None:
+    assert registry.GROUP == "kedge.workloads"
+
+
 @pytest.mark.usefixtures("installed")
 def test_a_kind_of_another_distribution_is_judged_by_its_counts() -> None:
     assert judge(game("Game")).message == "Game play/chess has 3 of 3 replicas updated and available"

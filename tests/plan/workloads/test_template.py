@@ -92,6 +92,81 @@ def test_what_a_server_fills_in_changes_nothing() -> None:
     assert template_hash(WRITTEN) == template_hash(STORED)
 
 
+PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+FILLED_IN: dict[str, tuple[Any, Any]] = {
+    "securityContext": ({}, {"securityContext": {}}),
+    "hostNetwork": ({}, {"hostNetwork": False}),
+    "hostPID": ({}, {"hostPID": False}),
+    "hostIPC": ({}, {"hostIPC": False}),
+    "livenessProbe": (
+        {"containers": [{"livenessProbe": {"grpc": {"port": 1}}}]},
+        {"containers": [{"livenessProbe": {"grpc": {"port": 1, "service": ""}, **PROBE}}]},
+    ),
+    "startupProbe": (
+        {"containers": [{"startupProbe": {"exec": {"command": ["a"]}}}]},
+        {"containers": [{"startupProbe": {"exec": {"command": ["a"]}, **PROBE}}]},
+    ),
+    "resources": (
+        {"containers": [{"name": "a"}], "initContainers": [{"name": "b"}]},
+        {
+            "containers": [{"name": "a", "resources": {}}],
+            "initContainers": [{"name": "b", "resources": {"limits": {}, "requests": {}}}],
+        },
+    ),
+    "secret": (
+        {"volumes": [{"secret": {"secretName": "a"}}]},
+        {"volumes": [{"secret": {"secretName": "a", "defaultMode": 420}}]},
+    ),
+    "hostPath": (
+        {"volumes": [{"hostPath": {"path": "/a"}}]},
+        {"volumes": [{"hostPath": {"path": "/a", "type": ""}}]},
+    ),
+    "downwardAPI": (
+        {"volumes": [{"downwardAPI": {}}]},
+        {"volumes": [{"downwardAPI": {"defaultMode": 420}}]},
+    ),
+    "projected": (
+        {"volumes": [{"projected": {"sources": [{"serviceAccountToken": {"path": "a"}}]}}]},
+        {
+            "volumes": [
+                {
+                    "projected": {
+                        "sources": [{"serviceAccountToken": {"path": "a", "expirationSeconds": 3600}}],
+                        "defaultMode": 420,
+                    }
+                }
+            ]
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILLED_IN)
+def test_a_default_that_is_filled_in_changes_nothing(name: str) -> None:
+    written, stored = FILLED_IN[name]
+    assert template_hash({"spec": written}) == template_hash({"spec": stored})
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "pod-template-hash",
+        "controller-revision-hash",
+        "pod-template-generation",
+        "controller-uid",
+        "job-name",
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-name",
+    ],
+)
+def test_a_label_that_a_controller_adds_changes_nothing(label: str) -> None:
+    assert template_hash({"spec": {}, "metadata": {"labels": {label: "x"}}}) == template_hash({"spec": {}})
+
+
+def test_labels_that_are_none_are_kept_as_they_are() -> None:
+    assert template_hash({"metadata": {"labels": "x"}}) != template_hash({})
+
+
 @pytest.mark.parametrize("template", [WRITTEN, STORED], ids=["written", "stored"])
 @pytest.mark.parametrize(
     ("path", "value"),

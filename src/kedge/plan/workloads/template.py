@@ -21,7 +21,7 @@ _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1
 _VOLUME: Final = {"defaultMode": 420}
 DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "template": {"metadata": {}},
-    "metadata": {"labels": {}, "annotations": {}, "name": "", "namespace": ""},
+    "metadata": {"labels": {}, "annotations": {}},
     "spec": {
         "restartPolicy": "Always",
         "dnsPolicy": "ClusterFirst",
