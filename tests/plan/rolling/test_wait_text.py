@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kedge.api import reasons
 from kedge.api.condition import FALSE, TRUE, UNKNOWN
+from kedge.api.dialect import Dialect
 from kedge.api.fleet import PAUSED
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Code, Wait
@@ -195,3 +196,65 @@ def test_bindings_that_are_held_back_say_by_what() -> None:
     assert found.waits["crp-a-1"] == Wait("crp-a-1", HoldCode.leaving_fleet)
     found = planned(placement(pick_n(1), max_surge=1), scheduled("a"), unscheduled("b"))
     assert found.waits["crp-b-1"] == Wait("crp-b-1", HoldCode.unsent, {"unsent": 1}, (Blocker("a"),))
+
+
+# In words
+
+
+def budget_text(*bindings: Any, number: int, dialect: Dialect = Dialect.seed, **rolling: Any) -> str:
+    """What the first binding waits for."""
+    found = planned(placement(pick_n(number), **rolling), *bindings, dialect=dialect)
+    return found.why[bindings[0].metadata.name]
+
+
+@pytest.mark.parametrize(
+    ("holders", "limit", "rest"),
+    [
+        ("a", "1 cluster", ""),
+        ("abc", "3 clusters", ""),
+        ("abcd", "4 clusters", "; 1 more have them, too"),
+        ("abcde", "5 clusters", "; 2 more have them, too"),
+    ],
+)
+def test_who_holds_what_works_nowhere_yet_is_told(holders: str, limit: str, rest: str) -> None:
+    given = [binding(name, IN_PROGRESS, has=NEW) for name in holders]
+    told = "; ".join(f"{name} is being given its resources" for name in holders[:3])
+    text = budget_text(binding("z", NOT_AVAILABLE), *given, number=9, max_unavailable=len(holders))
+    assert text == f"z waits: {NEW} works nowhere yet, at most {limit} may have it until then, and {told}{rest}"
+
+
+@pytest.mark.parametrize(("names", "clusters"), [("a", "1 cluster"), ("ab", "2 clusters"), ("abc", "3 clusters")])
+def test_of_how_many_clusters_none_may_be_unavailable_is_told(names: str, clusters: str) -> None:
+    bindings = [binding(name, IN_PROGRESS) for name in names]
+    told = "; ".join(f"{name} is being given its resources" for name in names)
+    text = budget_text(*bindings, number=len(names), dialect=Dialect.kubefleet, max_unavailable=0)
+    assert text == f"a waits: at most 0 of {clusters} may be unavailable, and {told}"
+
+
+def test_clusters_that_are_removed_are_not_told_among_those_that_are_unavailable() -> None:
+    bindings = [binding("b"), binding("a", NOT_AVAILABLE, has=NEW), unscheduled("z", IN_PROGRESS)]
+    text = budget_text(*bindings, number=2, max_unavailable=1)
+    assert text == f"b waits: at most 1 of 2 clusters may be unavailable, and a is not available: {BAD}"
+
+
+def test_that_a_cluster_could_not_be_picked_is_told() -> None:
+    bindings = [binding("b"), binding("a", NOT_AVAILABLE, has=NEW), binding("c")]
+    missing = "(1 of the 4 wanted could not be picked, and count neither way)"
+    assert missing in budget_text(*bindings, number=4, max_unavailable=1)
+
+
+def test_nobody_has_to_be_removed_first_where_nobody_leaves() -> None:
+    bindings = [scheduled("b"), binding("a", has=NEW)]
+    text = budget_text(*bindings, number=1, dialect=Dialect.kubefleet, max_surge=0)
+    assert text == "b waits: at most 1 clusters (1 wanted, 0 more) may hold resources, and 1 do"
+
+
+def test_there_are_as_many_sentences_as_waits() -> None:
+    found = planned(placement(pick_n(3), max_unavailable=1), *map(binding, "abc"))
+    assert (len(found.why), sorted(found.why)) == (2, sorted(found.waits))
+
+
+def test_what_is_wrong_with_a_strategy_is_data_too() -> None:
+    found = planned(placement(pick_n(1), max_unavailable="some"), binding("a")).detailed("crp-a-1")
+    assert found is not None
+    assert found.blockers[0].reported.startswith("spec.strategy.rollingUpdate.maxUnavailable: 'some' is neither")
