@@ -71,7 +71,6 @@ class ServiceSpec(Value, frozen=True, gc=False):
     cluster_ip: str = field(name="clusterIP", default="")
     cluster_ips: tuple[str, ...] = field(name="clusterIPs", default=())
     ip_families: tuple[str, ...] = ("IPv4",)
-    external_name: str = ""
     selector: Mapping[str, str] | None = None
     ports: tuple[ServicePort, ...] = ()
     publish_not_ready_addresses: bool = False

@@ -33,7 +33,6 @@ class Toleration(Value, frozen=True, gc=False):
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
 
 
 class ContainerPort(Value, frozen=True, gc=False):
@@ -127,7 +126,6 @@ class PodStatus(Value, frozen=True, gc=False):
     message: str = ""
     conditions: tuple[PodCondition, ...] = ()
     host_ip: str = field(name="hostIP", default="")
-    host_ips: tuple[Mapping[str, str], ...] = field(name="hostIPs", default=())
     pod_ip: str = field(name="podIP", default="")
     pod_ips: tuple[Mapping[str, str], ...] = field(name="podIPs", default=())
     start_time: datetime | None = None

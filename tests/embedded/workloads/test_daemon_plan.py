@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kedge.embedded.workloads.daemon_plan import Counts, Daemon, Place, Plan, counts, manage, roll
+from kedge.embedded.workloads.daemon_plan import Counts, Daemon, DaemonPlan, Place, counts, manage, roll
 
 RUN, STAY, NEVER = (True, True), (False, True), (False, False)
 
@@ -38,7 +38,7 @@ def _daemon(word: str, number: int) -> Daemon:
     )
 
 
-def in_short(found: Plan) -> str:
+def in_short(found: DaemonPlan) -> str:
     return " ".join([*(f"+{node}" for node in found.create), *(f"-{one.name[1:]}" for one in found.delete)])
 
 
@@ -161,7 +161,7 @@ def test_every_update_comes_to_its_end_if_pods_become_available(
     for turn in range(60):
         now = [replace(one, ready=True, available=True) for one in there.values()]
         plan = manage(nodes, now, surge=surge > 0)
-        if plan == Plan():
+        if plan == DaemonPlan():
             plan = roll(nodes, now, max_unavailable=allowed, max_surge=surge)
         gone = {one.name for one in plan.delete}
         there = {one.name: one for one in now if one.name not in gone}

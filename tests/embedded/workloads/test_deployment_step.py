@@ -14,7 +14,7 @@ from embedded.workloads.making import NOW, ago
 from kedge.api.apps import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetStatus
 from kedge.api.condition import find_condition
 from kedge.embedded.workloads.deployment_revisions import HISTORY, REVISION, split, template_hash
-from kedge.embedded.workloads.deployment_step import Observed, Step, step
+from kedge.embedded.workloads.deployment_step import ObservedDeployment, Step, step
 
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}
 OTHER = {**TEMPLATE, "spec": {"containers": [{"name": "web", "image": "web:2"}]}}
@@ -27,7 +27,7 @@ def deployment(template: Any = TEMPLATE, *, annotations: Any = None, status: Any
 
 
 def stepped(wanted: Deployment, *sets: ReplicaSet, pods: Mapping[str, int] | None = None) -> Step:
-    return step(Observed(wanted, sets, pods or {}), NOW)
+    return step(ObservedDeployment(wanted, sets, pods or {}), NOW)
 
 
 def made(planned: Step, *, pods: int = 0, seconds_ago: float = 60.0) -> ReplicaSet:

@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kedge.embedded.workloads.job_plan import Asked, Plan, Progress, Try, plan
+from kedge.embedded.workloads.job_plan import JobPlan, JobPod, Progress, WantedJob, plan
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def tries(text: str) -> tuple[Try, ...]:
+def tries(text: str) -> tuple[JobPod, ...]:
     """Pods in short: `a b! cS dF e~-`: ready; ! not ready, S succeeded, F failed, ~ terminating; - untracked."""
     return tuple(_try(word) for word in text.split())
 
 
-def _try(word: str) -> Try:
+def _try(word: str) -> JobPod:
     tracked = not word.endswith("-")
     mark = word.rstrip("-")[1:]
-    return Try(
+    return JobPod(
         uid=word[0],
         name=word[0],
         phase={"S": "Succeeded", "F": "Failed", "!": "Pending"}.get(mark, "Running"),
@@ -34,7 +34,7 @@ def _try(word: str) -> Try:
     )
 
 
-def names(found: tuple[Try, ...]) -> str:
+def names(found: tuple[JobPod, ...]) -> str:
     return "".join(one.name for one in found)
 
 
@@ -43,12 +43,12 @@ def said(progress: Progress) -> list[str]:
 
 
 def test_a_new_job_starts_as_many_pods_as_it_may() -> None:
-    found = plan(Asked(parallelism=3, completions=2), Progress(), (), NOW)
+    found = plan(WantedJob(parallelism=3, completions=2), Progress(), (), NOW)
     assert (found.create, found.progress.active, found.progress.started) == (2, 2, NOW)
 
 
 def test_pods_that_are_over_are_noted_first_and_counted_when_they_are_untracked() -> None:
-    asked = Asked(parallelism=2, completions=3)
+    asked = WantedJob(parallelism=2, completions=3)
     noted = plan(asked, Progress(), tries("aS bF c"), NOW)
     assert (noted.progress.uncounted_succeeded, noted.progress.uncounted_failed) == (("a",), ("b",))
     assert (noted.progress.succeeded, noted.progress.failed, names(noted.untrack)) == (0, 0, "ab")
@@ -57,23 +57,23 @@ def test_pods_that_are_over_are_noted_first_and_counted_when_they_are_untracked(
 
 
 def test_a_job_is_complete_when_everything_is_counted_and_gone() -> None:
-    asked = Asked(completions=1)
+    asked = WantedJob(completions=1)
     found = plan(asked, Progress(), tries("aS"), NOW)
     assert said(found.progress) == ["SuccessCriteriaMet=True CompletionsReached"]
     done = plan(asked, found.progress, tries("aS-"), NOW)
     assert said(done.progress)[1:] == ["Complete=True CompletionsReached"]
     assert (done.progress.completed, done.progress.succeeded) == (NOW, 1)
-    assert plan(asked, done.progress, tries("aS-"), NOW) == Plan(done.progress)
+    assert plan(asked, done.progress, tries("aS-"), NOW) == JobPlan(done.progress)
 
 
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        (Asked(backoff_limit=0), "BackoffLimitExceeded"),
-        (Asked(backoff_limit=5, deadline=timedelta(seconds=10)), "DeadlineExceeded"),
+        (WantedJob(backoff_limit=0), "BackoffLimitExceeded"),
+        (WantedJob(backoff_limit=5, deadline=timedelta(seconds=10)), "DeadlineExceeded"),
     ],
 )
-def test_a_job_that_fails_stops_its_pods_and_says_so_when_they_are_gone(asked: Asked, reason: str) -> None:
+def test_a_job_that_fails_stops_its_pods_and_says_so_when_they_are_gone(asked: WantedJob, reason: str) -> None:
     before = Progress(started=NOW - timedelta(seconds=10))
     found = plan(replace(asked, parallelism=2, completions=2), before, tries("aF b"), NOW)
     assert (names(found.stop), names(found.untrack), found.create) == ("b", "ab", 0)
@@ -87,22 +87,22 @@ def test_a_job_that_fails_stops_its_pods_and_says_so_when_they_are_gone(asked: A
 
 
 def test_restarts_in_place_count_against_the_limit() -> None:
-    asked = Asked(backoff_limit=2, restarts_in_place=True)
+    asked = WantedJob(backoff_limit=2, restarts_in_place=True)
     assert not plan(asked, Progress(), (replace(_try("a"), restarts=1),), NOW).stop
     assert plan(asked, Progress(), (replace(_try("a"), restarts=2),), NOW).stop
 
 
 def test_a_pod_is_not_replaced_before_its_failure_has_cooled_down() -> None:
     failed = replace(_try("aF"), ended=NOW - timedelta(seconds=4))
-    found = plan(Asked(), Progress(started=NOW), (failed,), NOW)
+    found = plan(WantedJob(), Progress(started=NOW), (failed,), NOW)
     assert (found.create, found.look_again) == (0, NOW + timedelta(seconds=6))
-    assert plan(Asked(), found.progress, (failed,), NOW + timedelta(seconds=6)).create == 1
+    assert plan(WantedJob(), found.progress, (failed,), NOW + timedelta(seconds=6)).create == 1
     twice = (failed, replace(failed, uid="b", name="b"))
-    assert plan(Asked(), Progress(started=NOW), twice, NOW).look_again == NOW + timedelta(seconds=16)
+    assert plan(WantedJob(), Progress(started=NOW), twice, NOW).look_again == NOW + timedelta(seconds=16)
 
 
 def test_a_suspended_job_gives_up_its_pods_uncounted_and_goes_on_where_it_was() -> None:
-    asked = Asked(parallelism=2, completions=2, suspended=True)
+    asked = WantedJob(parallelism=2, completions=2, suspended=True)
     found = plan(asked, Progress(started=NOW), tries("a b!"), NOW)
     assert (names(found.drop), found.progress.failed, found.progress.uncounted) == ("ab", 0, ())
     assert said(found.progress) == ["Suspended=True JobSuspended"]
@@ -114,12 +114,12 @@ def test_a_suspended_job_gives_up_its_pods_uncounted_and_goes_on_where_it_was() 
 
 
 def test_less_parallelism_drops_pods_uncounted() -> None:
-    found = plan(Asked(parallelism=1, completions=5), Progress(started=NOW), tries("a! b c"), NOW)
+    found = plan(WantedJob(parallelism=1, completions=5), Progress(started=NOW), tries("a! b c"), NOW)
     assert (names(found.drop), found.progress.active, found.progress.failed) == ("ab", 1, 0)
 
 
 def test_without_completions_one_success_ends_it_once_the_others_are_over() -> None:
-    asked = Asked(parallelism=2, completions=None)
+    asked = WantedJob(parallelism=2, completions=None)
     found = plan(asked, Progress(started=NOW), tries("aS b"), NOW)
     assert (found.create, said(found.progress)) == (0, [])
     assert said(plan(asked, found.progress, tries("aS- bS"), NOW).progress) == [
@@ -128,22 +128,22 @@ def test_without_completions_one_success_ends_it_once_the_others_are_over() -> N
 
 
 def test_a_pod_somebody_deletes_has_failed_unless_one_waits_how_it_ends() -> None:
-    assert plan(Asked(), Progress(started=NOW), tries("a~"), NOW).progress.uncounted_failed == ("a",)
-    waits = plan(Asked(replaces_only_failed=True), Progress(started=NOW), tries("a~"), NOW)
+    assert plan(WantedJob(), Progress(started=NOW), tries("a~"), NOW).progress.uncounted_failed == ("a",)
+    waits = plan(WantedJob(replaces_only_failed=True), Progress(started=NOW), tries("a~"), NOW)
     assert (waits.progress.uncounted_failed, waits.create, waits.progress.terminating) == ((), 0, 1)
 
 
 def test_a_job_on_its_way_out_lets_its_pods_go() -> None:
-    assert names(plan(Asked(leaving=True), Progress(started=NOW), tries("a bS"), NOW).untrack) == "ab"
+    assert names(plan(WantedJob(leaving=True), Progress(started=NOW), tries("a bS"), NOW).untrack) == "ab"
 
 
 class Life:
     """A Job and its pods; each write may be the last before a crash."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: WantedJob) -> None:
         self.asked = asked
         self.progress = Progress()
-        self.pods: dict[str, Try] = {}
+        self.pods: dict[str, JobPod] = {}
         self.born = 0
         self.ended = {"Succeeded": 0, "Failed": 0}
 
@@ -168,7 +168,7 @@ class Life:
 
     def _create(self) -> None:
         self.born += 1
-        self.pods[str(self.born)] = Try(str(self.born), str(self.born), phase="Running", ready=True)
+        self.pods[str(self.born)] = JobPod(str(self.born), str(self.born), phase="Running", ready=True)
         assert sum(one.is_active for one in self.pods.values()) <= self.asked.parallelism
 
     def _delete(self, uid: str) -> None:
@@ -186,7 +186,7 @@ class Life:
 def test_every_pod_is_counted_once_whatever_crashes(
     parallelism: int, completions: int, limit: int, data: st.DataObject
 ) -> None:
-    life = Life(Asked(parallelism=parallelism, completions=completions, backoff_limit=limit))
+    life = Life(WantedJob(parallelism=parallelism, completions=completions, backoff_limit=limit))
     now = NOW
     for _ in range(60):
         now += timedelta(hours=1)

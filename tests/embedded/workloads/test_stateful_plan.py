@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kedge.embedded.workloads.stateful_plan import Counts, Member, Plan, Wanted, counts, is_complete, plan
+from kedge.embedded.workloads.stateful_plan import Counts, OrdinalPod, StatefulPlan, Wanted, counts, is_complete, plan
 
 OLD, NEW = "web-old", "web-new"
-Set: TypeAlias = dict[int, Member]
+Set: TypeAlias = dict[int, OrdinalPod]
 
 
-def pods(text: str) -> tuple[Member, ...]:
+def pods(text: str) -> tuple[OrdinalPod, ...]:
     """Pods in short: `0n 1n! 2o~ 3oX`: ordinal, revision; ! not ready, ~ terminating, X ended, ? not available."""
     return tuple(_pod(word) for word in text.split())
 
 
-def _pod(word: str) -> Member:
+def _pod(word: str) -> OrdinalPod:
     mark = word[-1] if word[-1] in "!~X?" else ""
     body = word.removesuffix(mark)
-    return Member(
+    return OrdinalPod(
         ordinal=int(body[:-1]),
         revision={"o": OLD, "n": NEW}[body[-1]],
         ready=mark in ("", "~", "?"),
@@ -35,7 +35,7 @@ def _pod(word: str) -> Member:
     )
 
 
-def in_short(found: Plan) -> str:
+def in_short(found: StatefulPlan) -> str:
     """`+2n -1` for a plan that makes pod 2 of the new revision and deletes pod 1."""
     made = [f"+{one.ordinal}{'n' if one.revision == NEW else 'o'}" for one in found.create]
     return " ".join([*made, *(f"-{one.ordinal}" for one in found.delete)])
@@ -146,7 +146,7 @@ WANTED = st.builds(
     on_delete=st.booleans(),
 )
 MEMBERS = st.builds(
-    Member,
+    OrdinalPod,
     ordinal=st.integers(0, 8),
     revision=st.sampled_from([OLD, NEW]),
     ready=st.booleans(),
@@ -159,7 +159,9 @@ SETS = st.lists(MEMBERS, max_size=8, unique_by=lambda one: one.ordinal).map(tupl
 
 
 @given(WANTED, SETS)
-def test_nothing_is_made_twice_deleted_twice_or_outside_of_the_set(wanted: Wanted, there: tuple[Member, ...]) -> None:
+def test_nothing_is_made_twice_deleted_twice_or_outside_of_the_set(
+    wanted: Wanted, there: tuple[OrdinalPod, ...]
+) -> None:
     found = plan(wanted, there)
     made, gone = [one.ordinal for one in found.create], [one.ordinal for one in found.delete]
     assert set(made) <= set(wanted.ordinals) - {one.ordinal for one in there}
@@ -170,7 +172,7 @@ def test_nothing_is_made_twice_deleted_twice_or_outside_of_the_set(wanted: Wante
 
 @given(WANTED, SETS)
 def test_ordered_ready_takes_one_step_and_only_past_pods_that_are_well(
-    wanted: Wanted, there: tuple[Member, ...]
+    wanted: Wanted, there: tuple[OrdinalPod, ...]
 ) -> None:
     wanted = replace(wanted, parallel=False)
     found = plan(wanted, there)
@@ -182,14 +184,16 @@ def test_ordered_ready_takes_one_step_and_only_past_pods_that_are_well(
 
 
 @given(WANTED, SETS)
-def test_an_update_keeps_off_the_partition_and_takes_at_most_one_pod(wanted: Wanted, there: tuple[Member, ...]) -> None:
+def test_an_update_keeps_off_the_partition_and_takes_at_most_one_pod(
+    wanted: Wanted, there: tuple[OrdinalPod, ...]
+) -> None:
     updated = [one for one in plan(wanted, there).delete if not one.ended and one.ordinal in wanted.ordinals]
     assert len(updated) <= (0 if wanted.on_delete else 1)
     assert all(one.ordinal >= wanted.start + wanted.partition and one.revision != wanted.update for one in updated)
 
 
 @given(WANTED, SETS)
-def test_a_set_that_does_nothing_says_why_unless_it_is_as_wanted(wanted: Wanted, there: tuple[Member, ...]) -> None:
+def test_a_set_that_does_nothing_says_why_unless_it_is_as_wanted(wanted: Wanted, there: tuple[OrdinalPod, ...]) -> None:
     found = plan(wanted, there)
     if found.create or found.delete or found.waits_for:
         return
@@ -200,18 +204,20 @@ def test_a_set_that_does_nothing_says_why_unless_it_is_as_wanted(wanted: Wanted,
     assert all(one.revision == wanted.update for one in free if one.ordinal in wanted.ordinals)
 
 
-def well(there: Iterable[Member]) -> Set:
+def well(there: Iterable[OrdinalPod]) -> Set:
     return {one.ordinal: replace(one, ready=True, available=True, pending=False) for one in there}
 
 
-def carry_out(found: Plan, there: Set) -> Set:
+def carry_out(found: StatefulPlan, there: Set) -> Set:
     gone = {one.ordinal for one in found.delete}
     kept = {ordinal: one for ordinal, one in there.items() if ordinal not in gone}
     return kept | {one.ordinal: replace(one, pending=True) for one in found.create}
 
 
 @given(WANTED, SETS)
-def test_every_set_gets_where_it_should_be_if_its_pods_become_well(wanted: Wanted, there: tuple[Member, ...]) -> None:
+def test_every_set_gets_where_it_should_be_if_its_pods_become_well(
+    wanted: Wanted, there: tuple[OrdinalPod, ...]
+) -> None:
     now = {one.ordinal: replace(one, terminating=False, ended=False) for one in there}
     for _ in range(40):
         now = carry_out(plan(wanted, now.values()), well(now.values()))

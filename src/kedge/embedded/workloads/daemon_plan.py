@@ -40,7 +40,7 @@ class Place(Struct, frozen=True):
     may_stay: bool
 
 
-class Plan(Struct, frozen=True):
+class DaemonPlan(Struct, frozen=True):
     """Nodes that get a pod, and pods that go."""
 
     create: tuple[str, ...] = ()
@@ -62,19 +62,19 @@ class Counts(Struct, frozen=True):
         return self.desired - self.available
 
 
-def manage(places: Sequence[Place], daemons: Iterable[Daemon], *, surge: bool) -> Plan:
+def manage(places: Sequence[Place], daemons: Iterable[Daemon], *, surge: bool) -> DaemonPlan:
     """Give every node the pods it should have, whatever their revision."""
     on = by_node(daemons)
     plans = [_on_node(place, on.get(place.name, ()), surge=surge) for place in places]
     known = {place.name for place in places}
     lost = [one for node in sorted(on) if node not in known for one in on[node] if not one.scheduled]
-    return Plan(
+    return DaemonPlan(
         create=tuple(node for plan in plans for node in plan.create),
         delete=(*(one for plan in plans for one in plan.delete), *(one for one in lost if not one.terminating)),
     )
 
 
-def roll(places: Sequence[Place], daemons: Iterable[Daemon], *, max_unavailable: int, max_surge: int) -> Plan:
+def roll(places: Sequence[Place], daemons: Iterable[Daemon], *, max_unavailable: int, max_surge: int) -> DaemonPlan:
     """Replace pods of old revisions, within the budget. To be asked when `manage` has nothing left to do."""
     empty: dict[str, tuple[Daemon, ...]] = {place.name: () for place in places if place.should_run}
     on = {**empty, **by_node(daemons)}
@@ -112,19 +112,19 @@ def oldest_first(daemons: Iterable[Daemon]) -> list[Daemon]:
     return sorted(daemons, key=lambda one: (not one.scheduled, one.born.timestamp() if one.born else 0.0, one.name))
 
 
-def _on_node(place: Place, there: Sequence[Daemon], *, surge: bool) -> Plan:
+def _on_node(place: Place, there: Sequence[Daemon], *, surge: bool) -> DaemonPlan:
     if place.should_run and not there:
-        return Plan(create=(place.name,))
+        return DaemonPlan(create=(place.name,))
     staying = [one for one in there if not one.terminating]
     if not place.may_stay:
-        return Plan(delete=tuple(staying))
+        return DaemonPlan(delete=tuple(staying))
     ended = tuple(one for one in staying if one.failed or one.succeeded)
     running = oldest_first(one for one in staying if not (one.failed or one.succeeded))
     if not surge:
-        return Plan(delete=(*ended, *running[1:]))
+        return DaemonPlan(delete=(*ended, *running[1:]))
     if not running:
-        return Plan(create=(place.name,) if place.should_run else (), delete=ended)
-    return Plan(delete=(*ended, *_too_many(running)))
+        return DaemonPlan(create=(place.name,) if place.should_run else (), delete=ended)
+    return DaemonPlan(delete=(*ended, *_too_many(running)))
 
 
 def _too_many(running: Sequence[Daemon]) -> list[Daemon]:
@@ -136,7 +136,7 @@ def _too_many(running: Sequence[Daemon]) -> list[Daemon]:
     return [*surplus, old[0]] if replaced else surplus
 
 
-def _replace(on: dict[str, tuple[Daemon, ...]], max_unavailable: int) -> Plan:
+def _replace(on: dict[str, tuple[Daemon, ...]], max_unavailable: int) -> DaemonPlan:
     unavailable, broken, candidates = 0, [], []
     for node in sorted(on):
         pair = _new_and_old(on[node])
@@ -149,10 +149,10 @@ def _replace(on: dict[str, tuple[Daemon, ...]], max_unavailable: int) -> Plan:
             unavailable += 1
         elif pair[1] is not None:
             candidates.append(pair[1])
-    return Plan(delete=(*broken, *candidates[: max(0, max_unavailable - unavailable)]))
+    return DaemonPlan(delete=(*broken, *candidates[: max(0, max_unavailable - unavailable)]))
 
 
-def _surge(places: Iterable[Place], on: dict[str, tuple[Daemon, ...]], max_surge: int) -> Plan:
+def _surge(places: Iterable[Place], on: dict[str, tuple[Daemon, ...]], max_surge: int) -> DaemonPlan:
     runs = {place.name: place.should_run for place in places}
     surging, available = 0, 0
     gone: list[Daemon] = []
@@ -177,7 +177,7 @@ def _surge(places: Iterable[Place], on: dict[str, tuple[Daemon, ...]], max_surge
         else:
             (candidates if old.available else urgent).append(node)
     spare = max(0, available - sum(runs.values()))
-    return Plan(
+    return DaemonPlan(
         create=(*urgent, *candidates[: max(0, max_surge - surging)]),
         delete=(*gone, *leaving[:spare]),
     )

@@ -14,7 +14,7 @@ from kedge.api.apps import HISTORY_LIMIT, ControllerRevision, DaemonSet, DaemonS
 from kedge.api.numbers import resolve
 from kedge.api.pods import Node, Pod
 from kedge.embedded.workloads import daemon_plan, daemon_pods
-from kedge.embedded.workloads.daemon_plan import Daemon, Place, Plan
+from kedge.embedded.workloads.daemon_plan import Daemon, DaemonPlan, Place
 from kedge.embedded.workloads.owned import settle
 from kedge.embedded.workloads.pod_writes import PodWrites
 from kedge.embedded.workloads.revisions import Histories
@@ -29,7 +29,7 @@ from kedge.plan.workloads import pods
 COMPONENT = "daemonset-controller"
 
 
-class Seen(Struct, frozen=True):
+class ObservedDaemonSet(Struct, frozen=True):
     """A set, the nodes, and its pods by name; and its revisions, oldest first."""
 
     set: DaemonSet
@@ -74,7 +74,7 @@ class DaemonSets:
     def _everyone(self, seen: WatchedObject[Node]) -> Iterable[Key]:
         return [Key(seen.cluster, one.metadata.namespace, one.metadata.name) for one in self._sets.all()]
 
-    async def _observe(self, found: DaemonSet) -> Seen | None:
+    async def _observe(self, found: DaemonSet) -> ObservedDaemonSet | None:
         view = self._view
         history = await self._histories.of(found)
         claims = view.claims(found, Pod)
@@ -86,7 +86,7 @@ class DaemonSets:
         current = await self._histories.current(found, history)
         hashed = current.metadata.labels.get(daemon_pods.HASH, "")
         wait, now = found.spec.min_ready_seconds, view.exact_now()
-        return Seen(
+        return ObservedDaemonSet(
             set=found,
             places=daemon_pods.places(found, view.nodes.all()),
             pods={pod.metadata.name: pod for pod in claims.own},
@@ -95,7 +95,7 @@ class DaemonSets:
             current=current,
         )
 
-    async def _changed(self, seen: Seen) -> bool:
+    async def _changed(self, seen: ObservedDaemonSet) -> bool:
         """Whether there was something to do; if it could not be done, the status says how things stand."""
         todo = plan(seen)
         try:
@@ -108,7 +108,7 @@ class DaemonSets:
         except ApiError:
             await self._view.write_status(seen.set, status(seen))
             raise
-        return todo != Plan()
+        return todo != DaemonPlan()
 
     def _tell_of_end(self, seen: DaemonSet, one: Daemon) -> None:
         where = f"daemon pod {seen.metadata.namespace}/{one.name} on node {one.node}"
@@ -118,11 +118,11 @@ class DaemonSets:
             self._events.normal(seen, "SucceededDaemonPod", f"Found succeeded {where}, will try to delete it")
 
 
-def plan(seen: Seen) -> Plan:
+def plan(seen: ObservedDaemonSet) -> DaemonPlan:
     """Give every node its pod; when all have, go on with the update."""
     desired = sum(place.should_run for place in seen.places)
     managed = daemon_plan.manage(seen.places, seen.daemons, surge=surge_of(seen.set, 1) > 0)
-    if managed != Plan() or seen.set.spec.update_strategy.type == "OnDelete":
+    if managed != DaemonPlan() or seen.set.spec.update_strategy.type == "OnDelete":
         return managed
     unavailable, surge = unavailable_of(seen.set, desired), surge_of(seen.set, desired)
     if not unavailable and not surge:
@@ -146,7 +146,7 @@ def unavailable_of(seen: DaemonSet, desired: int) -> int:
     return resolve(rolling.max_unavailable, desired, round_up=True)
 
 
-def status(seen: Seen) -> DaemonSetStatus:
+def status(seen: ObservedDaemonSet) -> DaemonSetStatus:
     """What the set says of itself."""
     counted = daemon_plan.counts(seen.places, seen.daemons)
     return DaemonSetStatus(
@@ -161,7 +161,7 @@ def status(seen: Seen) -> DaemonSetStatus:
     )
 
 
-def forgotten(seen: Seen) -> Sequence[ControllerRevision]:
+def forgotten(seen: ObservedDaemonSet) -> Sequence[ControllerRevision]:
     """The revisions beyond the limit, oldest first; those some pod has are kept, and count."""
     used = {pod.metadata.labels.get(daemon_pods.HASH) for pod in seen.pods.values()}
     old = [one for one in seen.history if one.metadata.name != seen.current.metadata.name]

@@ -21,7 +21,7 @@ from kedge.plan.moving.budget import Budget
 NEW = ""  # the name of a ReplicaSet that is not there yet
 
 
-class Observed(Struct, frozen=True):
+class ObservedDeployment(Struct, frozen=True):
     """A Deployment, its ReplicaSets, and (for Recreate) how many pods of each, by uid, have not come to their end."""
 
     wanted: Deployment
@@ -53,7 +53,7 @@ class _Sets(Struct, frozen=True):
         return (*self.olds, self.new) if self.new else self.olds
 
 
-def step(seen: Observed, now: datetime) -> Step:
+def step(seen: ObservedDeployment, now: datetime) -> Step:
     """What brings a Deployment nearer to what is wanted."""
     wanted = seen.wanted
     budget = deployment_plan.budget_of(wanted.spec.strategy, wanted.replicas)
@@ -81,7 +81,7 @@ def _is_rescaled(wanted: Deployment, sets: Iterable[ReplicaSet]) -> bool:
     return any(number is not None and number != wanted.replicas for number in desired)
 
 
-def _rescale(seen: Observed, sets: _Sets, budget: Budget, now: datetime) -> Step:
+def _rescale(seen: ObservedDeployment, sets: _Sets, budget: Budget, now: datetime) -> Step:
     wanted, new = seen.wanted, sets.new
     sizes = deployment_plan.rescaled(
         None if new is None else _share(new, wanted),
@@ -100,7 +100,7 @@ def _roll(wanted: Deployment, sets: _Sets, budget: Budget, now: datetime) -> _Se
     return _sized(sets, deployment_plan.rolling(_share(sets.new, wanted), olds, budget), budget)
 
 
-def _recreate(seen: Observed, sets: _Sets, budget: Budget, now: datetime) -> _Sets:
+def _recreate(seen: ObservedDeployment, sets: _Sets, budget: Budget, now: datetime) -> _Sets:
     olds = _shares(sets.olds, seen.wanted)
     if sizes := deployment_plan.emptied(olds):
         return _sized(sets, sizes, budget)
@@ -119,7 +119,7 @@ def _made(wanted: Deployment, sets: _Sets, olds: Sequence[Share], budget: Budget
     )
 
 
-def _result(seen: Observed, sets: _Sets, budget: Budget, now: datetime, *, progress: bool) -> Step:
+def _result(seen: ObservedDeployment, sets: _Sets, budget: Budget, now: datetime, *, progress: bool) -> Step:
     wanted, new = seen.wanted, sets.new
     status = deployment_status.counted(wanted, sets.status, new, sets.all, budget, now)
     if progress:
@@ -134,7 +134,7 @@ def _result(seen: Observed, sets: _Sets, budget: Budget, now: datetime, *, progr
     )
 
 
-def _may_clean_up(wanted: Deployment, sets: _Sets, seen: Observed) -> bool:
+def _may_clean_up(wanted: Deployment, sets: _Sets, seen: ObservedDeployment) -> bool:
     if wanted.spec.paused:
         return True
     settled = not sets.is_made and not _changes(seen.sets, sets.all)

@@ -12,7 +12,7 @@ from kedge.api.meta import controller_of
 from kedge.api.pods import Pod
 from kedge.api.selector import LabelSelector
 from kedge.embedded.workloads import deployment_revisions, deployment_status, owned
-from kedge.embedded.workloads.deployment_step import Observed, Step, step
+from kedge.embedded.workloads.deployment_step import ObservedDeployment, Step, step
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, as_conflict
 from kedge.kube.outcome import Outcome
@@ -57,10 +57,10 @@ class Deployments:
         await self._view.write_status(wanted, seen)
         return Outcome.done
 
-    def _observe(self, wanted: Deployment, sets: tuple[ReplicaSet, ...]) -> Observed:
+    def _observe(self, wanted: Deployment, sets: tuple[ReplicaSet, ...]) -> ObservedDeployment:
         """Pods are only counted where that matters: to wait until all are gone."""
         counted = () if wanted.is_rolling else sets
-        return Observed(wanted, sets, {one.metadata.uid: self._unfinished(one) for one in counted})
+        return ObservedDeployment(wanted, sets, {one.metadata.uid: self._unfinished(one) for one in counted})
 
     def _unfinished(self, one: ReplicaSet) -> int:
         return sum(not pods.is_finished(pod) for pod in self._view.owned_by(one, Pod))

@@ -21,7 +21,7 @@ BACK_OFF, LONGEST_BACK_OFF = timedelta(seconds=10), timedelta(minutes=10)
 _FINAL = ("Complete", "Failed")
 
 
-class Try(Struct, frozen=True):
+class JobPod(Struct, frozen=True):
     """One pod of the Job."""
 
     uid: str
@@ -42,7 +42,7 @@ class Try(Struct, frozen=True):
         return not self.is_over and not self.terminating
 
 
-class Asked(Struct, frozen=True):
+class WantedJob(Struct, frozen=True):
     """What the Job should do."""
 
     parallelism: int = 1
@@ -78,7 +78,7 @@ class Progress(Struct, frozen=True):
         return self.uncounted_succeeded + self.uncounted_failed
 
 
-class Plan(Struct, frozen=True):
+class JobPlan(Struct, frozen=True):
     """What to do now, in this order: write the progress, delete `stop`, untrack, untrack and delete `drop`, create.
 
     `look_again` is the time at which something changes by itself.
@@ -86,17 +86,17 @@ class Plan(Struct, frozen=True):
 
     progress: Progress
     create: int = 0
-    stop: tuple[Try, ...] = ()
-    untrack: tuple[Try, ...] = ()
-    drop: tuple[Try, ...] = ()
+    stop: tuple[JobPod, ...] = ()
+    untrack: tuple[JobPod, ...] = ()
+    drop: tuple[JobPod, ...] = ()
     look_again: datetime | None = None
 
 
-def plan(asked: Asked, before: Progress, tries: Iterable[Try], now: datetime) -> Plan:
+def plan(asked: WantedJob, before: Progress, tries: Iterable[JobPod], now: datetime) -> JobPlan:
     """What to do now. `tries` in the order in which surplus ones would be given up."""
     pods, now = tuple(tries), now.replace(microsecond=0)  # as fine as the API keeps it
     if before.is_finished:
-        return Plan(before, untrack=_tracked(pods))
+        return JobPlan(before, untrack=_tracked(pods))
     counted = _add_up(before, pods)
     if counted.started is None and not asked.suspended:
         counted = replace(counted, started=now)
@@ -105,11 +105,11 @@ def plan(asked: Asked, before: Progress, tries: Iterable[Try], now: datetime) ->
     if ending is not None:
         return _end(noted, pods, ending, now)
     if asked.leaving:
-        return Plan(_report(noted, pods), untrack=_tracked(pods))
+        return JobPlan(_report(noted, pods), untrack=_tracked(pods))
     return _go_on(asked, noted, pods, now)
 
 
-def _add_up(before: Progress, pods: Sequence[Try]) -> Progress:
+def _add_up(before: Progress, pods: Sequence[JobPod]) -> Progress:
     """What was noted and is tracked no longer is counted."""
     tracked = {one.uid for one in pods if one.tracked}
     succeeded = tuple(uid for uid in before.uncounted_succeeded if uid in tracked)
@@ -123,7 +123,7 @@ def _add_up(before: Progress, pods: Sequence[Try]) -> Progress:
     )
 
 
-def _note(asked: Asked, counted: Progress, pods: Sequence[Try]) -> Progress:
+def _note(asked: WantedJob, counted: Progress, pods: Sequence[JobPod]) -> Progress:
     """Pods that are over are noted, to be counted once they are tracked no longer."""
     new = [one for one in pods if one.tracked and one.uid not in counted.uncounted]
     succeeded = tuple(one.uid for one in new if one.phase == "Succeeded")
@@ -135,14 +135,14 @@ def _note(asked: Asked, counted: Progress, pods: Sequence[Try]) -> Progress:
     )
 
 
-def _has_failed(asked: Asked, one: Try) -> bool:
+def _has_failed(asked: WantedJob, one: JobPod) -> bool:
     """A pod that somebody deletes has failed, unless one waits to see how it ends."""
     if one.phase == "Failed":
         return True
     return one.terminating and one.phase != "Succeeded" and not asked.replaces_only_failed
 
 
-def _ending(asked: Asked, noted: Progress, pods: Sequence[Try], now: datetime) -> Observed | None:
+def _ending(asked: WantedJob, noted: Progress, pods: Sequence[JobPod], now: datetime) -> Observed | None:
     """Why the Job is to end now."""
     for kind in ("SuccessCriteriaMet", "FailureTarget"):
         found = find_condition(noted.conditions, kind)
@@ -156,25 +156,25 @@ def _ending(asked: Asked, noted: Progress, pods: Sequence[Try], now: datetime) -
     return None
 
 
-def _restarted_too_often(asked: Asked, pods: Sequence[Try]) -> bool:
+def _restarted_too_often(asked: WantedJob, pods: Sequence[JobPod]) -> bool:
     if not asked.restarts_in_place:
         return False
     restarts = sum(one.restarts for one in pods if not one.is_over)
     return restarts > 0 and restarts >= asked.backoff_limit
 
 
-def _is_late(asked: Asked, noted: Progress, now: datetime) -> bool:
+def _is_late(asked: WantedJob, noted: Progress, now: datetime) -> bool:
     due = _due(asked, noted)
     return due is not None and now >= due
 
 
-def _due(asked: Asked, noted: Progress) -> datetime | None:
+def _due(asked: WantedJob, noted: Progress) -> datetime | None:
     if asked.deadline is None or asked.suspended or noted.started is None:
         return None
     return noted.started + asked.deadline
 
 
-def _end(noted: Progress, pods: Sequence[Try], ending: Observed, now: datetime) -> Plan:
+def _end(noted: Progress, pods: Sequence[JobPod], ending: Observed, now: datetime) -> JobPlan:
     """Stop what runs; when everything is counted and gone, say how it ended."""
     stop = tuple(one for one in pods if one.is_active)
     if ending.type == "FailureTarget":
@@ -185,8 +185,8 @@ def _end(noted: Progress, pods: Sequence[Try], ending: Observed, now: datetime) 
     progress = replace(_report(noted, pods), active=0, ready=0)
     terminating = progress.terminating + len(stop)
     if not terminating and not progress.uncounted and not _tracked(pods):
-        return Plan(_finished(progress, ending, now))
-    return Plan(replace(progress, terminating=terminating), stop=stop, untrack=_tracked(pods))
+        return JobPlan(_finished(progress, ending, now))
+    return JobPlan(replace(progress, terminating=terminating), stop=stop, untrack=_tracked(pods))
 
 
 def _finished(progress: Progress, ending: Observed, now: datetime) -> Progress:
@@ -196,7 +196,7 @@ def _finished(progress: Progress, ending: Observed, now: datetime) -> Progress:
     return replace(progress, conditions=(*progress.conditions, final), completed=completed)
 
 
-def _go_on(asked: Asked, noted: Progress, pods: Sequence[Try], now: datetime) -> Plan:
+def _go_on(asked: WantedJob, noted: Progress, pods: Sequence[JobPod], now: datetime) -> JobPlan:
     active = [one for one in pods if one.is_active]
     wanted = _wanted(asked, noted, len(active))
     drop = tuple(active[: max(0, len(active) - wanted)])
@@ -215,10 +215,10 @@ def _go_on(asked: Asked, noted: Progress, pods: Sequence[Try], now: datetime) ->
     progress = _suspended(asked, progress, now)
     over = tuple(one for one in pods if one.tracked and one.uid in progress.uncounted)
     times = [one for one in (_due(asked, progress), wait) if one is not None]
-    return Plan(progress, create=create, untrack=over, drop=drop, look_again=min(times, default=None))
+    return JobPlan(progress, create=create, untrack=over, drop=drop, look_again=min(times, default=None))
 
 
-def _wanted(asked: Asked, noted: Progress, active: int) -> int:
+def _wanted(asked: WantedJob, noted: Progress, active: int) -> int:
     """How many pods should run."""
     if asked.suspended:
         return 0
@@ -228,13 +228,13 @@ def _wanted(asked: Asked, noted: Progress, active: int) -> int:
     return max(0, min(asked.parallelism, asked.completions - succeeded))
 
 
-def _is_complete(asked: Asked, progress: Progress) -> bool:
+def _is_complete(asked: WantedJob, progress: Progress) -> bool:
     succeeded = progress.succeeded + len(progress.uncounted_succeeded)
     enough = succeeded > 0 if asked.completions is None else succeeded >= asked.completions
     return enough and progress.active == 0
 
 
-def _back_off(pods: Sequence[Try], now: datetime) -> datetime | None:
+def _back_off(pods: Sequence[JobPod], now: datetime) -> datetime | None:
     """Until when no pod is started, because the last ones failed."""
     good = max((one.ended for one in pods if one.phase == "Succeeded" and one.ended), default=None)
     bad = [one.ended for one in pods if one.phase == "Failed" and one.ended and (good is None or one.ended > good)]
@@ -244,7 +244,7 @@ def _back_off(pods: Sequence[Try], now: datetime) -> datetime | None:
     return until if until > now else None
 
 
-def _suspended(asked: Asked, progress: Progress, now: datetime) -> Progress:
+def _suspended(asked: WantedJob, progress: Progress, now: datetime) -> Progress:
     """Say that it is suspended, or that it goes on. Its time starts anew when it does."""
     said = find_condition(progress.conditions, "Suspended")
     is_said = said is not None and said.status == TRUE
@@ -258,7 +258,7 @@ def _suspended(asked: Asked, progress: Progress, now: datetime) -> Progress:
     return replace(progress, started=started, conditions=others if said else (*others, new))
 
 
-def _report(noted: Progress, pods: Sequence[Try]) -> Progress:
+def _report(noted: Progress, pods: Sequence[JobPod]) -> Progress:
     active = [one for one in pods if one.is_active]
     return replace(
         noted,
@@ -268,7 +268,7 @@ def _report(noted: Progress, pods: Sequence[Try]) -> Progress:
     )
 
 
-def _tracked(pods: Sequence[Try]) -> tuple[Try, ...]:
+def _tracked(pods: Sequence[JobPod]) -> tuple[JobPod, ...]:
     return tuple(one for one in pods if one.tracked)
 
 

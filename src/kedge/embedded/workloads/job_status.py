@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from kedge.api.batch import CONTROLLER_UID, JOB_NAME, Job, JobCondition, JobStatus, UncountedPods
 from kedge.api.condition import Observed
 from kedge.api.pods import Template
-from kedge.embedded.workloads.job_plan import Asked, Progress
+from kedge.embedded.workloads.job_plan import Progress, WantedJob
 
 _OURS = ("", "kubernetes.io/job-controller")
 
@@ -17,12 +17,12 @@ def is_ours(job: Job) -> bool:
     return job.spec.managed_by in _OURS
 
 
-def asked(job: Job) -> Asked:
+def asked(job: Job) -> WantedJob:
     """What the Job should do, with what Kubernetes assumes of what it leaves out."""
     spec = job.spec
     deadline = spec.active_deadline_seconds
     one = spec.completions is None and spec.parallelism is None
-    return Asked(
+    return WantedJob(
         parallelism=1 if spec.parallelism is None else spec.parallelism,
         completions=1 if one else spec.completions,
         backoff_limit=6 if spec.backoff_limit is None else spec.backoff_limit,

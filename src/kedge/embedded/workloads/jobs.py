@@ -16,7 +16,7 @@ from kedge.api.condition import TRUE, find_condition
 from kedge.api.meta import controller_of
 from kedge.api.pods import ContainerStatus, Pod
 from kedge.embedded.workloads import job_plan, job_status
-from kedge.embedded.workloads.job_plan import Plan, Progress, Try
+from kedge.embedded.workloads.job_plan import JobPlan, JobPod, Progress
 from kedge.embedded.workloads.owned import NAMESPACE, reference_to, settle
 from kedge.embedded.workloads.pod_writes import PodWrites, from_template
 from kedge.embedded.workloads.replica_plan import by_regret
@@ -66,14 +66,14 @@ class Jobs:
         active = [pod for pod in own if pods.is_active(pod)]
         in_order = [*by_regret(active, (), now), *(pod for pod in own if not pods.is_active(pod))]
         before = job_status.progress(found.status)
-        plan = job_plan.plan(job_status.asked(found), before, map(try_of, in_order), now)
+        plan = job_plan.plan(job_status.asked(found), before, map(job_pod, in_order), now)
         await self._act(found, plan, {pod.metadata.uid: pod for pod in own})
         self._tell(found, before, plan.progress)
         if plan.progress.is_finished:
             return await self._outlive(found, now)
         return Outcome.done if plan.look_again is None else Outcome.again(after=_seconds(plan.look_again, now))
 
-    async def _act(self, found: Job, plan: Plan, own: dict[str, Pod]) -> None:
+    async def _act(self, found: Job, plan: JobPlan, own: dict[str, Pod]) -> None:
         if plan.progress != job_status.progress(found.status) or found.status == JobStatus():
             await self._view.write_status(found, job_status.status(plan.progress))
         for one in plan.stop:
@@ -147,10 +147,10 @@ class Jobs:
                     self._events.warning(found, one.reason, one.message)
 
 
-def try_of(pod: Pod) -> Try:
+def job_pod(pod: Pod) -> JobPod:
     """What the plan needs to know of a pod."""
     meta, phase = pod.metadata, pod.status.phase
-    return Try(
+    return JobPod(
         uid=meta.uid,
         name=meta.name,
         phase=phase or "Pending",

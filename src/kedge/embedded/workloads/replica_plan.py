@@ -27,7 +27,7 @@ AT_ONCE = 500  # pods made or deleted in one go
 _PHASES = {"Pending": 0, "": 0, "Unknown": 1, "Running": 2}
 
 
-class Plan(Struct, frozen=True):
+class ReplicaPlan(Struct, frozen=True):
     """How many pods to make, or which to delete."""
 
     create: int
@@ -41,14 +41,14 @@ class Failure(Struct, frozen=True):
     message: str
 
 
-def plan(wanted: int, active: Sequence[Pod], related: Iterable[Pod], now: datetime) -> Plan:
+def plan(wanted: int, active: Sequence[Pod], related: Iterable[Pod], now: datetime) -> ReplicaPlan:
     """What brings the active pods to the wanted number. `related` are the pods of all revisions of the same owner."""
     surplus = min(len(active) - wanted, AT_ONCE)
     if surplus <= 0:
-        return Plan(min(-surplus, AT_ONCE), ())
+        return ReplicaPlan(min(-surplus, AT_ONCE), ())
     if surplus == len(active):
-        return Plan(0, tuple(active))
-    return Plan(0, tuple(by_regret(active, related, now)[:surplus]))
+        return ReplicaPlan(0, tuple(active))
+    return ReplicaPlan(0, tuple(by_regret(active, related, now)[:surplus]))
 
 
 def by_regret(active: Iterable[Pod], related: Iterable[Pod], now: datetime) -> list[Pod]:

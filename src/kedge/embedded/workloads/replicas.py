@@ -13,7 +13,7 @@ from kedge.api.meta import controller_of
 from kedge.api.pods import Pod
 from kedge.embedded.workloads import owned, replica_plan
 from kedge.embedded.workloads.pod_writes import PodWrites, from_template
-from kedge.embedded.workloads.replica_plan import Failure, Plan
+from kedge.embedded.workloads.replica_plan import Failure, ReplicaPlan
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import ApiError, Conflict, Forbidden, NotFound
 from kedge.kube.outcome import Outcome
@@ -24,7 +24,7 @@ from kedge.plan.workloads import pods
 _NO_ACCOUNT: Final = "error looking up service account"
 
 
-class Observed(Struct, frozen=True):
+class ObservedReplicaSet(Struct, frozen=True):
     """A ReplicaSet, the pods that count, and how many are on their way out."""
 
     wanted: ReplicaSet
@@ -53,9 +53,9 @@ class ReplicaSets:
             await owned.settle(self._view.client, seen, astray, manager=MANAGER)
             return Outcome.done  # what became of the pods wakes us again
         active = tuple(filter(pods.is_active, claims.own))
-        return await self._act(Observed(seen, active, len(claims.own) - len(active)))
+        return await self._act(ObservedReplicaSet(seen, active, len(claims.own) - len(active)))
 
-    async def _act(self, found: Observed) -> Outcome:
+    async def _act(self, found: ObservedReplicaSet) -> Outcome:
         plan = self._plan(found)
         if plan.create or plan.delete:
             return await self._change_pods(found, plan)
@@ -63,14 +63,14 @@ class ReplicaSets:
         wait = pods.next_available(found.active, found.wanted.spec.min_ready_seconds, self._view.exact_now())
         return Outcome.done if wait is None else Outcome.again(after=wait)
 
-    def _plan(self, found: Observed) -> Plan:
+    def _plan(self, found: ObservedReplicaSet) -> ReplicaPlan:
         wanted = found.wanted
         if wanted.metadata.deletion_timestamp is not None:
-            return Plan(0, ())
+            return ReplicaPlan(0, ())
         related = self._related(wanted) if len(found.active) > wanted.replicas else ()
         return replica_plan.plan(wanted.replicas, found.active, related, self._view.exact_now())
 
-    async def _change_pods(self, found: Observed, plan: Plan) -> Outcome:
+    async def _change_pods(self, found: ObservedReplicaSet, plan: ReplicaPlan) -> Outcome:
         """Make or delete pods. If the server refuses, the status tells why before it is tried again."""
         try:
             for _ in range(plan.create):
@@ -92,7 +92,7 @@ class ReplicaSets:
         body = from_template(seen.spec.template, reference, meta.namespace, generate_name=f"{meta.name}-")
         await self._writes.create(seen, body)
 
-    async def _say(self, found: Observed, failure: Failure | None = None) -> None:
+    async def _say(self, found: ObservedReplicaSet, failure: Failure | None = None) -> None:
         now = self._view.exact_now()
         status = replica_plan.status(found.wanted, found.active, found.terminating, now, failure)
         await self._view.write_status(found.wanted, status)

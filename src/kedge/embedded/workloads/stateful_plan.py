@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 
-class Member(Struct, frozen=True):
+class OrdinalPod(Struct, frozen=True):
     """One pod of the set."""
 
     ordinal: int
@@ -57,11 +57,11 @@ class Wanted(Struct, frozen=True):
         return self.current if kept else self.update
 
 
-class Plan(Struct, frozen=True):
+class StatefulPlan(Struct, frozen=True):
     """What to do now; `waits_for` says what stands in the way of more."""
 
-    create: tuple[Member, ...] = ()
-    delete: tuple[Member, ...] = ()
+    create: tuple[OrdinalPod, ...] = ()
+    delete: tuple[OrdinalPod, ...] = ()
     claims: tuple[int, ...] = ()  # ordinals of pending pods whose claims must be there
     waits_for: str = ""
 
@@ -76,10 +76,10 @@ class Counts(Struct, frozen=True):
     updated: int = 0
 
 
-def plan(wanted: Wanted, members: Iterable[Member]) -> Plan:
+def plan(wanted: Wanted, ordinal_pods: Iterable[OrdinalPod]) -> StatefulPlan:
     """Which pods to make and to delete now."""
-    found = {member.ordinal: member for member in members}
-    made = [found.get(ordinal) or Member(ordinal, wanted.revision_of(ordinal)) for ordinal in wanted.ordinals]
+    found = {pod.ordinal: pod for pod in ordinal_pods}
+    made = [found.get(ordinal) or OrdinalPod(ordinal, wanted.revision_of(ordinal)) for ordinal in wanted.ordinals]
     missing = frozenset(wanted.ordinals) - found.keys()
     surplus = sorted((one for one in found.values() if one.ordinal not in wanted.ordinals), key=_from_the_top)
     if wanted.parallel:
@@ -87,16 +87,16 @@ def plan(wanted: Wanted, members: Iterable[Member]) -> Plan:
     return _one_by_one(wanted, made, missing, surplus)
 
 
-def counts(members: Iterable[Member], current: str, update: str) -> Counts:
+def counts(ordinal_pods: Iterable[OrdinalPod], current: str, update: str) -> Counts:
     """What the status says of these pods."""
-    there = tuple(members)
-    staying = [member for member in there if not member.terminating]
+    there = tuple(ordinal_pods)
+    staying = [pod for pod in there if not pod.terminating]
     return Counts(
         replicas=len(there),
-        ready=sum(member.ready for member in there),
-        available=sum(member.ready and member.available for member in there),
-        current=sum(member.revision == current for member in staying),
-        updated=sum(member.revision == update for member in staying),
+        ready=sum(pod.ready for pod in there),
+        available=sum(pod.ready and pod.available for pod in there),
+        current=sum(pod.revision == current for pod in staying),
+        updated=sum(pod.revision == update for pod in staying),
     )
 
 
@@ -105,69 +105,75 @@ def is_complete(wanted: Wanted, counted: Counts) -> bool:
     return not wanted.on_delete and counted.updated == counted.ready == counted.replicas == wanted.replicas
 
 
-def _one_by_one(wanted: Wanted, made: Sequence[Member], missing: frozenset[int], surplus: Sequence[Member]) -> Plan:
+def _one_by_one(
+    wanted: Wanted, made: Sequence[OrdinalPod], missing: frozenset[int], surplus: Sequence[OrdinalPod]
+) -> StatefulPlan:
     claims: tuple[int, ...] = ()
-    for member in made:
-        if member.ended:
-            return Plan(delete=_unless_terminating(member), claims=claims, waits_for=f"pod {member.ordinal} to be gone")
-        if member.ordinal in missing:
-            return Plan(create=(member,), claims=claims)
-        claims += (member.ordinal,) if member.pending else ()
-        if not member.is_well:
-            return Plan(claims=claims, waits_for=_what_of(member))
+    for pod in made:
+        if pod.ended:
+            return StatefulPlan(
+                delete=_unless_terminating(pod), claims=claims, waits_for=f"pod {pod.ordinal} to be gone"
+            )
+        if pod.ordinal in missing:
+            return StatefulPlan(create=(pod,), claims=claims)
+        claims += (pod.ordinal,) if pod.pending else ()
+        if not pod.is_well:
+            return StatefulPlan(claims=claims, waits_for=_what_of(pod))
     if surplus:
         return _next_to_go(surplus)
     return _step(wanted, made)
 
 
-def _next_to_go(surplus: Sequence[Member]) -> Plan:
+def _next_to_go(surplus: Sequence[OrdinalPod]) -> StatefulPlan:
     """The highest, once it is well; also if it is broken, provided that it is the lowest that is.
 
     Everything that stays is well by now, so the lowest broken pod of the set is one of the surplus.
     """
-    top, broken = surplus[0], [member for member in surplus if member.unavailable]
+    top, broken = surplus[0], [pod for pod in surplus if pod.unavailable]
     if top.terminating or not (top.is_well or top in broken[-1:]):
-        return Plan(waits_for=_what_of(top))
-    return Plan(delete=(top,))
+        return StatefulPlan(waits_for=_what_of(top))
+    return StatefulPlan(delete=(top,))
 
 
-def _all_at_once(wanted: Wanted, made: Sequence[Member], missing: frozenset[int], surplus: Sequence[Member]) -> Plan:
-    ended = tuple(member for member in made if member.ended and not member.terminating)
-    going = tuple(member for member in surplus if not member.terminating)
+def _all_at_once(
+    wanted: Wanted, made: Sequence[OrdinalPod], missing: frozenset[int], surplus: Sequence[OrdinalPod]
+) -> StatefulPlan:
+    ended = tuple(pod for pod in made if pod.ended and not pod.terminating)
+    going = tuple(pod for pod in surplus if not pod.terminating)
     step = _step(wanted, made)
-    also = tuple(member for member in step.delete if member not in ended)
-    create = tuple(member for member in made if member.ordinal in missing)
+    also = tuple(pod for pod in step.delete if pod not in ended)
+    create = tuple(pod for pod in made if pod.ordinal in missing)
     delete = (*ended, *going, *also)
-    unwell = [member for member in (*made, *surplus) if not member.is_well]
+    unwell = [pod for pod in (*made, *surplus) if not pod.is_well]
     idle_for = _what_of(unwell[0]) if unwell and not create and not delete else ""
-    return Plan(
+    return StatefulPlan(
         create=create,
         delete=delete,
-        claims=tuple(member.ordinal for member in made if member.pending),
+        claims=tuple(pod.ordinal for pod in made if pod.pending),
         waits_for=step.waits_for or idle_for,
     )
 
 
-def _step(wanted: Wanted, made: Sequence[Member]) -> Plan:
+def _step(wanted: Wanted, made: Sequence[OrdinalPod]) -> StatefulPlan:
     """The next pod to take down for the update: from the top, and none while one above it is not available."""
     if wanted.on_delete:
-        return Plan()
-    for member in reversed(made[wanted.partition :]):
-        if member.revision != wanted.update and not member.terminating:
-            return Plan(delete=(member,))
-        if member.unavailable:
-            return Plan(waits_for=_what_of(member))
-    return Plan()
+        return StatefulPlan()
+    for pod in reversed(made[wanted.partition :]):
+        if pod.revision != wanted.update and not pod.terminating:
+            return StatefulPlan(delete=(pod,))
+        if pod.unavailable:
+            return StatefulPlan(waits_for=_what_of(pod))
+    return StatefulPlan()
 
 
-def _unless_terminating(member: Member) -> tuple[Member, ...]:
-    return () if member.terminating else (member,)
+def _unless_terminating(pod: OrdinalPod) -> tuple[OrdinalPod, ...]:
+    return () if pod.terminating else (pod,)
 
 
-def _what_of(member: Member) -> str:
-    what = "be gone" if member.terminating else "be available" if member.ready else "be ready"
-    return f"pod {member.ordinal} to {what}"
+def _what_of(pod: OrdinalPod) -> str:
+    what = "be gone" if pod.terminating else "be available" if pod.ready else "be ready"
+    return f"pod {pod.ordinal} to {what}"
 
 
-def _from_the_top(member: Member) -> int:
-    return -member.ordinal
+def _from_the_top(pod: OrdinalPod) -> int:
+    return -pod.ordinal

@@ -16,7 +16,7 @@ from kedge.api.meta import Object, OwnerReference
 from kedge.api.pods import Pod, Template
 from kedge.embedded.workloads.owned import reference_to
 from kedge.embedded.workloads.pod_writes import from_template
-from kedge.embedded.workloads.stateful_plan import Member, Wanted
+from kedge.embedded.workloads.stateful_plan import OrdinalPod, Wanted
 from kedge.plan.workloads import pods, stateful_sets
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
@@ -45,10 +45,10 @@ def wanted(seen: StatefulSet, current: str, update: str) -> Wanted:
     )
 
 
-def member(pod: Pod, ordinal: int, min_ready_seconds: int, now: datetime) -> Member:
+def ordinal_pod(pod: Pod, ordinal: int, min_ready_seconds: int, now: datetime) -> OrdinalPod:
     """What the plan needs to know of a pod."""
     phase = pod.status.phase
-    return Member(
+    return OrdinalPod(
         ordinal=ordinal,
         revision=pod.metadata.labels.get(REVISION, ""),
         ready=phase == "Running" and pods.is_ready(pod),
@@ -59,7 +59,7 @@ def member(pod: Pod, ordinal: int, min_ready_seconds: int, now: datetime) -> Mem
     )
 
 
-def new_pod(seen: StatefulSet, template: Template, one: Member) -> dict[str, Any]:
+def new_pod(seen: StatefulSet, template: Template, one: OrdinalPod) -> dict[str, Any]:
     """The pod to create."""
     name = f"{seen.metadata.name}-{one.ordinal}"
     made = from_template(template, reference_to(seen), seen.metadata.namespace, name=name)

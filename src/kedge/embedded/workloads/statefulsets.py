@@ -19,7 +19,7 @@ from kedge.api.pods import Pod
 from kedge.embedded.workloads import stateful_plan, stateful_pods
 from kedge.embedded.workloads.owned import settle
 from kedge.embedded.workloads.revisions import Histories, template_in
-from kedge.embedded.workloads.stateful_plan import Member, Plan, Wanted
+from kedge.embedded.workloads.stateful_plan import OrdinalPod, StatefulPlan, Wanted
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists, ApiError, NotFound
 from kedge.kube.outcome import Outcome
@@ -31,12 +31,12 @@ COMPONENT = "statefulset-controller"
 _HASH = "controller.kubernetes.io/hash"
 
 
-class Seen(Struct, frozen=True):
+class ObservedStatefulSet(Struct, frozen=True):
     """A set, its pods by ordinal, and its revisions, oldest first; the one it asks for may be none of them yet."""
 
     set: StatefulSet
     pods: dict[int, Pod]
-    members: tuple[Member, ...]
+    ordinal_pods: tuple[OrdinalPod, ...]
     history: tuple[ControllerRevision, ...]
     current: ControllerRevision
     update: ControllerRevision
@@ -69,7 +69,7 @@ class StatefulSets:
         if seen is None:
             return Outcome.done  # what was adopted or let go wakes this key again
         await self._keep_claims(seen)
-        plan = stateful_plan.plan(seen.wanted, seen.members)
+        plan = stateful_plan.plan(seen.wanted, seen.ordinal_pods)
         if any(self._must_wait(seen.set, one.ordinal) for one in plan.create):
             return Outcome.not_yet  # for claims that are to go first
         if found.metadata.deletion_timestamp is None and await self._changed(seen, plan):
@@ -78,7 +78,7 @@ class StatefulSets:
         await self._histories.drop(forgotten(seen))
         return self._look_again(seen)
 
-    async def _observe(self, found: StatefulSet) -> Seen | None:
+    async def _observe(self, found: StatefulSet) -> ObservedStatefulSet | None:
         view = self._view
         history = await self._histories.of(found)
         claims = view.claims(found, Pod, lambda pod: stateful_pods.ordinal_of(found, pod) is not None)
@@ -91,16 +91,18 @@ class StatefulSets:
         named = (one for one in history if one.metadata.name == found.status.current_revision)
         mine = {ordinal: pod for pod in claims.own if (ordinal := stateful_pods.ordinal_of(found, pod)) is not None}
         wait, now = found.spec.min_ready_seconds, view.exact_now()
-        return Seen(
+        return ObservedStatefulSet(
             set=found,
             pods=mine,
-            members=tuple(stateful_pods.member(mine[ordinal], ordinal, wait, now) for ordinal in sorted(mine)),
+            ordinal_pods=tuple(
+                stateful_pods.ordinal_pod(mine[ordinal], ordinal, wait, now) for ordinal in sorted(mine)
+            ),
             history=tuple(history),
             current=next(named, update),
             update=update,
         )
 
-    async def _changed(self, seen: Seen, plan: Plan) -> bool:
+    async def _changed(self, seen: ObservedStatefulSet, plan: StatefulPlan) -> bool:
         """Whether there was something to do; if it could not be done, the status says how things stand."""
         try:
             await self._act(seen, plan)
@@ -109,7 +111,7 @@ class StatefulSets:
             raise
         return bool(plan.create or plan.delete)
 
-    async def _act(self, seen: Seen, plan: Plan) -> None:
+    async def _act(self, seen: ObservedStatefulSet, plan: StatefulPlan) -> None:
         for ordinal in plan.claims:
             await self._make_claims(seen.set, ordinal)
         for one in plan.create:
@@ -117,7 +119,7 @@ class StatefulSets:
         for one in plan.delete:
             await self._delete(seen, seen.pods[one.ordinal])
 
-    async def _create(self, seen: Seen, one: Member) -> None:
+    async def _create(self, seen: ObservedStatefulSet, one: OrdinalPod) -> None:
         await self._make_claims(seen.set, one.ordinal)
         revision = seen.current if one.revision == seen.current.metadata.name else seen.update
         body = stateful_pods.new_pod(seen.set, template_in(revision), one)
@@ -132,7 +134,7 @@ class StatefulSets:
             raise
         self._tell(seen.set, "Create", name)
 
-    async def _delete(self, seen: Seen, pod: Pod) -> None:
+    async def _delete(self, seen: ObservedStatefulSet, pod: Pod) -> None:
         meta = pod.metadata
         with suppress(NotFound):  # gone is as wanted
             await self._view.client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
@@ -151,9 +153,9 @@ class StatefulSets:
             pod = f"Pod {seen.metadata.name}-{ordinal} in StatefulSet {seen.metadata.name}"
             self._events.normal(seen, "SuccessfulCreate", f"Create Claim {name} {pod} success")
 
-    async def _keep_claims(self, seen: Seen) -> None:
+    async def _keep_claims(self, seen: ObservedStatefulSet) -> None:
         """Have each claim belong to whom the policy says. A pod that stays is said to be updated by that."""
-        for one in seen.members:
+        for one in seen.ordinal_pods:
             pod, surplus = seen.pods[one.ordinal], one.ordinal not in seen.wanted.ordinals
             changes = [
                 (claim, owners)
@@ -186,15 +188,15 @@ class StatefulSets:
         message = f"{verb} Pod {pod} in StatefulSet {seen.metadata.name} successful"
         self._events.normal(seen, f"Successful{verb}", message)
 
-    def _look_again(self, seen: Seen) -> Outcome:
+    def _look_again(self, seen: ObservedStatefulSet) -> Outcome:
         wait = pods.next_available(seen.pods.values(), seen.set.spec.min_ready_seconds, self._view.exact_now())
         return Outcome.done if wait is None else Outcome.again(after=wait)
 
 
-def status(seen: Seen) -> StatefulSetStatus:
+def status(seen: ObservedStatefulSet) -> StatefulSetStatus:
     """What the set says of itself."""
     wanted = seen.wanted
-    counted = stateful_plan.counts(seen.members, wanted.current, wanted.update)
+    counted = stateful_plan.counts(seen.ordinal_pods, wanted.current, wanted.update)
     complete = stateful_plan.is_complete(wanted, counted)
     return StatefulSetStatus(
         observed_generation=seen.set.metadata.generation,
@@ -209,9 +211,9 @@ def status(seen: Seen) -> StatefulSetStatus:
     )
 
 
-def forgotten(seen: Seen) -> Sequence[ControllerRevision]:
+def forgotten(seen: ObservedStatefulSet) -> Sequence[ControllerRevision]:
     """The revisions beyond the limit, oldest first. Those in use do not count, and stay."""
-    used = {seen.current.metadata.name, seen.update.metadata.name, *(one.revision for one in seen.members)}
+    used = {seen.current.metadata.name, seen.update.metadata.name, *(one.revision for one in seen.ordinal_pods)}
     unused = [one for one in seen.history if one.metadata.name not in used]
     limit = seen.set.spec.revision_history_limit
     keep = HISTORY_LIMIT if limit is None else limit
