@@ -81,7 +81,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
     clock, dialect = manager.clock, options.dialect
     resources = Resources(hub, dialect=dialect, runs_workloads=options.enable_workload)
     registry = manager.metrics.registry
-    scheduling, standing, moving = SchedulingMetrics(registry), PlacementMetrics(registry), RunMetrics(registry)
+    scheduling, placements, runs = SchedulingMetrics(registry), PlacementMetrics(registry), RunMetrics(registry)
     heartbeats = Heartbeats(clock)
     found = [
         Members(hub, clock=clock, force_delete_after=options.force_delete_after, heartbeats=heartbeats).controller,
@@ -108,7 +108,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
                 started_after=options.started_after,
                 pointed=pointed,
             ).controller,
-            StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=moving, pointed=pointed).controller,
+            StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=runs, pointed=pointed).controller,
             OrphanedApprovals(hub, twins).controller,
             Works(hub, twins, clock=clock, pointed=pointed).controller,
             PlacementStatuses(
@@ -117,7 +117,7 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
                 clock=clock,
                 dialect=dialect,
                 selections=resources,
-                metrics=standing,
+                metrics=placements,
                 rest=options.status_rest,
             ).controller,
             Mirror(hub, twins, resources).controller,
