@@ -235,7 +235,7 @@ async def a_check_that_raises(simulation: Simulation) -> None:
         ("a_process_ends", "process short-lived runs for ever", 7),
         ("a_task_nobody_awaits", "every error is somebody's: Task exception was never retrieved", 0),
         ("a_deadlock", "Deadlock: every task waits, and no timer is set", 0),
-        ("a_check_that_raises", "numbers are finite: asking that failed", 0),
+        ("a_check_that_raises", "numbers are finite: the check failed", 0),
     ],
 )
 def test_how_a_run_can_fail(scenario: str, sentence: str, at: float) -> None:
