@@ -38,7 +38,12 @@ KNOWN = (
     Known("The hub never writes users' specs", ("01", "19"), "MemberCluster", r"metadata\.generation"),
     Known("The hub never writes users' specs", _WITHOUT_STRATEGY, "ClusterResourcePlacement", r"metadata\.generation"),
     Known("The hub never writes users' specs", _WITHOUT_STRATEGY, "ClusterResourcePlacement", r"spec\.strategy"),
-    Known("The hub never writes users' specs", _WITHOUT_STRATEGY, "clusterresourceplacements", r"(SCHEDULED-|AVAILABLE-)?GEN"),
+    Known(
+        "The hub never writes users' specs",
+        _WITHOUT_STRATEGY,
+        "clusterresourceplacements",
+        r"(SCHEDULED-|AVAILABLE-)?GEN",
+    ),
     *(
         Known("One blocked cluster does not block others", ("08",), kind, path, name)
         for kind, path, name in (
