@@ -346,7 +346,9 @@ class Promises:
         member, image = now.spec.target_cluster, self.image_in(now.spec.resource_snapshot_name)
         if image is None:
             return ""
-        since = self._pointed.get(key, 0.0)
+        moment = self._simulation.loop.time()
+        # What a restored Work says was so when the backup was made, until its agent says something else.
+        since = 0.0 if self.restores.unaware_since(moment) < moment else self._pointed.get(key, 0.0)
         self.asked("available only if the member's own Deployment was", tight=True)
         if self.deployments.was_available_since(member, image, since):
             return ""

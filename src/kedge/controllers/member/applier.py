@@ -198,6 +198,7 @@ class Applier:
         if memory is None or not memory.is_of(work, applied):
             memory = self._memories[work.metadata.name] = Memory.of(work, owner_of(applied), memory)
             self._learn(work, memory)
+        memory.spec = work.spec  # the same, but not kept twice: the cache has this one
         if memory.unknown:
             await self._kinds.ask()
             self._learn(work, memory)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kedge.api import reasons
 from kedge.api.resource import Resource
 from kedge.api.rollout import ApplyStrategy, ReportBackType
-from kedge.api.work import AppliedResource, AppliedWork, BackReportedStatus, Work
+from kedge.api.work import AppliedResource, AppliedWork, BackReportedStatus, Work, WorkSpec
 from kedge.controllers.gather import gather
 from kedge.controllers.member.object_caches import ObjectCaches
 from kedge.controllers.member.pods import PodTroubles
@@ -51,6 +51,7 @@ class Memory(Struct):
     owner: Owner
     strategy: ApplyStrategy
     begun: float
+    spec: WorkSpec
     read: tuple[DesiredObject | InvalidManifest, ...] = ()
     resources: frozenset[Resource] = frozenset()
     """The kinds of what the Work asks for."""
@@ -67,13 +68,15 @@ class Memory(Struct):
     def of(cls, work: Work, owner: Owner, before: Memory | None) -> Memory:
         """A new one; it still knows what the one before knew of manifests that are the same."""
         meta, strategy = work.metadata, work.spec.apply_strategy or ApplyStrategy()
-        memory = cls((meta.uid, meta.generation), owner, strategy, asyncio.get_running_loop().time())
+        memory = cls((meta.uid, meta.generation), owner, strategy, asyncio.get_running_loop().time(), work.spec)
         if before is not None and (before.owner, before.strategy) == (owner, strategy):
             memory.records = {one: replace(record, held=None) for one, record in before.records.items()}
         return memory
 
     def is_of(self, work: Work, applied: AppliedWork) -> bool:
-        return self.work == (work.metadata.uid, work.metadata.generation) and self.owner.uid == applied.metadata.uid
+        """Whether it is of the Work as it is. A hub that was restored may give a generation to something else."""
+        same = self.work == (work.metadata.uid, work.metadata.generation) and self.spec == work.spec
+        return same and self.owner.uid == applied.metadata.uid
 
     def learn(self, read: tuple[DesiredObject | InvalidManifest, ...]) -> None:
         """Take in what the Work asks for."""
