@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.placement import ClusterResourcePlacementStatus
+from kedge.api.placement_kinds import PLACEMENT_KINDS
 from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule
 from kedge.api.resource import Resource
-from kedge.api.twins import TWINS
 from kedge.api.work import AppliedWork, Work
 from kedge.plan.membership import AGENT_RULES, READ
 
@@ -39,12 +39,12 @@ def _may(kinds: Iterable[Resource], *verbs: str, subresource: str = "") -> Polic
     return PolicyRule(api_groups=groups, resources=tuple(f"{kind.plural}{suffix}" for kind in kinds), verbs=verbs)
 
 
-_PLACEMENTS: Final = tuple(twins.placement.resource for twins in TWINS)
-_POLICIES: Final = tuple(twins.policy_snapshot.resource for twins in TWINS)
-_SNAPSHOTS: Final = tuple(twins.resource_snapshot.resource for twins in TWINS)
-_BINDINGS: Final = tuple(twins.binding.resource for twins in TWINS)
-_RUNS: Final = tuple(twins.run.resource for twins in TWINS)
-_APPROVALS: Final = tuple(twins.approval.resource for twins in TWINS)
+_PLACEMENTS: Final = tuple(placement_kinds.placement.resource for placement_kinds in PLACEMENT_KINDS)
+_POLICIES: Final = tuple(placement_kinds.policy_snapshot.resource for placement_kinds in PLACEMENT_KINDS)
+_SNAPSHOTS: Final = tuple(placement_kinds.resource_snapshot.resource for placement_kinds in PLACEMENT_KINDS)
+_BINDINGS: Final = tuple(placement_kinds.binding.resource for placement_kinds in PLACEMENT_KINDS)
+_RUNS: Final = tuple(placement_kinds.run.resource for placement_kinds in PLACEMENT_KINDS)
+_APPROVALS: Final = tuple(placement_kinds.approval.resource for placement_kinds in PLACEMENT_KINDS)
 
 HUB: Final = (
     _ABOUT_THE_SERVER,

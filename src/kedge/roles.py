@@ -14,7 +14,7 @@ import random
 from msgspec import Struct
 
 from kedge.api.dialect import Dialect
-from kedge.api.twins import TWINS
+from kedge.api.placement_kinds import PLACEMENT_KINDS
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.metrics import PlacementMetrics, RunMetrics, SchedulingMetrics
 from kedge.controllers.hub.mirror import Mirror
@@ -89,38 +89,38 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
         resources.controller,
         ReservedNamespaces(hub, clock=clock).controller,
     ]
-    for twins in TWINS:
+    for kinds in PLACEMENT_KINDS:
         snapshots = Snapshots(
-            hub, twins, resources, clock=clock, dialect=dialect, collect=options.collect, interval=options.interval
+            hub, kinds, resources, clock=clock, dialect=dialect, collect=options.collect, interval=options.interval
         )
         pointed = PointedBindings(hub.name)
         found += [
             snapshots.controller,
             Scheduler(
-                hub, twins, clock=clock, rng=_branch(manager.rng), metrics=scheduling, dialect=dialect
+                hub, kinds, clock=clock, rng=_branch(manager.rng), metrics=scheduling, dialect=dialect
             ).controller,
             Rollout(
                 hub,
-                twins,
+                kinds,
                 clock=clock,
                 dialect=dialect,
                 messages_after=options.messages_after,
                 started_after=options.started_after,
                 pointed=pointed,
             ).controller,
-            StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect, metrics=runs, pointed=pointed).controller,
-            OrphanedApprovals(hub, twins).controller,
-            Works(hub, twins, clock=clock, pointed=pointed).controller,
+            StagedRuns(hub, kinds, snapshots, clock=clock, dialect=dialect, metrics=runs, pointed=pointed).controller,
+            OrphanedApprovals(hub, kinds).controller,
+            Works(hub, kinds, clock=clock, pointed=pointed).controller,
             PlacementStatuses(
                 hub,
-                twins,
+                kinds,
                 clock=clock,
                 dialect=dialect,
                 selections=resources,
                 metrics=placements,
                 rest=options.status_rest,
             ).controller,
-            Mirror(hub, twins, resources).controller,
+            Mirror(hub, kinds, resources).controller,
         ]
     return found
 

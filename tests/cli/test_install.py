@@ -10,8 +10,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kedge import rights
+from kedge.api.placement_kinds import NAMESPACED
 from kedge.api.rbac import PolicyRule
-from kedge.api.twins import NAMESPACED
 from kedge.cli import main
 from kedge.plan.membership import AGENT_RULES, READ
 
@@ -155,8 +155,8 @@ def test_of_every_namespaced_kind_it_is_decided_who_writes_it() -> None:
         for rule in policy["spec"]["matchConstraints"]["resourceRules"]
         for resource in rule["resources"]
     }
-    twins = {getattr(NAMESPACED, field).resource.plural for field in NAMESPACED.__struct_fields__}
-    assert twins | {"works", "internalmemberclusters"} <= guarded
+    kinds = {getattr(NAMESPACED, field).resource.plural for field in NAMESPACED.__struct_fields__}
+    assert kinds | {"works", "internalmemberclusters"} <= guarded
     answers = {"works/status", "internalmemberclusters/status"}
     assert not answers & guarded, "what an agent answers, in its own namespace, is for RBAC to allow"
 

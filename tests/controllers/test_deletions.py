@@ -10,8 +10,8 @@ import pytest
 
 from kedge.api.core import Namespace
 from kedge.api.meta import Object
+from kedge.api.placement_kinds import CLUSTER
 from kedge.api.staged import ClusterApprovalRequest
-from kedge.api.twins import CLUSTER
 from kedge.api.work import AppliedWork, Work
 from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.run_writes import RunWrites

@@ -13,7 +13,7 @@ from controlplane.plane import ControlPlane
 from controlplane.pytest_plugin import SECONDS_FOR_A_REAL_TEST
 from kedge.api.apps import Deployment
 from kedge.api.crds import crds
-from kedge.api.twins import CLUSTER
+from kedge.api.placement_kinds import CLUSTER
 from kedge.controllers.hub.mirror import Mirror
 from kedge.controllers.hub.resources import Resources
 from kedge.kube.client import Client

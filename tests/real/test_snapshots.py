@@ -15,8 +15,8 @@ from controlplane.pytest_plugin import SECONDS_FOR_A_REAL_TEST
 from kedge.api.apps import Deployment
 from kedge.api.core import Namespace
 from kedge.api.crds import crds
+from kedge.api.placement_kinds import CLUSTER
 from kedge.api.resource import Resource
-from kedge.api.twins import CLUSTER
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.codec import untyped

@@ -15,7 +15,7 @@ import msgspec
 
 from kedge.api.cluster import MemberCluster
 from kedge.api.fleet import PARENT_NAMESPACE, PARENT_PLACEMENT
-from kedge.api.twins import CLUSTER
+from kedge.api.placement_kinds import CLUSTER
 from kedge.api.work import Work
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change

@@ -55,7 +55,7 @@ async def without_looking_at_runs(simulation: Simulation) -> None:
     async def unconditional(self: RunWrites, run: Any, body: Any, subresource: str | None = None) -> Any:
         await asyncio.sleep(3.0)
         return await self._client.patch(
-            self._twins.run, run.metadata.name, MergePatch(body), manager="kedge-staged-runs", subresource=subresource
+            self._kinds.run, run.metadata.name, MergePatch(body), manager="kedge-staged-runs", subresource=subresource
         )
 
     with patch.object(RunWrites, "_change_run", unconditional):

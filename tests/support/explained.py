@@ -16,7 +16,7 @@ from collections.abc import Iterable, Set
 from kedge.api.binding import BindingState
 from kedge.api.condition import TRUE, find_condition, is_true
 from kedge.api.fleet import PARENT_BINDING, PARENT_SNAPSHOT_NAME
-from kedge.api.twins import Binding
+from kedge.api.placement_kinds import Binding
 from kedge.api.work import Work
 from kedge.plan.state import State
 from kedge.plan.telling.phrases import explained, of_place, summary

@@ -14,7 +14,7 @@ from kedge.api.fleet import (
     RESOURCE_HASH,
     RESOURCE_INDEX,
 )
-from kedge.api.twins import NAMESPACED
+from kedge.api.placement_kinds import NAMESPACED
 from kedge.kube.client import Client
 from kedge.kube.codec import untyped
 from kedge.kube.patches import MergePatch

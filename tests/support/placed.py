@@ -28,6 +28,7 @@ from kedge.api.fleet import (
     resource_snapshot_part,
     work_name,
 )
+from kedge.api.placement_kinds import CLUSTER, Binding, Placement, PlacementKinds
 from kedge.api.reasons import (
     ALL_APPLIED,
     ALL_AVAILABLE,
@@ -42,7 +43,6 @@ from kedge.api.reasons import (
     SOME_NOT_AVAILABLE,
     STARTED,
 )
-from kedge.api.twins import CLUSTER, Binding, Placement, Twins
 from kedge.api.work import Work
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
@@ -61,9 +61,11 @@ def config_map(name: str, value: str = "1") -> dict[str, Any]:
 class Placed:
     """One placement on a hub, with everybody else's part in it."""
 
-    def __init__(self, client: Client, twins: Twins = CLUSTER, name: str = "crp", namespace: str | None = None) -> None:
+    def __init__(
+        self, client: Client, kinds: PlacementKinds = CLUSTER, name: str = "crp", namespace: str | None = None
+    ) -> None:
         self.client = client
-        self.twins = twins
+        self.kinds = kinds
         self.name = name
         self.namespace = namespace
         self.clock = LoopClock()
@@ -73,20 +75,20 @@ class Placed:
     async def place(self, **spec: Any) -> Placement:
         selector = {"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}
         body = {"metadata": self._meta(self.name), "spec": {"resourceSelectors": [selector], **spec}}
-        return await self.client.create(self.twins.placement, body, self.namespace)
+        return await self.client.create(self.kinds.placement, body, self.namespace)
 
     async def placement(self) -> Placement:
-        return await self.client.get(self.twins.placement, self.name, self.namespace)
+        return await self.client.get(self.kinds.placement, self.name, self.namespace)
 
     # Snapshots
 
     async def snapshot(self, index: int, *parts: Sequence[Mapping[str, Any]]) -> str:
         """The resources with this index, one snapshot for each part; the newest from now on."""
         parts = parts or ((NAMESPACE,),)
-        for older in (await self.client.list(self.twins.resource_snapshot, self.namespace)).items:
+        for older in (await self.client.list(self.kinds.resource_snapshot, self.namespace)).items:
             if older.metadata.labels.get(IS_LATEST) == "true":
                 off = MergePatch({"metadata": {"labels": {IS_LATEST: "false"}}})
-                await self.client.patch(self.twins.resource_snapshot, older.metadata.name, off, self.namespace)
+                await self.client.patch(self.kinds.resource_snapshot, older.metadata.name, off, self.namespace)
         labels = {PARENT_PLACEMENT: self.name, RESOURCE_INDEX: str(index)}
         for number, objects in enumerate(parts[1:]):
             name = resource_snapshot_part(self.name, index, number)
@@ -101,7 +103,7 @@ class Placed:
     ) -> None:
         meta = self._meta(name, labels=labels, annotations=annotations)
         body = {"metadata": meta, "spec": {"selectedResources": list(objects)}}
-        await self.client.create(self.twins.resource_snapshot, body, self.namespace)
+        await self.client.create(self.kinds.resource_snapshot, body, self.namespace)
 
     # The scheduler
 
@@ -109,19 +111,19 @@ class Placed:
         """The policy snapshot with these clusters picked, in this order; made if it is not there."""
         name = policy_snapshot_name(self.name, 0)
         try:
-            await self.client.get(self.twins.policy_snapshot, name, self.namespace)
+            await self.client.get(self.kinds.policy_snapshot, name, self.namespace)
         except NotFound:
             labels = {PARENT_PLACEMENT: self.name, IS_LATEST: "true", POLICY_INDEX: "0"}
             meta = self._meta(name, labels=labels, annotations={PLACEMENT_GENERATION: str(generation)})
             body = {"metadata": meta, "spec": {"policyHash": "eA=="}}
-            await self.client.create(self.twins.policy_snapshot, body, self.namespace)
+            await self.client.create(self.kinds.policy_snapshot, body, self.namespace)
         reason = POLICY_FULFILLED if status == TRUE else "SchedulingPolicyUnfulfilled"
         found = self._condition(SCHEDULED, status, reason, "found so many", 1)
         decisions = [self._decision(one, selected=True) for one in picked]
         decisions += [self._decision(one, selected=False) for one in left]
         said = {"observedCRPGeneration": generation, "conditions": [to_builtins(found)], "targetClusters": decisions}
         patch = MergePatch({"status": said})
-        await self.client.patch(self.twins.policy_snapshot, name, patch, self.namespace, subresource="status")
+        await self.client.patch(self.kinds.policy_snapshot, name, patch, self.namespace, subresource="status")
 
     def _decision(self, cluster: str, *, selected: bool) -> dict[str, Any]:
         return {"clusterName": cluster, "selected": selected, "reason": f"{cluster} was looked at"}
@@ -139,19 +141,19 @@ class Placed:
             **spec,
         }
         meta = self._meta(name, labels={PARENT_PLACEMENT: self.name}, finalizers=[BINDING_CLEANUP])
-        await self.client.create(self.twins.binding, {"metadata": meta, "spec": wanted}, self.namespace)
+        await self.client.create(self.kinds.binding, {"metadata": meta, "spec": wanted}, self.namespace)
         return name
 
     async def binding(self, name: str) -> Binding:
-        return await self.client.get(self.twins.binding, name, self.namespace)
+        return await self.client.get(self.kinds.binding, name, self.namespace)
 
     async def unbind(self, name: str) -> None:
         """Delete a binding, as the scheduler lets go of it."""
-        await self.client.delete(self.twins.binding, name, self.namespace)
+        await self.client.delete(self.kinds.binding, name, self.namespace)
         found = await self.binding(name)
         rest = [one for one in found.metadata.finalizers if one != BINDING_CLEANUP]
         await self.client.patch(
-            self.twins.binding, name, MergePatch({"metadata": {"finalizers": rest}}), self.namespace
+            self.kinds.binding, name, MergePatch({"metadata": {"finalizers": rest}}), self.namespace
         )
 
     # A rollout
@@ -159,7 +161,7 @@ class Placed:
     async def point(self, name: str, snapshot: str, *, started: bool = True, **spec: Any) -> None:
         """Give a binding these resources, and say so."""
         body = {"spec": {"state": "Bound", "resourceSnapshotName": snapshot, **spec}}
-        await self.client.patch(self.twins.binding, name, MergePatch(body), self.namespace)
+        await self.client.patch(self.kinds.binding, name, MergePatch(body), self.namespace)
         if started:
             await self.start(name)
 
@@ -169,7 +171,7 @@ class Placed:
         new = self._condition(ROLLOUT_STARTED, status, reason, message, found.metadata.generation)
         patch = MergePatch({"status": {"conditions": to_builtins(set_condition(found.status.conditions, new))}})
         await self.client.patch(
-            self.twins.binding,
+            self.kinds.binding,
             name,
             patch,
             self.namespace,
@@ -184,7 +186,7 @@ class Placed:
         said = [self._condition(*one, found.metadata.generation) for one in conditions]
         body = {"conditions": to_builtins([*kept, *said]), "failedPlacements": list(failed) or None}
         patch = MergePatch({"status": body})
-        await self.client.patch(self.twins.binding, name, patch, self.namespace, subresource="status")
+        await self.client.patch(self.kinds.binding, name, patch, self.namespace, subresource="status")
 
     # A member's agent
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from kedge.api.core import ConfigMap, Namespace
 from kedge.api.fleet import IS_LATEST, PARENT_PLACEMENT, RESOURCE_HASH, RESOURCE_INDEX
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PlacementKinds
 from kedge.api.resource import Resource
-from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.controllers.hub.resources import Resources
 from kedge.controllers.hub.snapshots import Snapshots
 from kedge.embedded.cluster import EmbeddedCluster
@@ -31,22 +31,22 @@ QUIET = 5.0  # seconds after which nothing more is to be expected
 class User:
     """What a user does on a hub, and sees there."""
 
-    def __init__(self, client: Client, twins: Twins = CLUSTER) -> None:
+    def __init__(self, client: Client, kinds: PlacementKinds = CLUSTER) -> None:
         self.client = client
-        self.twins = twins
-        self.namespace = "shop" if twins is NAMESPACED else None
+        self.kinds = kinds
+        self.namespace = "shop" if kinds is NAMESPACED else None
 
     async def place(self, *selectors: dict[str, Any], name: str = "crp", **spec: Any) -> Any:
         chosen = selectors or ((SHOP,) if self.namespace is None else (MAPS,))
         body = {"metadata": {"name": name}, "spec": {"resourceSelectors": list(chosen), **spec}}
-        return await self.client.create(self.twins.placement, body, self.namespace)
+        return await self.client.create(self.kinds.placement, body, self.namespace)
 
     async def change(self, spec: dict[str, Any], name: str = "crp") -> None:
-        await self.client.patch(self.twins.placement, name, MergePatch({"spec": spec}), self.namespace)
+        await self.client.patch(self.kinds.placement, name, MergePatch({"spec": spec}), self.namespace)
 
     async def annotate(self, annotations: dict[str, Any], name: str = "crp") -> None:
         patch = MergePatch({"metadata": {"annotations": annotations}})
-        await self.client.patch(self.twins.placement, name, patch, self.namespace)
+        await self.client.patch(self.kinds.placement, name, patch, self.namespace)
 
     async def keep(self, name: str, value: str = "1", namespace: str = "shop") -> None:
         """Make or change a ConfigMap."""
@@ -57,10 +57,10 @@ class User:
         await self.client.delete(ConfigMap, name, namespace)
 
     async def resources_of(self, name: str = "crp") -> list[Untyped]:
-        return await self._of(self.twins.resource_snapshot.resource, name)
+        return await self._of(self.kinds.resource_snapshot.resource, name)
 
     async def policies_of(self, name: str = "crp") -> list[Untyped]:
-        return await self._of(self.twins.policy_snapshot.resource, name)
+        return await self._of(self.kinds.policy_snapshot.resource, name)
 
     async def _of(self, resource: Resource, name: str) -> list[Untyped]:
         found = await self.client.list(untyped(resource), self.namespace, labels={PARENT_PLACEMENT: name})
@@ -91,40 +91,42 @@ class User:
 class Bench(User):
     """The same where the controller runs."""
 
-    def __init__(self, client: Client, resources: Resources, hub: Cluster, twins: Twins) -> None:
-        super().__init__(client, twins)
+    def __init__(self, client: Client, resources: Resources, hub: Cluster, kinds: PlacementKinds) -> None:
+        super().__init__(client, kinds)
         self.resources = resources
         self.hub = hub
 
     async def problem(self, name: str = "crp") -> str:
-        return self.resources.selected(await self.client.get(self.twins.placement, name, self.namespace)).problem
+        return self.resources.selected(await self.client.get(self.kinds.placement, name, self.namespace)).problem
 
 
 Play = Callable[[Bench], Awaitable[None]]
 
 
 @asynccontextmanager
-async def bench(twins: Twins = CLUSTER, cluster: EmbeddedCluster | None = None, **options: Any) -> AsyncIterator[Bench]:
+async def bench(
+    kinds: PlacementKinds = CLUSTER, cluster: EmbeddedCluster | None = None, **options: Any
+) -> AsyncIterator[Bench]:
     if cluster is None:
-        async with fleet_cluster() as cluster, bench(twins, cluster, **options) as found:
+        async with fleet_cluster() as cluster, bench(kinds, cluster, **options) as found:
             await found.client.create(Namespace, {"metadata": {"name": "shop"}})
             yield found
         return
     async with client_of(cluster) as client, managed() as manager:
         hub = await manager.connect("hub", cluster.transport())
-        yield Bench(client, start(manager, hub, twins, **options), hub, twins)
+        yield Bench(client, start(manager, hub, kinds, **options), hub, kinds)
 
 
-def start(manager: Manager, hub: Cluster, twins: Twins, **options: Any) -> Resources:
+def start(manager: Manager, hub: Cluster, kinds: PlacementKinds, **options: Any) -> Resources:
     resources = Resources(hub)
     manager.add_controller(resources.controller)
-    manager.add_controller(Snapshots(hub, twins, resources, clock=LoopClock(), **options).controller)
+    manager.add_controller(Snapshots(hub, kinds, resources, clock=LoopClock(), **options).controller)
     return resources
 
 
-def play(act: Play, twins: Twins = CLUSTER, **options: Any) -> None:
+def play(act: Play, kinds: PlacementKinds = CLUSTER, **options: Any) -> None:
     async def main() -> None:
-        async with bench(twins, **options) as found:
+        async with bench(kinds, **options) as found:
             await act(found)
 
     run(main())

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 
 from kedge.api.cluster import InternalMemberCluster
 from kedge.api.fleet import RESERVED_PREFIXES, WORK_CLEANUP
+from kedge.api.placement_kinds import NAMESPACED
 from kedge.api.resource import Resource
-from kedge.api.twins import NAMESPACED
 from kedge.api.work import Work
 
 Manifest: TypeAlias = dict[str, Any]

@@ -1,7 +1,7 @@
 """Binding: one placement on one cluster, and how far it has got there.
 
-The scheduler makes it, a rollout points it at resources, and what the member reports comes back into its status. Its
-twin lives in a ResourcePlacement's own namespace.
+The scheduler makes it, a rollout points it at resources, and what the member reports comes back into its status. The
+namespaced kind lives in a ResourcePlacement's own namespace.
 """
 
 from __future__ import annotations

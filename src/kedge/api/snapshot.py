@@ -1,6 +1,6 @@
 """Snapshots: what a placement's resources and its policy were at one moment, each kept under a running number.
 
-A snapshot never changes once made, but for its labels. Each kind has a twin in a ResourcePlacement's own namespace.
+A snapshot never changes once made, but for its labels. Each kind also exists in a ResourcePlacement's own namespace.
 """
 
 from __future__ import annotations

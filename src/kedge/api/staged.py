@@ -1,6 +1,6 @@
 """Staged updates: a change moves through stages of clusters, with waits and approvals between them.
 
-Each kind has a twin: one for ClusterResourcePlacements, one for ResourcePlacements in the same namespace. What a run
+Each kind exists twice: for ClusterResourcePlacements, and for ResourcePlacements in the same namespace. What a run
 has done so far is in `staged_status`.
 """
 

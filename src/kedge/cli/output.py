@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from kedge.api.twins import TWINS, Run
+from kedge.api.placement_kinds import PLACEMENT_KINDS, Run
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.render import (
     can_draw,
@@ -76,12 +76,12 @@ async def _named(client: Client, name: str, namespace: str | None) -> Story | Ru
 
 async def _all(client: Client, namespace: str | None) -> list[Story]:
     found: list[Story] = []
-    for twins in TWINS:
-        namespaced = twins.placement.resource.namespaced
+    for kinds in PLACEMENT_KINDS:
+        namespaced = kinds.placement.resource.namespaced
         if namespace and not namespaced:
             continue
         try:
-            page = await client.list(twins.placement, namespace if namespaced else None)
+            page = await client.list(kinds.placement, namespace if namespaced else None)
         except NotFound as error:
             raise click.ClickException(NO_PLACEMENTS) from error
         found += [tell(placement) for placement in page.items]
@@ -91,12 +91,12 @@ async def _all(client: Client, namespace: str | None) -> list[Story]:
 async def _all_runs(client: Client, namespace: str | None) -> list[RunStory]:
     """The runs that the user may read."""
     found: list[RunStory] = []
-    for twins in TWINS:
-        namespaced = twins.run.resource.namespaced
+    for kinds in PLACEMENT_KINDS:
+        namespaced = kinds.run.resource.namespaced
         if namespace and not namespaced:
             continue
         with suppress(NotFound, Forbidden):
-            runs = (await client.list(twins.run, namespace if namespaced else None)).items
+            runs = (await client.list(kinds.run, namespace if namespaced else None)).items
             found += [tell_run(run, rollback_run_of(run, _in_same_namespace(run, runs))) for run in runs]
     return sorted(found, key=lambda story: (natural(story.namespace or ""), natural(story.name)))
 

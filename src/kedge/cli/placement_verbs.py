@@ -106,5 +106,5 @@ async def _done(found: PlacementTarget, answer: Answer) -> str:
 async def _patch(found: PlacementTarget, body: Mapping[str, Any]) -> None:
     meta, patch = found.placement.metadata, MergePatch(dict(body))
     await found.client.patch(
-        found.which.twins.placement, meta.name, patch, meta.namespace, uid=meta.uid, manager=MANAGER
+        found.which.kinds.placement, meta.name, patch, meta.namespace, uid=meta.uid, manager=MANAGER
     )

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
+from kedge.api.placement_kinds import PLACEMENT_KINDS
 from kedge.api.staged import ClusterStagedUpdateRun, StagedUpdateRun
-from kedge.api.twins import TWINS
 from kedge.cli.preview_text import PreviewResult, span
 from kedge.cli.targets import NO_PLACEMENTS, Hub, PlacementName, quiet_logs
 from kedge.kube.client import Client
@@ -134,9 +134,9 @@ def _named(options: PreviewOptions, changed: Sequence[Untyped]) -> tuple[Target,
 def _target_in(obj: Untyped) -> Target | None:
     """The placement that an object is, or that it moves if it is a run."""
     meta, kind = obj["metadata"], (group_of(obj), obj["kind"])
-    for twins in TWINS:
-        if kind == (twins.placement.resource.group, twins.placement.resource.kind):
-            return Target(meta["name"], meta.get("namespace") if twins.placement.resource.namespaced else None)
+    for kinds in PLACEMENT_KINDS:
+        if kind == (kinds.placement.resource.group, kinds.placement.resource.kind):
+            return Target(meta["name"], meta.get("namespace") if kinds.placement.resource.namespaced else None)
     for run in (ClusterStagedUpdateRun, StagedUpdateRun):
         if kind == (run.resource.group, run.resource.kind):
             name = (obj.get("spec") or {}).get("placementName") or ""
@@ -164,7 +164,7 @@ def _selecting(fleet: FleetState, changed: Sequence[Untyped]) -> tuple[Target, .
     if not changed:
         return fleet.targets
     catalogue = catalogue_of(fleet.of(CustomResourceDefinition.resource))
-    placements = [one for twins in TWINS for one in fleet.of(twins.placement.resource)]
+    placements = [one for kinds in PLACEMENT_KINDS for one in fleet.of(kinds.placement.resource)]
     found = placements_selecting(placements, changed, catalogue)
     if not found:
         names = listed(f"{one['kind']} {one['metadata']['name']}" for one in changed)

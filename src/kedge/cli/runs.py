@@ -18,8 +18,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kedge.api.condition import TRUE, find_condition
+from kedge.api.placement_kinds import Approval, Run
 from kedge.api.reasons import APPROVAL_GIVEN, APPROVED
-from kedge.api.twins import Approval, Run
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.render import can_draw, console, line_of
 from kedge.cli.safe_text import printable
@@ -44,21 +44,21 @@ async def find_run(client: Client, name: str, namespace: str | None) -> tuple[Pl
     """The run of this name. If there is none, the error names those that exist."""
     which = PlacementName.of(name, namespace)
     try:
-        return which, await client.get(which.twins.run, which.name, which.namespace)
+        return which, await client.get(which.kinds.run, which.name, which.namespace)
     except NotFound as error:
-        known = (await client.list(which.twins.run, which.namespace)).items
+        known = (await client.list(which.kinds.run, which.namespace)).items
         there = f": there is {listed(run.metadata.name for run in known)}" if known else ", nor any other run"
-        raise click.ClickException(f"there is no {which.twins.run.resource.kind} {which.path}{there}") from error
+        raise click.ClickException(f"there is no {which.kinds.run.resource.kind} {which.path}{there}") from error
 
 
 async def is_run(client: Client, name: str, namespace: str | None) -> bool:
     """Whether the name is that of a run, and not of a placement."""
     which = PlacementName.of(name, namespace)
     with suppress(NotFound):
-        await client.get(which.twins.placement, which.name, which.namespace)
+        await client.get(which.kinds.placement, which.name, which.namespace)
         return False
     with suppress(NotFound):
-        await client.get(which.twins.run, which.name, which.namespace)
+        await client.get(which.kinds.run, which.name, which.namespace)
         return True
     return False
 
@@ -105,7 +105,7 @@ async def _asked(client: Client, which: PlacementName, run: Run) -> list[Approva
     for task in tasks:
         if task.approval_request_name and not has_condition(task, APPROVAL_GIVEN):
             with suppress(NotFound):
-                found.append(await client.get(which.twins.approval, task.approval_request_name, which.namespace))
+                found.append(await client.get(which.kinds.approval, task.approval_request_name, which.namespace))
     return [one for one in found if not _is_approved(one)]
 
 
@@ -119,14 +119,14 @@ async def _approve(client: Client, which: PlacementName, request: Approval, mess
     said: dict[str, Any] = {
         "type": APPROVED,
         "status": TRUE,
-        "reason": f"{which.twins.approval.resource.kind}Approved",
+        "reason": f"{which.kinds.approval.resource.kind}Approved",
         "message": signed(_me(), message),
         "lastTransitionTime": moment(now),
         "observedGeneration": meta.generation,
     }
     others = [one for one in request.status.conditions if one.type != APPROVED]
     await client.amend(
-        which.twins.approval, meta, {"status": {"conditions": [*others, said]}}, manager=MANAGER, subresource="status"
+        which.kinds.approval, meta, {"status": {"conditions": [*others, said]}}, manager=MANAGER, subresource="status"
     )
 
 
@@ -165,13 +165,13 @@ async def roll_back_run(client: Client, name: str, namespace: str | None = None)
     answer = accepted(answer_to(Verb.rollback, run, rollback))
     if rollback is not None:
         return answer.message
-    by, _ = await roll_back(client, which.twins, run, manager=MANAGER)
+    by, _ = await roll_back(client, which.kinds, run, manager=MANAGER)
     return f"run {by} {answer.message}"
 
 
 async def rollback_of_run(client: Client, which: PlacementName, run: Run) -> Run | None:
     """The run that rolls this one back, if there is one."""
-    return rollback_run_of(run, (await client.list(which.twins.run, which.namespace)).items)
+    return rollback_run_of(run, (await client.list(which.kinds.run, which.namespace)).items)
 
 
 def accepted(answer: Answer) -> Answer:
@@ -184,7 +184,7 @@ def accepted(answer: Answer) -> Answer:
 async def _patch(client: Client, which: PlacementName, run: Run, body: Mapping[str, Any]) -> None:
     meta = run.metadata
     patch = MergePatch(dict(body))
-    await client.patch(which.twins.run, meta.name, patch, meta.namespace, uid=meta.uid, manager=MANAGER)
+    await client.patch(which.kinds.run, meta.name, patch, meta.namespace, uid=meta.uid, manager=MANAGER)
 
 
 # Show

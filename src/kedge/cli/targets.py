@@ -17,7 +17,7 @@ from msgspec import Struct
 from kedge.api.cluster import MemberCluster
 from kedge.api.fleet import PARENT_NAMESPACE, PARENT_PLACEMENT
 from kedge.api.meta import ObjectMeta
-from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Placement, PolicySnapshot, Run, Twins
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, Binding, Placement, PlacementKinds, PolicySnapshot, Run
 from kedge.api.work import Work
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.controllers.hub.selected_objects import selected_now
@@ -102,7 +102,7 @@ def error_sentence(error: KubeError | ConfigError) -> str:
 class PlacementName(Struct, frozen=True):
     """The name of a placement: `web`, `shop/web`, or a name and a namespace."""
 
-    twins: Twins
+    kinds: PlacementKinds
     namespace: str | None
     name: str
 
@@ -119,7 +119,7 @@ class PlacementName(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        return self.twins.placement.resource.kind
+        return self.kinds.placement.resource.kind
 
     @property
     def path(self) -> str:
@@ -172,7 +172,7 @@ class PlacementTarget:
     async def _compared(self, story: Story) -> Story:
         which = self.which
         try:
-            placement = await self.client.get(which.twins.placement, which.name, which.namespace)
+            placement = await self.client.get(which.kinds.placement, which.name, which.namespace)
         except NotFound as error:
             raise click.ClickException(f"{which.kind} {which.path} has been deleted") from error
         story = against_placement(story, placement)
@@ -193,10 +193,10 @@ class PlacementTarget:
         """The digest of a revision; empty if there is none."""
         found = (one for one in await self.snapshots() if is_master(one) and str(resource_index(one)) == index)
         master = next(found, None)
-        return await ResourceSnapshots(self.client, self.which.twins).held(master) if master is not None else ""
+        return await ResourceSnapshots(self.client, self.which.kinds).held(master) if master is not None else ""
 
     async def bindings(self) -> list[Binding]:
-        page = await self.client.list(self.which.twins.binding, self.which.namespace, labels=self.labels)
+        page = await self.client.list(self.which.kinds.binding, self.which.namespace, labels=self.labels)
         return sorted(page.items, key=lambda binding: binding.metadata.name)
 
     async def works(self) -> list[Work]:
@@ -206,14 +206,14 @@ class PlacementTarget:
         return found
 
     async def snapshots(self) -> list[ObjectMeta]:
-        kind = metadata_of(self.which.twins.resource_snapshot.resource)
+        kind = metadata_of(self.which.kinds.resource_snapshot.resource)
         page = await self.client.list(kind, self.which.namespace, labels=self.labels)
         return [one.metadata for one in page.items]
 
     async def policies(self) -> list[PolicySnapshot]:
         """Empty if we may not read them: then the placement's status says which clusters were not picked."""
         with suppress(Forbidden):
-            kind = self.which.twins.policy_snapshot
+            kind = self.which.kinds.policy_snapshot
             return list((await self.client.list(kind, self.which.namespace, labels=self.labels)).items)
         return []
 
@@ -227,7 +227,7 @@ class PlacementTarget:
         """The staged update runs of an External placement."""
         if not is_external(self.placement):
             return []
-        page = await self.client.list(self.which.twins.run, self.which.namespace)
+        page = await self.client.list(self.which.kinds.run, self.which.namespace)
         return [one for one in page.items if one.spec.placement_name == self.which.name]
 
 
@@ -235,7 +235,7 @@ async def find(client: Client, name: str, namespace: str | None = None) -> Place
     """The placement of this name. If there is none, the error names those that exist."""
     which = PlacementName.of(name, namespace)
     try:
-        return PlacementTarget(client, which, await client.get(which.twins.placement, which.name, which.namespace))
+        return PlacementTarget(client, which, await client.get(which.kinds.placement, which.name, which.namespace))
     except NotFound as error:
         raise click.ClickException(await _what_there_is(client, which)) from error
 
@@ -253,10 +253,10 @@ async def _what_there_is(client: Client, which: PlacementName) -> str:
     return f"{missing}: there is {listed(known)}" if known else f"{missing}, nor any other placement"
 
 
-async def _names(client: Client, twins: Twins) -> list[str]:
+async def _names(client: Client, kinds: PlacementKinds) -> list[str]:
     """The names of the placements that we may read."""
     with suppress(Forbidden):
-        page = await client.list(metadata_of(twins.placement.resource))
+        page = await client.list(metadata_of(kinds.placement.resource))
         metas = [one.metadata for one in page.items]
         return sorted(f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name for meta in metas)
     return []

@@ -19,8 +19,8 @@ from rich.live import Live
 from rich.text import Text
 
 from kedge.api.cluster import MemberCluster
+from kedge.api.placement_kinds import PolicySnapshot, Run
 from kedge.api.staged import ClusterStagedUpdateRun
-from kedge.api.twins import PolicySnapshot, Run
 from kedge.api.work import Work
 from kedge.cli.hub_lease import LeaseWatcher
 from kedge.cli.render import can_draw, console, print_lines, tree
@@ -101,10 +101,10 @@ class _Caches:
         self._members: Mapping[str, MemberCluster] | None = None
         self._runs: Sequence[Run] = ()
         self._polled_at: float | None = None
-        self._placement = Cache(client, which.twins.placement, which.namespace, fields={"metadata.name": which.name})
-        self._bindings = Cache(client, which.twins.binding, which.namespace, labels=labels)
+        self._placement = Cache(client, which.kinds.placement, which.namespace, fields={"metadata.name": which.name})
+        self._bindings = Cache(client, which.kinds.binding, which.namespace, labels=labels)
         self._works = Cache(client, Work, labels=found.labels_of_works, transform=without_manifests)
-        snapshots = metadata_of(which.twins.resource_snapshot.resource)
+        snapshots = metadata_of(which.kinds.resource_snapshot.resource)
         self._snapshots = Cache(client, snapshots, which.namespace, labels=labels)
         self.all: tuple[Cache[Any], ...] = (self._placement, self._bindings, self._works, self._snapshots)
         self._change = asyncio.Event()
@@ -229,7 +229,7 @@ async def watch_run(client: Client, name: str, namespace: str | None, timeout: f
 
 async def _watched(client: Client, name: str, namespace: str | None, timeout: float | None) -> RunStory:
     which, _ = await find_run(client, name, namespace)
-    cache = Cache(client, which.twins.run, which.namespace, fields={"metadata.name": which.name})
+    cache = Cache(client, which.kinds.run, which.namespace, fields={"metadata.name": which.name})
     following = asyncio.create_task(cache.run())
     out = console()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kedge.api.fleet import PAUSED
+from kedge.api.placement_kinds import Placement
 from kedge.api.rollout import (
     PropagationPolicy,
     ReportBackDestination,
@@ -10,7 +11,6 @@ from kedge.api.rollout import (
     ReportBackType,
     RolloutStrategyType,
 )
-from kedge.api.twins import Placement
 
 
 def is_external(placement: Placement) -> bool:

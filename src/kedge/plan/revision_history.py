@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PINNED
 from kedge.api.meta import ObjectMeta
-from kedge.api.twins import Binding, Placement, Run
+from kedge.api.placement_kinds import Binding, Placement, Run
 from kedge.plan.revisions import resource_index
 from kedge.plan.selecting.snapshots import NumberedSnapshot, surplus_snapshots
 from kedge.plan.staging.conditions import has_ended

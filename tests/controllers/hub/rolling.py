@@ -13,9 +13,9 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.condition import FALSE, Condition, find_condition
 from kedge.api.core import Namespace
 from kedge.api.dialect import Dialect
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, Binding, PlacementKinds
 from kedge.api.reasons import AVAILABLE as IS_AVAILABLE
 from kedge.api.reasons import HEALTHY, MANIFEST_NOT_AVAILABLE, MEMBER_UNREACHABLE, ROLLOUT_STARTED
-from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Twins
 from kedge.controllers.hub.rollout import Rollout
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.kind import Kind
@@ -33,8 +33,8 @@ from support.waiting import until_so
 class Rolling(Placed):
     """One placement, with members to place it on."""
 
-    def __init__(self, client: Client, twins: Twins, namespace: str | None = None) -> None:
-        super().__init__(client, twins, namespace=namespace)
+    def __init__(self, client: Client, kinds: PlacementKinds, namespace: str | None = None) -> None:
+        super().__init__(client, kinds, namespace=namespace)
         self.writes: list[str] = []  # of bindings, by whoever
 
     # The user and the scheduler
@@ -48,11 +48,11 @@ class Rolling(Placed):
             await self.bind(cluster, **spec)
 
     async def edit(self, **spec: Any) -> None:
-        await self.client.patch(self.twins.placement, self.name, MergePatch({"spec": spec}), self.namespace)
+        await self.client.patch(self.kinds.placement, self.name, MergePatch({"spec": spec}), self.namespace)
 
     async def annotate(self, **annotations: str | None) -> None:
         body = {"metadata": {"annotations": annotations}}
-        await self.client.patch(self.twins.placement, self.name, MergePatch(body), self.namespace)
+        await self.client.patch(self.kinds.placement, self.name, MergePatch(body), self.namespace)
 
     async def unpick(self, *clusters: str) -> None:
         for cluster in clusters:
@@ -60,7 +60,7 @@ class Rolling(Placed):
 
     async def change(self, cluster: str, body: dict[str, Any], suffix: str = "0") -> None:
         name = f"{self.name}-{cluster}-{suffix}"
-        await self.client.patch(self.twins.binding, name, MergePatch(body), self.namespace)
+        await self.client.patch(self.kinds.binding, name, MergePatch(body), self.namespace)
 
     async def let_binding_go(self, cluster: str) -> None:
         await self.change(cluster, {"metadata": {"finalizers": None}})
@@ -83,7 +83,7 @@ class Rolling(Placed):
     # Looking
 
     async def all(self) -> dict[str, Binding]:
-        found = (await self.client.list(self.twins.binding, self.namespace)).items
+        found = (await self.client.list(self.kinds.binding, self.namespace)).items
         return {one.spec.target_cluster: one for one in sorted(found, key=lambda one: one.metadata.name)}
 
     async def given(self) -> dict[str, str]:
@@ -134,16 +134,16 @@ def _failed(message: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def rolling(twins: Twins = CLUSTER, *, dialect: Dialect = Dialect.seed) -> AsyncIterator[Rolling]:
-    """A hub with rollouts of both twins, and a placement's surroundings."""
+async def rolling(kinds: PlacementKinds = CLUSTER, *, dialect: Dialect = Dialect.seed) -> AsyncIterator[Rolling]:
+    """A hub with rollouts of both kinds, and a placement's surroundings."""
     async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
         hub = await manager.connect("hub", cluster.transport())
         for each in (CLUSTER, NAMESPACED):
             manager.add_controller(Rollout(hub, each, clock=LoopClock(), dialect=dialect).controller)
-        namespace = "shop" if twins is NAMESPACED else None
+        namespace = "shop" if kinds is NAMESPACED else None
         if namespace:
             await client.create(Namespace, {"metadata": {"name": namespace}})
-        placed = Rolling(client, twins, namespace)
+        placed = Rolling(client, kinds, namespace)
         count_writes(cluster, placed.writes)
         yield placed
 
@@ -156,9 +156,9 @@ def count_writes(cluster: EmbeddedCluster, writes: list[str]) -> None:
     cluster.server.store.subscribe(note)
 
 
-def play(act: Callable[[Rolling], Awaitable[None]], twins: Twins = CLUSTER, **how: Any) -> None:
+def play(act: Callable[[Rolling], Awaitable[None]], kinds: PlacementKinds = CLUSTER, **how: Any) -> None:
     async def main() -> None:
-        async with rolling(twins, **how) as placed:
+        async with rolling(kinds, **how) as placed:
             await act(placed)
 
     run(main())

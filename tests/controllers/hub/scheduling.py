@@ -14,7 +14,7 @@ from kedge.api.binding import ClusterResourceBinding
 from kedge.api.cluster import MemberCluster
 from kedge.api.core import Namespace
 from kedge.api.fleet import IS_LATEST, NUMBER_OF_CLUSTERS, PARENT_PLACEMENT, PLACEMENT_GENERATION, POLICY_INDEX
-from kedge.api.twins import CLUSTER, Binding, Placement, PolicySnapshot, Twins
+from kedge.api.placement_kinds import CLUSTER, Binding, Placement, PlacementKinds, PolicySnapshot
 from kedge.controllers.hub.metrics import SchedulingMetrics
 from kedge.controllers.hub.scheduler import Scheduler
 from kedge.embedded.cluster import EmbeddedCluster
@@ -34,11 +34,11 @@ SELECTORS = [{"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}
 class Hub:
     """The hub, through a client of the test's own."""
 
-    def __init__(self, cluster: EmbeddedCluster, client: Client, twins: Twins) -> None:
+    def __init__(self, cluster: EmbeddedCluster, client: Client, kinds: PlacementKinds) -> None:
         self.cluster = cluster
         self.client = client
-        self.twins = twins
-        self.namespace = "shop" if twins.placement.resource.namespaced else None
+        self.kinds = kinds
+        self.namespace = "shop" if kinds.placement.resource.namespaced else None
         self.registry = CollectorRegistry()
         self.metrics = SchedulingMetrics(self.registry)
 
@@ -74,7 +74,7 @@ class Hub:
         body: dict[str, Any] = {"resourceSelectors": SELECTORS, **spec}
         if policy is not None:
             body["policy"] = dict(policy) | ({"numberOfClusters": number} if number is not None else {})
-        await self.client.create(self.twins.placement, {"metadata": {"name": name}, "spec": body}, self.namespace)
+        await self.client.create(self.kinds.placement, {"metadata": {"name": name}, "spec": body}, self.namespace)
         await self.snapshot(name, 0, policy, number)
 
     async def snapshot(
@@ -83,7 +83,7 @@ class Hub:
         """Another policy, which is the newest from now on."""
         if index:
             old = {"metadata": {"labels": {IS_LATEST: "false"}}}
-            await self.client.patch(self.twins.policy_snapshot, f"{name}-{index - 1}", MergePatch(old), self.namespace)
+            await self.client.patch(self.kinds.policy_snapshot, f"{name}-{index - 1}", MergePatch(old), self.namespace)
         annotations = {PLACEMENT_GENERATION: str(generation)}
         if number is not None:
             annotations[NUMBER_OF_CLUSTERS] = str(number)
@@ -92,24 +92,24 @@ class Hub:
         spec: dict[str, Any] = {"policyHash": "aGFzaA=="}
         if policy is not None:
             spec["policy"] = dict(policy)
-        await self.client.create(self.twins.policy_snapshot, {"metadata": meta, "spec": spec}, self.namespace)
+        await self.client.create(self.kinds.policy_snapshot, {"metadata": meta, "spec": spec}, self.namespace)
 
     async def annotate(self, name: str, **values: str) -> None:
         """What changes on a snapshot without another one: `number`, `generation`."""
         keys = {"number": NUMBER_OF_CLUSTERS, "generation": PLACEMENT_GENERATION}
         body = {"metadata": {"annotations": {keys[key]: value for key, value in values.items()}}}
-        await self.client.patch(self.twins.policy_snapshot, name, MergePatch(body), self.namespace)
+        await self.client.patch(self.kinds.policy_snapshot, name, MergePatch(body), self.namespace)
 
     # Looking
 
     async def placement(self, name: str = "crp") -> Placement:
-        return await self.client.get(self.twins.placement, name, self.namespace)
+        return await self.client.get(self.kinds.placement, name, self.namespace)
 
     async def policy(self, name: str = "crp-0") -> PolicySnapshot:
-        return await self.client.get(self.twins.policy_snapshot, name, self.namespace)
+        return await self.client.get(self.kinds.policy_snapshot, name, self.namespace)
 
     async def bindings(self) -> list[Binding]:
-        found = await self.client.list(self.twins.binding, self.namespace)
+        found = await self.client.list(self.kinds.binding, self.namespace)
         return sorted(found.items, key=lambda each: each.metadata.name)
 
     async def shown(self) -> dict[str, str]:
@@ -137,7 +137,7 @@ class Hub:
         for each in await self.bindings():
             if each.spec.target_cluster in clusters and each.metadata.deletion_timestamp is None:
                 await self.client.patch(
-                    self.twins.binding, each.metadata.name, MergePatch({"spec": spec}), self.namespace
+                    self.kinds.binding, each.metadata.name, MergePatch({"spec": spec}), self.namespace
                 )
 
     async def hold(self, *clusters: str) -> None:
@@ -145,12 +145,12 @@ class Hub:
         for each in await self.bindings():
             if each.spec.target_cluster in clusters:
                 body = {"metadata": {"finalizers": [*each.metadata.finalizers, "kubernetes-fleet.io/work-cleanup"]}}
-                await self.client.patch(self.twins.binding, each.metadata.name, MergePatch(body), self.namespace)
+                await self.client.patch(self.kinds.binding, each.metadata.name, MergePatch(body), self.namespace)
 
     async def evict(self, cluster: str) -> None:
         for each in await self.bindings():
             if each.spec.target_cluster == cluster:
-                await self.client.delete(self.twins.binding, each.metadata.name, self.namespace)
+                await self.client.delete(self.kinds.binding, each.metadata.name, self.namespace)
 
     async def is_gone(self, name: str = "crp") -> bool:
         try:
@@ -165,7 +165,7 @@ class Hub:
         async with Manager(clock=LoopClock(), rng=Random(seed), grace=1.0) as manager:
             way = transport or InProcessTransport(self.cluster.server, rng=Random(seed), delay=(0.001, 0.05))
             hub = await manager.connect("hub", way, limiter=Limiter(rate=0))
-            scheduler = Scheduler(hub, self.twins, clock=manager.clock, rng=Random(seed), metrics=self.metrics)
+            scheduler = Scheduler(hub, self.kinds, clock=manager.clock, rng=Random(seed), metrics=self.metrics)
             manager.add_controller(scheduler.controller)
             running = asyncio.create_task(manager.run(signals=False))
             try:
@@ -176,10 +176,10 @@ class Hub:
 
 
 @asynccontextmanager
-async def hub_of(twins: Twins = CLUSTER, members: Sequence[str] = ()) -> AsyncIterator[Hub]:
+async def hub_of(kinds: PlacementKinds = CLUSTER, members: Sequence[str] = ()) -> AsyncIterator[Hub]:
     """A hub with these members."""
     async with fleet_cluster() as cluster, client_of(cluster) as client:
-        hub = Hub(cluster, client, twins)
+        hub = Hub(cluster, client, kinds)
         if hub.namespace:
             await client.create(Namespace, {"metadata": {"name": hub.namespace}})
         await hub.join(*members)

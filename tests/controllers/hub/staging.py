@@ -12,9 +12,9 @@ from kedge.api.condition import find_condition
 from kedge.api.core import Namespace
 from kedge.api.dialect import Dialect
 from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, Approval, PlacementKinds, Run
 from kedge.api.reasons import APPROVED, PROGRESSING
 from kedge.api.staged_status import RunStatus
-from kedge.api.twins import CLUSTER, NAMESPACED, Approval, Run, Twins
 from kedge.controllers.hub.orphaned_approvals import OrphanedApprovals
 from kedge.controllers.hub.staged import StagedRuns
 from kedge.kube.client import Client
@@ -37,13 +37,13 @@ APPROVAL = {"type": "Approval"}
 class Kept:
     """Snapshots that are always as the hub has things."""
 
-    def __init__(self, client: Client, twins: Twins) -> None:
+    def __init__(self, client: Client, kinds: PlacementKinds) -> None:
         self._client = client
-        self._twins = twins
+        self._kinds = kinds
         self._changes = Signal("hub")
 
     async def fresh(self, placement: ClusterResourcePlacement) -> Newest:
-        found = (await self._client.list(self._twins.resource_snapshot, placement.metadata.namespace)).items
+        found = (await self._client.list(self._kinds.resource_snapshot, placement.metadata.namespace)).items
         newest = newest_resources(one.metadata for one in found)
         return Newest(resource_index(newest)) if newest is not None else Newest(pending="there is nothing yet")
 
@@ -75,7 +75,7 @@ class Staging(Rolling):
     async def stages(self, *wanted: dict[str, Any], **spec: Any) -> None:
         """A strategy."""
         body = {"metadata": self._meta("strategy"), "spec": {"stages": list(wanted), **spec}}
-        await self.client.create(self.twins.strategy, body, self.namespace)
+        await self.client.create(self.kinds.strategy, body, self.namespace)
 
     async def member(self, name: str, stage: str) -> None:
         await self.members(name)
@@ -83,10 +83,10 @@ class Staging(Rolling):
 
     async def start(self, name: str = "run", **spec: Any) -> None:  # type: ignore[override]  # of a run, not of a binding
         given = {"placementName": self.name, "stagedRolloutStrategyName": "strategy", **spec}
-        await self.client.create(self.twins.run, {"metadata": self._meta(name), "spec": given}, self.namespace)
+        await self.client.create(self.kinds.run, {"metadata": self._meta(name), "spec": given}, self.namespace)
 
     async def set_state(self, state: str, name: str = "run") -> None:
-        await self.client.patch(self.twins.run, name, MergePatch({"spec": {"state": state}}), self.namespace)
+        await self.client.patch(self.kinds.run, name, MergePatch({"spec": {"state": state}}), self.namespace)
 
     async def approve(
         self, name: str, status: str = "True", generation: int = 1, *, manager: str | None = None
@@ -95,7 +95,7 @@ class Staging(Rolling):
         now = f"{self.clock.now():%Y-%m-%dT%H:%M:%SZ}"
         body = {"status": {"conditions": [{**said, "lastTransitionTime": now, "observedGeneration": generation}]}}
         await self.client.patch(
-            self.twins.approval, name, MergePatch(body), self.namespace, subresource="status", manager=manager
+            self.kinds.approval, name, MergePatch(body), self.namespace, subresource="status", manager=manager
         )
 
     async def drop(self, kind: Any, name: str) -> None:
@@ -104,7 +104,7 @@ class Staging(Rolling):
     # Looking
 
     async def run(self, name: str = "run") -> Run:
-        return await self.client.get(self.twins.run, name, self.namespace)
+        return await self.client.get(self.kinds.run, name, self.namespace)
 
     async def status(self, name: str = "run") -> RunStatus:
         return (await self.run(name)).status
@@ -127,7 +127,7 @@ class Staging(Rolling):
             raise AssertionError(f"{await self.says(kind, name)}: {await self.message(kind, name)}") from None
 
     async def requests(self) -> dict[str, Approval]:
-        found = (await self.client.list(self.twins.approval, self.namespace)).items
+        found = (await self.client.list(self.kinds.approval, self.namespace)).items
         return {one.metadata.name: one for one in found}
 
     async def until_asked(self, name: str) -> None:
@@ -151,32 +151,35 @@ class Staging(Rolling):
         await self.rest(1.0)
 
 
-def runs_of(hub: Cluster, client: Client, twins: Twins, dialect: Dialect) -> StagedRuns:
-    return StagedRuns(hub, twins, Kept(client, twins), clock=LoopClock(), dialect=dialect)
+def runs_of(hub: Cluster, client: Client, kinds: PlacementKinds, dialect: Dialect) -> StagedRuns:
+    return StagedRuns(hub, kinds, Kept(client, kinds), clock=LoopClock(), dialect=dialect)
 
 
 @asynccontextmanager
 async def staging(
-    twins: Twins = CLUSTER, *, dialect: Dialect = Dialect.seed, link: Callable[[Transport], Transport] | None = None
+    kinds: PlacementKinds = CLUSTER,
+    *,
+    dialect: Dialect = Dialect.seed,
+    link: Callable[[Transport], Transport] | None = None,
 ) -> AsyncIterator[Staging]:
-    """A hub with staged runs of both twins, and a placement's surroundings. `link` is put between it and its server."""
+    """A hub with staged runs of both kinds, and a placement's surroundings. `link` is put between it and its server."""
     async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
         transport: Transport = cluster.transport()
         hub = await manager.connect("hub", link(transport) if link else transport)
         for each in (CLUSTER, NAMESPACED):
             manager.add_controller(runs_of(hub, client, each, dialect).controller)
             manager.add_controller(OrphanedApprovals(hub, each).controller)
-        namespace = "shop" if twins is NAMESPACED else None
+        namespace = "shop" if kinds is NAMESPACED else None
         if namespace:
             await client.create(Namespace, {"metadata": {"name": namespace}})
-        placed = Staging(client, twins, namespace)
+        placed = Staging(client, kinds, namespace)
         count_writes(cluster, placed.writes)
         yield placed
 
 
-def play(act: Callable[[Staging], Awaitable[None]], twins: Twins = CLUSTER, **how: Any) -> None:
+def play(act: Callable[[Staging], Awaitable[None]], kinds: PlacementKinds = CLUSTER, **how: Any) -> None:
     async def main() -> None:
-        async with staging(twins, **how) as placed:
+        async with staging(kinds, **how) as placed:
             await act(placed)
 
     run(main())

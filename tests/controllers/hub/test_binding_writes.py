@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from controllers.hub.rolling import Rolling, count_writes
 from kedge.api.binding import BindingState, BindingStatus
 from kedge.api.condition import TRUE, Condition, find_condition
+from kedge.api.placement_kinds import CLUSTER, Binding
 from kedge.api.reasons import APPLIED, AVAILABLE, ROLLOUT_STARTED, WORK_AVAILABLE, WORK_SYNCHRONIZED
-from kedge.api.twins import CLUSTER, Binding
 from kedge.controllers.hub.binding_writes import ROLLOUT_CONDITIONS, WORK_CONDITIONS
 from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.rollout import Rollout

@@ -10,7 +10,7 @@ import pytest
 
 from kedge.api.apps import Deployment
 from kedge.api.core import Event
-from kedge.api.twins import CLUSTER
+from kedge.api.placement_kinds import CLUSTER
 from kedge.controllers.hub.mirror import Mirror
 from kedge.controllers.hub.resources import Resources
 from kedge.kube.codec import untyped

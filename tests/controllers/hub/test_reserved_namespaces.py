@@ -18,7 +18,7 @@ from kedge.api.core import ConfigMap
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PARENT_BINDING, PARENT_NAMESPACE, PARENT_PLACEMENT, is_followed, member_namespace
 from kedge.api.placement import ResourcePlacement
-from kedge.api.twins import NAMESPACED, TWINS
+from kedge.api.placement_kinds import NAMESPACED, PLACEMENT_KINDS
 from kedge.api.work import Work
 from kedge.fleet import Fleet
 from kedge.kube.client import Client
@@ -163,7 +163,11 @@ def test_no_controller_of_a_hub_reads_such_objects_but_the_one_that_says_why() -
         async with fleet_cluster() as cluster, Manager(clock=LoopClock(), rng=Random(1)) as manager:
             hub = await manager.connect("hub", cluster.transport())
             hub_controllers(manager, hub, HubOptions())
-            kinds = {getattr(twins, field).resource for twins in TWINS for field in twins.__struct_fields__}
+            kinds = {
+                getattr(placement_kinds, field).resource
+                for placement_kinds in PLACEMENT_KINDS
+                for field in placement_kinds.__struct_fields__
+            }
             wrong = [
                 cache
                 for cache in hub._caches.values()

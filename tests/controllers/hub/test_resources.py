@@ -12,8 +12,8 @@ import pytest
 
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.core import ConfigMap, Namespace
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PlacementKinds
 from kedge.api.resource import Resource
-from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.kube.codec import untyped
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import BufferedStream, Request, Response, Stream, Transport
@@ -50,7 +50,7 @@ async def held(hub: Bench, name: str = "crp") -> list[str]:
     return [f"{each['kind']} {each['metadata']['name']}" for each in found]
 
 
-ROWS: list[tuple[str, Twins, list[dict[str, Any]], str]] = [
+ROWS: list[tuple[str, PlacementKinds, list[dict[str, Any]], str]] = [
     (
         "a kind nobody serves",
         CLUSTER,
@@ -133,9 +133,9 @@ ROWS: list[tuple[str, Twins, list[dict[str, Any]], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("twins", "selectors", "problem"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize(("kinds", "selectors", "problem"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
 def test_a_bad_selector_is_reported_with_the_field_and_the_fix(
-    twins: Twins, selectors: list[dict[str, Any]], problem: str
+    kinds: PlacementKinds, selectors: list[dict[str, Any]], problem: str
 ) -> None:
     async def act(hub: Bench) -> None:
         await hub.client.patch(Namespace, "shop", MergePatch({"metadata": {"labels": {"app": "shop"}}}))
@@ -150,7 +150,7 @@ def test_a_bad_selector_is_reported_with_the_field_and_the_fix(
         assert await hub.indexes("bad") == []
         assert await hub.problem("good") == ""
 
-    play(act, twins)
+    play(act, kinds)
 
 
 def test_a_bad_selector_keeps_the_last_good_revision() -> None:

@@ -11,8 +11,8 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.condition import FALSE, TRUE, find_condition, is_true
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PAUSED, PINNED, WORK_CLEANUP
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, Binding, PlacementKinds
 from kedge.api.reasons import APPLIED, NOT_STARTED, ROLLOUT_STARTED, STARTED
-from kedge.api.twins import CLUSTER, NAMESPACED, Binding, Twins
 from kedge.controllers.hub.rollout import STARTED_AFTER
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
@@ -28,8 +28,8 @@ def given(*indexes: str) -> dict[str, str]:
     return {f"cluster-{number}": index for number, index in enumerate(indexes, 1)}
 
 
-@pytest.mark.parametrize("twins", [CLUSTER, NAMESPACED])
-def test_seed_example_1_a_bad_image_stops_after_one_cluster(twins: Twins) -> None:
+@pytest.mark.parametrize("kinds", [CLUSTER, NAMESPACED])
+def test_seed_example_1_a_bad_image_stops_after_one_cluster(kinds: PlacementKinds) -> None:
     async def act(placed: Rolling) -> None:
         await placed_on(placed, *THREE, **PICK_3)
         await placed.snapshot(1)
@@ -47,7 +47,7 @@ def test_seed_example_1_a_bad_image_stops_after_one_cluster(twins: Twins) -> Non
                 f"{name} waits: at most 1 of 3 clusters may be unavailable, and cluster-1 is not available: {BAD}"
             )
 
-    play(act, twins)
+    play(act, kinds)
 
 
 def test_a_good_release_goes_from_cluster_to_cluster_and_a_fix_reaches_the_broken_one_first() -> None:

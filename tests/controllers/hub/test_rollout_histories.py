@@ -17,9 +17,9 @@ from controllers.hub.rolling import Rolling
 from kedge.api.binding import BindingState, ClusterResourceBinding
 from kedge.api.condition import TRUE, find_condition
 from kedge.api.fleet import PAUSED, PINNED
+from kedge.api.placement_kinds import CLUSTER, Binding
 from kedge.api.reasons import AVAILABLE as IS_AVAILABLE
 from kedge.api.reasons import ROLLOUT_STARTED
-from kedge.api.twins import CLUSTER, Binding
 from kedge.controllers.hub.rollout import Rollout
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.kind import Kind

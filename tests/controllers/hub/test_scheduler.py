@@ -9,7 +9,7 @@ import pytest
 from controllers.hub.scheduling import Hub, a_while, hub_of
 from kedge.api.cluster import MemberCluster
 from kedge.api.fleet import BINDING_CLEANUP, PREVIOUS_STATE
-from kedge.api.twins import CLUSTER, TWINS, Twins
+from kedge.api.placement_kinds import CLUSTER, PLACEMENT_KINDS, PlacementKinds
 from kedge.kube.codec import untyped
 from kedge.kube.patches import MergePatch
 from support.virtual import run
@@ -23,10 +23,10 @@ def requiring(**labels: str) -> dict[str, Any]:
     return {"affinity": {"clusterAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
 
-@pytest.mark.parametrize("twins", TWINS, ids=lambda twins: twins.name)
-def test_a_placement_gets_a_binding_for_each_cluster_that_is_picked(twins: Twins) -> None:
+@pytest.mark.parametrize("kinds", PLACEMENT_KINDS, ids=lambda kinds: kinds.name)
+def test_a_placement_gets_a_binding_for_each_cluster_that_is_picked(kinds: PlacementKinds) -> None:
     async def scenario() -> None:
-        async with hub_of(twins, FOUR) as hub, hub.scheduling():
+        async with hub_of(kinds, FOUR) as hub, hub.scheduling():
             await hub.place(policy=PICK_N, number=3)
             await a_while()
             bindings = await hub.bindings()
@@ -34,7 +34,7 @@ def test_a_placement_gets_a_binding_for_each_cluster_that_is_picked(twins: Twins
             assert await hub.said() == ["cluster-4", "cluster-3", "cluster-2", "-cluster-1"]
             assert await hub.reason() == "SchedulingPolicyFulfilled"
             assert (await hub.placement()).metadata.finalizers == ("kubernetes-fleet.io/scheduler-cleanup",)
-            one = await hub.client.get(untyped(twins.binding.resource), bindings[0].metadata.name, hub.namespace)
+            one = await hub.client.get(untyped(kinds.binding.resource), bindings[0].metadata.name, hub.namespace)
             assert one["metadata"]["labels"] == {"kubernetes-fleet.io/parent-CRP": "crp"}
             assert one["metadata"]["finalizers"] == ["kubernetes-fleet.io/scheduler-crb-cleanup"]
             assert one["metadata"]["name"].startswith("crp-cluster-2-")
@@ -367,7 +367,7 @@ def test_of_two_bindings_for_one_cluster_one_is_given_up() -> None:
                 "state": "Scheduled", "resourceSnapshotName": "", "schedulingPolicySnapshotName": "crp-0",
                 "targetCluster": "cluster-1", "clusterDecision": decision,
             }  # fmt: skip
-            await hub.client.create(hub.twins.binding, {"metadata": meta, "spec": spec})
+            await hub.client.create(hub.kinds.binding, {"metadata": meta, "spec": spec})
             await a_while()
             states = {each.metadata.name: each.spec.state for each in await hub.bindings()}
             assert states == {one.metadata.name: "Bound", "crp-cluster-1-late": "Unscheduled"}
@@ -378,14 +378,14 @@ def test_of_two_bindings_for_one_cluster_one_is_given_up() -> None:
 # Deletion
 
 
-@pytest.mark.parametrize("twins", TWINS, ids=lambda twins: twins.name)
-def test_a_placement_that_is_deleted_takes_its_bindings_with_it(twins: Twins) -> None:
+@pytest.mark.parametrize("kinds", PLACEMENT_KINDS, ids=lambda kinds: kinds.name)
+def test_a_placement_that_is_deleted_takes_its_bindings_with_it(kinds: PlacementKinds) -> None:
     async def scenario() -> None:
-        async with hub_of(twins, FOUR) as hub, hub.scheduling():
+        async with hub_of(kinds, FOUR) as hub, hub.scheduling():
             await hub.place()
             await hub.place("other")
             await a_while()
-            await hub.client.delete(twins.placement, "crp", hub.namespace)
+            await hub.client.delete(kinds.placement, "crp", hub.namespace)
             await a_while()
             assert await hub.is_gone()
             left = {each.metadata.labels["kubernetes-fleet.io/parent-CRP"] for each in await hub.bindings()}

@@ -75,7 +75,7 @@ async def an_eviction(hub: Hub) -> None:
 
 
 async def the_end(hub: Hub) -> None:
-    await hub.client.delete(hub.twins.placement, "crp")
+    await hub.client.delete(hub.kinds.placement, "crp")
 
 
 Change = Callable[[Hub], Awaitable[None]]

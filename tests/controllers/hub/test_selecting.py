@@ -9,8 +9,8 @@ import pytest
 
 from controllers.hub.test_resources import CRDS, PICKY, WIDGET, WIDGETS, Refusing, definition
 from kedge.api.core import ConfigMap, Namespace
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PlacementKinds
 from kedge.api.resource import Resource
-from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.controllers.hub.selected_objects import selected_now
 from kedge.kube.client import Client
 from kedge.kube.codec import untyped
@@ -23,7 +23,7 @@ from support.virtual import run
 NAMESPACES = {"group": "", "version": "v1", "kind": "Namespace"}
 ONLY = {"selectionScope": "NamespaceOnly"}
 ROLES = {"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "ClusterRole"}
-ROWS: list[tuple[str, Twins, list[dict[str, Any]]]] = [
+ROWS: list[tuple[str, PlacementKinds, list[dict[str, Any]]]] = [
     ("a namespace and what is in it", CLUSTER, [SHOP]),
     ("a namespace alone", CLUSTER, [{**SHOP, **ONLY}]),
     ("all namespaces", CLUSTER, [NAMESPACES]),
@@ -51,8 +51,8 @@ async def fill(client: Client) -> None:
         await client.create(untyped(WIDGETS), {"metadata": {"name": "w", "namespace": namespace}, "spec": {}})
 
 
-@pytest.mark.parametrize(("twins", "selectors"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-def test_the_server_and_the_caches_agree(twins: Twins, selectors: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize(("kinds", "selectors"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+def test_the_server_and_the_caches_agree(kinds: PlacementKinds, selectors: list[dict[str, Any]]) -> None:
     async def act(hub: Bench) -> None:
         await fill(hub.client)
         placement = await hub.place(*selectors)
@@ -60,7 +60,7 @@ def test_the_server_and_the_caches_agree(twins: Twins, selectors: list[dict[str,
         known, now = hub.resources.selected(placement), await selected_now(hub.client, placement)
         assert (now, now.digest) == (known, known.digest)
 
-    play(act, twins)
+    play(act, kinds)
 
 
 def test_kinds_that_stay_on_the_hub_are_left_out() -> None:

@@ -24,8 +24,8 @@ from kedge.api.fleet import (
     RESOURCE_INDEX,
     SUBINDEX,
 )
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PlacementKinds
 from kedge.api.reasons import RUN_SUCCEEDED
-from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from kedge.simulate.clock import START
@@ -33,11 +33,11 @@ from support.snapping import MAPS, QUIET, SHOP, Bench, play
 from support.waiting import until_so
 
 ALL_OF_THEM = {"placementType": "PickAll"}
-both_twins = pytest.mark.parametrize("twins", [CLUSTER, NAMESPACED], ids=["cluster", "namespaced"])
+both_twins = pytest.mark.parametrize("kinds", [CLUSTER, NAMESPACED], ids=["cluster", "namespaced"])
 
 
 @both_twins
-def test_a_placement_gets_a_first_revision_of_what_it_selects_and_of_its_policy(twins: Twins) -> None:
+def test_a_placement_gets_a_first_revision_of_what_it_selects_and_of_its_policy(kinds: PlacementKinds) -> None:
     async def act(hub: Bench) -> None:
         await hub.keep("a")
         placement = await hub.place(policy={"placementType": "PickN", "numberOfClusters": 3})
@@ -45,7 +45,7 @@ def test_a_placement_gets_a_first_revision_of_what_it_selects_and_of_its_policy(
 
         owner = {
             "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
-            "kind": twins.placement.resource.kind,
+            "kind": kinds.placement.resource.kind,
             "name": "crp",
             "uid": placement.metadata.uid,
             "controller": True,
@@ -66,11 +66,11 @@ def test_a_placement_gets_a_first_revision_of_what_it_selects_and_of_its_policy(
         assert policy["metadata"]["annotations"] == {PLACEMENT_GENERATION: "1", NUMBER_OF_CLUSTERS: "3"}
         assert policy["metadata"]["ownerReferences"] == [owner]
         assert policy["spec"]["policy"] == {"placementType": "PickN", "numberOfClusters": 3}
-        held = await hub.client.get(hub.twins.placement, "crp", hub.namespace)
+        held = await hub.client.get(hub.kinds.placement, "crp", hub.namespace)
         assert held.metadata.finalizers == (PLACEMENT_CLEANUP,)
         assert held.metadata.generation == 1
 
-    play(act, twins)
+    play(act, kinds)
 
 
 def test_a_namespace_comes_with_what_is_in_it_and_without_what_the_hub_made_there() -> None:
@@ -105,21 +105,21 @@ def test_selectors_that_match_nothing_make_an_empty_revision() -> None:
 
 
 @both_twins
-def test_nothing_is_written_down_for_selectors_that_make_no_sense_until_they_do(twins: Twins) -> None:
+def test_nothing_is_written_down_for_selectors_that_make_no_sense_until_they_do(kinds: PlacementKinds) -> None:
     async def act(hub: Bench) -> None:
         await hub.place({"group": "nope.io", "version": "v1", "kind": "Nope"})
         await asyncio.sleep(QUIET)
         assert await hub.problem()
         assert await hub.policies_of() == []  # so that no cluster is picked
-        await hub.change({"resourceSelectors": [SHOP if twins is CLUSTER else MAPS]})
+        await hub.change({"resourceSelectors": [SHOP if kinds is CLUSTER else MAPS]})
         await hub.until_indexes([0])
         assert len(await hub.policies_of()) == 1
 
-    play(act, twins)
+    play(act, kinds)
 
 
 @both_twins
-def test_a_change_of_a_selected_object_is_a_new_revision(twins: Twins) -> None:
+def test_a_change_of_a_selected_object_is_a_new_revision(kinds: PlacementKinds) -> None:
     async def act(hub: Bench) -> None:
         await hub.keep("a", "1")
         await hub.place()
@@ -131,7 +131,7 @@ def test_a_change_of_a_selected_object_is_a_new_revision(twins: Twins) -> None:
         await hub.until_indexes([0, 1, 2])
         assert await hub.values() == {}
 
-    play(act, twins)
+    play(act, kinds)
 
 
 def test_many_changes_at_once_are_one_revision() -> None:
@@ -291,7 +291,7 @@ def test_a_revision_that_lost_a_part_is_made_again() -> None:
             await hub.keep(f"map-{number}", str(number) * 300 * 1024)
         await hub.place()
         await hub.until_indexes([0])
-        await hub.client.delete(hub.twins.resource_snapshot, "crp-0-0")
+        await hub.client.delete(hub.kinds.resource_snapshot, "crp-0-0")
         await hub.until_indexes([0, 1])
 
     play(act)
@@ -367,7 +367,7 @@ async def bind(hub: Bench, resources: str) -> None:
         "clusterDecision": {"clusterName": "c", "selected": True, "reason": "r"},
     }
     meta = {"name": "crp-c", "labels": {PARENT_PLACEMENT: "crp"}}
-    await hub.client.apply(hub.twins.binding, {"metadata": meta, "spec": spec}, manager="user", force=True)
+    await hub.client.apply(hub.kinds.binding, {"metadata": meta, "spec": spec}, manager="user", force=True)
 
 
 def test_a_revision_is_forgotten_once_the_last_cluster_has_left_it() -> None:
@@ -391,17 +391,17 @@ def test_a_revision_is_forgotten_once_the_last_run_no_longer_needs_it(is_deleted
         await hub.place(revisionHistoryLimit=1)
         await hub.until_indexes([0])
         spec = {"placementName": "crp", "resourceSnapshotIndex": "0", "stagedRolloutStrategyName": "strategy"}
-        run = await hub.client.create(hub.twins.run, {"metadata": {"name": "run"}, "spec": spec})
+        run = await hub.client.create(hub.kinds.run, {"metadata": {"name": "run"}, "spec": spec})
         await hub.keep("a")
         await hub.until_indexes([0, 1])
         await asyncio.sleep(QUIET)
         assert await hub.indexes() == [0, 1]
         if is_deleted:
-            await hub.client.delete(hub.twins.run, "run")
+            await hub.client.delete(hub.kinds.run, "run")
         else:
             ended = Condition("Succeeded", "True", START, RUN_SUCCEEDED, "", observed_generation=1)
             await hub.client.amend(
-                hub.twins.run, run.metadata, {"status": {"conditions": [ended]}}, subresource="status"
+                hub.kinds.run, run.metadata, {"status": {"conditions": [ended]}}, subresource="status"
             )
         await hub.until_indexes([1], within=0.5)
 
@@ -443,16 +443,16 @@ def test_with_strategy_external_the_dialect_says_who_takes_the_resources(dialect
 
 
 @both_twins
-def test_a_deleted_placement_takes_its_snapshots_along(twins: Twins) -> None:
+def test_a_deleted_placement_takes_its_snapshots_along(kinds: PlacementKinds) -> None:
     async def act(hub: Bench) -> None:
         await hub.keep("a")
         await hub.place()
         await hub.until_indexes([0])
-        await hub.client.delete(twins.placement, "crp", hub.namespace)
+        await hub.client.delete(kinds.placement, "crp", hub.namespace)
 
         async def gone() -> bool:
             try:
-                await hub.client.get(twins.placement, "crp", hub.namespace)
+                await hub.client.get(kinds.placement, "crp", hub.namespace)
             except NotFound:
                 return True
             return False
@@ -461,7 +461,7 @@ def test_a_deleted_placement_takes_its_snapshots_along(twins: Twins) -> None:
         assert await hub.resources_of() == []
         assert await hub.policies_of() == []
 
-    play(act, twins)
+    play(act, kinds)
 
 
 def test_the_scheduler_can_hold_a_deleted_placement_longer() -> None:
@@ -469,10 +469,10 @@ def test_the_scheduler_can_hold_a_deleted_placement_longer() -> None:
         await hub.place()
         await hub.until_indexes([0])
         both = MergePatch({"metadata": {"finalizers": [PLACEMENT_CLEANUP, "kubernetes-fleet.io/scheduler-cleanup"]}})
-        await hub.client.patch(hub.twins.placement, "crp", both)
-        await hub.client.delete(hub.twins.placement, "crp")
+        await hub.client.patch(hub.kinds.placement, "crp", both)
+        await hub.client.delete(hub.kinds.placement, "crp")
         await asyncio.sleep(QUIET)
-        left = await hub.client.get(hub.twins.placement, "crp")
+        left = await hub.client.get(hub.kinds.placement, "crp")
         assert left.metadata.finalizers == ("kubernetes-fleet.io/scheduler-cleanup",)
         assert await hub.resources_of() == []
 
@@ -486,7 +486,7 @@ def test_a_placement_made_again_under_the_same_name_starts_anew() -> None:
             await hub.until_indexes([0])
             owner = (await hub.newest())["metadata"]["ownerReferences"][0]
             assert owner["uid"] == placement.metadata.uid
-            await hub.client.delete(hub.twins.placement, "crp")
+            await hub.client.delete(hub.kinds.placement, "crp")
             await hub.until_indexes([])
 
     play(act)

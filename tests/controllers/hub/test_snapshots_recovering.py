@@ -12,7 +12,7 @@ import pytest
 
 from kedge.api.core import Namespace
 from kedge.api.fleet import IS_LATEST, PARENT_PLACEMENT, RESOURCE_HASH, RESOURCE_INDEX
-from kedge.api.twins import CLUSTER, NAMESPACED
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch

@@ -12,8 +12,8 @@ from kedge.api.condition import FALSE, find_condition, is_true
 from kedge.api.core import Event
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import IS_LATEST_APPROVAL, RETRY, ROLLBACK_OF, RUN_FINALIZER, TARGET_RUN, TARGET_STAGE, TASK_TYPE
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PlacementKinds
 from kedge.api.reasons import INITIALIZED, ROLLOUT_STARTED, SUCCEEDED
-from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.kube.patches import MergePatch
 from plan.rolling.making import NOT_AVAILABLE
 
@@ -44,8 +44,8 @@ async def finish_all(placed: Staging, index: str) -> None:
         await placed.arrive(*[name for name, had in (await placed.given()).items() if had == index])
 
 
-@pytest.mark.parametrize("twins", [CLUSTER, NAMESPACED])
-def test_a_run_moves_clusters_stage_by_stage(twins: Twins) -> None:
+@pytest.mark.parametrize("placement_kinds", [CLUSTER, NAMESPACED])
+def test_a_run_moves_clusters_stage_by_stage(placement_kinds: PlacementKinds) -> None:
     async def act(placed: Staging) -> None:
         await begun(placed)
         assert RUN_FINALIZER in (await placed.run()).metadata.finalizers
@@ -62,12 +62,12 @@ def test_a_run_moves_clusters_stage_by_stage(twins: Twins) -> None:
         await placed.arrive("c")
         await placed.until_says(ENDED, SUCCEEDED)
 
-    play(act, twins)
+    play(act, placement_kinds)
 
 
-@pytest.mark.parametrize("twins", [CLUSTER, NAMESPACED])
+@pytest.mark.parametrize("placement_kinds", [CLUSTER, NAMESPACED])
 @pytest.mark.parametrize(("dialect", "name"), [(Dialect.seed, "run-one"), (Dialect.kubefleet, "run-after-one")])
-def test_a_stage_waits_for_its_approval(twins: Twins, dialect: Dialect, name: str) -> None:
+def test_a_stage_waits_for_its_approval(placement_kinds: PlacementKinds, dialect: Dialect, name: str) -> None:
     async def act(placed: Staging) -> None:
         await placed.fleet(THREE, stage("one", afterStageTasks=[APPROVAL]), stage("two"))
         await placed.start(state="Run")
@@ -92,7 +92,7 @@ def test_a_stage_waits_for_its_approval(twins: Twins, dialect: Dialect, name: st
             ("ApprovalAccepted", "True", "ApprovalRequestApprovalAccepted"),
         ]
 
-    play(act, twins, dialect=dialect)
+    play(act, placement_kinds, dialect=dialect)
 
 
 def test_a_run_keeps_who_approved_when_and_why_also_if_the_request_goes() -> None:
@@ -103,7 +103,7 @@ def test_a_run_keeps_who_approved_when_and_why_also_if_the_request_goes() -> Non
         await placed.approve("run-one", manager="kubectl-patch")
         at = f"{placed.clock.now():%Y-%m-%dT%H:%M:%SZ}"
         await placed.until_given(given("1", "1", ""))
-        await placed.drop(placed.twins.approval, "run-one")
+        await placed.drop(placed.kinds.approval, "run-one")
         await placed.rest()
         (task,) = (await placed.status()).stages_status[0].after_stage_task_status
         assert task.conditions[1].message == f"approved by kubectl-patch at {at}: tested as OK: lgtm"
@@ -163,7 +163,7 @@ def test_a_run_waits_until_clusters_are_picked() -> None:
         await placed.place(strategy={"type": "External"})
         await placed.snapshot(1)
         body = {"metadata": placed._meta("strategy"), "spec": {"stages": [stage("one")]}}
-        await placed.client.create(placed.twins.strategy, body)
+        await placed.client.create(placed.kinds.strategy, body)
         await placed.start()
         await placed.until_says("Unknown/UpdateRunWaiting", INITIALIZED)
         assert await placed.message(INITIALIZED) == "run waits: clusters are being picked for crp"
@@ -203,8 +203,8 @@ def test_a_strategy_that_is_edited_or_deleted_midway_changes_nothing() -> None:
     async def act(placed: Staging) -> None:
         await begun(placed)
         body = {"spec": {"stages": [stage("two"), stage("one")]}}
-        await placed.client.patch(placed.twins.strategy, "strategy", MergePatch(body))
-        await placed.drop(placed.twins.strategy, "strategy")
+        await placed.client.patch(placed.kinds.strategy, "strategy", MergePatch(body))
+        await placed.drop(placed.kinds.strategy, "strategy")
         await finish(placed)
         await placed.until_says(ENDED, SUCCEEDED)
 
@@ -257,16 +257,18 @@ def test_a_cluster_that_becomes_unreachable_midway_is_treated_as_the_strategy_sa
 def test_a_placement_that_is_deleted_midway_ends_the_run() -> None:
     async def act(placed: Staging) -> None:
         await begun(placed)
-        await placed.drop(placed.twins.placement, placed.name)
+        await placed.drop(placed.kinds.placement, placed.name)
         await placed.until_says("False/UpdateRunFailed", SUCCEEDED)
         assert "parent placement not found" in await placed.message(SUCCEEDED)
 
     play(act)
 
 
-@pytest.mark.parametrize("twins", [CLUSTER, NAMESPACED])
+@pytest.mark.parametrize("placement_kinds", [CLUSTER, NAMESPACED])
 @pytest.mark.parametrize("index", [None, "1"])
-def test_a_run_that_is_made_before_its_placement_begins_when_that_is_there(twins: Twins, index: str | None) -> None:
+def test_a_run_that_is_made_before_its_placement_begins_when_that_is_there(
+    placement_kinds: PlacementKinds, index: str | None
+) -> None:
     async def act(placed: Staging) -> None:
         await placed.stages(stage("one"))
         await placed.start(**({"resourceSnapshotIndex": index} if index else {}))
@@ -278,7 +280,7 @@ def test_a_run_that_is_made_before_its_placement_begins_when_that_is_there(twins
         await placed.arrive("a")
         await placed.until_says(ENDED, SUCCEEDED)
 
-    play(act, twins)
+    play(act, placement_kinds)
 
 
 def test_a_run_of_the_peer_that_is_made_before_its_placement_has_failed() -> None:
@@ -296,7 +298,7 @@ def test_a_placement_whose_apply_strategy_is_edited_midway_keeps_the_one_it_bega
         await placed.edit(strategy={"type": "External", "applyStrategy": {"type": "ServerSideApply"}})
         await placed.decide("a", "b", "c", generation=2)
         annotations = {"annotations": {"kubernetes-fleet.io/CRP-generation": "2"}}
-        await placed.client.patch(placed.twins.policy_snapshot, "crp-0", MergePatch({"metadata": annotations}))
+        await placed.client.patch(placed.kinds.policy_snapshot, "crp-0", MergePatch({"metadata": annotations}))
         await finish(placed)
         await placed.until_says(ENDED, SUCCEEDED)
         kinds = {one.spec.apply_strategy.type.value for one in (await placed.all()).values() if one.spec.apply_strategy}
@@ -308,7 +310,7 @@ def test_a_placement_whose_apply_strategy_is_edited_midway_keeps_the_one_it_bega
 def test_a_snapshot_that_is_deleted_midway_is_given_to_nobody_else() -> None:
     async def act(placed: Staging) -> None:
         await begun(placed)
-        await placed.drop(placed.twins.resource_snapshot, "crp-1-snapshot")
+        await placed.drop(placed.kinds.resource_snapshot, "crp-1-snapshot")
         await placed.rest()
         await placed.arrive("a")
         await placed.until_says("False/UpdateRunStuck")
@@ -324,7 +326,7 @@ def test_a_request_that_is_deleted_is_made_anew() -> None:
         await placed.arrive("a")
         await placed.until_asked("run-one")
         first = (await placed.requests())["run-one"].metadata.uid
-        await placed.drop(placed.twins.approval, "run-one")
+        await placed.drop(placed.kinds.approval, "run-one")
         await placed.rest()
         assert (await placed.requests())["run-one"].metadata.uid != first
         assert await placed.given() == given("1", "", "")
@@ -364,7 +366,7 @@ def test_a_run_that_is_deleted_midway_takes_its_requests_along_and_leaves_cluste
         await begun(placed, stage("one", afterStageTasks=[APPROVAL]), stage("two"))
         await placed.arrive("a")
         await placed.until_asked("run-one")
-        await placed.drop(placed.twins.run, "run")
+        await placed.drop(placed.kinds.run, "run")
         await placed.rest()
         assert await placed.is_gone()
         assert await placed.requests() == {}
@@ -388,7 +390,7 @@ def test_of_two_runs_on_one_placement_the_later_waits_for_the_first() -> None:
         await placed.set_state("Run")
         await placed.until_says("False/UpdateRunWaiting")
         assert "run waits: run second moves the placement" in await placed.message()
-        await placed.drop(placed.twins.run, "second")
+        await placed.drop(placed.kinds.run, "second")
         await placed.rest()
         assert "a is not available any more: its resources are being applied" in await placed.message()
         await placed.arrive("a")
@@ -531,7 +533,7 @@ def test_a_run_is_over_as_soon_as_there_is_one_that_takes_it_back_whoever_made_i
         await placed.until_given(given("1", "0", "0"))
         spec = {"placementName": placed.name, "stagedRolloutStrategyName": "strategy", "resourceSnapshotIndex": "0"}
         meta = {"name": "back", "annotations": {ROLLBACK_OF: "run"}}
-        await placed.client.create(placed.twins.run, {"metadata": meta, "spec": {**spec, "state": "Run"}})
+        await placed.client.create(placed.kinds.run, {"metadata": meta, "spec": {**spec, "state": "Run"}})
         await placed.until_says("True/RollbackStarted", "RolledBack")
         assert await placed.message() == "run back brings its clusters back to resources 0"
         assert (await placed.says(), await placed.says(SUCCEEDED)) == ("False/RolledBack", "False/RolledBack")
@@ -544,7 +546,7 @@ def test_a_run_is_over_as_soon_as_there_is_one_that_takes_it_back_whoever_made_i
         assert await placed.given() == given("0", "0", "0")
         run = await placed.run()
         assert {one.observed_generation for one in run.status.conditions} == {run.metadata.generation}
-        await placed.drop(placed.twins.run, "back")
+        await placed.drop(placed.kinds.run, "back")
         await placed.rest(60)
         assert await placed.says("RolledBack") == "True/RollbackStarted"
         assert await placed.given() == given("0", "0", "0")
@@ -567,7 +569,7 @@ def test_a_run_is_taken_back_also_if_one_of_its_name_was_before() -> None:
             await placed.until_given(given("0", "0", "0"))
             await placed.arrive("a")
             await placed.until_says(ENDED, SUCCEEDED, name)
-            await placed.drop(placed.twins.run, "run")
+            await placed.drop(placed.kinds.run, "run")
             await placed.rest(1.0)
 
     play(act)
@@ -580,7 +582,7 @@ def test_what_failed_is_tried_once_more_if_asked() -> None:
         await placed.until_says("False/UpdateRunFailed", SUCCEEDED, within=400)
         now = f"{placed.clock.now():%Y-%m-%dT%H:%M:%SZ}"
         body = {"metadata": {"annotations": {RETRY: now}}}
-        await placed.client.patch(placed.twins.run, "run", MergePatch(body))
+        await placed.client.patch(placed.kinds.run, "run", MergePatch(body))
         await placed.until_says("True/UpdateRunStarted")
         await finish(placed)
         await placed.until_says(ENDED, SUCCEEDED)

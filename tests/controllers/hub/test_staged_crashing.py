@@ -13,8 +13,8 @@ from controllers.hub.staging import APPROVAL, Staging, runs_of, stage
 from controllers.hub.test_works_crashing import Mortal, either
 from kedge.api.binding import ClusterResourceBinding
 from kedge.api.dialect import Dialect
+from kedge.api.placement_kinds import CLUSTER
 from kedge.api.reasons import SUCCEEDED
-from kedge.api.twins import CLUSTER
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change

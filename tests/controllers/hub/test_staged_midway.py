@@ -103,7 +103,7 @@ def test_a_policy_that_is_edited_midway_holds_the_run_up_until_clusters_are_pick
 async def repicked(placed: Staging, *clusters: str) -> None:
     """What snapshots and scheduler make of an edit."""
     body = {"metadata": {"annotations": {PLACEMENT_GENERATION: "2"}}}
-    await placed.client.patch(placed.twins.policy_snapshot, "crp-0", MergePatch(body))
+    await placed.client.patch(placed.kinds.policy_snapshot, "crp-0", MergePatch(body))
     await placed.decide(*clusters, generation=2)
 
 
@@ -112,7 +112,7 @@ def test_a_request_that_is_deleted_after_it_was_approved_is_not_missed() -> None
         await asked(placed)
         await placed.approve("run-one")
         await placed.until_given(given("1", "1", ""))
-        await placed.drop(placed.twins.approval, "run-one")
+        await placed.drop(placed.kinds.approval, "run-one")
         await finish(placed)
         await placed.until_says(ENDED, SUCCEEDED)
         assert await placed.requests() == {}
@@ -145,7 +145,7 @@ def test_a_request_of_the_same_name_about_something_else_is_to_be_deleted_and_th
         other = {"parentStageRollout": "other", "targetStage": "one"}
         body = {"metadata": {"name": "run-one"}, "spec": other}
         await placed.fleet({"a": "one", "b": "two", "c": "two"}, *GUARDED)
-        await placed.client.create(placed.twins.approval, body)
+        await placed.client.create(placed.kinds.approval, body)
         await placed.start()
         await placed.until_given(given("1", "", ""))
         await placed.arrive("a")
@@ -153,7 +153,7 @@ def test_a_request_of_the_same_name_about_something_else_is_to_be_deleted_and_th
         await placed.until_says("False/UpdateRunWaiting")
         assert "run-one is about run other, stage one: delete it, and it is made anew" in await placed.message()
         assert await placed.given() == given("1", "", "")
-        await placed.drop(placed.twins.approval, "run-one")
+        await placed.drop(placed.kinds.approval, "run-one")
         await placed.rest()
         assert (await placed.requests())["run-one"].spec.parent_stage_rollout == "run"
         await placed.approve("run-one")
@@ -166,7 +166,7 @@ def test_a_request_that_an_earlier_run_of_the_same_name_made_does_not_count_and_
     async def act(placed: Staging) -> None:
         body = {"metadata": {"name": "run-one"}, "spec": {"parentStageRollout": "run", "targetStage": "one"}}
         await placed.fleet({"a": "one", "b": "two", "c": "two"}, *GUARDED)
-        earlier = await placed.client.create(placed.twins.approval, body)
+        earlier = await placed.client.create(placed.kinds.approval, body)
         await placed.approve("run-one")
         await asyncio.sleep(5)
         await placed.start()
@@ -187,12 +187,12 @@ def test_a_request_that_is_made_only_after_its_run_was_deleted_is_cleared_away_a
         await begun(placed, *GUARDED)
         await placed.arrive("a")
         await placed.until_asked("run-one")
-        await placed.drop(placed.twins.run, "run")
+        await placed.drop(placed.kinds.run, "run")
         await placed.rest()
         late = ask("run", "one", When.after, Dialect.seed)
         other = {"parentStageRollout": "run", "targetStage": "two"}
-        await placed.client.create(placed.twins.approval, {"metadata": {"name": "mine"}, "spec": other})
-        await placed.client.create(placed.twins.approval, late.body)
+        await placed.client.create(placed.kinds.approval, {"metadata": {"name": "mine"}, "spec": other})
+        await placed.client.create(placed.kinds.approval, late.body)
         await placed.rest()
         assert list(await placed.requests()) == ["mine"]
 
@@ -203,9 +203,9 @@ def test_a_request_that_is_made_while_its_run_goes_is_cleared_away_once_it_is_go
     async def act(placed: Staging) -> None:
         await begun(placed, *GUARDED)
         await hold(placed, ["users.example.com/mine"])
-        await placed.drop(placed.twins.run, "run")
+        await placed.drop(placed.kinds.run, "run")
         await placed.rest()
-        await placed.client.create(placed.twins.approval, ask("run", "two", When.after, Dialect.seed).body)
+        await placed.client.create(placed.kinds.approval, ask("run", "two", When.after, Dialect.seed).body)
         await placed.rest()
         assert list(await placed.requests()) == ["run-two"]
         await hold(placed, None)
@@ -218,7 +218,7 @@ def test_a_request_that_is_made_while_its_run_goes_is_cleared_away_once_it_is_go
 async def hold(placed: Staging, finalizers: list[str] | None) -> None:
     kept = (await placed.run()).metadata.finalizers
     held = [*kept, *finalizers] if finalizers else []
-    await placed.client.patch(placed.twins.run, "run", MergePatch({"metadata": {"finalizers": held}}))
+    await placed.client.patch(placed.kinds.run, "run", MergePatch({"metadata": {"finalizers": held}}))
 
 
 def test_a_binding_that_somebody_points_elsewhere_is_pointed_back_while_its_cluster_moves_and_left_otherwise() -> None:
@@ -248,11 +248,11 @@ def test_a_strategy_that_is_deleted_midway_changes_nothing_of_a_rollback_either(
         await arrived(placed, "0", "first")
         await placed.start()
         await placed.until_given(given("1", "0", "0"))
-        await placed.drop(placed.twins.strategy, "strategy")
+        await placed.drop(placed.kinds.strategy, "strategy")
         await placed.set_state("Stop")
         spec = {"placementName": "crp", "stagedRolloutStrategyName": "strategy", "resourceSnapshotIndex": "0"}
         meta: dict[str, Any] = {"name": "run-rollback", "annotations": {"kedge.dev/rollback-of": "run"}}
-        await placed.client.create(placed.twins.run, {"metadata": meta, "spec": {**spec, "state": "Run"}})
+        await placed.client.create(placed.kinds.run, {"metadata": meta, "spec": {**spec, "state": "Run"}})
         await placed.until_given(given("0", "0", "0"))
         await placed.arrive("a")
         await placed.until_says(ENDED, SUCCEEDED, "run-rollback")

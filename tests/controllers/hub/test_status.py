@@ -14,6 +14,7 @@ from kedge.api.condition import FALSE, TRUE, Condition, find_condition, is_true
 from kedge.api.core import Event, Namespace
 from kedge.api.dialect import Dialect
 from kedge.api.placement import ClusterResourcePlacement, ClusterResourcePlacementStatus
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PLACEMENT_KINDS, PlacementKinds
 from kedge.api.reasons import (
     APPLIED,
     AVAILABLE,
@@ -33,7 +34,6 @@ from kedge.api.reasons import (
     WORK_SYNCED,
     WORK_SYNCHRONIZED,
 )
-from kedge.api.twins import CLUSTER, NAMESPACED, TWINS, Twins
 from kedge.controllers.hub.metrics import PlacementMetrics
 from kedge.controllers.hub.status import PlacementStatuses
 from kedge.controllers.hub.status_delays import COUNTS_AFTER, GATHER, REST
@@ -69,13 +69,13 @@ class Told:
 
     def __init__(self) -> None:
         self.answer = Answer()
-        self.signals = {twins: Signal("hub") for twins in TWINS}
+        self.signals = {kinds: Signal("hub") for kinds in PLACEMENT_KINDS}
 
     def selected(self, placement: ClusterResourcePlacement) -> Answer:  # the same for all
         return self.answer
 
-    def source(self, twins: Twins) -> Source:
-        return self.signals[twins]
+    def source(self, kinds: PlacementKinds) -> Source:
+        return self.signals[kinds]
 
     def become(self, problem: str) -> None:
         self.answer = Answer(problem)
@@ -93,7 +93,7 @@ class Scene:
 
     async def condition(self, kind: str) -> Condition | None:
         found = await self.placed.placement()
-        return find_condition(found.status.conditions, f"{self.placed.twins.prefix}{kind}")
+        return find_condition(found.status.conditions, f"{self.placed.kinds.prefix}{kind}")
 
     async def until(self, kind: str, reason: str | None, within: float = 20.0) -> Condition:
         """Wait until the placement says this of itself as it is now."""
@@ -129,13 +129,13 @@ class Scene:
 
 
 @asynccontextmanager
-async def stage(twins: Twins, dialect: Dialect) -> AsyncIterator[Scene]:
+async def stage(kinds: PlacementKinds, dialect: Dialect) -> AsyncIterator[Scene]:
     async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
         hub = await manager.connect("hub", cluster.transport())
         selections, registry = Told(), CollectorRegistry()
         statuses = PlacementStatuses(
             hub,
-            twins,
+            kinds,
             clock=LoopClock(),
             selections=selections,
             dialect=dialect,
@@ -143,13 +143,15 @@ async def stage(twins: Twins, dialect: Dialect) -> AsyncIterator[Scene]:
         )
         manager.add_controller(statuses.controller)
         await client.create(Namespace, {"metadata": {"name": "shop"}})
-        namespace = "shop" if twins is NAMESPACED else None
-        yield Scene(Placed(client, twins, namespace=namespace), selections, registry)
+        namespace = "shop" if kinds is NAMESPACED else None
+        yield Scene(Placed(client, kinds, namespace=namespace), selections, registry)
 
 
-def play(act: Callable[[Scene], Awaitable[None]], twins: Twins = CLUSTER, dialect: Dialect = Dialect.seed) -> None:
+def play(
+    act: Callable[[Scene], Awaitable[None]], kinds: PlacementKinds = CLUSTER, dialect: Dialect = Dialect.seed
+) -> None:
     async def main() -> None:
-        async with stage(twins, dialect) as scene:
+        async with stage(kinds, dialect) as scene:
             await act(scene)
 
     run(main())

@@ -22,6 +22,7 @@ from kedge.api.fleet import (
     WORK_CLEANUP,
     member_namespace,
 )
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PlacementKinds
 from kedge.api.reasons import (
     APPLIED,
     APPLY_IN_PROGRESS,
@@ -40,7 +41,6 @@ from kedge.api.reasons import (
     WORK_SYNCHRONIZED,
     WORK_UNTRACKABLE,
 )
-from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.api.work import Work
 from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.works import UNDERWAY_AFTER, Works
@@ -56,22 +56,22 @@ Play = Callable[[Placed], Awaitable[None]]
 
 
 @asynccontextmanager
-async def stage(twins: Twins = CLUSTER, pointed: PointedBindings | None = None) -> AsyncIterator[Placed]:
+async def stage(kinds: PlacementKinds = CLUSTER, pointed: PointedBindings | None = None) -> AsyncIterator[Placed]:
     """A hub with the controller running, and one member called `a`."""
     async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
         hub = await manager.connect("hub", cluster.transport())
-        manager.add_controller(Works(hub, twins, clock=LoopClock(), pointed=pointed).controller)
-        namespace = "shop" if twins is NAMESPACED else None
+        manager.add_controller(Works(hub, kinds, clock=LoopClock(), pointed=pointed).controller)
+        namespace = "shop" if kinds is NAMESPACED else None
         if namespace:
             await client.create(Namespace, {"metadata": {"name": namespace}})
-        placed = Placed(client, twins, namespace=namespace)
+        placed = Placed(client, kinds, namespace=namespace)
         await placed.join("a")
         yield placed
 
 
-def play(act: Play, twins: Twins = CLUSTER) -> None:
+def play(act: Play, kinds: PlacementKinds = CLUSTER) -> None:
     async def main() -> None:
-        async with stage(twins) as placed:
+        async with stage(kinds) as placed:
             await act(placed)
 
     run(main())
@@ -323,7 +323,7 @@ def test_an_unscheduled_binding_keeps_its_works_and_is_reported_on_at_its_new_ge
         name = await bound(placed)
         await placed.report("a")
         await placed.until_binding(name, AVAILABLE, WORK_AVAILABLE)
-        await placed.client.patch(placed.twins.binding, name, MergePatch({"spec": {"state": "Unscheduled"}}))
+        await placed.client.patch(placed.kinds.binding, name, MergePatch({"spec": {"state": "Unscheduled"}}))
         await placed.until_binding(name, AVAILABLE, WORK_AVAILABLE)
         assert not await gone(placed)
 
@@ -356,7 +356,7 @@ def test_the_wait_for_what_cannot_be_seen_goes_on_when_nothing_changed_on_the_me
         since = await untracked_since(placed, name)
         await asyncio.sleep(100)
         await placed.client.patch(
-            placed.twins.binding, name, MergePatch({"spec": {"schedulingPolicySnapshotName": "crp-1"}})
+            placed.kinds.binding, name, MergePatch({"spec": {"schedulingPolicySnapshotName": "crp-1"}})
         )
         await placed.start(name)
         await placed.report("a", reason=NOT_ALL_TRACKABLE)
@@ -502,9 +502,9 @@ def test_whether_statuses_come_back_is_kept_current_on_the_work() -> None:
         name = await bound(placed)
         back = {"type": "Mirror", "destination": "WorkAPI"}
         strategy = MergePatch({"spec": {"strategy": {"reportBackStrategy": back}}})
-        await placed.client.patch(placed.twins.placement, "crp", strategy)
+        await placed.client.patch(placed.kinds.placement, "crp", strategy)
         await until_so(lambda: _reports_back(placed, True))
-        await placed.client.patch(placed.twins.placement, "crp", MergePatch({"spec": {"strategy": None}}))
+        await placed.client.patch(placed.kinds.placement, "crp", MergePatch({"spec": {"strategy": None}}))
         await until_so(lambda: _reports_back(placed, False))
         assert name
 
@@ -535,7 +535,7 @@ def test_a_missing_snapshot_is_said_and_mended_when_it_comes() -> None:
 def test_a_snapshot_deleted_by_hand_disturbs_nobody_who_has_it() -> None:
     async def act(placed: Placed) -> None:
         name = await bound(placed)
-        await placed.client.delete(placed.twins.resource_snapshot, "crp-0-snapshot")
+        await placed.client.delete(placed.kinds.resource_snapshot, "crp-0-snapshot")
         await placed.start(name, message="once more")
         await placed.report("a")
         await placed.until_binding(name, AVAILABLE, WORK_AVAILABLE)
@@ -546,7 +546,7 @@ def test_a_snapshot_deleted_by_hand_disturbs_nobody_who_has_it() -> None:
 def test_a_placement_made_again_under_its_name_does_not_get_the_objects_of_the_old_one() -> None:
     async def act(placed: Placed) -> None:
         name = await bound(placed, config_map("one", "old"))
-        await placed.client.delete(placed.twins.resource_snapshot, "crp-0-snapshot")
+        await placed.client.delete(placed.kinds.resource_snapshot, "crp-0-snapshot")
         await placed.unbind(name)
         await until_so(lambda: gone(placed))
         await placed.snapshot(0, (config_map("one", "new"),))
@@ -632,8 +632,8 @@ def test_a_new_binding_waits_for_the_works_of_the_old_one() -> None:
 def test_works_of_a_binding_that_was_forced_away_are_cleared_away() -> None:
     async def act(placed: Placed) -> None:
         name = await bound(placed)
-        await placed.client.delete(placed.twins.binding, name)
-        await placed.client.patch(placed.twins.binding, name, MergePatch({"metadata": {"finalizers": None}}))
+        await placed.client.delete(placed.kinds.binding, name)
+        await placed.client.patch(placed.kinds.binding, name, MergePatch({"metadata": {"finalizers": None}}))
         await until_so(lambda: gone(placed))
 
     play(act)
@@ -655,7 +655,7 @@ async def abandoning(placed: Placed) -> str:
 def test_abandon_holds_when_the_placement_itself_is_deleted() -> None:
     async def act(placed: Placed) -> None:
         name = await abandoning(placed)
-        await placed.client.delete(placed.twins.placement, "crp")
+        await placed.client.delete(placed.kinds.placement, "crp")
         await placed.unbind(name)
         await until_so(lambda: _is_leaving(placed))
         assert (await placed.work("a")).metadata.annotations[ON_DELETE] == "Abandon"
@@ -678,7 +678,7 @@ def test_a_change_of_mind_about_what_stays_reaches_the_works(policy: str) -> Non
     async def act(placed: Placed) -> None:
         await abandoning(placed) if policy == "Delete" else await bound(placed)
         change = {"spec": {"strategy": {"deleteStrategy": {"propagationPolicy": policy}}}}
-        await placed.client.patch(placed.twins.placement, "crp", MergePatch(change))
+        await placed.client.patch(placed.kinds.placement, "crp", MergePatch(change))
         await until_so(lambda: _is_marked(placed, policy == "Abandon"))
 
     play(act)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kedge.api.fleet import WORK_CLEANUP, member_namespace
+from kedge.api.placement_kinds import CLUSTER
 from kedge.api.reasons import APPLIED, APPLY_IN_PROGRESS, AVAILABLE, NOT_ALL_TRACKABLE, WORK_UNTRACKABLE
-from kedge.api.twins import CLUSTER
 from kedge.api.work import Work
 from kedge.controllers.hub.works import Works
 from kedge.embedded.cluster import EmbeddedCluster

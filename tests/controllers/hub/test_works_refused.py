@@ -11,8 +11,8 @@ import pytest
 
 from kedge.api.core import Namespace
 from kedge.api.fleet import member_namespace
+from kedge.api.placement_kinds import CLUSTER
 from kedge.api.reasons import SYNC_FAILED, WORK_SYNCED, WORK_SYNCHRONIZED
-from kedge.api.twins import CLUSTER
 from kedge.controllers.hub.works import Works
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.kube.patches import MergePatch

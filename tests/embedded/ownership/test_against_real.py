@@ -53,7 +53,7 @@ SUBJECTS = {
 
 
 @dataclass
-class Twins:
+class PlacementKinds:
     """One object on the real server, and who we think owns what of it."""
 
     server: ApiServer
@@ -205,11 +205,11 @@ def server(bare_api: RealApi) -> Iterator[ApiServer]:
 @pytest.mark.parametrize("seed", range(8))
 def test_the_same_writes_leave_the_same_owners(server: ApiServer, bare_api: RealApi, kind: str, seed: int) -> None:
     namespace = run_apart(bare_api.fresh_namespace())
-    twins = Twins(server, SUBJECTS[kind], namespace, Dice(Random(seed)))
+    kinds = PlacementKinds(server, SUBJECTS[kind], namespace, Dice(Random(seed)))
     for _ in range(WRITES):
-        twins.write()
-    assert twins.live is not None
-    assert len(twins.done) >= WRITES
+        kinds.write()
+    assert kinds.live is not None
+    assert len(kinds.done) >= WRITES
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.resource.kind)

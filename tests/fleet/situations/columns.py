@@ -137,7 +137,7 @@ def _cells(found: dict[str, Any]) -> dict[str, object]:
         "Available": "True",
         "Available-Gen": "1",
     },
-    twins=BOTH,
+    kinds=BOTH,
     real=True,
 )
 async def a_placement_that_is_done_as_it_is_printed(stage: Stage) -> object:
@@ -150,7 +150,7 @@ def _bound(twin: Twin) -> dict[str, object]:
     return {"WorkSynchronized": "True", "ResourcesApplied": "True", "ResourceAvailable": "True"}
 
 
-@GROUP.situation("1.2", _bound, twins=BOTH)
+@GROUP.situation("1.2", _bound, kinds=BOTH)
 async def a_binding_that_is_done_as_it_is_printed(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
     found = await table(stage, stage.twin.bindings.resource, stage.twin.namespace)

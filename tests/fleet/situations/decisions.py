@@ -31,19 +31,19 @@ async def taint(stage: Stage, cluster: str) -> None:
     await stage.change(MEMBER_CLUSTERS, cluster, {"spec": {"taints": [_TAINT]}})
 
 
-@GROUP.situation("2.7", {one: _SCORED.format(one, 0, 0) for one in MEMBERS}, twins=BOTH)
+@GROUP.situation("2.7", {one: _SCORED.format(one, 0, 0) for one in MEMBERS}, kinds=BOTH)
 async def every_cluster_is_picked(stage: Stage) -> object:
     await stage.placed()
     return await stage.decisions()
 
 
-@GROUP.situation("2.7", {"cluster-2": _NAMED.format("cluster-2")}, twins=BOTH)
+@GROUP.situation("2.7", {"cluster-2": _NAMED.format("cluster-2")}, kinds=BOTH)
 async def a_cluster_is_named(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-2"))
     return await stage.decisions()
 
 
-@GROUP.situation("2.5", ["cluster-3", "cluster-4"], twins=BOTH, real=True)
+@GROUP.situation("2.5", ["cluster-3", "cluster-4"], kinds=BOTH, real=True)
 async def of_equal_clusters_the_larger_names_are_picked(stage: Stage) -> object:
     await stage.placed(policy=pick(2))
     return await stage.picked()
@@ -61,7 +61,7 @@ async def others_are_as_good(stage: Stage) -> object:
 @GROUP.situation(
     "2.7",
     {**{one: _SCORED.format(one, 0, 0) for one in MEMBERS[:2]}, **dict.fromkeys(MEMBERS[2:], _AFFINITY)},
-    twins=BOTH,
+    kinds=BOTH,
 )
 async def clusters_do_not_match_the_affinity(stage: Stage) -> object:
     await stage.placed(policy=pick(2, affinity=required(loc="west")))
@@ -82,7 +82,7 @@ async def a_negative_weight_avoids_clusters(stage: Stage) -> object:
     return await stage.picked()
 
 
-@GROUP.situation("2.5", ["cluster-2", "cluster-4"], twins=BOTH)
+@GROUP.situation("2.5", ["cluster-2", "cluster-4"], kinds=BOTH)
 async def clusters_are_spread_over_places(stage: Stage) -> object:
     await stage.placed(policy=pick(2, topologySpreadConstraints=[{"topologyKey": "loc"}]))
     return await stage.picked()
@@ -119,7 +119,7 @@ async def taints_do_not_matter_where_clusters_are_named(stage: Stage) -> object:
     return await stage.picked()
 
 
-@GROUP.situation("2.4", list(MEMBERS), twins=BOTH)
+@GROUP.situation("2.4", list(MEMBERS), kinds=BOTH)
 async def a_taint_that_comes_later_evicts_nobody(stage: Stage) -> object:
     await stage.placed()
     await taint(stage, "cluster-1")
@@ -162,7 +162,7 @@ async def a_named_cluster_has_no_agent(stage: Stage) -> object:
 
 
 @GROUP.situation(
-    "2.7", ["found all cluster needed as specified by the scheduling policy, found 4 cluster(s)", 1], twins=BOTH
+    "2.7", ["found all cluster needed as specified by the scheduling policy, found 4 cluster(s)", 1], kinds=BOTH
 )
 async def a_policy_says_what_was_found(stage: Stage) -> object:
     await stage.placed()
@@ -179,7 +179,7 @@ async def a_policy_says_that_too_few_were_found(stage: Stage) -> object:
     return message(policy["status"], "Scheduled")
 
 
-@GROUP.situation("2.6", ({"cluster-3", "cluster-4"}, True), twins=BOTH)
+@GROUP.situation("2.6", ({"cluster-3", "cluster-4"}, True), kinds=BOTH)
 async def another_policy_keeps_clusters_that_still_fit(stage: Stage) -> object:
     await stage.placed(policy=pick(2))
     before = {one["metadata"]["name"] for one in (await stage.bindings()).values()}
@@ -189,7 +189,7 @@ async def another_policy_keeps_clusters_that_still_fit(stage: Stage) -> object:
     return set(after), {one["metadata"]["name"] for one in after.values()} == before
 
 
-@GROUP.situation("2.6", {"cluster-2", "cluster-3", "cluster-4"}, twins=BOTH)
+@GROUP.situation("2.6", {"cluster-2", "cluster-3", "cluster-4"}, kinds=BOTH)
 async def fewer_clusters_are_wanted_and_the_smallest_name_goes(stage: Stage) -> object:
     await stage.placed(policy=pick(4), strategy=rolling("100%"))
     await stage.edit(policy={"numberOfClusters": 3})

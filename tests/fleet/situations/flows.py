@@ -37,7 +37,7 @@ GROUP: Final = Group("flows")
 ALL: Final = list(MEMBERS)
 
 
-@GROUP.situation("16", ([], [], [], [], []), twins=BOTH, real=True)
+@GROUP.situation("16", ([], [], [], [], []), kinds=BOTH, real=True)
 async def a_deleted_placement_takes_everything_with_it(stage: Stage) -> object:
     await stage.placed()
     await stage.bed.delete(stage.twin.placements, APP, stage.twin.namespace)
@@ -51,7 +51,7 @@ async def _is_clear(stage: Stage) -> bool:
     return not await stage.bindings() and not await stage.seen_on()
 
 
-@GROUP.situation("1.5", (ALL, [None] * len(MEMBERS), [True] * len(MEMBERS)), twins=BOTH)
+@GROUP.situation("1.5", (ALL, [None] * len(MEMBERS), [True] * len(MEMBERS)), kinds=BOTH)
 async def a_deleted_placement_that_abandons_leaves_what_it_placed(stage: Stage) -> object:
     await stage.placed(strategy={"deleteStrategy": {"propagationPolicy": "Abandon"}})
     await stage.bed.delete(stage.twin.placements, APP, stage.twin.namespace)
@@ -74,7 +74,7 @@ async def an_object_deleted_on_the_hub_goes_everywhere(stage: Stage) -> object:
     return names(await stage.snapshots()), await stage.seen_on(), await stage.says()
 
 
-@GROUP.situation("16", (True, ["cluster-1"], DONE), twins=BOTH)
+@GROUP.situation("16", (True, ["cluster-1"], DONE), kinds=BOTH)
 async def a_binding_deleted_by_hand_comes_back_under_another_name(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
     before = (await stage.bindings())["cluster-1"]["metadata"]["name"]
@@ -92,7 +92,7 @@ async def a_snapshot_deleted_by_hand_disturbs_nobody(stage: Stage) -> object:
     return await stage.seen_on(), await stage.says()
 
 
-@GROUP.situation("16", {"ServerSideApply"}, twins=BOTH)
+@GROUP.situation("16", {"ServerSideApply"}, kinds=BOTH)
 async def another_way_to_apply_reaches_every_binding_at_once(stage: Stage) -> object:
     await stage.placed()
     await stage.edit(strategy={"applyStrategy": {"type": "ServerSideApply"}})
@@ -100,7 +100,7 @@ async def another_way_to_apply_reaches_every_binding_at_once(stage: Stage) -> ob
     return {one["spec"]["applyStrategy"]["type"] for one in (await stage.bindings()).values()}
 
 
-@GROUP.situation("16", ("app-0-snapshot", "app-0"), twins=BOTH)
+@GROUP.situation("16", ("app-0-snapshot", "app-0"), kinds=BOTH)
 async def a_placement_made_again_begins_at_0(stage: Stage) -> object:
     await stage.placed()
     await stage.paint("red")
@@ -157,7 +157,7 @@ async def a_namespace_with_what_other_selectors_pick(stage: Stage) -> object:
     return await selected(stage)
 
 
-@GROUP.situation("1.5", ["ConfigMap a"], twins=(RP,))
+@GROUP.situation("1.5", ["ConfigMap a"], kinds=(RP,))
 async def objects_with_a_label(stage: Stage) -> object:
     labelled = config_map("a")
     await stage.settle_in({**labelled, "metadata": {**labelled["metadata"], "labels": {"tier": "front"}}})
@@ -222,7 +222,7 @@ async def the_status_of_a_placed_object_is_shown_on_the_original(stage: Stage) -
     return status["availableReplicas"], status["updatedReplicas"]
 
 
-@GROUP.situation("1.8", {"Mirror": "WorkAPI"}, twins=BOTH)
+@GROUP.situation("1.8", {"Mirror": "WorkAPI"}, kinds=BOTH)
 async def a_work_is_told_what_to_report_back(stage: Stage) -> object:
     back = {"type": "Mirror", "destination": "WorkAPI"}
     await stage.placed(policy=fixed("cluster-1"), strategy={"reportBackStrategy": back})
@@ -236,7 +236,7 @@ async def a_work_is_told_what_to_report_back(stage: Stage) -> object:
         *("PlacementRolloutStarted", "PlacementOverriddenSucceeded", "PlacementWorkSynchronized"),
         *("PlacementApplied", "PlacementAvailable", "PlacementRolloutCompleted"),
     },
-    twins=BOTH,
+    kinds=BOTH,
 )
 async def what_is_reached_is_told_in_events(stage: Stage) -> object:
     await stage.placed()

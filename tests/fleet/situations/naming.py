@@ -61,7 +61,7 @@ def _owned_by_placement(twin: Twin) -> list[tuple[str, str, str, bool, bool]]:
     return [("placement.kubernetes-fleet.io/v1beta1", twin.prefix, APP, True, True)]
 
 
-@GROUP.situation("1.12", {"crp-cleanup", "scheduler-cleanup"}, twins=BOTH)
+@GROUP.situation("1.12", {"crp-cleanup", "scheduler-cleanup"}, kinds=BOTH)
 async def finalizers_of_a_placement(stage: Stage) -> object:
     await stage.placed()
     return finalizers(await stage.placement())
@@ -75,7 +75,7 @@ async def finalizers_of_a_placement(stage: Stage) -> object:
         {"resource-hash": "SHA256", "number-of-resource-snapshots": "1", "number-of-enveloped-object": "0"},
         _owned_by_placement(twin),
     ),
-    twins=BOTH,
+    kinds=BOTH,
     real=True,
 )
 async def a_resource_snapshot(stage: Stage) -> object:
@@ -93,7 +93,7 @@ async def a_resource_snapshot(stage: Stage) -> object:
         _owned_by_placement(twin),
         {"placementType": "PickN", "numberOfClusters": 2},  # kept, as recorded; only the hash does not count it
     ),
-    twins=BOTH,
+    kinds=BOTH,
 )
 async def a_policy_snapshot(stage: Stage) -> object:
     await stage.placed(policy=pick(2))
@@ -111,7 +111,7 @@ async def a_policy_snapshot(stage: Stage) -> object:
         {"scheduler-crb-cleanup", "work-cleanup"},
         [],
     ),
-    twins=BOTH,
+    kinds=BOTH,
 )
 async def a_binding(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
@@ -121,7 +121,7 @@ async def a_binding(stage: Stage) -> object:
     return name, meta.get("namespace"), marks(binding)[0], finalizers(binding), owners(binding)
 
 
-@GROUP.situation("1.7", ("Bound", "app-0-snapshot", "app-0", "cluster-1", True, "ClientSideApply"), twins=BOTH)
+@GROUP.situation("1.7", ("Bound", "app-0-snapshot", "app-0", "cluster-1", True, "ClientSideApply"), kinds=BOTH)
 async def what_a_binding_points_at(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
     spec = (await stage.bindings())["cluster-1"]["spec"]
@@ -159,7 +159,7 @@ def _work_labels(twin: Twin) -> Untyped:
         {"work-cleanup"},
         [],
     ),
-    twins=(RP, CRP),
+    kinds=(RP, CRP),
     real=True,
 )
 async def a_work(stage: Stage) -> object:
@@ -173,7 +173,7 @@ async def a_work(stage: Stage) -> object:
 @GROUP.situation(
     "1.8",
     lambda twin: {"workName": "shop.app-work" if twin is RP else "app-work", "workNamespace": "fleet-member-cluster-1"},
-    twins=BOTH,
+    kinds=BOTH,
 )
 async def an_applied_work(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
@@ -185,7 +185,7 @@ async def an_applied_work(stage: Stage) -> object:
 @GROUP.situation(
     "1.8",
     {"ordinal": 0, "version": "v1", "kind": "ConfigMap", "resource": "configmaps", "namespace": SHOP, "name": SETTINGS},
-    twins=(RP,),
+    kinds=(RP,),
 )
 async def what_an_applied_work_lists(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
@@ -210,7 +210,7 @@ async def what_an_applied_work_lists(stage: Stage) -> object:
         ],
         {"spec-hash", "last-applied-configuration"},
     ),
-    twins=BOTH,
+    kinds=BOTH,
 )
 async def a_placed_object(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
@@ -218,7 +218,7 @@ async def a_placed_object(stage: Stage) -> object:
     return owners(found), set(marks(found)[1])
 
 
-@GROUP.situation("16", [("app-0-snapshot", "0", "false"), ("app-1-snapshot", "1", "true")], twins=BOTH)
+@GROUP.situation("16", [("app-0-snapshot", "0", "false"), ("app-1-snapshot", "1", "true")], kinds=BOTH)
 async def resource_snapshots_after_a_change(stage: Stage) -> object:
     await stage.placed()
     await stage.paint("red")
@@ -231,7 +231,7 @@ def _numbered(obj: Untyped, index: str) -> tuple[str, str, str]:
     return obj["metadata"]["name"], labels[index], labels["is-latest-snapshot"]
 
 
-@GROUP.situation("4.4", ("1", "app-1-snapshot"), twins=BOTH)
+@GROUP.situation("4.4", ("1", "app-1-snapshot"), kinds=BOTH)
 async def a_work_after_a_change(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
     await stage.paint("red")
@@ -240,7 +240,7 @@ async def a_work_after_a_change(stage: Stage) -> object:
     return labels["parent-resource-snapshot-index"], annotations["parent-resource-snapshot-name"]
 
 
-@GROUP.situation("16", [("app-0", "0", "false"), ("app-1", "1", "true")], twins=BOTH)
+@GROUP.situation("16", [("app-0", "0", "false"), ("app-1", "1", "true")], kinds=BOTH)
 async def policy_snapshots_after_another_policy(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
     await stage.edit(policy={"clusterNames": ["cluster-2"]})
@@ -248,7 +248,7 @@ async def policy_snapshots_after_another_policy(stage: Stage) -> object:
     return [_numbered(one, "policy-index") for one in await stage.policies()]
 
 
-@GROUP.situation("16", ("app-0", "3", "2"), twins=BOTH)
+@GROUP.situation("16", ("app-0", "3", "2"), kinds=BOTH)
 async def a_policy_snapshot_after_another_number(stage: Stage) -> object:
     await stage.placed(policy=pick(2))
     await stage.edit(policy={"numberOfClusters": 3})
@@ -258,7 +258,7 @@ async def a_policy_snapshot_after_another_number(stage: Stage) -> object:
     return policy["metadata"]["name"], annotations["number-of-clusters"], annotations["CRP-generation"]
 
 
-@GROUP.situation("1.6", ["app-2-snapshot", "app-3-snapshot"], twins=BOTH)
+@GROUP.situation("1.6", ["app-2-snapshot", "app-3-snapshot"], kinds=BOTH)
 async def old_revisions_are_forgotten(stage: Stage) -> object:
     await stage.placed(revisionHistoryLimit=2, strategy=rolling("100%"))
     for colour in ("red", "green", "white"):

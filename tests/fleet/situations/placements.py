@@ -55,13 +55,13 @@ CLUSTER_DONE: Final = [PICKED, STARTED, AS_IS, HAS_WORKS, HAS_APPLIED, "Availabl
 NOT_PICKED: Final = "Scheduled False ScheduleFailed"
 
 
-@GROUP.situation("18", DONE, twins=BOTH, real=True)
+@GROUP.situation("18", DONE, kinds=BOTH, real=True)
 async def all_is_well_with_a_placement(stage: Stage) -> object:
     await stage.placed()
     return await stage.says()
 
 
-@GROUP.situation("18", dict.fromkeys(MEMBERS, CLUSTER_DONE), twins=BOTH)
+@GROUP.situation("18", dict.fromkeys(MEMBERS, CLUSTER_DONE), kinds=BOTH)
 async def all_is_well_on_every_cluster(stage: Stage) -> object:
     await stage.placed()
     return {one: await stage.says_of(one) for one in await stage.picked()}
@@ -72,7 +72,7 @@ def _selected(twin: Twin) -> list[Untyped]:
     return [settings] if twin is RP else [{"version": "v1", "kind": "Namespace", "name": SHOP}, settings]
 
 
-@GROUP.situation("1.5", lambda twin: ("0", _selected(twin), {"0"}), twins=BOTH)
+@GROUP.situation("1.5", lambda twin: ("0", _selected(twin), {"0"}), kinds=BOTH)
 async def the_status_names_the_resources_and_their_index(stage: Stage) -> object:
     await stage.placed()
     status = await stage.status()
@@ -80,7 +80,7 @@ async def the_status_names_the_resources_and_their_index(stage: Stage) -> object
     return status["observedResourceIndex"], status["selectedResources"], entries
 
 
-@GROUP.situation("4.7", (DONE, "1"), twins=BOTH)
+@GROUP.situation("4.7", (DONE, "1"), kinds=BOTH)
 async def after_a_change_all_is_said_of_the_new_index(stage: Stage) -> object:
     await stage.placed(strategy=rolling("100%"))
     await stage.paint("red")
@@ -99,7 +99,7 @@ async def after_an_edit_all_is_said_of_the_new_generation(stage: Stage) -> objec
 # Scheduled
 
 
-@GROUP.situation("4.7", (["Scheduled False SchedulingPolicyUnfulfilled", *DONE[1:]], [NOT_PICKED]), twins=BOTH)
+@GROUP.situation("4.7", (["Scheduled False SchedulingPolicyUnfulfilled", *DONE[1:]], [NOT_PICKED]), kinds=BOTH)
 async def too_few_clusters_still_get_everything(stage: Stage) -> object:
     await stage.placed(policy=pick(3, affinity=required(loc="east")))
     return await stage.says(), await stage.says_of("")
@@ -111,7 +111,7 @@ async def no_cluster_fits(stage: Stage) -> object:
     return await stage.says(), await stage.says_of("")
 
 
-@GROUP.situation("4.3", ([FULFILLED], [], []), twins=BOTH)
+@GROUP.situation("4.3", ([FULFILLED], [], []), kinds=BOTH)
 async def all_clusters_are_wanted_and_none_fits(stage: Stage) -> object:
     await stage.placed(policy={"placementType": "PickAll", "affinity": required(loc="moon")})
     return await stage.says(), await stage.picked(), await stage.says_of("")
@@ -138,7 +138,7 @@ async def clusters_that_pick_all_passes_over_are_not_listed(stage: Stage) -> obj
     return await stage.picked(), await stage.says_of("")
 
 
-@GROUP.situation("4.7", (["Scheduled False InvalidResourceSelectors"], []), twins=BOTH)
+@GROUP.situation("4.7", (["Scheduled False InvalidResourceSelectors"], []), kinds=BOTH)
 async def selectors_mean_nothing(stage: Stage) -> object:
     await stage.settle_in()
     await stage.place(select("Gadget", group="example.com"))
@@ -146,7 +146,7 @@ async def selectors_mean_nothing(stage: Stage) -> object:
     return await stage.says(), await stage.works("cluster-1")
 
 
-@GROUP.situation("1.6", (DONE, None, {}), twins=BOTH)
+@GROUP.situation("1.6", (DONE, None, {}), kinds=BOTH)
 async def selectors_match_nothing(stage: Stage) -> object:
     await stage.settle_in()
     kind = "Namespace" if stage.twin is CRP else "ConfigMap"
@@ -164,13 +164,13 @@ def _without_empty(values: Untyped) -> Untyped:
 # RolloutStarted
 
 
-@GROUP.situation("4.3", ([FULFILLED, "RolloutStarted Unknown RolloutControlledByExternalController"], None), twins=BOTH)
+@GROUP.situation("4.3", ([FULFILLED, "RolloutStarted Unknown RolloutControlledByExternalController"], None), kinds=BOTH)
 async def runs_from_outside_have_not_begun(stage: Stage) -> object:
     await stage.placed(strategy={"type": "External"})
     return await stage.says(), (await stage.status()).get("observedResourceIndex")
 
 
-@GROUP.situation("18", [PICKED, "RolloutStarted Unknown RolloutStartedUnknown"], twins=BOTH)
+@GROUP.situation("18", [PICKED, "RolloutStarted Unknown RolloutStartedUnknown"], kinds=BOTH)
 async def a_cluster_that_a_run_from_outside_has_not_reached(stage: Stage) -> object:
     await stage.placed(strategy={"type": "External"})
     return await stage.says_of("cluster-1")
@@ -190,7 +190,7 @@ async def _stopped(stage: Stage) -> None:
     await stage.rest()
 
 
-@GROUP.situation("18", [FULFILLED, "RolloutStarted False RolloutNotStartedYet"], twins=BOTH, real=True)
+@GROUP.situation("18", [FULFILLED, "RolloutStarted False RolloutNotStartedYet"], kinds=BOTH, real=True)
 async def a_rollout_that_is_held_up(stage: Stage) -> object:
     await _stopped(stage)
     return await stage.says()
@@ -214,7 +214,7 @@ async def the_cluster_that_holds_up_a_rollout(stage: Stage) -> object:
 @GROUP.situation(
     "4.7",
     ([FULFILLED, STARTED, "Overridden False OverriddenFailed"], [PICKED, STARTED, "Overridden False OverriddenFailed"]),
-    twins=BOTH,
+    kinds=BOTH,
 )
 async def a_binding_asks_for_what_is_not_there(stage: Stage) -> object:
     await stage.placed(policy=fixed("cluster-1"))
@@ -231,7 +231,7 @@ async def a_binding_asks_for_what_is_not_there(stage: Stage) -> object:
         [FULFILLED, STARTED, AS_IS, "WorkSynchronized False WorkNotSynchronizedYet"],
         [PICKED, STARTED, AS_IS, "WorkSynchronized False SyncWorkFailed"],
     ),
-    twins=(RP,),
+    kinds=(RP,),
 )
 async def the_name_of_a_work_is_taken(stage: Stage) -> object:
     """A ClusterResourcePlacement `shop.app` and a ResourcePlacement `app` in `shop` want Works of the same name."""
@@ -261,7 +261,7 @@ async def the_name_of_a_work_is_somebody_elses(stage: Stage) -> object:
         [FULFILLED, STARTED, AS_IS, SYNCED, "Applied False ApplyFailed"],
         [PICKED, STARTED, AS_IS, HAS_WORKS, "Applied False ApplyInProgress"],
     ),
-    twins=BOTH,
+    kinds=BOTH,
 )
 async def an_agent_has_not_answered(stage: Stage) -> object:
     await Ghost(stage).joins()
@@ -276,13 +276,13 @@ async def _refused(stage: Stage) -> None:
     await stage.placed(policy=fixed("cluster-2"))
 
 
-@GROUP.situation("18", [*DONE[:4], "Applied False ApplyFailed"], twins=BOTH)
+@GROUP.situation("18", [*DONE[:4], "Applied False ApplyFailed"], kinds=BOTH)
 async def an_object_is_refused(stage: Stage) -> object:
     await _refused(stage)
     return await stage.says()
 
 
-@GROUP.situation("18", [*CLUSTER_DONE[:4], "Applied False NotAllWorkHaveBeenApplied"], twins=BOTH)
+@GROUP.situation("18", [*CLUSTER_DONE[:4], "Applied False NotAllWorkHaveBeenApplied"], kinds=BOTH)
 async def a_cluster_refuses_an_object(stage: Stage) -> object:
     await _refused(stage)
     return await stage.says_of("cluster-2")
@@ -291,7 +291,7 @@ async def a_cluster_refuses_an_object(stage: Stage) -> object:
 @GROUP.situation(
     "1.5",
     [{"version": "v1", "kind": "ConfigMap", "namespace": SHOP, "name": SETTINGS}, "Applied False ManifestApplyFailed"],
-    twins=BOTH,
+    kinds=BOTH,
 )
 async def an_object_that_is_refused_is_listed(stage: Stage) -> object:
     await _refused(stage)
@@ -317,7 +317,7 @@ async def a_binding_says_the_same(stage: Stage) -> object:
         [*DONE[:5], "Available Unknown ResourceAvailableUnknown"],
         [*CLUSTER_DONE[:5], "Available Unknown ResourceAvailableUnknown"],
     ),
-    twins=BOTH,
+    kinds=BOTH,
 )
 async def an_agent_does_not_say_whether_it_works(stage: Stage) -> object:
     ghost = Ghost(stage)
@@ -331,7 +331,7 @@ async def an_agent_does_not_say_whether_it_works(stage: Stage) -> object:
 @GROUP.situation(
     "18",
     ([*DONE[:5], "Available False ResourceNotAvailableYet"], [("web", "Available False ManifestNotAvailableYet")]),
-    twins=BOTH,
+    kinds=BOTH,
 )
 async def a_deployment_does_not_start(stage: Stage) -> object:
     await _running(stage, "app:bad", policy=fixed("cluster-1"))
@@ -342,7 +342,7 @@ async def a_deployment_does_not_start(stage: Stage) -> object:
 @GROUP.situation(
     "4.7",
     (DONE, [*CLUSTER_DONE[:5], "Available True NotAllWorkAreAvailabilityTrackable"]),
-    twins=BOTH,
+    kinds=BOTH,
     real=True,
 )
 async def nothing_tells_whether_it_works(stage: Stage) -> object:

@@ -49,16 +49,16 @@ class Group:
         self.situations: list[Situation] = []
 
     def situation(
-        self, section: str, expected: object, *, twins: Iterable[Twin] = (CRP,), real: bool = False
+        self, section: str, expected: object, *, kinds: Iterable[Twin] = (CRP,), real: bool = False
     ) -> Callable[[Play], Play]:
         """Register what is done; it gives what is seen, to be compared with what is expected.
 
-        Where the twins differ, `expected` is a function of the twin. With `real`, the first of the twins is also tried
+        Where the two kinds of placements differ, `expected` is a function of the kind. With `real`, the first is tried
         on real clusters.
         """
 
         def register(play: Play) -> Play:
-            for number, twin in enumerate(twins):
+            for number, twin in enumerate(kinds):
                 wanted = expected(twin) if callable(expected) else expected
                 name = getattr(play, "__name__", "")
                 self.situations.append(Situation(name, section, twin, play, wanted, real and number == 0))

@@ -18,8 +18,8 @@ from fleet import kinds
 from fleet.bed import MEMBERS, Bed, member_cluster
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.placement import ClusterResourcePlacementStatus
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PlacementKinds
 from kedge.api.resource import Resource
-from kedge.api.twins import CLUSTER, NAMESPACED, Twins
 from kedge.api.work import AppliedWork, Work
 from kedge.kube.codec import Codec, Untyped, untyped
 from kedge.kube.errors import NotFound
@@ -44,31 +44,31 @@ _FOREIGN: Final = ("widgets.example.com",)
 class Twin(Struct, frozen=True):
     """One of the two kinds of placements, and how to ask for what is around it."""
 
-    twins: Twins
+    kinds: PlacementKinds
 
     @property
     def prefix(self) -> str:
-        return self.twins.prefix
+        return self.kinds.prefix
 
     @property
     def namespace(self) -> str | None:
-        return SHOP if self.twins is NAMESPACED else None
+        return SHOP if self.kinds is NAMESPACED else None
 
     @property
     def placements(self) -> Codec[Untyped]:
-        return untyped(self.twins.placement.resource)
+        return untyped(self.kinds.placement.resource)
 
     @property
     def policies(self) -> Codec[Untyped]:
-        return untyped(self.twins.policy_snapshot.resource)
+        return untyped(self.kinds.policy_snapshot.resource)
 
     @property
     def snapshots(self) -> Codec[Untyped]:
-        return untyped(self.twins.resource_snapshot.resource)
+        return untyped(self.kinds.resource_snapshot.resource)
 
     @property
     def bindings(self) -> Codec[Untyped]:
-        return untyped(self.twins.binding.resource)
+        return untyped(self.kinds.binding.resource)
 
 
 CRP: Final = Twin(CLUSTER)

@@ -15,6 +15,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import IS_LATEST, PARENT_PLACEMENT, PINNED, POLICY_INDEX, RESOURCE_HASH, RESOURCE_INDEX
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec, ResourceSelector
+from kedge.api.placement_kinds import Binding
 from kedge.api.placement_status import FailedPlacement, PlacementStatus
 from kedge.api.reasons import (
     APPLIED,
@@ -43,7 +44,6 @@ from kedge.api.snapshot import (
     PolicySnapshotSpec,
     PolicySnapshotStatus,
 )
-from kedge.api.twins import Binding
 from kedge.plan.reporting.condition_order import CONDITION_STEPS
 from kedge.plan.reporting.placement_status import (
     PlacementFacts,

@@ -7,8 +7,8 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, Condition, find_condition
+from kedge.api.placement_kinds import Binding
 from kedge.api.reasons import NOT_STARTED, ROLLOUT_STARTED, STARTED
-from kedge.api.twins import Binding
 from kedge.plan.rolling.rollout_condition import lacks_rollout_condition, rollout_started_condition
 from plan.rolling.making import AVAILABLE, NOW, binding, scheduled, unscheduled
 

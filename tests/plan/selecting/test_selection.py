@@ -28,8 +28,8 @@ from kedge.api.placement import (
     ResourceSelector,
     SelectionScope,
 )
+from kedge.api.placement_kinds import Placement
 from kedge.api.resource import Resource
-from kedge.api.twins import Placement
 from kedge.plan.digest import digest
 from kedge.plan.selecting.candidates import Candidate, candidate
 from kedge.plan.selecting.kinds import Catalogue, Kind, by_version_priority, kinds_of_crd

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from kedge.api.placement import SelectionScope, StatusReportingScope
+from kedge.api.placement_kinds import Placement
 from kedge.api.placement_status import ResourceIdentifier
 from kedge.api.resource import Resource
 from kedge.api.selector import LabelSelector, LabelSelectorRequirement
-from kedge.api.twins import Placement
 from kedge.plan.selecting.kinds import Catalogue, Kind
 from kedge.plan.selecting.selectors import (
     index_keys_of,

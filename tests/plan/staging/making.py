@@ -22,6 +22,7 @@ from kedge.api.fleet import (
 )
 from kedge.api.meta import ObjectMeta, SignedMeta
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
+from kedge.api.placement_kinds import Approval, Binding
 from kedge.api.rollout import ApplyStrategy, RollingUpdate, RolloutStrategy, RolloutStrategyType
 from kedge.api.selector import LabelSelector
 from kedge.api.snapshot import (
@@ -42,7 +43,6 @@ from kedge.api.staged import (
     RunState,
 )
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
-from kedge.api.twins import Approval, Binding
 from kedge.plan.staging.conditions import is_moving
 from kedge.plan.staging.initializing import InitializationInput, Newest, initialize
 from kedge.plan.staging.run_input import RunInput, RunStep

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from kedge.api import reasons
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import RETRY, ROLLBACK_OF
+from kedge.api.placement_kinds import Run
 from kedge.api.staged import RunState
-from kedge.api.twins import Run
 from kedge.plan.staging.returning import (
     as_not_rolled_back,
     as_rolled_back,

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from kedge.api.fleet import ROLLBACK_OF
+from kedge.api.placement_kinds import Run
 from kedge.api.staged import RunState
-from kedge.api.twins import Run
 from kedge.plan.staging.initializing import initialize
 from kedge.plan.staging.returning import as_rolled_back
 from kedge.plan.staging.verbs import Phase, Verb, answer_to, phase_of

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kedge.api.fleet import PARENT_BINDING, PARENT_NAMESPACE, PARENT_PLACEMENT
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec, ResourcePlacement
-from kedge.api.twins import Binding, Placement
+from kedge.api.placement_kinds import Binding, Placement
 from kedge.api.work import BackReportedStatus, ManifestCondition, Work, Workload, WorkResourceIdentifier
 from kedge.plan.identifiers import identifiers_of
 from kedge.plan.working.report_back import ReportedStatuses, reported_statuses

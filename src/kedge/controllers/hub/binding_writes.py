@@ -20,9 +20,9 @@ from msgspec import to_builtins
 
 from kedge.api.binding import BindingState, BindingStatus
 from kedge.api.condition import Condition
+from kedge.api.placement_kinds import Binding, PlacementKinds
 from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.rollout import ApplyStrategy
-from kedge.api.twins import Binding, Twins
 from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.kube.client import Client
 from kedge.kube.patches import without_managed_fields
@@ -35,10 +35,12 @@ WORK_CONDITIONS: Final = OWN_TYPES
 class BindingWrites:
     """The writes of one controller to bindings of one kind."""
 
-    def __init__(self, client: Client, twins: Twins, *, manager: str, pointed: PointedBindings | None = None) -> None:
+    def __init__(
+        self, client: Client, kinds: PlacementKinds, *, manager: str, pointed: PointedBindings | None = None
+    ) -> None:
         """`pointed` is told of every binding that is pointed."""
         self._client = client
-        self._twins = twins
+        self._kinds = kinds
         self._manager = manager
         self._pointed = pointed
 
@@ -65,7 +67,7 @@ class BindingWrites:
 
     async def remove(self, binding: Binding) -> None:
         """Take a cluster out of its placement."""
-        await self._client.remove(self._twins.binding, binding.metadata)
+        await self._client.remove(self._kinds.binding, binding.metadata)
 
     # Works
 
@@ -79,7 +81,7 @@ class BindingWrites:
         return await self._change(binding, {"status": _all_of(status)}, "status")
 
     async def _change(self, binding: Binding, body: dict[str, Any], subresource: str | None = None) -> Binding:
-        kind, meta = self._twins.binding, binding.metadata
+        kind, meta = self._kinds.binding, binding.metadata
         return await self._client.amend(kind, meta, body, manager=self._manager, subresource=subresource)
 
 

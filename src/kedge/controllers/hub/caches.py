@@ -1,6 +1,6 @@
 """Caches: how controllers of a hub see placements and what belongs to them, and how they look them up.
 
-    bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
+    bindings = trusted_cache(hub, kinds.binding, indexes=BINDINGS)
     bindings.by(PLACEMENT, named(namespace, name))
 
 A member writes in its own namespace on the hub. What it forges there is as good as not there: every controller of the
@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from kedge.api.fleet import PARENT_BINDING, PARENT_NAMESPACE, TARGET_RUN, is_followed
 from kedge.api.meta import Object
 from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.placement_kinds import Approval, Binding, PlacementKinds, Run
 from kedge.api.placement_status import PlacementStatus
-from kedge.api.twins import Approval, Binding, Run, Twins
 from kedge.api.work import Work
 from kedge.kube.cache import Cache
 from kedge.kube.client import Kind
@@ -103,9 +103,9 @@ def without_status(placement: ClusterResourcePlacement) -> ClusterResourcePlacem
     return replace(placement, status=_NOTHING)
 
 
-def placements_without_status(hub: Cluster, twins: Twins) -> Cache[ClusterResourcePlacement]:
+def placements_without_status(hub: Cluster, kinds: PlacementKinds) -> Cache[ClusterResourcePlacement]:
     """What users want of every placement: one cache for all who need no more."""
-    return trusted_cache(hub, twins.placement, transform=without_status)
+    return trusted_cache(hub, kinds.placement, transform=without_status)
 
 
 def spec_changed(change: Change[ClusterResourcePlacement]) -> bool:

@@ -15,10 +15,10 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 from kedge.api.condition import TRUE, Condition
+from kedge.api.placement_kinds import Run
 from kedge.api.placement_status import PlacementStatus
 from kedge.api.reasons import APPROVAL_GIVEN, APPROVAL_REQUESTED, CLUSTER_STARTED, INITIALIZED, PROGRESSING, SUCCEEDED
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageTaskStatus
-from kedge.api.twins import Run
 from kedge.kube.queue import Key
 from kedge.plan.reporting.placement_status import is_complete
 from kedge.plan.staging.approvals import When

@@ -18,8 +18,8 @@ from typing import Final, Protocol
 from kedge.api.binding import ClusterResourceBinding
 from kedge.api.fleet import PARENT_NAMESPACE
 from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.placement_kinds import Binding, PlacementKinds
 from kedge.api.placement_status import ResourceIdentifier
-from kedge.api.twins import Binding, Twins
 from kedge.api.work import Work
 from kedge.controllers.hub.caches import (
     BINDING,
@@ -65,15 +65,15 @@ class Kinds(Protocol):
 class Mirror:
     """The originals of one kind of placement. Keys are Works."""
 
-    def __init__(self, hub: Cluster, twins: Twins, kinds: Kinds) -> None:
+    def __init__(self, hub: Cluster, placement_kinds: PlacementKinds, kinds: Kinds) -> None:
         self._client = hub.client
         self._events = hub.events.signed("placement-controller")
-        self._twins = twins
+        self._placement_kinds = placement_kinds
         self._kinds = kinds
-        self._selected = Selected(hub.client, twins)
-        self._placements = placements_without_status(hub, twins)
-        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
-        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._selected = Selected(hub.client, placement_kinds)
+        self._placements = placements_without_status(hub, placement_kinds)
+        self._bindings = trusted_cache(hub, placement_kinds.binding, indexes=BINDINGS)
+        self._snapshots = trusted_cache(hub, metadata_of(placement_kinds.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._works = hub.cache(Work, transform=compacted, indexes=WORKS)
         sources: list[Source] = [
             hub.watch(self._works, when=self._matters),
@@ -81,7 +81,7 @@ class Mirror:
             hub.watch(self._bindings, to=self._works_of_placement_of, when=_binding_repointed),
             hub.watch(self._snapshots, to=self._works_of_placement_of, when=was_created),
         ]
-        self.controller = Controller(f"originals of {twins.name}", self.reconcile, sources)
+        self.controller = Controller(f"originals of {placement_kinds.name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         work = self._works.get(key.name, key.namespace)
@@ -144,7 +144,7 @@ class Mirror:
     def _placement_of(self, work: Work) -> ClusterResourcePlacement | None:
         """The placement of a Work, if it wants statuses on its originals."""
         namespace = work.metadata.labels.get(PARENT_NAMESPACE)
-        if (namespace is not None) != self._twins.placement.resource.namespaced:
+        if (namespace is not None) != self._placement_kinds.placement.resource.namespaced:
             return None
         found = self._placements.get(parent(work.metadata), namespace)
         return found if found is not None and reports_to_original(found) else None

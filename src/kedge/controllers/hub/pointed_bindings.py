@@ -11,7 +11,7 @@ wait for the condition.
 from __future__ import annotations
 
 from kedge.api.fleet import WORK_CLEANUP
-from kedge.api.twins import Binding
+from kedge.api.placement_kinds import Binding
 from kedge.controllers.hub.wakes import key_of
 from kedge.kube.source import Signal
 

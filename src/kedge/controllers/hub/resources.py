@@ -3,7 +3,7 @@
     resources = Resources(hub)
     manager.add_controller(resources.controller)
     resources.selected(placement)           # what it selects, or what is wrong, or what is not known yet
-    resources.source(twins)                 # wakes a placement's key whenever the answer may be another
+    resources.source(kinds)                 # wakes a placement's key whenever the answer may be another
 
 Only kinds that some placement needs are watched. Which kinds there are comes from the server when the hub connects,
 and from its CustomResourceDefinitions as they come and go: a kind can be selected as soon as its CRD is established.
@@ -21,8 +21,8 @@ from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.dialect import Dialect
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, ResourceSelector
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PLACEMENT_KINDS, PlacementKinds
 from kedge.api.resource import Resource
-from kedge.api.twins import CLUSTER, NAMESPACED, TWINS, Twins
 from kedge.controllers.hub.caches import placements_without_status
 from kedge.controllers.hub.candidate_caches import CandidateCaches
 from kedge.kube.cluster import Cluster
@@ -69,8 +69,8 @@ class Resources:
         self._dialect = dialect
         self._left_out = KEPT_WHERE_WORKLOADS_RUN if runs_workloads else ()
         self._crds = hub.cache(CustomResourceDefinition)
-        self._placements = {twins: placements_without_status(hub, twins) for twins in TWINS}
-        self._signals = {twins: Signal(hub.name) for twins in TWINS}
+        self._placements = {kinds: placements_without_status(hub, kinds) for kinds in PLACEMENT_KINDS}
+        self._signals = {kinds: Signal(hub.name) for kinds in PLACEMENT_KINDS}
         self._connected = Signal(hub.name)
         self._candidates = CandidateCaches(hub, changed=self._changed, troubled=self._troubled)
         self._discovery: Discovery | None = None
@@ -109,9 +109,9 @@ class Resources:
             return replace(watched.selection, problem=watched.refused[1])
         return watched.selection
 
-    def source(self, twins: Twins) -> Source:
+    def source(self, kinds: PlacementKinds) -> Source:
         """Wakes the keys of placements whose selection may have changed."""
-        return self._signals[twins]
+        return self._signals[kinds]
 
     def refuse(self, placement: ClusterResourcePlacement, selection: Selection, problem: str) -> None:
         """The server does not take a snapshot of this selection: that is wrong with it till it is another, or taken."""
@@ -211,18 +211,18 @@ class Resources:
         for key in tuple(keys):
             if watched := self._watched.get(key):
                 watched.selection = None
-            self._signals[_twins(key)].wake(key)
+            self._signals[_kinds(key)].wake(key)
 
     def _is_there(self, placement: ClusterResourcePlacement) -> bool:
         """Whether our own cache shows it: what we remember of others would never be forgotten."""
         meta = placement.metadata
-        return self._placements[_twins(self._key(meta))].get(meta.name, meta.namespace) is not None
+        return self._placements[_kinds(self._key(meta))].get(meta.name, meta.namespace) is not None
 
     def _key(self, meta: ObjectMeta) -> Key:
         return Key(self._hub.name, meta.namespace, meta.name)
 
 
-def _twins(key: Key) -> Twins:
+def _kinds(key: Key) -> PlacementKinds:
     return CLUSTER if key.namespace is None else NAMESPACED
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
-from kedge.api.twins import Binding, Placement, Twins
+from kedge.api.placement_kinds import Binding, Placement, PlacementKinds
 from kedge.controllers.gather import gather
 from kedge.controllers.hub import wakes
 from kedge.controllers.hub.binding_writes import BindingWrites
@@ -49,12 +49,12 @@ STARTED_AFTER: Final = 0.1  # seconds until RolloutStarted is written, where Wor
 
 
 class Rollout:
-    """The rolling placements of one hub, of one of the twins."""
+    """The rolling placements of one hub, of one of the kinds."""
 
     def __init__(
         self,
         hub: Cluster,
-        twins: Twins,
+        kinds: PlacementKinds,
         *,
         clock: Clock,
         dialect: Dialect = Dialect.seed,
@@ -64,14 +64,14 @@ class Rollout:
     ) -> None:
         """`pointed` is shared with the Works of this process."""
         self._pointed = pointed or PointedBindings(hub.name)
-        self._writes = BindingWrites(hub.client, twins, manager=MANAGER, pointed=self._pointed)
+        self._writes = BindingWrites(hub.client, kinds, manager=MANAGER, pointed=self._pointed)
         self._clock = clock
         self._dialect = dialect
         self._delays = RolloutDelays(messages_after)
         self._started_conditions = Throttle(started_after)
-        self._placements = placements_without_status(hub, twins)
-        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
-        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._placements = placements_without_status(hub, kinds)
+        self._bindings = trusted_cache(hub, kinds.binding, indexes=BINDINGS)
+        self._snapshots = trusted_cache(hub, metadata_of(kinds.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._members = hub.cache(MemberCluster)
         sources: list[Source] = [
             hub.watch(self._placements, when=spec_changed),
@@ -79,7 +79,7 @@ class Rollout:
             hub.watch(self._snapshots, to=wakes.by_owner),
             hub.watch(self._members, to=wakes.by_member(self._bindings), when=_member_came_or_went),
         ]
-        self.controller = Controller(f"rollout of {twins.name}", self.reconcile, sources)
+        self.controller = Controller(f"rollout of {kinds.name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         placement = self._placements.get(key.name, key.namespace)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from kedge.api.condition import TRUE, Condition
+from kedge.api.placement_kinds import Run
 from kedge.api.reasons import (
     INITIALIZED,
     NOTHING_BEFORE,
@@ -23,7 +24,6 @@ from kedge.api.reasons import (
     SUCCEEDED,
 )
 from kedge.api.staged_status import RunStatus, StageStatus
-from kedge.api.twins import Run
 from kedge.kube.events import Recorder
 from kedge.plan.staging.conditions import find, has_begun, is_over
 

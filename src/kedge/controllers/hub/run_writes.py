@@ -11,11 +11,11 @@ from msgspec import to_builtins
 from kedge.api.binding import BindingState
 from kedge.api.condition import TRUE, Condition, set_condition
 from kedge.api.fleet import RUN_FINALIZER
+from kedge.api.placement_kinds import Approval, Binding, PlacementKinds, Run
 from kedge.api.reasons import APPROVAL_ACCEPTED, REQUEST_ACCEPTED, ROLLOUT_STARTED, STARTED
 from kedge.api.rollout import ApplyStrategy
 from kedge.api.staged import ApprovalCondition, ClusterStagedUpdateRun
 from kedge.api.staged_status import RunStatus
-from kedge.api.twins import Approval, Binding, Run, Twins
 from kedge.controllers.hub.binding_writes import BindingWrites
 from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.kube.client import Client
@@ -31,10 +31,10 @@ MANAGER: Final = "kedge-staged-runs"
 class RunWrites:
     """Of runs of one kind."""
 
-    def __init__(self, client: Client, twins: Twins, clock: Clock, pointed: PointedBindings) -> None:
-        self._bindings = BindingWrites(client, twins, manager=MANAGER, pointed=pointed)
+    def __init__(self, client: Client, kinds: PlacementKinds, clock: Clock, pointed: PointedBindings) -> None:
+        self._bindings = BindingWrites(client, kinds, manager=MANAGER, pointed=pointed)
         self._client = client
-        self._twins = twins
+        self._kinds = kinds
         self._clock = clock
 
     # The run
@@ -62,11 +62,11 @@ class RunWrites:
         self, run: Run, body: dict[str, Any], subresource: str | None = None
     ) -> ClusterStagedUpdateRun:
         meta = run.metadata
-        return await self._client.amend(self._twins.run, meta, body, manager=MANAGER, subresource=subresource)
+        return await self._client.amend(self._kinds.run, meta, body, manager=MANAGER, subresource=subresource)
 
     async def roll_back(self, run: Run) -> None:
         """Make the run that takes this one back, unless it is there."""
-        await roll_back(self._client, self._twins, run, manager=MANAGER)
+        await roll_back(self._client, self._kinds, run, manager=MANAGER)
 
     # Bindings
 
@@ -90,7 +90,7 @@ class RunWrites:
     async def ask(self, run: Run, asked: Ask) -> None:
         """Make a request. If there is one of that name already, the cache will show it in a moment."""
         with suppress(AlreadyExists):
-            await self._client.create(self._twins.approval, asked.body, run.metadata.namespace, manager=MANAGER)
+            await self._client.create(self._kinds.approval, asked.body, run.metadata.namespace, manager=MANAGER)
 
     async def accept(self, request: Approval) -> None:
         """Take note that this was approved, unless that was just taken back."""
@@ -98,7 +98,7 @@ class RunWrites:
         conditions = set_condition(request.status.conditions, ApprovalCondition(**said))
         meta = request.metadata
         await self._client.amend(
-            self._twins.approval,
+            self._kinds.approval,
             meta,
             {"status": {"conditions": to_builtins(conditions)}},
             manager=MANAGER,
@@ -108,7 +108,7 @@ class RunWrites:
     async def withdraw(self, request: Approval) -> None:
         """Delete a request whose run goes."""
         if request.metadata.deletion_timestamp is None:
-            await self._client.remove(self._twins.approval, request.metadata)
+            await self._client.remove(self._kinds.approval, request.metadata)
 
     def _condition(self, kind: str, reason: str, message: str, generation: int) -> dict[str, Any]:
         return {
@@ -121,15 +121,15 @@ class RunWrites:
         }
 
 
-async def roll_back(client: Client, twins: Twins, run: Run, *, manager: str) -> tuple[str, bool]:
+async def roll_back(client: Client, kinds: PlacementKinds, run: Run, *, manager: str) -> tuple[str, bool]:
     """The name of the run that takes this one back, and whether it had to be made."""
     number, namespace = 1, run.metadata.namespace
     while True:
         name = rollback_name(run, number)
         try:
-            await client.create(twins.run, rollback_of(run, number), namespace, manager=manager)
+            await client.create(kinds.run, rollback_of(run, number), namespace, manager=manager)
         except AlreadyExists:
-            if is_rollback_of(await client.get(twins.run, name, namespace), run):
+            if is_rollback_of(await client.get(kinds.run, name, namespace), run):
                 return name, False
             number += 1
         else:

@@ -29,9 +29,9 @@ from kedge.api.fleet import (
     SCHEDULER_CLEANUP,
     binding_name,
 )
+from kedge.api.placement_kinds import Binding, Placement, PlacementKinds, PolicySnapshot
 from kedge.api.rollout import ApplyStrategy
 from kedge.api.snapshot import ClusterDecision
-from kedge.api.twins import Binding, Placement, PolicySnapshot, Twins
 from kedge.controllers.gather import gather
 from kedge.controllers.hub import scheduler_wakes, wakes
 from kedge.controllers.hub.caches import BINDINGS, PLACEMENT, SNAPSHOTS, named, trusted_cache
@@ -71,7 +71,7 @@ class Scheduler:
     def __init__(
         self,
         hub: Cluster,
-        twins: Twins,
+        kinds: PlacementKinds,
         *,
         clock: Clock,
         rng: Random,
@@ -80,19 +80,19 @@ class Scheduler:
     ) -> None:
         """`rng` gives the ends of bindings' names; `metrics` are shared by the schedulers of both kinds."""
         self._client = hub.client
-        self._twins = twins
+        self._kinds = kinds
         self._clock = clock
         self._rng = rng
         self._metrics = metrics or SchedulingMetrics(CollectorRegistry())
         self._dialect = dialect
-        # Each is of one of the two twins; a cache of either is no type that Python knows.
-        self._placements: Cache[Any] = trusted_cache(hub, twins.placement)
-        self._snapshots: Cache[Any] = trusted_cache(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._bindings: Cache[Any] = trusted_cache(hub, twins.binding, indexes=BINDINGS)
+        # Each is of one of the two PlacementKinds; a cache of either is no type that Python knows.
+        self._placements: Cache[Any] = trusted_cache(hub, kinds.placement)
+        self._snapshots: Cache[Any] = trusted_cache(hub, kinds.policy_snapshot, indexes=SNAPSHOTS)
+        self._bindings: Cache[Any] = trusted_cache(hub, kinds.binding, indexes=BINDINGS)
         self._members = hub.cache(MemberCluster)
         affected = scheduler_wakes.Affected(hub.name, self._snapshots, self._bindings)
         self.controller = Controller(
-            f"scheduler of {twins.name}",
+            f"scheduler of {kinds.name}",
             self.reconcile,
             [
                 hub.watch(self._placements, when=scheduler_wakes.placement_matters),
@@ -193,7 +193,7 @@ class Scheduler:
         if not is_external(seen.placement):  # a run brings the one of its beginning
             body |= {"applyStrategy": _apply_strategy(seen.placement)}
         await self._client.create(
-            self._twins.binding, {"metadata": metadata, "spec": body}, meta.namespace, manager=MANAGER
+            self._kinds.binding, {"metadata": metadata, "spec": body}, meta.namespace, manager=MANAGER
         )
 
     async def _repick(self, seen: Seen, repick: ReusedBinding) -> None:
@@ -235,7 +235,7 @@ class Scheduler:
         if not bindings:
             return
         try:
-            await self._client.get(self._twins.placement, key.name, key.namespace)
+            await self._client.get(self._kinds.placement, key.name, key.namespace)
         except NotFound:
             await self._each(self._remove, bindings)
 
@@ -244,7 +244,7 @@ class Scheduler:
         with suppress(NotFound):
             meta = (await self._let_go(binding)).metadata
             if meta.deletion_timestamp is None:
-                await self._client.remove(self._twins.binding, meta)
+                await self._client.remove(self._kinds.binding, meta)
 
     async def _release(self, binding: Binding) -> None:
         """Let go of a binding that is on its way out."""

@@ -13,9 +13,9 @@ from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
 from kedge.api.condition import find_condition, is_true
 from kedge.api.fleet import IS_LATEST, SCHEDULER_CLEANUP
+from kedge.api.placement_kinds import Binding, Placement, PolicySnapshot
 from kedge.api.reasons import SCHEDULED
 from kedge.api.scheduling import PlacementType
-from kedge.api.twins import Binding, Placement, PolicySnapshot
 from kedge.controllers.hub.caches import CLUSTER, PLACEMENT, named
 from kedge.controllers.hub.wakes import placement_key
 from kedge.kube.cache import Cache

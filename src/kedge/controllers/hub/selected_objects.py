@@ -15,8 +15,8 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from kedge.api.apiextensions import CustomResourceDefinition
+from kedge.api.placement_kinds import Placement
 from kedge.api.resource import Resource
-from kedge.api.twins import Placement
 from kedge.controllers.gather import gather
 from kedge.controllers.hub.resources import custom_names, served_kinds
 from kedge.kube.client import Client

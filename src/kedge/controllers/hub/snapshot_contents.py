@@ -13,8 +13,8 @@ from typing import Any, Final
 from msgspec import Struct, convert
 
 from kedge.api.meta import ObjectMeta
+from kedge.api.placement_kinds import PlacementKinds
 from kedge.api.placement_status import ResourceIdentifier
-from kedge.api.twins import Twins
 from kedge.kube.client import Client
 from kedge.kube.codec import untyped
 from kedge.kube.errors import NotFound
@@ -34,10 +34,12 @@ class Missing(Struct, frozen=True):
 class Contents:
     """Reads the snapshots of one kind of placement."""
 
-    def __init__(self, client: Client, twins: Twins, known: Callable[[str, str | None], ObjectMeta | None]) -> None:
+    def __init__(
+        self, client: Client, kinds: PlacementKinds, known: Callable[[str, str | None], ObjectMeta | None]
+    ) -> None:
         """`known` is what a cache shows of a snapshot, or None."""
         self._client = client
-        self._form = untyped(twins.resource_snapshot.resource)
+        self._form = untyped(kinds.resource_snapshot.resource)
         self._known = known
         self._kept: OrderedDict[str, tuple[ObjectMeta, RevisionPart]] = OrderedDict()
         self._size = 0
@@ -80,9 +82,9 @@ REMEMBERED: Final = 1000  # snapshots
 class Selected:
     """Knows the snapshots of one kind of placement."""
 
-    def __init__(self, client: Client, twins: Twins) -> None:
+    def __init__(self, client: Client, kinds: PlacementKinds) -> None:
         self._client = client
-        self._form = untyped(twins.resource_snapshot.resource)
+        self._form = untyped(kinds.resource_snapshot.resource)
         self._known: OrderedDict[str, tuple[ResourceIdentifier, ...]] = OrderedDict()
 
     async def of(self, parts: Iterable[ObjectMeta]) -> tuple[ResourceIdentifier, ...]:

@@ -30,9 +30,9 @@ from kedge.api.fleet import (
 )
 from kedge.api.meta import ObjectMeta, OwnerReference
 from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.placement_kinds import PlacementKinds
 from kedge.api.resource import Resource
 from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
-from kedge.api.twins import Twins
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of, untyped
 from kedge.kube.errors import ApiError, KubeError, NotFound, ServerError, Unreachable
@@ -98,9 +98,9 @@ def owned_by(placement: ClusterResourcePlacement) -> OwnerReference:
 class PolicySnapshots:
     """The policy snapshots of one kind of placement."""
 
-    def __init__(self, client: Client, twins: Twins) -> None:
-        self._twins = twins
-        self._writes = RevisionWrites(client, twins.policy_snapshot.resource)
+    def __init__(self, client: Client, kinds: PlacementKinds) -> None:
+        self._kinds = kinds
+        self._writes = RevisionWrites(client, kinds.policy_snapshot.resource)
 
     async def keep(
         self, placement: ClusterResourcePlacement, known: Iterable[ClusterSchedulingPolicySnapshot]
@@ -151,10 +151,10 @@ def _notes(placement: ClusterResourcePlacement) -> dict[str, str | None]:
 class ResourceSnapshots:
     """The resource snapshots of one kind of placement."""
 
-    def __init__(self, client: Client, twins: Twins) -> None:
+    def __init__(self, client: Client, kinds: PlacementKinds) -> None:
         self._client = client
-        self._form = untyped(twins.resource_snapshot.resource)
-        self._writes = RevisionWrites(client, twins.resource_snapshot.resource)
+        self._form = untyped(kinds.resource_snapshot.resource)
+        self._writes = RevisionWrites(client, kinds.resource_snapshot.resource)
 
     async def take(
         self,

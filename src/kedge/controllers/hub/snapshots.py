@@ -1,7 +1,7 @@
 """Snapshots: keeps what each placement selects, and its policy, written down under running numbers.
 
     resources = Resources(hub)
-    Snapshots(hub, twins, resources, clock=clock, collect=0.1).controller
+    Snapshots(hub, kinds, resources, clock=clock, collect=0.1).controller
 
 Changes of resources are collected for a moment, so that one `kubectl apply` of many files is one revision: a single one
 for `collect` seconds, several as `plan.selecting.snapshots` has it, and at least until `interval` seconds after the
@@ -24,8 +24,8 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import PLACEMENT_CLEANUP
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.placement_kinds import PlacementKinds
 from kedge.api.staged import ClusterStagedUpdateRun
-from kedge.api.twins import Twins
 from kedge.controllers.hub import wakes
 from kedge.controllers.hub.caches import (
     BINDINGS,
@@ -78,7 +78,7 @@ class Snapshots:
     def __init__(
         self,
         hub: Cluster,
-        twins: Twins,
+        kinds: PlacementKinds,
         resources: Resources,
         *,
         clock: Clock,
@@ -87,18 +87,18 @@ class Snapshots:
         interval: float = 0.0,
     ) -> None:
         self._hub = hub
-        self._twins = twins
+        self._kinds = kinds
         self._resources = resources
         self._clock = clock
         self._dialect = dialect
         self._settings = RevisionSettings(collect, interval, dialect)
-        self._placements = placements_without_status(hub, twins)
-        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
-        self._policies = trusted_cache(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._runs = trusted_cache(hub, twins.run, indexes=RUNS)
-        self._policy_snapshots = PolicySnapshots(hub.client, twins)
-        self._resource_snapshots = ResourceSnapshots(hub.client, twins)
+        self._placements = placements_without_status(hub, kinds)
+        self._bindings = trusted_cache(hub, kinds.binding, indexes=BINDINGS)
+        self._policies = trusted_cache(hub, kinds.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = trusted_cache(hub, metadata_of(kinds.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._runs = trusted_cache(hub, kinds.run, indexes=RUNS)
+        self._policy_snapshots = PolicySnapshots(hub.client, kinds)
+        self._resource_snapshots = ResourceSnapshots(hub.client, kinds)
         self._memories: dict[Key, _Memory] = {}
         sources: list[Source] = [
             hub.watch(self._placements, when=spec_changed),
@@ -106,9 +106,9 @@ class Snapshots:
             hub.watch(self._snapshots, to=wakes.by_owner, when=wakes.labels_changed),
             hub.watch(self._bindings, to=self._by_binding, when=wakes.revision_released),
             hub.watch(self._runs, to=self._by_run, when=wakes.run_ended),
-            resources.source(twins),
+            resources.source(kinds),
         ]
-        self.controller = Controller(f"snapshots of {twins.name}", self.reconcile, sources)
+        self.controller = Controller(f"snapshots of {kinds.name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         placement = self._placements.get(key.name, key.namespace)
@@ -132,7 +132,7 @@ class Snapshots:
         home = status_namespace(placement)
         if home in ("", memory.home):
             return False
-        told = await self._hub.client.get(self._twins.placement, key.name, key.namespace)
+        told = await self._hub.client.get(self._kinds.placement, key.name, key.namespace)
         if status_namespace_problem(told):
             return True
         memory.home = status_namespace(told)
@@ -250,7 +250,7 @@ class Snapshots:
     @property
     def changes(self) -> Source:
         """Wakes a placement whenever what it selects may be something else."""
-        return self._resources.source(self._twins)
+        return self._resources.source(self._kinds)
 
     async def _fresh(self, placement: ClusterResourcePlacement, selection: Selection, memory: _Memory) -> Newest:
         if not self._is_shown(placement, memory) or await manifests(self._hub.client, selection) is None:
@@ -328,7 +328,7 @@ class Snapshots:
 
     async def _write_finalizers(self, meta: ObjectMeta, finalizers: list[str]) -> ClusterResourcePlacement:
         return await self._hub.client.amend(
-            self._twins.placement, meta, {"metadata": {"finalizers": finalizers}}, manager=MANAGER
+            self._kinds.placement, meta, {"metadata": {"finalizers": finalizers}}, manager=MANAGER
         )
 
 

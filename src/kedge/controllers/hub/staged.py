@@ -1,6 +1,6 @@
 """Staged runs: moves placements through stages of clusters, as their runs say.
 
-    StagedRuns(hub, twins, snapshots, clock=clock, dialect=dialect).controller
+    StagedRuns(hub, kinds, snapshots, clock=clock, dialect=dialect).controller
 
 All runs of a placement are looked at together, since only one of them moves it at a time. What a run is about to do is
 written on the run first, as the run was seen: if a user has stopped it meanwhile, the server refuses, and nothing
@@ -21,9 +21,9 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import RUN_FINALIZER, resource_snapshot_name
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.placement_kinds import Approval, PlacementKinds, Run, Strategy
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
-from kedge.api.twins import Approval, Run, Strategy, Twins
 from kedge.controllers.gather import gather
 from kedge.controllers.hub import wakes
 from kedge.controllers.hub.caches import (
@@ -94,7 +94,7 @@ class StagedRuns:
     def __init__(
         self,
         hub: Cluster,
-        twins: Twins,
+        kinds: PlacementKinds,
         snapshots: Snapshots,
         *,
         clock: Clock,
@@ -102,24 +102,24 @@ class StagedRuns:
         metrics: RunMetrics | None = None,
         pointed: PointedBindings | None = None,
     ) -> None:
-        """`metrics` are shared between the twins: a process shows each name once. `pointed` is shared with the
+        """`metrics` are shared between the kinds: a process shows each name once. `pointed` is shared with the
         Works of this process.
         """
         self._client = hub.client
-        self._twins = twins
+        self._kinds = kinds
         self._newest = snapshots
         self._clock = clock
         self._dialect = dialect
         self._metrics = metrics
-        self._runs = trusted_cache(hub, twins.run, indexes=RUNS)
-        self._strategies = trusted_cache(hub, twins.strategy)
-        self._approvals = trusted_cache(hub, twins.approval, indexes=APPROVALS)
-        self._placements = placements_without_status(hub, twins)
-        self._policies = trusted_cache(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
+        self._runs = trusted_cache(hub, kinds.run, indexes=RUNS)
+        self._strategies = trusted_cache(hub, kinds.strategy)
+        self._approvals = trusted_cache(hub, kinds.approval, indexes=APPROVALS)
+        self._placements = placements_without_status(hub, kinds)
+        self._policies = trusted_cache(hub, kinds.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = trusted_cache(hub, metadata_of(kinds.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = trusted_cache(hub, kinds.binding, indexes=BINDINGS)
         self._members = hub.cache(MemberCluster)
-        self._writes = RunWrites(hub.client, twins, clock, pointed or PointedBindings(hub.name))
+        self._writes = RunWrites(hub.client, kinds, clock, pointed or PointedBindings(hub.name))
         self._first_seen: dict[str, float] = {}  # runs that have not begun, and when they were first seen
         self._run_events = RunEvents(hub.events.signed("staged-update-run-controller"))
         run_wakes = wakes.RunWakes(self._runs)
@@ -134,7 +134,7 @@ class StagedRuns:
             hub.watch(self._members, to=wakes.by_member(self._bindings), when=wakes.member_changed),
             snapshots.changes,
         ]
-        self.controller = Controller(f"staged runs of {twins.name}", self.reconcile, sources)
+        self.controller = Controller(f"staged runs of {kinds.name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         runs = {run.metadata.uid: run for run in sorted(self._of(key), key=_age)}
@@ -212,7 +212,7 @@ class StagedRuns:
         if found is not None:
             return found
         try:
-            return await self._client.get(self._twins.placement, key.name, key.namespace)
+            return await self._client.get(self._kinds.placement, key.name, key.namespace)
         except NotFound:
             return None
 
@@ -222,7 +222,7 @@ class StagedRuns:
         if found is not None:
             return found
         try:
-            return await self._client.get(self._twins.strategy, name, namespace)
+            return await self._client.get(self._kinds.strategy, name, namespace)
         except NotFound:
             return None
 
@@ -234,7 +234,7 @@ class StagedRuns:
         strategy = undone.status.staged_update_strategy_snapshot if undone is not None else None
         if undone is None or strategy is None:
             return None, None
-        return self._twins.strategy(spec=without_gates(strategy)), begun_clusters(undone)
+        return self._kinds.strategy(spec=without_gates(strategy)), begun_clusters(undone)
 
     async def _ended(self, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> None:
         """Make the rollback of a run that failed, once, if it is to have one."""

@@ -1,6 +1,6 @@
 """Placement statuses: tells on each placement what became of it, cluster by cluster and as a whole.
 
-    PlacementStatuses(hub, twins, clock=clock, selections=resources).controller
+    PlacementStatuses(hub, kinds, clock=clock, selections=resources).controller
 
 Everything is said anew from what is seen at each look; nothing is written that does not change, and of many changes in
 a row only some moments, but always the last.
@@ -17,9 +17,9 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.condition import FALSE, UNKNOWN, find_condition, is_true
 from kedge.api.dialect import Dialect
 from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.placement_kinds import Binding, Placement, PlacementKinds
 from kedge.api.placement_status import PlacementStatus
 from kedge.api.reasons import SCHEDULED
-from kedge.api.twins import Binding, Placement, Twins
 from kedge.controllers.hub import wakes
 from kedge.controllers.hub.caches import BINDINGS, PLACEMENT, RUNS, SNAPSHOTS, named, trusted_cache
 from kedge.controllers.hub.metrics import PlacementMetrics
@@ -69,7 +69,7 @@ class Selections(Protocol):
 
     def selected(self, placement: ClusterResourcePlacement) -> Selection: ...
 
-    def source(self, twins: Twins) -> Source: ...
+    def source(self, kinds: PlacementKinds) -> Source: ...
 
 
 class PlacementStatuses:
@@ -78,7 +78,7 @@ class PlacementStatuses:
     def __init__(
         self,
         hub: Cluster,
-        twins: Twins,
+        kinds: PlacementKinds,
         *,
         clock: Clock,
         selections: Selections,
@@ -86,23 +86,23 @@ class PlacementStatuses:
         metrics: PlacementMetrics | None = None,
         rest: float = REST,
     ) -> None:
-        """`metrics` are shared between the twins: a process shows each name once."""
+        """`metrics` are shared between the kinds: a process shows each name once."""
         self._client = hub.client
         self._events = hub.events.signed("placement-controller")
-        self._twins = twins
+        self._kinds = kinds
         self._clock = clock
         self._selections = selections
         self._dialect = dialect
         self._metrics = metrics
         self._delays = StatusDelays(rest)
-        self._selected = Selected(hub.client, twins)
-        self._placements = trusted_cache(hub, twins.placement)
-        self._policies = trusted_cache(hub, twins.policy_snapshot, indexes=SNAPSHOTS)
-        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
-        self._runs = trusted_cache(hub, twins.run, indexes=RUNS)
+        self._selected = Selected(hub.client, kinds)
+        self._placements = trusted_cache(hub, kinds.placement)
+        self._policies = trusted_cache(hub, kinds.policy_snapshot, indexes=SNAPSHOTS)
+        self._snapshots = trusted_cache(hub, metadata_of(kinds.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._bindings = trusted_cache(hub, kinds.binding, indexes=BINDINGS)
+        self._runs = trusted_cache(hub, kinds.run, indexes=RUNS)
         self._members = hub.cache(MemberCluster)
-        self._copies = None if twins.placement.resource.namespaced else NamespaceStatuses(hub, clock=clock)
+        self._copies = None if kinds.placement.resource.namespaced else NamespaceStatuses(hub, clock=clock)
         sources: list[Source] = [
             hub.watch(self._placements),
             hub.watch(self._policies, to=wakes.by_owner),
@@ -110,11 +110,11 @@ class PlacementStatuses:
             hub.watch(self._bindings, to=wakes.by_owner),
             hub.watch(self._runs, to=wakes.by_run),
             hub.watch(self._members, to=wakes.by_member(self._bindings), when=_reachability_changed),
-            selections.source(twins),
+            selections.source(kinds),
         ]
         if self._copies is not None:
             sources.append(self._copies.source)
-        self.controller = Controller(f"statuses of {twins.name}", self.reconcile, sources)
+        self.controller = Controller(f"statuses of {kinds.name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         placement = self._placements.get(key.name, key.namespace)
@@ -160,7 +160,7 @@ class PlacementStatuses:
         selection = self._selections.selected(placement)
         return PlacementFacts(
             placement=placement,
-            prefix=self._twins.prefix,
+            prefix=self._kinds.prefix,
             policies=self._policies.by(PLACEMENT, whose),
             snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
             bindings=bindings,
@@ -181,7 +181,7 @@ class PlacementStatuses:
 
     def _wait_for_scheduling(self, key: Key, placement: Placement, status: PlacementStatus) -> float:
         """How long to go on showing what was said of the generation before, while clusters are being picked."""
-        found = find_condition(status.conditions, f"{self._twins.prefix}{SCHEDULED}")
+        found = find_condition(status.conditions, f"{self._kinds.prefix}{SCHEDULED}")
         if not placement.status.placement_statuses or found is None or found.status != UNKNOWN:
             self._delays.scheduled(key)
             return 0.0
@@ -200,7 +200,7 @@ class PlacementStatuses:
         )
         if said is None:
             return status, Outcome.done
-        said = replace(said, type=f"{self._twins.prefix}{said.type}")
+        said = replace(said, type=f"{self._kinds.prefix}{said.type}")
         old = find_condition(placement.status.conditions, said.type)
         condition = said.condition(old, placement.metadata.generation, self._clock.now())
         outcome = Outcome.again(after=TRY_AGAIN) if said.status == FALSE else Outcome.done
@@ -209,7 +209,7 @@ class PlacementStatuses:
     async def _write(self, placement: ClusterResourcePlacement, status: PlacementStatus) -> None:
         meta = placement.metadata
         await self._client.amend(
-            self._twins.placement,
+            self._kinds.placement,
             meta,
             {"status": status_patch(placement.status, status)},
             manager=MANAGER,
@@ -220,7 +220,7 @@ class PlacementStatuses:
         """Events of the steps that are taken now, and were not before."""
         generation, before = placement.metadata.generation, placement.status
         for step in CONDITION_STEPS:
-            kind = f"{self._twins.prefix}{step.type}"
+            kind = f"{self._kinds.prefix}{step.type}"
             if is_true(status.conditions, kind) and not is_true(before.conditions, kind, generation=generation):
                 found = find_condition(status.conditions, kind)
                 self._events.normal(placement, step.event, found.message if found is not None else "")

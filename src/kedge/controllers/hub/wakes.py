@@ -16,9 +16,9 @@ from kedge.api.core import Namespace
 from kedge.api.fleet import PARENT_NAMESPACE, is_of_the_system, member_of, resource_snapshot_name
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.placement_kinds import Binding, PlacementKinds, Run
 from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
-from kedge.api.twins import Binding, Run, Twins
 from kedge.api.work import Work
 from kedge.controllers.hub.caches import BINDINGS, CLUSTER, PLACEMENT, STRATEGY, by_binding, named, trusted_cache
 from kedge.kube.cache import Cache
@@ -154,15 +154,15 @@ def run_ended(change: Change[ClusterStagedUpdateRun]) -> bool:
 class WorkWakes:
     """Knows the bindings of one kind of placement."""
 
-    def __init__(self, hub: Cluster, twins: Twins) -> None:
+    def __init__(self, hub: Cluster, kinds: PlacementKinds) -> None:
         self._hub = hub.name
-        self._twins = twins
-        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
+        self._kinds = kinds
+        self._bindings = trusted_cache(hub, kinds.binding, indexes=BINDINGS)
 
     def by_work(self, seen: WatchedObject[Work]) -> Iterable[Key]:
         """The binding a Work says it is of, and those that may wait for it to go."""
         namespace = seen.meta.labels.get(PARENT_NAMESPACE)
-        if (namespace is not None) != self._twins.binding.resource.namespaced or is_of_the_system(namespace):
+        if (namespace is not None) != self._kinds.binding.resource.namespaced or is_of_the_system(namespace):
             return
         for owner in by_binding(seen.object):
             yield Key(self._hub, namespace, owner.rpartition("/")[2])

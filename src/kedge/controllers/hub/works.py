@@ -27,8 +27,8 @@ from kedge.api.fleet import (
     member_namespace,
 )
 from kedge.api.meta import ObjectMeta
+from kedge.api.placement_kinds import Binding, Placement, PlacementKinds
 from kedge.api.reasons import ROLLOUT_STARTED
-from kedge.api.twins import Binding, Placement, Twins
 from kedge.api.work import Work
 from kedge.controllers.hub import wakes
 from kedge.controllers.hub.binding_writes import BindingWrites
@@ -79,24 +79,30 @@ class Works:
     """The Works of one kind of placement."""
 
     def __init__(
-        self, hub: Cluster, twins: Twins, *, clock: Clock, pointed: PointedBindings | None = None, workers: int = 16
+        self,
+        hub: Cluster,
+        kinds: PlacementKinds,
+        *,
+        clock: Clock,
+        pointed: PointedBindings | None = None,
+        workers: int = 16,
     ) -> None:
         """`pointed` is shared with those who point bindings, if they run in this process."""
         self._pointed = pointed or PointedBindings(hub.name)
         self._client = hub.client
-        self._twins = twins
+        self._kinds = kinds
         self._clock = clock
-        self._bindings = trusted_cache(hub, twins.binding, indexes=BINDINGS)
+        self._bindings = trusted_cache(hub, kinds.binding, indexes=BINDINGS)
         self._works = hub.cache(Work, transform=compacted, indexes=WORKS)
-        self._placements = placements_without_status(hub, twins)
-        self._snapshots = trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
+        self._placements = placements_without_status(hub, kinds)
+        self._snapshots = trusted_cache(hub, metadata_of(kinds.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._member_namespaces = hub.cache(Namespace, labels={IS_FLEET_RESOURCE: "true"})
-        self._contents = Contents(hub.client, twins, self._snapshot)
+        self._contents = Contents(hub.client, kinds, self._snapshot)
         self._writes = WorkWrites(hub.client)
-        self._binding_writes = BindingWrites(hub.client, twins, manager=MANAGER)
+        self._binding_writes = BindingWrites(hub.client, kinds, manager=MANAGER)
         self._progress_reports = Throttle(UNDERWAY_AFTER)
         self._unwritten: dict[tuple[str | None, str], BindingStatus] = {}
-        work_wakes = wakes.WorkWakes(hub, twins)
+        work_wakes = wakes.WorkWakes(hub, kinds)
         sources: list[Source] = [
             hub.watch(self._bindings),
             self._pointed.changes,
@@ -107,7 +113,7 @@ class Works:
                 self._member_namespaces, to=work_wakes.by_member_namespace, when=wakes.namespace_lifecycle_changed
             ),
         ]
-        self.controller = Controller(f"works of {twins.name}", self.reconcile, sources, workers=workers)
+        self.controller = Controller(f"works of {kinds.name}", self.reconcile, sources, workers=workers)
 
     async def reconcile(self, key: Key) -> Outcome:
         binding = self._bindings.get(key.name, key.namespace)
@@ -228,7 +234,7 @@ class Works:
             return None if placement is None or not _is_deleted(placement) else abandons(placement)
         try:
             meta = binding.metadata
-            placement = await self._client.get(self._twins.placement, parent(meta), meta.namespace)
+            placement = await self._client.get(self._kinds.placement, parent(meta), meta.namespace)
         except NotFound:
             return None
         return _is_deleted(placement) and abandons(placement)
@@ -239,7 +245,7 @@ class Works:
         if not works:
             return Outcome.done
         try:
-            await self._client.get(self._twins.binding, key.name, key.namespace)
+            await self._client.get(self._kinds.binding, key.name, key.namespace)
         except NotFound:
             for work in works:
                 if not is_being_deleted(work):

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from kedge.api.binding import BindingState
 from kedge.api.fleet import PREVIOUS_STATE
-from kedge.api.twins import Binding
+from kedge.api.placement_kinds import Binding
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 

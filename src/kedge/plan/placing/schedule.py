@@ -19,9 +19,9 @@ from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import BINDING_CLEANUP
+from kedge.api.placement_kinds import Binding
 from kedge.api.scheduling import PlacementPolicy, PlacementType
 from kedge.api.snapshot import ClusterDecision
-from kedge.api.twins import Binding
 from kedge.plan.placing.affinity import Affinity, InvalidPolicy, read_affinity
 from kedge.plan.placing.bindings import ClassifiedBindings, by_cluster, classify_bindings, state_before_unscheduling
 from kedge.plan.placing.decisions import (

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from kedge.api.condition import TRUE, find_condition
 from kedge.api.fleet import PARENT_BINDING, PARENT_NAMESPACE
+from kedge.api.placement_kinds import Binding
 from kedge.api.reasons import APPLIED, AVAILABLE
-from kedge.api.twins import Binding
 from kedge.api.work import ManifestCondition, Work
 from kedge.plan.previewing.expected_objects import takes_time_kind
 

@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from kedge.api.condition import TRUE, find_condition
+from kedge.api.placement_kinds import Placement, Run
 from kedge.api.staged_status import RunStatus, StageStatus, StageTaskStatus
-from kedge.api.twins import Placement, Run
 from kedge.plan.placements import is_external
 from kedge.plan.staging.progress import turn_texts
 from kedge.plan.staging.run_story import tell_run

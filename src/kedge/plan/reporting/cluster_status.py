@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition
 from kedge.api.dialect import Dialect
+from kedge.api.placement_kinds import Binding
 from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import (
     APPLIED,
@@ -26,7 +27,6 @@ from kedge.api.reasons import (
     SCHEDULED,
 )
 from kedge.api.snapshot import ClusterDecision
-from kedge.api.twins import Binding
 from kedge.plan.findings import Finding
 from kedge.plan.reporting.condition_order import CONDITION_STEPS, ConditionStep
 

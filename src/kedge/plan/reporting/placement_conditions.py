@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, find_condition
+from kedge.api.placement_kinds import PolicySnapshot
 from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import (
     CONTROLLED_OUTSIDE,
@@ -21,7 +22,6 @@ from kedge.api.reasons import (
     SCHEDULE_PENDING,
     SCHEDULED,
 )
-from kedge.api.twins import PolicySnapshot
 from kedge.plan.findings import Finding
 from kedge.plan.placing.policies import names_no_cluster
 from kedge.plan.reporting.condition_order import CONDITION_STEPS, ConditionStep

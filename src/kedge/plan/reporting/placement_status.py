@@ -22,10 +22,10 @@ from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, find_condition,
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import SUBINDEX
 from kedge.api.meta import ObjectMeta
+from kedge.api.placement_kinds import Binding, Placement, PolicySnapshot, Run
 from kedge.api.placement_status import ClusterPlacementStatus, PlacementStatus
 from kedge.api.reasons import INVALID_SELECTORS, ROLLOUT_STARTED, SCHEDULED
 from kedge.api.snapshot import ClusterDecision
-from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.plan.findings import Finding
 from kedge.plan.placements import is_external, reports_to_original
 from kedge.plan.placing.bindings import is_being_removed, remaining_bindings

@@ -20,9 +20,9 @@ from kedge.api.binding import BindingState
 from kedge.api.dialect import Dialect
 from kedge.api.numbers import IntOrPercent, resolve
 from kedge.api.placement import PlacementSpec
+from kedge.api.placement_kinds import Binding
 from kedge.api.rollout import RollingUpdate
 from kedge.api.scheduling import PlacementPolicy, PlacementType
-from kedge.api.twins import Binding
 from kedge.plan.moving.budget import Budget
 
 _SEED_DEFAULT: Final = RollingUpdate(unavailable_period_seconds=10)  # seed 002, where no strategy is given at all

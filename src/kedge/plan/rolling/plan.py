@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from kedge.api.binding import BindingState
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PAUSED, PINNED
-from kedge.api.twins import Binding
+from kedge.api.placement_kinds import Binding
 from kedge.plan.moving.exposure import Exposure
 from kedge.plan.moving.grants import Grants, grant
 from kedge.plan.moving.unit import Proof, Unit

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kedge.api.binding import BindingState
 from kedge.api.condition import FALSE, TRUE, Condition
+from kedge.api.placement_kinds import Binding
 from kedge.api.reasons import (
     APPLIED,
     APPLY_IN_PROGRESS,
@@ -28,7 +29,6 @@ from kedge.api.reasons import (
     WORK_SYNCHRONIZED,
     WORK_UNTRACKABLE,
 )
-from kedge.api.twins import Binding
 from kedge.plan.moving.unit import Proof
 
 _STEPS: Final = frozenset((OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE, DIFF_REPORTED))

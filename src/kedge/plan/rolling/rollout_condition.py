@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from kedge.api.binding import BindingState
 from kedge.api.condition import FALSE, TRUE, Condition, find_condition, set_condition
+from kedge.api.placement_kinds import Binding
 from kedge.api.reasons import NOT_STARTED, ROLLOUT_STARTED, STARTED
-from kedge.api.twins import Binding
 
 Conditions = tuple[Condition, ...]
 

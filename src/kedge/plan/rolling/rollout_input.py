@@ -16,8 +16,8 @@ from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PINNED, THROTTLE_FIRST
 from kedge.api.meta import ObjectMeta
+from kedge.api.placement_kinds import Binding, Placement
 from kedge.api.rollout import ApplyStrategy
-from kedge.api.twins import Binding, Placement
 from kedge.plan.membership import unreachable_message
 from kedge.plan.placements import is_external
 from kedge.plan.revisions import is_master, newest_resources, resource_index

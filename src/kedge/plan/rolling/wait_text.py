@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from kedge.api.binding import BindingState
 from kedge.api.condition import Condition, find_condition
 from kedge.api.fleet import PAUSED
+from kedge.api.placement_kinds import Binding
 from kedge.api.placement_status import FailedPlacement
 from kedge.api.reasons import ROLLOUT_STARTED
-from kedge.api.twins import Binding
 from kedge.plan.moving.budget import Budget
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Code, Wait

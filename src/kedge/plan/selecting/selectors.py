@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from kedge.api.fleet import RESERVED_PREFIXES, is_followed, is_reserved
 from kedge.api.placement import ResourceSelector, SelectionScope, StatusReportingScope
+from kedge.api.placement_kinds import Placement
 from kedge.api.resource import Resource
 from kedge.api.selector import InvalidSelector
-from kedge.api.twins import Placement
 from kedge.plan.selecting.candidates import Candidate
 from kedge.plan.selecting.kinds import ENDPOINTS, NAMESPACE, SERVICE, Catalogue, Kind, is_hub_only
 

@@ -21,10 +21,10 @@ from kedge.api.condition import Condition, find_condition
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import IS_LATEST_APPROVAL, TARGET_RUN, TARGET_STAGE, TASK_TYPE
 from kedge.api.meta import FieldsOwner
+from kedge.api.placement_kinds import Approval
 from kedge.api.reasons import APPROVED
 from kedge.api.staged import ApprovalSpec
 from kedge.api.staged_status import DELETE_STAGE
-from kedge.api.twins import Approval
 from kedge.plan.text import moment
 
 _DELETING: Final = "delete-stage"  # no stage of a user's can be called that

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kedge.api.binding import BindingState
 from kedge.api.condition import FALSE, TRUE
+from kedge.api.placement_kinds import Binding
 from kedge.api.reasons import (
     PROGRESSING,
     STAGE_STARTED,
@@ -23,7 +24,6 @@ from kedge.api.reasons import (
 )
 from kedge.api.stage import StageTaskType, StrategySpec
 from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStatus, StageTaskStatus
-from kedge.api.twins import Binding
 from kedge.plan.moving.gate import Closed, Gate, Open
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Wait

@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, find_condition
+from kedge.api.placement_kinds import Approval
 from kedge.api.reasons import (
     APPROVAL_ACCEPTED,
     APPROVAL_GIVEN,
@@ -33,7 +34,6 @@ from kedge.api.reasons import (
 )
 from kedge.api.stage import Missing, StageTask, StageTaskType
 from kedge.api.staged_status import StageStatus, StageTaskStatus
-from kedge.api.twins import Approval
 from kedge.plan.moving.gate import Closed, Gate, Open, combined, timed, while_proven
 from kedge.plan.moving.unit import Proof, Unit
 from kedge.plan.moving.wait import Blocker, Wait

@@ -23,11 +23,11 @@ from kedge.api.condition import FALSE, TRUE, UNKNOWN, find_condition
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PLACEMENT_GENERATION
 from kedge.api.meta import ObjectMeta
+from kedge.api.placement_kinds import Binding, Placement, PolicySnapshot, Run, Strategy
 from kedge.api.reasons import INITIALIZED, RUN_INITIALIZED, RUN_NOT_INITIALIZED, RUN_WAITING, SCHEDULED
 from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
 from kedge.api.stage import Missing, Stage, StageTaskType, StrategySpec
 from kedge.api.staged_status import DELETE_STAGE, RunStatus, StageStatus, StageTaskStatus
-from kedge.api.twins import Binding, Placement, PolicySnapshot, Run, Strategy
 from kedge.plan.revisions import is_master, newest_policy, policy_index, resource_index
 from kedge.plan.staging.approvals import When, ask
 from kedge.plan.staging.conditions import Stamp, at_generation, unstarted, with_condition

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kedge.api.condition import FALSE, TRUE
+from kedge.api.placement_kinds import Run
 from kedge.api.reasons import PROGRESSING, ROLLED_BACK, SUCCEEDED
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
-from kedge.api.twins import Run
 from kedge.plan.staging.conditions import (
     find,
     has_condition,

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, Condition
 from kedge.api.fleet import RETRY, ROLLBACK_OF
+from kedge.api.placement_kinds import Run
 from kedge.api.reasons import (
     INITIALIZED,
     NOTHING_BEFORE,
@@ -35,7 +36,6 @@ from kedge.api.reasons import (
 from kedge.api.stage import Missing, StrategySpec
 from kedge.api.staged import RunState
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
-from kedge.api.twins import Run
 from kedge.plan.staging.conditions import (
     Stamp,
     at_generation,

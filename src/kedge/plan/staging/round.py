@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kedge.api.binding import BindingState
 from kedge.api.condition import TRUE, is_true
+from kedge.api.placement_kinds import Approval, Binding
 from kedge.api.reasons import (
     CLUSTER_STARTED,
     ROLLOUT_STARTED,
@@ -19,7 +20,6 @@ from kedge.api.reasons import (
 )
 from kedge.api.stage import Missing
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus
-from kedge.api.twins import Approval, Binding
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, judge, one_binding_per_cluster

@@ -8,9 +8,9 @@ from datetime import timedelta
 from msgspec import Struct
 
 from kedge.api.dialect import Dialect
+from kedge.api.placement_kinds import Approval, Binding, Placement, Run
 from kedge.api.rollout import ApplyStrategy, RollingUpdate
 from kedge.api.staged_status import RunStatus
-from kedge.api.twins import Approval, Binding, Placement, Run
 from kedge.plan.staging.approvals import Ask
 
 Labels = Mapping[str, str]

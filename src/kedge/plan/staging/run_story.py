@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, UNKNOWN, condition_message, find_condition
+from kedge.api.placement_kinds import Run
 from kedge.api.reasons import (
     APPROVAL_GIVEN,
     CLUSTER_STARTED,
@@ -28,7 +29,6 @@ from kedge.api.reasons import (
 )
 from kedge.api.stage import StageTaskType
 from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, RunStatus, StageStatus
-from kedge.api.twins import Run
 from kedge.plan.moving.wait import Wait
 from kedge.plan.staging.conditions import (
     find,

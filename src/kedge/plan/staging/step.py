@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, UNKNOWN
 from kedge.api.dialect import Dialect
+from kedge.api.placement_kinds import Run
 from kedge.api.reasons import (
     INITIALIZED,
     PROGRESSING,
@@ -43,7 +44,6 @@ from kedge.api.reasons import (
 from kedge.api.stage import StrategySpec
 from kedge.api.staged import RunState
 from kedge.api.staged_status import RunStatus, StageStatus
-from kedge.api.twins import Run
 from kedge.plan.staging.clearing import Clearing
 from kedge.plan.staging.conditions import (
     Stamp,

@@ -12,9 +12,9 @@ from enum import StrEnum
 
 from kedge.api.condition import condition_message
 from kedge.api.fleet import RETRY
+from kedge.api.placement_kinds import Run
 from kedge.api.reasons import INITIALIZED, ROLLED_BACK, RUN_FAILED, RUN_NOT_INITIALIZED, RUN_SUCCEEDED, SUCCEEDED
 from kedge.api.staged import RunState
-from kedge.api.twins import Run
 from kedge.plan.staging.conditions import is_initialized, is_rolled_back, reason_of
 from kedge.plan.staging.returning import failed_at, retried
 from kedge.plan.staging.run_story import tell_run

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from kedge.api.coordination import Lease
 from kedge.api.fleet import PINNED
+from kedge.api.placement_kinds import Placement
 from kedge.api.times import parse_micro_time
-from kedge.api.twins import Placement
 from kedge.plan.selecting.selection import Selection
 from kedge.plan.state import State
 from kedge.plan.telling.story import Story

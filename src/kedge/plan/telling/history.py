@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kedge.api.fleet import PINNED, RESOURCE_HASH, resource_snapshot_name
 from kedge.api.meta import ObjectMeta
-from kedge.api.twins import Binding, Placement
+from kedge.api.placement_kinds import Binding, Placement
 from kedge.plan.revisions import is_master, newest_resources, resource_index
 from kedge.plan.text import natural
 

@@ -21,10 +21,10 @@ from kedge.api.condition import TRUE, UNKNOWN, Condition, find_condition
 from kedge.api.dialect import Dialect
 from kedge.api.meta import ObjectMeta
 from kedge.api.numbers import resolve
+from kedge.api.placement_kinds import Binding, Placement, PolicySnapshot, Run
 from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import APPLIED, AVAILABLE, OVERRIDDEN, ROLLOUT_STARTED, SCHEDULED, WORK_SYNCHRONIZED
 from kedge.api.snapshot import ClusterDecision
-from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.api.work import Work
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Wait

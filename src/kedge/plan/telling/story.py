@@ -21,9 +21,9 @@ from kedge.api.condition import TRUE, condition_message, find_condition
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PINNED
 from kedge.api.meta import ObjectMeta
+from kedge.api.placement_kinds import Binding, Placement, PolicySnapshot, Run
 from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import AVAILABLE, DIFF_REPORTED, SCHEDULED
-from kedge.api.twins import Binding, Placement, PolicySnapshot, Run
 from kedge.api.work import Work
 from kedge.plan.placements import is_external, is_paused
 from kedge.plan.state import State, state_of

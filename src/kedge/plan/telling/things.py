@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from kedge.api.condition import TRUE, find_condition, is_true
 from kedge.api.fleet import PARENT_BINDING, PARENT_SNAPSHOT_NAME
+from kedge.api.placement_kinds import Binding
 from kedge.api.reasons import APPLIED, AVAILABLE, DIFF_REPORTED, MANIFEST_NOT_TRACKABLE, WORK_SYNCHRONIZED
-from kedge.api.twins import Binding
 from kedge.api.work import ManifestCondition, Work, WorkSpec
 from kedge.plan.state import State
 from kedge.plan.working.binding_status import binding_status, report_from_works

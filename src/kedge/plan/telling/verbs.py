@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kedge.api.fleet import PAUSED, PINNED
-from kedge.api.twins import Placement
+from kedge.api.placement_kinds import Placement
 from kedge.plan.telling.story import tell
 from kedge.plan.verbs import Answer, refused
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from kedge.api.condition import TRUE, Condition, condition_message
 from kedge.api.fleet import PINNED
+from kedge.api.placement_kinds import Placement
 from kedge.api.reasons import AVAILABLE, ROLLOUT_STARTED, SCHEDULED
-from kedge.api.twins import Placement
 from kedge.plan.placements import is_external, is_paused
 from kedge.plan.placing.policies import wants_no_cluster
 from kedge.plan.revisions import newest_resources, resource_index

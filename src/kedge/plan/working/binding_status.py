@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from kedge.api.binding import BindingStatus
 from kedge.api.condition import FALSE, TRUE, Condition, find_condition, is_true
+from kedge.api.placement_kinds import Binding
 from kedge.api.placement_status import FailedPlacement
 from kedge.api.reasons import (
     APPLIED,
@@ -37,7 +38,6 @@ from kedge.api.reasons import (
     WORK_SYNCHRONIZED,
     WORK_UNTRACKABLE,
 )
-from kedge.api.twins import Binding
 from kedge.api.work import Work
 from kedge.plan.findings import Finding
 from kedge.plan.text import first_few, object_name

@@ -26,12 +26,12 @@ from kedge.api.fleet import (
     member_namespace,
     work_name,
 )
+from kedge.api.placement_kinds import Binding
 from kedge.api.rollout import (
     ApplyStrategy,
     PropagationPolicy,
     ReportBackStrategy,
 )
-from kedge.api.twins import Binding
 from kedge.api.work import Work
 from kedge.plan.digest import digest
 from kedge.plan.revisions import parent

@@ -16,8 +16,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kedge.api.fleet import PARENT_BINDING, PARENT_NAMESPACE, RESERVED_PREFIXES, member_namespace
+from kedge.api.placement_kinds import Binding, Placement
 from kedge.api.placement_status import ResourceIdentifier
-from kedge.api.twins import Binding, Placement
 from kedge.api.work import ManifestCondition, Work, WorkResourceIdentifier
 from kedge.plan.identifiers import identifiers_of
 from kedge.plan.revisions import parent

@@ -26,8 +26,8 @@ from msgspec.structs import replace
 from kedge.api.cluster import MemberCluster
 from kedge.api.condition import TRUE, Condition, find_condition
 from kedge.api.fleet import PARENT_NAMESPACE, PARENT_PLACEMENT, PARENT_SNAPSHOT_NAME, WORK_CLEANUP, member_of
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PLACEMENT_KINDS
 from kedge.api.reasons import APPLIED, AVAILABLE
-from kedge.api.twins import CLUSTER, NAMESPACED, TWINS
 from kedge.api.work import Work, Workload, WorkStatus
 from kedge.controllers.hub.caches import PLACEMENT, SNAPSHOTS, named
 from kedge.kube.clock import Clock
@@ -86,9 +86,10 @@ class Agents:
         self._takes = takes
         self._works = hub.cache(Work, transform=_in_short)
         self._members = hub.cache(MemberCluster)
-        self._placements = {twins: hub.cache(twins.placement) for twins in TWINS}
+        self._placements = {kinds: hub.cache(kinds.placement) for kinds in PLACEMENT_KINDS}
         self._snapshots = {
-            twins: hub.cache(metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS) for twins in TWINS
+            kinds: hub.cache(metadata_of(kinds.resource_snapshot.resource), indexes=SNAPSHOTS)
+            for kinds in PLACEMENT_KINDS
         }
         self._held: dict[Key, _Held] = {}
         sources: list[Source] = [hub.watch(self._works), hub.watch(self._members, when=lambda _: False)]
@@ -113,11 +114,11 @@ class Agents:
         """Whether a rollout wants other resources than this Work is made of."""
         labels = work.metadata.labels
         name, namespace = labels.get(PARENT_PLACEMENT, ""), labels.get(PARENT_NAMESPACE)
-        twins = NAMESPACED if namespace else CLUSTER
-        placement = self._placements[twins].get(name, namespace)
+        kinds = NAMESPACED if namespace else CLUSTER
+        placement = self._placements[kinds].get(name, namespace)
         if placement is None or not is_rolling(placement):
             return False
-        snapshots = self._snapshots[twins].by(PLACEMENT, named(namespace, name))
+        snapshots = self._snapshots[kinds].by(PLACEMENT, named(namespace, name))
         goal = wanted(placement.metadata, [one.metadata for one in snapshots]).name
         return bool(goal) and work.metadata.annotations.get(PARENT_SNAPSHOT_NAME) != goal
 

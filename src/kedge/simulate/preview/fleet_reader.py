@@ -15,6 +15,7 @@ import msgspec
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.cluster import MemberCluster
 from kedge.api.fleet import PARENT_NAMESPACE, PARENT_PLACEMENT
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PLACEMENT_KINDS, PlacementKinds
 from kedge.api.resource import Resource
 from kedge.api.staged import (
     ApprovalRequest,
@@ -24,7 +25,6 @@ from kedge.api.staged import (
     StagedUpdateRun,
     StagedUpdateStrategy,
 )
-from kedge.api.twins import CLUSTER, NAMESPACED, TWINS, Twins
 from kedge.api.work import Work
 from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.kube.client import Client
@@ -35,7 +35,7 @@ from kedge.plan.selecting.kinds import Catalogue, Kind, kinds_of_crd
 from kedge.plan.selecting.selectors import ResolvedSelector, ResolvedSelectors, index_keys_of, resolve_selectors
 from kedge.simulate.preview.fleet_state import FLEET_GROUPS, FleetState, Target, group_of, meta_of
 
-_STAGED: Final[dict[Twins, tuple[Any, ...]]] = {
+_STAGED: Final[dict[PlacementKinds, tuple[Any, ...]]] = {
     CLUSTER: (ClusterStagedUpdateStrategy, ClusterStagedUpdateRun, ClusterApprovalRequest),
     NAMESPACED: (StagedUpdateStrategy, StagedUpdateRun, ApprovalRequest),
 }
@@ -80,11 +80,13 @@ class _Reader:
     ) -> list[Untyped]:
         if targets:
             return [one for target in targets if (one := await self._placement(target)) is not None]
-        known = [one for twins in TWINS for one in await self.all(twins.placement.resource)]
+        known = [
+            one for placement_kinds in PLACEMENT_KINDS for one in await self.all(placement_kinds.placement.resource)
+        ]
         return placements_selecting(known, changed, catalogue)
 
     async def _placement(self, target: Target) -> Untyped | None:
-        resource = target.twins.placement.resource
+        resource = target.kinds.placement.resource
         try:
             found = await self._client.get(untyped(resource), target.name, target.namespace)
         except NotFound:
@@ -94,15 +96,15 @@ class _Reader:
     async def _belonging(self, placement: Untyped) -> list[Untyped]:
         """A placement's snapshots, bindings and Works; and the runs that move it, if that is what does."""
         name, namespace = placement["metadata"]["name"], placement["metadata"].get("namespace")
-        twins = Target(name, namespace).twins
+        placement_kinds = Target(name, namespace).kinds
         labels = f"{PARENT_PLACEMENT}={name}"
         found: list[Untyped] = []
-        for kind in (twins.policy_snapshot, twins.resource_snapshot, twins.binding):
+        for kind in (placement_kinds.policy_snapshot, placement_kinds.resource_snapshot, placement_kinds.binding):
             found += await self.all(kind.resource, namespace, labels)
         place = f"{PARENT_NAMESPACE}={namespace}" if namespace else f"!{PARENT_NAMESPACE}"
         found += await self.all(Work.resource, None, f"{labels},{place}")
         if ((placement.get("spec") or {}).get("strategy") or {}).get("type") == "External":
-            for kind in _STAGED[twins]:
+            for kind in _STAGED[placement_kinds]:
                 found += await self.all(kind.resource, namespace)
         return found
 
@@ -161,7 +163,10 @@ def _named(resource: Resource, obj: Untyped) -> Untyped:
 
 
 def _placements_in(objects: Iterable[Untyped]) -> list[Untyped]:
-    kinds = {(twins.placement.resource.group, twins.placement.resource.kind) for twins in TWINS}
+    kinds = {
+        (placement_kinds.placement.resource.group, placement_kinds.placement.resource.kind)
+        for placement_kinds in PLACEMENT_KINDS
+    }
     return [one for one in objects if (group_of(one), one["kind"]) in kinds]
 
 
@@ -181,9 +186,9 @@ def catalogue_of(definitions: Iterable[Untyped]) -> Catalogue:
 
 def meaning_of(placement: Untyped, catalogue: Catalogue) -> ResolvedSelectors:
     """What a placement's selectors mean; nothing, if it cannot be read."""
-    twins = NAMESPACED if placement["metadata"].get("namespace") else CLUSTER
+    placement_kinds = NAMESPACED if placement["metadata"].get("namespace") else CLUSTER
     try:
-        return resolve_selectors(msgspec.convert(placement, twins.placement), catalogue)
+        return resolve_selectors(msgspec.convert(placement, placement_kinds.placement), catalogue)
     except msgspec.ValidationError:
         return ResolvedSelectors()
 

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from kedge.api.fleet import PARENT_NAMESPACE, PARENT_PLACEMENT
 from kedge.api.meta import ObjectMeta
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PLACEMENT_KINDS, PlacementKinds
 from kedge.api.resource import Resource
-from kedge.api.twins import CLUSTER, NAMESPACED, TWINS, Twins
 from kedge.kube.codec import Untyped
 
 TAKEN: Final = "kedge.dev/taken-at"
@@ -38,7 +38,7 @@ class Target(Struct, frozen=True):
     namespace: str | None = None
 
     @property
-    def twins(self) -> Twins:
+    def kinds(self) -> PlacementKinds:
         return NAMESPACED if self.namespace else CLUSTER
 
     @property
@@ -46,7 +46,7 @@ class Target(Struct, frozen=True):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def __str__(self) -> str:
-        return f"{self.twins.placement.resource.kind} {self.path}"
+        return f"{self.kinds.placement.resource.kind} {self.path}"
 
 
 class FleetState(Struct, frozen=True):
@@ -74,7 +74,7 @@ class FleetState(Struct, frozen=True):
     @property
     def targets(self) -> tuple[Target, ...]:
         """The placements of the fleet."""
-        kinds = (twins.placement.resource for twins in TWINS)
+        kinds = (placement_kinds.placement.resource for placement_kinds in PLACEMENT_KINDS)
         return tuple(target_of(obj) for kind in kinds for obj in self.of(kind))
 
     def has(self, target: Target) -> bool:

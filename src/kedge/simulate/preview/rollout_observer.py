@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
-from kedge.api.twins import Binding, Placement, Twins
+from kedge.api.placement_kinds import Binding, Placement, PlacementKinds
 from kedge.controllers.hub.caches import BINDINGS, PLACEMENT, SNAPSHOTS, named, trusted_cache, without_status
 from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
@@ -66,22 +66,34 @@ class RolloutObserver:
         self._revisions: dict[_Name, str] = {}
         self._open: dict[_Name, int] = {}  # the move under way of each binding, by its place in the list
         self._stands: dict[Target, dict[_Name, _Proof]] = {target: {} for target in self._targets}
-        kinds = dict.fromkeys(target.twins for target in self._targets)
-        self._placements = {twins: hub.cache(twins.placement, transform=without_status) for twins in kinds}
-        self._bindings = {twins: trusted_cache(hub, twins.binding, indexes=BINDINGS) for twins in kinds}
-        self._snapshots = {
-            twins: trusted_cache(hub, metadata_of(twins.resource_snapshot.resource), indexes=SNAPSHOTS)
-            for twins in kinds
+        kinds = dict.fromkeys(target.kinds for target in self._targets)
+        self._placements = {
+            placement_kinds: hub.cache(placement_kinds.placement, transform=without_status) for placement_kinds in kinds
         }
-        self._policies: dict[Twins, Cache[Any]] = {
-            twins: hub.cache(twins.policy_snapshot, indexes=SNAPSHOTS) for twins in kinds
+        self._bindings = {
+            placement_kinds: trusted_cache(hub, placement_kinds.binding, indexes=BINDINGS) for placement_kinds in kinds
+        }
+        self._snapshots = {
+            placement_kinds: trusted_cache(
+                hub, metadata_of(placement_kinds.resource_snapshot.resource), indexes=SNAPSHOTS
+            )
+            for placement_kinds in kinds
+        }
+        self._policies: dict[PlacementKinds, Cache[Any]] = {
+            placement_kinds: hub.cache(placement_kinds.policy_snapshot, indexes=SNAPSHOTS) for placement_kinds in kinds
         }
         self._members = hub.cache(MemberCluster)
-        self._runs: dict[Twins, Cache[Any]] = {twins: trusted_cache(hub, twins.run) for twins in kinds}
-        for twins in kinds:
-            self._bindings[twins].on_change(self._saw)
-            self._snapshots[twins].on_change(self._saw_revision)
-            for cache in (self._placements[twins], self._snapshots[twins], self._runs[twins]):
+        self._runs: dict[PlacementKinds, Cache[Any]] = {
+            placement_kinds: trusted_cache(hub, placement_kinds.run) for placement_kinds in kinds
+        }
+        for placement_kinds in kinds:
+            self._bindings[placement_kinds].on_change(self._saw)
+            self._snapshots[placement_kinds].on_change(self._saw_revision)
+            for cache in (
+                self._placements[placement_kinds],
+                self._snapshots[placement_kinds],
+                self._runs[placement_kinds],
+            ):
                 cache.on_change(self._stir)
 
     # What was observed
@@ -94,18 +106,18 @@ class RolloutObserver:
         )
 
     def bindings(self, target: Target) -> tuple[Binding, ...]:
-        return self._bindings[target.twins].by(PLACEMENT, named(target.namespace, target.name))
+        return self._bindings[target.kinds].by(PLACEMENT, named(target.namespace, target.name))
 
     def snapshots(self, target: Target) -> tuple[Any, ...]:
-        return tuple(one.metadata for one in self._snapshots[target.twins].by(PLACEMENT, _whose(target)))
+        return tuple(one.metadata for one in self._snapshots[target.kinds].by(PLACEMENT, _whose(target)))
 
     def runs(self, target: Target) -> list[Any]:
         """The staged runs of a placement, oldest first."""
-        found = [one for one in self._runs[target.twins].all() if _runs_on(one, target)]
+        found = [one for one in self._runs[target.kinds].all() if _runs_on(one, target)]
         return sorted(found, key=lambda one: (str(one.metadata.creation_timestamp), one.metadata.name))
 
     def placement(self, target: Target) -> Placement | None:
-        return self._placements[target.twins].get(target.name, target.namespace)
+        return self._placements[target.kinds].get(target.name, target.namespace)
 
     def story(self, target: Target, placement: Placement) -> Story:
         """Where a placement stands now. Not from its status, which a simulated hub may write late."""
@@ -115,7 +127,7 @@ class RolloutObserver:
             self.bindings(target),
             (),
             self.snapshots(target),
-            policies=self._policies[target.twins].by(PLACEMENT, _whose(target)),
+            policies=self._policies[target.kinds].by(PLACEMENT, _whose(target)),
             members=members,
             runs=self.runs(target),
             now=self._clock.now(),

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from kedge.api.crd import Crd
 from kedge.api.crds import crds
 from kedge.api.dialect import Dialect
+from kedge.api.placement_kinds import Run
 from kedge.api.staged import ApprovalRequest, ClusterApprovalRequest
-from kedge.api.twins import Run
 from kedge.api.work import Work
 from kedge.embedded.cluster import EmbeddedCluster, child
 from kedge.kube.codec import Untyped
@@ -76,7 +76,7 @@ class Assumptions(Struct, frozen=True):
 
 def measured_times(fleet: FleetState) -> Durations:
     """How long clusters took before, as the fleet's objects show."""
-    bindings = [one for target in fleet.targets for one in fleet.typed(target.twins.binding)]
+    bindings = [one for target in fleet.targets for one in fleet.typed(target.kinds.binding)]
     return Durations(measured=measured_durations(bindings, fleet.typed(Work)))
 
 
@@ -154,7 +154,7 @@ def _words_after(assumptions: Assumptions) -> float:
 
 async def _course(hub: VirtualHub, observer: RolloutObserver, target: Target, fleet: FleetState) -> PlacementPreview:
     """What a placement came to."""
-    placement = await hub.client.get(target.twins.placement, target.name, target.namespace)
+    placement = await hub.client.get(target.kinds.placement, target.name, target.namespace)
     story, moves, runs = observer.story(target, placement), observer.moves(target), observer.runs(target)
     played = _open_runs(runs, fleet, target)
     missing = why_not_updated(placement, story.places, played, _news(observer, fleet, target))
@@ -176,14 +176,14 @@ async def _course(hub: VirtualHub, observer: RolloutObserver, target: Target, fl
 
 def _open_runs(runs: Sequence[Run], fleet: FleetState, target: Target) -> list[Run]:
     """The runs that were not over when the fleet was read."""
-    over = {one.metadata.uid for one in fleet.typed(target.twins.run) if has_ended(one.status)}
+    over = {one.metadata.uid for one in fleet.typed(target.kinds.run) if has_ended(one.status)}
     return [run for run in runs if run.metadata.uid not in over]
 
 
 def _news(observer: RolloutObserver, fleet: FleetState, target: Target) -> str:
     """The number of the newest revision, if it was not there when the fleet was read."""
     newest = newest_resources(observer.snapshots(target))
-    kind = target.twins.resource_snapshot.resource
+    kind = target.kinds.resource_snapshot.resource
     is_known = newest is None or any(one["metadata"]["name"] == newest.name for one in fleet.of(kind))
     return "" if newest is None or is_known else str(resource_index(newest))
 

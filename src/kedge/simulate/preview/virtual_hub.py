@@ -129,7 +129,7 @@ def missing(fleet: FleetState) -> Iterator[Untyped]:
 
 def _newest(fleet: FleetState, target: Target) -> Iterator[Untyped]:
     """The manifests of the newest revision."""
-    kind = target.twins.resource_snapshot.resource
+    kind = target.kinds.resource_snapshot.resource
     parts = [one for one in fleet.of(kind) if _is_of(one, target)]
     master = newest_resources(meta_of(one) for one in parts)
     for part in parts:

@@ -1,7 +1,7 @@
-"""Twins: every kind around a placement exists twice, cluster-wide and in a namespace, and behaves the same.
+"""PlacementKinds: every kind around a placement exists twice, cluster-wide and in a namespace, and behaves the same.
 
-for twins in TWINS:
-    manager.add_controller(Scheduler(hub, twins, ...).controller)
+for kinds in PLACEMENT_KINDS:
+    manager.add_controller(Scheduler(hub, kinds, ...).controller)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Run: TypeAlias = ClusterStagedUpdateRun | StagedUpdateRun
 Approval: TypeAlias = ClusterApprovalRequest | ApprovalRequest
 
 
-class Twins(Struct, frozen=True):
+class PlacementKinds(Struct, frozen=True):
     """The kinds around one kind of placement.
 
     Declared as the cluster-wide ones, which have the same attributes: of a union of two types a checker makes, where a
@@ -62,7 +62,7 @@ class Twins(Struct, frozen=True):
         return self.placement.resource.plural
 
 
-CLUSTER: Final = Twins(
+CLUSTER: Final = PlacementKinds(
     ClusterResourcePlacement,
     ClusterSchedulingPolicySnapshot,
     ClusterResourceSnapshot,
@@ -71,7 +71,7 @@ CLUSTER: Final = Twins(
     ClusterStagedUpdateRun,
     ClusterApprovalRequest,
 )
-NAMESPACED: Final = Twins(
+NAMESPACED: Final = PlacementKinds(
     cast("type[ClusterResourcePlacement]", ResourcePlacement),
     cast("type[ClusterSchedulingPolicySnapshot]", SchedulingPolicySnapshot),
     cast("type[ClusterResourceSnapshot]", ResourceSnapshot),
@@ -80,4 +80,4 @@ NAMESPACED: Final = Twins(
     cast("type[ClusterStagedUpdateRun]", StagedUpdateRun),
     cast("type[ClusterApprovalRequest]", ApprovalRequest),
 )
-TWINS: Final = (CLUSTER, NAMESPACED)
+PLACEMENT_KINDS: Final = (CLUSTER, NAMESPACED)
