@@ -23,7 +23,6 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
-from kedge.api import reasons
 from kedge.api.fleet import ON_DELETE, WORK_CLEANUP, member_namespace
 from kedge.api.meta import ObjectMeta
 from kedge.api.rollout import PropagationPolicy
@@ -50,7 +49,7 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Signal, Source, Watch, WatchedObject
 from kedge.plan.applying.manifests import InvalidManifest, object_key, read_manifests
 from kedge.plan.applying.outcomes import not_applied
-from kedge.plan.applying.ownership import Refusal, unsupported
+from kedge.plan.applying.ownership import cannot_own, unsupported
 from kedge.plan.applying.work_status import (
     ApplyResult,
     not_applied_in,
@@ -161,7 +160,7 @@ class Applier:
         work = await self._with_finalizer(work)
         applied = await self._applied.of(work)
         memory = await self._memory_of(work, applied)
-        if why := _cannot_own(work, applied):
+        if why := cannot_own(applied, work.metadata.namespace):
             return await self._report(work, [not_applied(one, why, retry=False) for one in memory.read])
         listed, began = AppliedList(self._applied, applied), asyncio.get_running_loop().time()
         left_over = await self._remove_left_over(memory, listed)
@@ -339,15 +338,3 @@ class Applier:
 def _written(status: WorkStatus) -> dict[str, Any]:
     """As it is patched: a list that is empty has to be said to be."""
     return {"manifestConditions": None, **to_builtins(status)}
-
-
-def _cannot_own(work: Work, applied: AppliedWork) -> Refusal | None:
-    """Why the AppliedWork there is cannot own what this Work places."""
-    meta = applied.metadata
-    if applied.spec.work_namespace != work.metadata.namespace:
-        message = f"AppliedWork {meta.name} on the member is that of another hub's {applied.spec.work_namespace}"
-        return Refusal(reasons.MANIFEST_APPLY_FAILED, message)
-    if meta.deletion_timestamp is not None:
-        message = f"AppliedWork {meta.name} is being deleted on the member with all it owns: it starts anew after that"
-        return Refusal(reasons.MANIFEST_APPLY_FAILED, message)
-    return None

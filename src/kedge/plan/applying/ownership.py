@@ -102,3 +102,15 @@ def unsupported(strategy: ApplyStrategy) -> Refusal | None:
         message = "applyStrategy.whenToApply IfNotDrifted is not supported yet, and nothing was written: use Always"
         return Refusal(reasons.MANIFEST_APPLY_FAILED, message)
     return None
+
+
+def cannot_own(applied: AppliedWork, work_namespace: str | None) -> Refusal | None:
+    """Why an AppliedWork cannot own what a Work of its name in this namespace of the hub places; None if it can."""
+    meta = applied.metadata
+    if applied.spec.work_namespace != work_namespace:
+        message = f"AppliedWork {meta.name} on the member is that of another hub's {applied.spec.work_namespace}"
+        return Refusal(reasons.MANIFEST_APPLY_FAILED, message)
+    if meta.deletion_timestamp is not None:
+        message = f"AppliedWork {meta.name} is being deleted on the member with all it owns: it starts anew after that"
+        return Refusal(reasons.MANIFEST_APPLY_FAILED, message)
+    return None
