@@ -44,7 +44,7 @@ from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.plan.placements import is_external
-from kedge.plan.placing.filters import NO_HEARTBEAT, SILENT_AFTER
+from kedge.plan.placing.filters import SILENT_AFTER, is_silent
 from kedge.plan.placing.policies import is_ignored
 from kedge.plan.placing.policy_status import observes_current_generation, policy_snapshot_status
 from kedge.plan.placing.schedule import ReusedBinding, Schedule, schedule
@@ -149,9 +149,14 @@ class Scheduler:
         await self._say(seen.snapshot, made)
         await self._each(self._release, made.release)
         if made.requeue_at is None:
-            return Outcome.again(after=SILENT_AFTER.total_seconds()) if _misses_the_silent(made) else Outcome.done
+            return Outcome.again(after=SILENT_AFTER.total_seconds()) if self._passed_over_silent(made) else Outcome.done
         wait = (made.requeue_at - self._clock.now()).total_seconds()
         return Outcome.again(after=max(0.0, wait) + _A_MOMENT)
+
+    def _passed_over_silent(self, made: Schedule) -> bool:
+        """Whether a cluster was passed over because it is silent: if a clock was wrong, no event will say otherwise."""
+        found = (self._members.get(decision.cluster_name) for decision in made.unselected or ())
+        return any(is_silent(member, self._clock.now()) for member in found if member is not None)
 
     def _made(self, seen: Seen) -> Schedule:
         return schedule(
@@ -293,8 +298,3 @@ def _apply_strategy(placement: Placement) -> dict[str, Any]:
     }
     spelled_out.update(to_builtins(strategy))
     return spelled_out
-
-
-def _misses_the_silent(made: Schedule) -> bool:
-    """Whether a cluster was passed over because it is silent: if a clock was wrong, no event will say otherwise."""
-    return any(NO_HEARTBEAT in decision.reason for decision in made.unselected or ())

@@ -30,9 +30,6 @@ SILENT_AFTER: Final = timedelta(minutes=5)
 UNHEALTHY_AFTER: Final = timedelta(minutes=5)
 """How long a member may report that it is unhealthy."""
 
-NO_HEARTBEAT = "no recent heartbeat signals"
-"""The message for a member without a recent heartbeat."""
-
 _NOT_CONNECTED = "cluster is not connected to the fleet:"
 
 
@@ -44,6 +41,14 @@ def why_ineligible(member: MemberCluster, now: datetime) -> str | None:
     if agent is None:
         return f"{_NOT_CONNECTED} member agent not online yet"
     return _silent(agent, now) or _not_joined(agent) or _unhealthy(agent, now)
+
+
+def is_silent(member: MemberCluster, now: datetime) -> bool:
+    """Whether nothing new can be placed on this member because its last heartbeat is too long ago."""
+    agent = _agent(member)
+    if member.metadata.deletion_timestamp is not None or agent is None:
+        return False
+    return agent.last_received_heartbeat is not None and now - agent.last_received_heartbeat > SILENT_AFTER
 
 
 def eligible_until(member: MemberCluster) -> datetime | None:
@@ -67,7 +72,7 @@ def _silent(agent: AgentStatus, now: datetime) -> str | None:
     if heard is None:
         return f"{_NOT_CONNECTED} no heartbeat signals received yet"
     if now - heard > SILENT_AFTER:
-        return f"{_NOT_CONNECTED} {NO_HEARTBEAT} (last received at {moment(heard)})"
+        return f"{_NOT_CONNECTED} no recent heartbeat signals (last received at {moment(heard)})"
     return None
 
 
