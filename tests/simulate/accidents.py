@@ -88,12 +88,14 @@ class Accidents:
                 await self._delete_definition()
 
     async def _restore(self, server: str) -> None:
-        backup = Backup(self._simulation.servers[server])
+        backup, held = Backup(self._simulation.servers[server]), self._works_of(server)
         await asyncio.sleep(self._rng.uniform(1.0, 60.0))
         self._simulation.trace.remark(server, "is restored")
         for process in self._simulation.processes.values():
             process.cut()
         self._bring_back(server, backup)
+        if held - self._works_of(server):  # their objects are there again, and the Works that placed them are gone
+            self._promises.forgotten.add(server)
         await asyncio.sleep(1.0)
         for process in self._simulation.processes.values():
             process.mend()
@@ -111,9 +113,19 @@ class Accidents:
 
     def _works(self) -> set[str]:
         """The members that there are Works for."""
+        return {member for member, _ in self._all_works()}
+
+    def _works_of(self, member: str) -> set[str]:
+        """The names of a member's Works."""
+        return {name for whose, name in self._all_works() if whose == member}
+
+    def _all_works(self) -> set[tuple[str, str]]:
+        """Every Work: whose it is, and its name."""
         server = self._simulation.servers["hub"]
         kind = next(one for one in _kinds(server) if one.resource.plural == Work.resource.plural)
-        return {version.namespace.removeprefix("fleet-member-") for _, version in _objects(server, kind)}
+        return {
+            (version.namespace.removeprefix("fleet-member-"), version.name) for _, version in _objects(server, kind)
+        }
 
     async def _delete_definition(self) -> None:
         """The kind by which an agent owns what it has placed is gone for a while, and all that it owns."""

@@ -122,7 +122,7 @@ class Promises:
         self._gone: set[str] = set()  # AppliedWorks of the past, by uid
         self._stillborn: set[str] = set()  # objects that came when their AppliedWork was gone, by uid
         self.accident = ""  # a member on which somebody else deletes things
-        self.forgotten: set[str] = set()  # members whose Works a restored hub does not know: what is there stays
+        self.forgotten: set[str] = set()  # members with objects of Works that are gone: one of the two was restored
         self.hostile = ""  # a member whose word is worth nothing
         self.restores = Restores()
         self.last_write = 0.0  # of anything but heartbeats
