@@ -85,8 +85,11 @@ class MembersPromises:
         """What is wrong with giving this image to one more cluster, for someone who knows that much."""
         if self._is_proven(image, known):
             return ""
-        cluster = view.bindings[key].spec.target_cluster if key in view.bindings else ""
-        holding = {one.spec.target_cluster for one in view.bindings.values() if self._holds(one, image)} - {cluster}
+        given = view.bindings[key].spec if key in view.bindings else None
+        held = [one.spec for one in view.bindings.values() if self._holds(one, image)]
+        # Two revisions may have one image. The limit is on a revision: what is left of an earlier one does not count.
+        same = [one for one in held if given is None or one.resource_snapshot_name == given.resource_snapshot_name]
+        holding = {one.target_cluster for one in same} - {given.target_cluster if given is not None else ""}
         if len(holding) < view.max_unavailable:
             return ""
         return f"the hub had given it to {', '.join(sorted(holding))}, and had heard from none that it works"
