@@ -72,3 +72,10 @@ def test_a_status_goes_back_with_no_more_than_its_name() -> None:
         "metadata": {"name": "settings", "namespace": "shop", "generation": 4},
         "status": {"ready": True},
     }
+
+
+def test_a_status_of_what_lives_in_no_namespace_goes_back_too() -> None:
+    found = back_reported({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"up": True}}, NOW)
+    assert found is not None
+    assert found.observed_status is not None
+    assert found.observed_status["metadata"] == {"name": "n"}

@@ -30,6 +30,7 @@ TABLE: list[tuple[str, ObjectRecord, str, dict[str, Any], float, bool]] = [
     ("being deleted", LEFT, "one", config(deletionTimestamp=GOING), 0.0, False),
     ("held", HELD, "one", config("others"), 5.0, True),
     ("held, and being deleted", HELD, "one", config("others", deletionTimestamp=GOING), 5.0, False),
+    ("held for another moment", HELD, "one", config("others"), 0.5, True),
     ("held for long enough", HELD, "one", config("others"), 0.0, False),
     ("held, and changed again", HELD, "one", config("again"), 5.0, False),
     ("held, and put back by others", HELD, "one", config(), 5.0, True),
