@@ -1,16 +1,18 @@
 """A proxy in front of a real API server that can break what passes through it, over real sockets and TLS."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from aiohttp import ClientSession, TCPConnector, web
 
 from controlplane.certs import Authority
 from controlplane.cluster import Cluster
+from support.waiting import until
 
 
 class FaultyProxy:
@@ -31,6 +33,7 @@ class FaultyProxy:
         self._open: set[asyncio.Transport] = set()
         self._hushed: set[asyncio.Transport] = set()
         self._half: set[asyncio.Transport] = set()
+        self._sockets: list[socket.socket] = []
         self._session: ClientSession | None = None
 
     @asynccontextmanager
@@ -41,7 +44,8 @@ class FaultyProxy:
         app = web.Application(client_max_size=2**24)
         app.router.add_route("*", "/{path:.*}", self._pass_on)
         runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
-        async with ClientSession(connector=TCPConnector(ssl=upstream, limit=0), auto_decompress=False) as session:
+        connector = TCPConnector(ssl=upstream, limit=0, socket_factory=self._new_socket)
+        async with ClientSession(connector=connector, auto_decompress=False) as session:
             self._session = session
             await runner.setup()
             site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=serving)
@@ -52,6 +56,13 @@ class FaultyProxy:
             finally:
                 self.cut()
                 await runner.cleanup()
+        await until(lambda: all(one.fileno() < 0 for one in self._sockets))  # a session does not wait for its sockets
+
+    def _new_socket(self, address: Any) -> socket.socket:
+        family, kind, protocol, _, _ = address
+        made = socket.socket(family, kind, protocol)
+        self._sockets.append(made)
+        return made
 
     @property
     def ca(self) -> bytes:
