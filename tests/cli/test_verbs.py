@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,17 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kedge.api.core import Namespace
-from kedge.api.placement import ClusterResourcePlacement, ResourcePlacement
+from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PlacementKinds
+from kedge.api.snapshot import ClusterResourceSnapshot
 from kedge.cli import main
 from kedge.cli.demo_fleet import DEPLOYMENTS
 from kedge.kube.client import Client
 from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
+from support.waiting import until_so
 
 SECONDS = 180
 pytestmark = pytest.mark.timeout(400)  # a process of its own, and rollouts in real time
@@ -101,11 +106,35 @@ def place(file: Path, name: str, *, namespaced: bool = False, spec: Mapping[str,
     async def make(client: Client) -> None:
         await client.create(Namespace, {"metadata": {"name": name}})
         await client.create(DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": deployment}, name)
-        kind = ResourcePlacement if namespaced else ClusterResourcePlacement
+        kinds, where = (NAMESPACED, name) if namespaced else (CLUSTER, None)
         body = {"metadata": meta, "spec": {"resourceSelectors": selectors, "strategy": ROLLING, **spec}}
-        await client.create(kind, body, name if namespaced else None)
+        await client.create(kinds.placement, body, where)
+        while not await is_first_revision_whole(client, kinds, meta["name"], where):
+            await client.delete(kinds.placement, meta["name"], where)
+            await until_so(lambda: is_gone(client, kinds, meta["name"], where))
+            await client.create(kinds.placement, body, where)
 
     on(file, make)
+
+
+async def is_first_revision_whole(client: Client, kinds: PlacementKinds, name: str, namespace: str | None) -> bool:
+    """Whether the first revision has the Deployment. The hub may hear of it after it heard of the placement."""
+    first: list[ClusterResourceSnapshot] = []
+
+    async def is_made() -> bool:
+        with suppress(NotFound):
+            first.append(await client.get(kinds.resource_snapshot, f"{name}-0-snapshot", namespace))
+        return bool(first)
+
+    await until_so(is_made, within=SECONDS)
+    return any(one["kind"] == "Deployment" for one in first[0].spec.selected_resources)
+
+
+async def is_gone(client: Client, kinds: PlacementKinds, name: str, namespace: str | None) -> bool:
+    with suppress(NotFound):
+        await client.get(kinds.placement, name, namespace)
+        return False
+    return True
 
 
 def set_image(file: Path, namespace: str, image: str, *, ready_after: str = "0.2s") -> None:

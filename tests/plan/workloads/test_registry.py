@@ -57,7 +57,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.syspath_prepend(str(tmp_path))
     registry.installed_handlers.cache_clear()
     yield
+    monkeypatch.undo()
     registry.installed_handlers.cache_clear()
+    registry.installed_handlers()  # as at the start: later tests may ask in an event loop, which may not read files
 
 
 def game(kind: str, **status: Any) -> dict[str, Any]:
