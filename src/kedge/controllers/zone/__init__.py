@@ -1,0 +1,1 @@
+"""The controllers of rollout groups: StatefulSets in several zones of one cluster."""

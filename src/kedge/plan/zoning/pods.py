@@ -1,0 +1,57 @@
+"""Pods of a zone: whether one runs and is ready, why one is stuck, and their order.
+
+A pod is running and ready as Grafana's rollout-operator counts it: in phase Running, not being deleted, every container
+ready and running; and its condition Ready, which knows readiness gates too, does not deny it. A pod is stuck if a
+container waits for a reason that does not pass by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kedge.api.condition import TRUE
+from kedge.api.pods import ContainerStatus, Pod
+from kedge.plan.workloads.pods import ready_condition
+
+STUCK_REASONS: Final = frozenset(
+    {
+        "CrashLoopBackOff",
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "InvalidImageName",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+    }
+)
+REVISION: Final = "controller-revision-hash"
+_NUMBERS: Final = re.compile(r"([0-9]+)")
+
+
+def is_running_and_ready(pod: Pod) -> bool:
+    """Whether it does its work. A pod without container statuses and conditions counts by its phase alone."""
+    if pod.metadata.deletion_timestamp is not None or pod.status.phase != "Running":
+        return False
+    ready = ready_condition(pod)
+    if ready is not None and ready.status != TRUE:
+        return False
+    return all(one.ready and one.state.running is not None for one in pod.status.container_statuses)
+
+
+def stuck_reason(pod: Pod) -> str:
+    """Why a container of it does not start, if that does not pass by itself; else empty."""
+    return next((reason for one in pod.status.container_statuses if (reason := _waiting(one)) in STUCK_REASONS), "")
+
+
+def _waiting(status: ContainerStatus) -> str:
+    return status.state.waiting.reason if status.state.waiting is not None else ""
+
+
+def revision(pod: Pod) -> str:
+    """The revision of its StatefulSet that it runs; empty if it does not say."""
+    return pod.metadata.labels.get(REVISION, "")
+
+
+def natural_order(name: str) -> tuple[int | str, ...]:
+    """The key that sorts `x-2` before `x-10`: text and numbers take turns in it."""
+    return tuple(int(part) if index % 2 else part for index, part in enumerate(_NUMBERS.split(name)))
