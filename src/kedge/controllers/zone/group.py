@@ -13,10 +13,12 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from kedge.api.apps import StatefulSet
-from kedge.api.pods import Pod
 from kedge.controllers.gather import gather
 from kedge.controllers.throttle import Throttle
+from kedge.controllers.zone.deletions import Deletions
 from kedge.controllers.zone.observed import GroupCaches
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped
@@ -45,24 +47,28 @@ class Groups:
     def __init__(self, cluster: Cluster, *, namespaces: Sequence[str] = ()) -> None:
         self._client = cluster.client
         self._events = cluster.events
+        self._deletions = Deletions(cluster.client)
         self._observed = GroupCaches(cluster, namespaces)
         self._said: dict[Key, dict[str, Hashable]] = {}
         self._waiting = Throttle(SAY_AFTER)
         self.controller = Controller("groups", self.reconcile, self._observed.sources(), workers=WORKERS)
 
     async def reconcile(self, key: Key) -> Outcome:
-        zones = self._observed.zones(key)
+        zones = self._doubting(self._observed.zones(key))
         if not zones:
             self._forget(key)
             return Outcome.done
         found = plan(zones)
         if found.delete:
-            zones = await self._observed.zones_now(key)
+            zones = self._doubting(await self._observed.zones_now(key))
             found = plan(zones)
             if not zones:
                 return Outcome.not_yet
         await self._act(zones, found)
         return self._report(key, zones, found)
+
+    def _doubting(self, zones: Iterable[Zone]) -> tuple[Zone, ...]:
+        return tuple(replace(zone, in_doubt=self._deletions.in_doubt(zone.pods)) for zone in zones)
 
     def _forget(self, key: Key) -> None:
         for zone in self._said.pop(key, {}):
@@ -84,7 +90,7 @@ class Groups:
         text = f"deleting {counted(len(names), 'pod')}, to update to revision {revision}: {listed(names, 10)}"
         self._events.normal(zone.stateful_set, "DeletingPods", text)
         log.info("%s: %s", zone.name, text)
-        await gather([partial(self._client.remove, Pod, pods[name]) for name in names])
+        await gather([partial(self._deletions.delete, pods[name]) for name in names])
 
     async def _promote(self, zone: Zone) -> None:
         """Have the status name the new revision as the current one. With OnDelete nobody else does."""
@@ -117,6 +123,7 @@ class Groups:
             elif before.get(zone.name) != _identity(wait):
                 before[zone.name] = _identity(wait)
                 self._say(zone, wait, sentences)
+        again += [left for zone in zones if zone.in_doubt and (left := self._deletions.remaining())]
         return Outcome.again(after=min(again)) if again else Outcome.done
 
     def _say(self, zone: Zone, wait: Wait | None, sentences: Sentences) -> None:

@@ -24,7 +24,7 @@ from msgspec import Struct
 from kedge.plan.moving.exposure import Exposure
 from kedge.plan.moving.gate import Closed, Open, while_proven
 from kedge.plan.moving.grants import Grants, grant
-from kedge.plan.moving.unit import Unit
+from kedge.plan.moving.unit import Proof, Unit
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.zoning.zone import Zone
 
@@ -121,9 +121,14 @@ def _grants(zone: Zone, is_mending: bool, ordered: list[Zone]) -> Grants:
     held = (
         {} if isinstance(gate, Open) else {unit.key: gate.waits[0] for unit in zone.outdated if not _is_mendable(unit)}
     )
-    order = sorted(zone.outdated, key=lambda unit: not unit.needs_no_budget)  # stable: natural order within
+    order = sorted(zone.outdated, key=_urgency)  # stable: natural order within
     limit = Exposure(zone.limit.pods)
     return grant(zone.units, zone.budget, order=[unit.key for unit in order], exposure=limit, held=held)
+
+
+def _urgency(unit: Unit) -> int:
+    """First what an earlier request may still delete, then what does not work anyway."""
+    return 0 if unit.proof is Proof.unknown else 1 if unit.needs_no_budget else 2
 
 
 # What the others wait for

@@ -87,7 +87,7 @@ def _state(pod: Pod, blocker: Blocker) -> str:
         return "terminating"
     found = why_not_ready(pod.metadata, pod.status)
     if found is None:
-        return "being deleted" if blocker.proof is Proof.pending else pod.status.phase or "unknown"
+        return "being deleted" if blocker.proof in (Proof.pending, Proof.unknown) else pod.status.phase or "unknown"
     return found.reason
 
 
