@@ -91,6 +91,13 @@ def test_a_cluster_that_is_no_longer_picked_is_leaving_and_keeps_the_rollout_fro
     assert (story.is_done, story.why) == (False, "1 cluster still has to be cleared")
 
 
+def test_clusters_whose_revision_was_deleted_are_known_to_have_it() -> None:
+    story = tell(ALL_WELL, BOTH, (), [], now=NOW)
+    assert summary(story) == "revision 1, available on 2 of 2 clusters"
+    back = tell(ALL_WELL, BOTH, (), [snapshot(0)], now=NOW)
+    assert {place.index for place in back.places} == {"1"}
+
+
 def test_clusters_that_could_not_be_found_are_wanted_and_explained() -> None:
     missing = {"conditions": [condition("Scheduled", "False", "ScheduleFailed", "no such cluster")]}
     story = tell(placement([], [on("cluster-1", *passed(*STEPS)), missing]))
