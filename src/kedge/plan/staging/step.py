@@ -44,6 +44,7 @@ from kedge.api.reasons import (
 from kedge.api.stage import StrategySpec
 from kedge.api.staged import RunState
 from kedge.api.staged_status import RunStatus, StageStatus
+from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.staging.clearing import Clearing
 from kedge.plan.staging.conditions import (
     Stamp,
@@ -62,7 +63,7 @@ from kedge.plan.staging.grouping import newcomers, with_newcomers
 from kedge.plan.staging.round import Round, RunFailure
 from kedge.plan.staging.run_input import RunInput, RunStep
 from kedge.plan.staging.stages import Stages
-from kedge.plan.staging.wait_text import wait_texts
+from kedge.plan.staging.wait_text import RunCode, wait_texts
 from kedge.plan.text import listed
 
 _SOON: Final = 0.001
@@ -93,6 +94,7 @@ def step(seen: RunInput, now: datetime) -> RunStep:
         ask=tuple(round_.ask),
         withdraw=tuple(round_.withdraw),
         accept=tuple(round_.accept),
+        waits=(*round_.stuck, *(one for one in round_.waits if one not in round_.stuck)),
         look_again=max(_SOON, (min(round_.timers) - now).total_seconds()) if round_.timers else None,
     )
 
@@ -106,8 +108,8 @@ def _taken(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunSt
         case RunState.stop:
             return _stopped(seen, status, round_, at)
         case RunState.run if seen.ahead:
-            why = f"run {seen.ahead} moves the placement: this one goes on when that has ended, is stopped or deleted"
-            return with_condition(status, PROGRESSING, FALSE, RUN_WAITING, f"{seen.run.metadata.name} waits: {why}", at)
+            round_.waits.append(Wait(seen.run.metadata.name, RunCode.other_run, {}, (Blocker(seen.ahead),)))
+            return _waiting(seen, status, round_, at)
         case _:
             return _advanced(seen, status, round_, at)
 
@@ -155,6 +157,11 @@ def _with_progressing(seen: RunInput, status: RunStatus, round_: Round, at: Stam
     if round_.moves:
         reason = RUN_PROGRESSING if seen.dialect is Dialect.kubefleet else RUN_STARTED
         return with_condition(status, PROGRESSING, TRUE, reason, "", at)
+    return _waiting(seen, status, round_, at)
+
+
+def _waiting(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
+    name = seen.run.metadata.name
     return with_condition(
         status, PROGRESSING, FALSE, RUN_WAITING, f"{name} waits: {wait_texts(round_.waits, name)}", at
     )
