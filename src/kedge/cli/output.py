@@ -30,12 +30,12 @@ from kedge.cli.targets import NO_PLACEMENTS, Hub, PlacementTarget, find
 from kedge.cli.watch import PlacementTree, screen, watch_placement, watch_run
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, NotFound
+from kedge.plan.explaining.freshness import silence
+from kedge.plan.explaining.history import revisions
+from kedge.plan.explaining.phrases import explained, explained_place
+from kedge.plan.explaining.story import Story, tell
 from kedge.plan.staging.returning import rollback_run_of
 from kedge.plan.staging.run_story import RunStory, clusters_of, explained_cluster, explained_run, tell_cluster, tell_run
-from kedge.plan.telling.freshness import silence
-from kedge.plan.telling.history import revisions
-from kedge.plan.telling.phrases import explained, explained_place
-from kedge.plan.telling.story import Story, tell
 from kedge.plan.text import listed, natural
 
 LINES = 200

@@ -28,6 +28,7 @@ from kedge.controllers.hub.run_writes import roll_back
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, NotFound
 from kedge.kube.patches import MergePatch
+from kedge.plan.explaining.freshness import silence
 from kedge.plan.moving.wait import Wait
 from kedge.plan.staging.approvals import signed
 from kedge.plan.staging.conditions import has_condition
@@ -36,7 +37,6 @@ from kedge.plan.staging.returning import retried, rollback_run_of
 from kedge.plan.staging.run_observation import RunObjects, approval_names, observe_run, resources_of, run_waits
 from kedge.plan.staging.run_story import RunStory, StageStory, tell_run
 from kedge.plan.staging.verbs import Verb, answer_to
-from kedge.plan.telling.freshness import silence
 from kedge.plan.text import age, listed, moment
 from kedge.plan.verbs import Answer
 

@@ -10,10 +10,10 @@ from kedge.api.scheduling import PlacementPolicy
 from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
 from kedge.api.wire import read_plain
 from kedge.api.work import Work
+from kedge.plan.explaining.phrases import explained, summary
+from kedge.plan.explaining.story import Story, tell
 from kedge.plan.state import State
-from kedge.plan.telling.phrases import explained, summary
-from kedge.plan.telling.story import Story, tell
-from plan.telling.objects import (
+from plan.explaining.objects import (
     ALL_WELL,
     DOWN,
     NOW,

@@ -26,6 +26,7 @@ from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import APPLIED, AVAILABLE, OVERRIDDEN, ROLLOUT_STARTED, SCHEDULED, WORK_SYNCHRONIZED
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.work import Work
+from kedge.plan.explaining.things import Thing, held_now, works_by_binding
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Wait
 from kedge.plan.placements import is_external
@@ -39,7 +40,6 @@ from kedge.plan.rolling.rollout_input import RolloutInput, observe, period_of
 from kedge.plan.rolling.wait_text import failure_of
 from kedge.plan.staging.progress import turn_texts
 from kedge.plan.state import State, state_of
-from kedge.plan.telling.things import Thing, held_now, works_by_binding
 from kedge.plan.text import moment
 
 STEPS = (ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE)
