@@ -34,7 +34,7 @@ from kedge.plan.explaining.freshness import silence
 from kedge.plan.explaining.history import revisions
 from kedge.plan.explaining.phrases import explained, explained_place
 from kedge.plan.explaining.story import Story, tell
-from kedge.plan.staging.returning import rollback_run_of
+from kedge.plan.staging.rollbacks import rollback_run_of
 from kedge.plan.staging.run_story import RunStory, clusters_of, explained_cluster, explained_run, tell_cluster, tell_run
 from kedge.plan.text import listed, natural
 

@@ -33,7 +33,7 @@ from kedge.plan.moving.wait import Wait
 from kedge.plan.staging.approvals import signed
 from kedge.plan.staging.conditions import has_condition
 from kedge.plan.staging.progress import creation_order
-from kedge.plan.staging.returning import retried, rollback_run_of
+from kedge.plan.staging.rollbacks import retried, rollback_run_of
 from kedge.plan.staging.run_observation import RunObjects, approval_names, observe_run, resources_of, run_waits
 from kedge.plan.staging.run_story import RunStory, StageStory, tell_run
 from kedge.plan.staging.verbs import Verb, answer_to

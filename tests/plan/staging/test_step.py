@@ -16,7 +16,7 @@ from kedge.api.selector import LabelSelector, LabelSelectorRequirement, Operator
 from kedge.api.stage import Missing
 from kedge.api.staged import RunState
 from kedge.plan.staging.conditions import has_condition
-from kedge.plan.staging.returning import retried
+from kedge.plan.staging.rollbacks import retried
 from kedge.plan.staging.step import step
 from plan.rolling.making import AVAILABLE, BAD, NOT_AVAILABLE, UNTRACKABLE, binding, scheduled, unscheduled
 from plan.staging.making import (

@@ -23,7 +23,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import difference
 from kedge.plan.staging.approvals import Ask
-from kedge.plan.staging.returning import is_rollback_of, rollback_name, rollback_of
+from kedge.plan.staging.rollbacks import is_rollback_of, rollback_name, rollback_of
 
 MANAGER: Final = "kedge-staged-runs"
 

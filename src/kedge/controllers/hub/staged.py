@@ -57,7 +57,7 @@ from kedge.plan.staging.initializing import (
     needs_newest,
 )
 from kedge.plan.staging.progress import creation_order
-from kedge.plan.staging.returning import (
+from kedge.plan.staging.rollbacks import (
     as_not_rolled_back,
     as_rolled_back,
     begun_clusters,

@@ -39,7 +39,7 @@ from kedge.plan.staging.conditions import (
     with_condition,
 )
 from kedge.plan.staging.gates import Gates
-from kedge.plan.staging.returning import is_rollback
+from kedge.plan.staging.rollbacks import is_rollback
 from kedge.plan.staging.round import STUCK_AFTER, Round
 from kedge.plan.staging.run_input import RunInput
 from kedge.plan.staging.wait_text import RunCode, wait_texts

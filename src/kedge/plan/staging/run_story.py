@@ -43,7 +43,7 @@ from kedge.plan.staging.conditions import (
 )
 from kedge.plan.staging.grouping import wait_of
 from kedge.plan.staging.progress import current
-from kedge.plan.staging.returning import as_rolled_back, retried
+from kedge.plan.staging.rollbacks import as_rolled_back, retried
 from kedge.plan.staging.stages import granted
 from kedge.plan.staging.wait_text import RunCode
 from kedge.plan.state import State

@@ -41,7 +41,7 @@ from kedge.plan.staging.conditions import (
 )
 from kedge.plan.staging.gates import Gates, LostProof, health_gate, lost_proofs
 from kedge.plan.staging.grouping import most_at_once
-from kedge.plan.staging.returning import is_rollback
+from kedge.plan.staging.rollbacks import is_rollback
 from kedge.plan.staging.round import Round, RunFailure
 from kedge.plan.staging.run_input import RunInput
 from kedge.plan.staging.wait_text import RunCode, wait_texts

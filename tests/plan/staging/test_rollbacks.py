@@ -12,7 +12,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import RETRY, ROLLBACK_OF
 from kedge.api.placement_kinds import Run
 from kedge.api.staged import RunState
-from kedge.plan.staging.returning import (
+from kedge.plan.staging.rollbacks import (
     as_not_rolled_back,
     as_rolled_back,
     begun_clusters,
