@@ -42,8 +42,8 @@ from kedge.plan.rolling.wait_text import failure_of
 from kedge.plan.staging.approvals import Ask, When, ask, who_approved
 from kedge.plan.staging.conditions import Stamp, has_condition, with_condition
 from kedge.plan.staging.grouping import wait_of
-from kedge.plan.staging.round import STUCK_AFTER, Round
 from kedge.plan.staging.run_input import RunInput
+from kedge.plan.staging.step_builder import STUCK_AFTER, StepBuilder
 from kedge.plan.staging.wait_text import RunCode
 
 _TO_THE_SECOND: Final = timedelta(seconds=1)  # conditions keep whole seconds: a wait is never shorter than it says
@@ -53,9 +53,9 @@ _PASSED_OVER: Final = (Proof.proven, Proof.gone, Proof.leaving, Proof.nothing)
 class Gates:
     """The tasks before and after stages."""
 
-    def __init__(self, seen: RunInput, round_: Round, at: Stamp) -> None:
+    def __init__(self, seen: RunInput, builder: StepBuilder, at: Stamp) -> None:
         self._seen = seen
-        self._round = round_
+        self._builder = builder
         self._at = at
 
     def passed(
@@ -73,11 +73,11 @@ class Gates:
         found = [
             try_task(task, given, asked, approval, since, self._at) for task, given in zip(tasks, wanted, strict=True)
         ]
-        self._round.ask += [one.ask for one in found if one.ask is not None]
-        self._round.accept += [one.accept for one in found if one.accept is not None]
-        self._round.withdraw += [one.withdraw for one in found if one.withdraw is not None]
+        self._builder.ask += [one.ask for one in found if one.ask is not None]
+        self._builder.accept += [one.accept for one in found if one.accept is not None]
+        self._builder.withdraw += [one.withdraw for one in found if one.withdraw is not None]
         gate = combined(one.gate for one in found)
-        self._round.timers += [gate.until] if isinstance(gate, Closed) and gate.until is not None else []
+        self._builder.timers += [gate.until] if isinstance(gate, Closed) and gate.until is not None else []
         return tuple(one.task for one in found), gate
 
 
@@ -190,15 +190,15 @@ class LostProof(Struct, frozen=True):
         return [at for at in found if at is not None]
 
 
-def lost_proofs(stage: StageStatus, seen: RunInput, round_: Round, policy: Missing) -> list[LostProof]:
+def lost_proofs(stage: StageStatus, seen: RunInput, builder: StepBuilder, policy: Missing) -> list[LostProof]:
     """The clusters of a stage that were done, and are not available any more."""
     done = (one.cluster_name for one in stage.clusters if has_condition(one, SUCCEEDED))
     picked = (name for name in done if seen.picked is None or name in seen.picked)
-    return [one for name in picked if (one := _lost(name, seen, round_, policy)) is not None]
+    return [one for name in picked if (one := _lost(name, seen, builder, policy)) is not None]
 
 
-def _lost(name: str, seen: RunInput, round_: Round, policy: Missing) -> LostProof | None:
-    found = round_.unit(name)
+def _lost(name: str, seen: RunInput, builder: StepBuilder, policy: Missing) -> LostProof | None:
+    found = builder.unit(name)
     if found is None or found.proof in _PASSED_OVER:
         return None
     unit = Unit(name, seen.resources, seen.resources, found.proof)

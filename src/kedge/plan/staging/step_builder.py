@@ -1,4 +1,4 @@
-"""Round: one look at the clusters of a run; what is found to do is collected here."""
+"""Step builder: looks at the clusters of a run, and collects what its next step is to do."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class RunFailure(Exception):
         self.status: RunStatus | None = None
 
 
-class Round:
-    """One look."""
+class StepBuilder:
+    """What one look at a run finds to do."""
 
     def __init__(self, seen: RunInput, at: Stamp, *, is_stopped: bool = False) -> None:
         self._seen = seen
