@@ -205,7 +205,7 @@ def test_a_run_that_was_rolled_back_moves_nothing_whatever_is_asked_of_it(state:
     world.set_state(state)
     world.arrive("a")
     planned = world.look()
-    assert (planned.point, planned.ask, planned.look_again) == ((), (), None)
+    assert (planned.point, planned.request, planned.look_again) == ((), (), None)
     assert world.given() == ["a"]
     assert {one.observed_generation for one in world.status.conditions} == {world.run.metadata.generation}
 

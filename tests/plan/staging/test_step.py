@@ -97,7 +97,7 @@ def test_a_run_that_only_initializes_moves_nothing() -> None:
     world = two_stages()
     world.set_state(RunState.initialize)
     planned = world.look()
-    assert (planned.point, planned.ask, world.says()) == ((), (), "")
+    assert (planned.point, planned.request, world.says()) == ((), (), "")
 
 
 @pytest.mark.parametrize(("dialect", "moves"), [(Dialect.seed, ["a"]), (Dialect.kubefleet, [])])

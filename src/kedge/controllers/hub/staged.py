@@ -258,7 +258,7 @@ class StagedRuns:
             [
                 *(partial(self._writes.point, run, binding, resources) for binding in planned.point),
                 *(partial(self._writes.remove, binding) for binding in planned.remove),
-                *(partial(self._writes.ask, run, asked) for asked in planned.ask),
+                *(partial(self._writes.request_approval, run, asked) for asked in planned.request),
                 *(partial(self._writes.withdraw, request) for request in planned.withdraw),
             ]
         )

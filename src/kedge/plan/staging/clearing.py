@@ -27,7 +27,7 @@ from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStat
 from kedge.plan.moving.gate import Closed, Gate, Open
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Wait
-from kedge.plan.staging.approvals import When, ask
+from kedge.plan.staging.approvals import When, new_approval_request
 from kedge.plan.staging.conditions import (
     Stamp,
     is_moving,
@@ -108,7 +108,7 @@ class Clearing:
         return replace(stage, before_stage_task_status=tasks), gate
 
     def _task(self, kind: StageTaskType) -> StageTaskStatus:
-        asked = ask(self._seen.run.metadata.name, DELETE_STAGE, When.before, self._seen.dialect)
+        asked = new_approval_request(self._seen.run.metadata.name, DELETE_STAGE, When.before, self._seen.dialect)
         return StageTaskStatus(type=kind, approval_request_name=asked.name if kind is StageTaskType.approval else None)
 
     # Its clusters

@@ -12,7 +12,7 @@ from kedge.api.placement_kinds import Approval, Binding, Placement, Run
 from kedge.api.rollout import ApplyStrategy, RollingUpdate
 from kedge.api.staged_status import RunStatus
 from kedge.plan.moving.wait import Wait
-from kedge.plan.staging.approvals import Ask
+from kedge.plan.staging.approvals import NewApprovalRequest
 
 Labels = Mapping[str, str]
 
@@ -70,7 +70,7 @@ class RunStep(Struct, frozen=True):
     point: tuple[Binding, ...] = ()
     """Bindings to point at the run's resources, or to say of that they are."""
     remove: tuple[Binding, ...] = ()
-    ask: tuple[Ask, ...] = ()
+    request: tuple[NewApprovalRequest, ...] = ()
     withdraw: tuple[Approval, ...] = ()
     """Requests that are not this run's, and go by the names of its own."""
     accept: tuple[Approval, ...] = ()

@@ -22,7 +22,7 @@ from kedge.api.reasons import INITIALIZED
 from kedge.api.staged_status import DELETE_STAGE
 from kedge.plan.membership import unreachable_message
 from kedge.plan.moving.wait import Blocker, Wait
-from kedge.plan.staging.approvals import When, ask
+from kedge.plan.staging.approvals import When, new_approval_request
 from kedge.plan.staging.conditions import has_ended, is_initialized
 from kedge.plan.staging.initializing import observed_policy, selected_by
 from kedge.plan.staging.run_input import RunInput
@@ -82,7 +82,7 @@ def approval_names(run: Run, dialect: Dialect = Dialect.seed) -> Iterable[str]:
         for task in (*stage.before_stage_task_status, *stage.after_stage_task_status):
             if task.approval_request_name:
                 yield task.approval_request_name
-    yield ask(run.metadata.name, DELETE_STAGE, When.before, dialect).name
+    yield new_approval_request(run.metadata.name, DELETE_STAGE, When.before, dialect).name
 
 
 def run_waits(seen: RunInput, now: datetime) -> tuple[Wait, ...]:

@@ -91,7 +91,7 @@ def step(seen: RunInput, now: datetime) -> RunStep:
         status=status,
         point=tuple(builder.point),
         remove=tuple(builder.remove),
-        ask=tuple(builder.ask),
+        request=tuple(builder.request),
         withdraw=tuple(builder.withdraw),
         accept=tuple(builder.accept),
         waits=(*builder.stuck, *(one for one in builder.waits if one not in builder.stuck)),
