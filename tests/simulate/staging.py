@@ -236,7 +236,7 @@ class StagesInTrouble:
 
     async def settle(self) -> None:
         """Nothing goes wrong any more, and everybody who is asked approves: every run ends or says why not."""
-        await self.fleet.calm()
+        await self.fleet.end_faults()
         await self.picks.fit()
         await self.runs.set_strategy(strategy(self.rng, self.rings))
         if self.rng.random() < 0.25:
