@@ -10,10 +10,10 @@ from kedge.api.scheduling import PlacementPolicy
 from kedge.api.snapshot import ClusterSchedulingPolicySnapshot
 from kedge.api.wire import read_plain
 from kedge.api.work import Work
+from kedge.plan.explaining.phrases import explained, summary
+from kedge.plan.explaining.story import Story, tell
 from kedge.plan.state import State
-from kedge.plan.telling.phrases import explained, summary
-from kedge.plan.telling.story import Story, tell
-from plan.telling.objects import (
+from plan.explaining.objects import (
     ALL_WELL,
     DOWN,
     NOW,
@@ -89,6 +89,13 @@ def test_a_cluster_that_is_no_longer_picked_is_leaving_and_keeps_the_rollout_fro
     story = tell(ALL_WELL, [*BOTH, binding("cluster-3", "Unscheduled")], (), SNAPSHOTS, now=NOW)
     assert states(story)["cluster-3"] is State.leaving
     assert (story.is_done, story.why) == (False, "1 cluster still has to be cleared")
+
+
+def test_clusters_whose_revision_was_deleted_are_known_to_have_it() -> None:
+    story = tell(ALL_WELL, BOTH, (), [], now=NOW)
+    assert summary(story) == "revision 1, available on 2 of 2 clusters"
+    back = tell(ALL_WELL, BOTH, (), [snapshot(0)], now=NOW)
+    assert {place.index for place in back.places} == {"1"}
 
 
 def test_clusters_that_could_not_be_found_are_wanted_and_explained() -> None:

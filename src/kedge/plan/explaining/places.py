@@ -26,20 +26,20 @@ from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import APPLIED, AVAILABLE, OVERRIDDEN, ROLLOUT_STARTED, SCHEDULED, WORK_SYNCHRONIZED
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.work import Work
+from kedge.plan.explaining.things import Thing, held_now, works_by_binding
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Wait
 from kedge.plan.placements import is_external
 from kedge.plan.placing.bindings import is_being_removed, remaining_bindings
 from kedge.plan.placing.policies import wanted_number
 from kedge.plan.reporting.cluster_status import why_not_picked
-from kedge.plan.revisions import newest_policy, resource_index
+from kedge.plan.revisions import newest_policy, resource_index_in
 from kedge.plan.rolling.plan import RolloutPlan, plan
 from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, current, judge
 from kedge.plan.rolling.rollout_input import RolloutInput, observe, period_of
 from kedge.plan.rolling.wait_text import failure_of
 from kedge.plan.staging.progress import turn_texts
 from kedge.plan.state import State, state_of
-from kedge.plan.telling.things import Thing, held_now, works_by_binding
 from kedge.plan.text import moment
 
 STEPS = (ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE)
@@ -108,10 +108,6 @@ class Observed(Struct, frozen=True, dict=True):
         return plan(self.rollout, self.now)
 
     @cached_property
-    def indexes(self) -> Mapping[str, str]:
-        return {meta.name: str(resource_index(meta)) for meta in self.snapshots}
-
-    @cached_property
     def moving(self) -> frozenset[str]:
         """The bindings that move now, by name."""
         return frozenset(one.metadata.name for one in (*self.plan.bind, *self.plan.repoint))
@@ -126,7 +122,9 @@ class Observed(Struct, frozen=True, dict=True):
         return judge(binding, self._fleet)
 
     def index(self, binding: Binding) -> str:
-        return self.indexes.get(binding.spec.resource_snapshot_name, "")
+        """The revision that a binding points at, by the snapshot's name: it may have been deleted."""
+        index = resource_index_in(binding.spec.resource_snapshot_name, self.placement.metadata.name)
+        return "" if index is None else str(index)
 
 
 def _said_to_be_unreachable(clusters: Iterable[ClusterPlacementStatus]) -> dict[str, str]:

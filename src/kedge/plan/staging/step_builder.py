@@ -1,4 +1,4 @@
-"""Round: one look at the clusters of a run; what is found to do is collected here."""
+"""Step builder: looks at the clusters of a run, and collects what its next step is to do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, judge, one_binding_per_cluster
 from kedge.plan.rolling.wait_text import failure_of
-from kedge.plan.staging.approvals import Ask
+from kedge.plan.staging.approvals import NewApprovalRequest
 from kedge.plan.staging.conditions import Stamp, find, has_condition, is_moving, settled, started
 from kedge.plan.staging.run_input import RunInput
 from kedge.plan.staging.wait_text import RunCode
@@ -44,8 +44,8 @@ class RunFailure(Exception):
         self.status: RunStatus | None = None
 
 
-class Round:
-    """One look."""
+class StepBuilder:
+    """What one look at a run finds to do."""
 
     def __init__(self, seen: RunInput, at: Stamp, *, is_stopped: bool = False) -> None:
         self._seen = seen
@@ -57,7 +57,7 @@ class Round:
         self.timers: list[datetime] = []
         self.point: list[Binding] = []
         self.remove: list[Binding] = []
-        self.ask: list[Ask] = []
+        self.request: list[NewApprovalRequest] = []
         self.accept: list[Approval] = []
         self.withdraw: list[Approval] = []
         fleet = FleetFacts(at.now, seen.period, seen.unreachable, seen.gone, seen.parting)

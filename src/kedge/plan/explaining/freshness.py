@@ -18,9 +18,9 @@ from kedge.api.coordination import Lease
 from kedge.api.fleet import PINNED
 from kedge.api.placement_kinds import Placement
 from kedge.api.times import parse_micro_time
+from kedge.plan.explaining.story import Story
 from kedge.plan.selecting.selection import Selection
 from kedge.plan.state import State
-from kedge.plan.telling.story import Story
 
 DURATION: Final = 15
 """Seconds for which a lease holds that does not say so."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from kedge.api.fleet import PAUSED, PINNED
 from kedge.api.placement_kinds import Placement
-from kedge.plan.telling.story import tell
+from kedge.plan.explaining.story import tell
 from kedge.plan.verbs import Answer, refused
 
 

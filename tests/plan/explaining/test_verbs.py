@@ -9,7 +9,7 @@ import pytest
 from kedge.api.fleet import PAUSED, PINNED
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
-from kedge.plan.telling.verbs import pause, resume, unpin
+from kedge.plan.explaining.verbs import pause, resume, unpin
 from kedge.plan.verbs import Answer
 
 FREE: dict[str, str] = {}

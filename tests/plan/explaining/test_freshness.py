@@ -13,18 +13,18 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
 from kedge.api.resource import Resource
 from kedge.api.times import format_micro_time
-from kedge.plan.selecting.selection import SelectedObject, Selection
-from kedge.plan.state import State
-from kedge.plan.telling.freshness import (
+from kedge.plan.explaining.freshness import (
     against_lease,
     against_placement,
     against_selection,
     needs_selection,
     silent_since,
 )
-from kedge.plan.telling.phrases import explained, summary
-from kedge.plan.telling.places import Place
-from kedge.plan.telling.story import Story
+from kedge.plan.explaining.phrases import explained, summary
+from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.story import Story
+from kedge.plan.selecting.selection import SelectedObject, Selection
+from kedge.plan.state import State
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 PLACES = (Place("cluster-1", State.available, "2", is_up=True),)

@@ -25,10 +25,10 @@ from kedge.api.placement_kinds import Binding, Placement, PolicySnapshot, Run
 from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import AVAILABLE, DIFF_REPORTED, SCHEDULED
 from kedge.api.work import Work
+from kedge.plan.explaining.places import STEPS, Observed, Place, leaving_places, not_picked, passed_over, picked_places
+from kedge.plan.explaining.whole import observed_whole, reported_whole, wanted_index
 from kedge.plan.placements import is_external, is_paused
 from kedge.plan.state import State, state_of
-from kedge.plan.telling.places import STEPS, Observed, Place, leaving_places, not_picked, passed_over, picked_places
-from kedge.plan.telling.whole import observed_whole, reported_whole, wanted_index
 from kedge.plan.text import natural
 
 

@@ -8,11 +8,11 @@ from kedge.api.condition import TRUE, Condition, condition_message
 from kedge.api.fleet import PINNED
 from kedge.api.placement_kinds import Placement
 from kedge.api.reasons import AVAILABLE, ROLLOUT_STARTED, SCHEDULED
+from kedge.plan.explaining.places import Observed, Place
 from kedge.plan.placements import is_external, is_paused
 from kedge.plan.placing.policies import wants_no_cluster
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.plan.state import State, state_of
-from kedge.plan.telling.places import Observed, Place
 from kedge.plan.text import counted, listed, natural
 
 _IN_ORDER = (State.waiting, State.failed, State.next, State.moving, State.unknown)

@@ -9,10 +9,10 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.story import Story
+from kedge.plan.explaining.things import Thing
 from kedge.plan.state import State
-from kedge.plan.telling.places import Place
-from kedge.plan.telling.story import Story
-from kedge.plan.telling.things import Thing
 from kedge.plan.text import counted, listed, of_all
 
 _QUEUED = (State.waiting, State.next)

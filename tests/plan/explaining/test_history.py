@@ -1,7 +1,7 @@
 """History: revisions, and who has which."""
 
-from kedge.plan.telling.history import revisions
-from plan.telling.objects import ALL_WELL, PREFIX, STEPS, binding, passed, placement, snapshot
+from kedge.plan.explaining.history import revisions
+from plan.explaining.objects import ALL_WELL, PREFIX, STEPS, binding, passed, placement, snapshot
 
 
 def test_the_newest_comes_first_with_the_clusters_that_have_it() -> None:

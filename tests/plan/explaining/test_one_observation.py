@@ -22,11 +22,11 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.placement_status import ClusterPlacementStatus, PlacementStatus
 from kedge.api.rollout import RolloutStrategy, RolloutStrategyType
 from kedge.api.work import ManifestCondition, Work, WorkResourceIdentifier, WorkSpec, WorkStatus
-from kedge.plan.telling.phrases import explained
-from kedge.plan.telling.story import tell
+from kedge.plan.explaining.phrases import explained
+from kedge.plan.explaining.story import tell
+from plan.explaining import objects
+from plan.explaining.objects import snapshot
 from plan.rolling.making import NEW, NOW, OLD, SAID, binding, pick_n, placement
-from plan.telling import objects
-from plan.telling.objects import snapshot
 from support.explained import available_by_works, contradiction
 
 CLUSTERS = [f"cluster-{number}" for number in range(1, 5)]

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from kedge.plan.explaining.phrases import explained, explained_place, fold, of_place, state_text, summary
+from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.story import Story
+from kedge.plan.explaining.things import Thing
 from kedge.plan.state import State
-from kedge.plan.telling.phrases import explained, explained_place, fold, of_place, state_text, summary
-from kedge.plan.telling.places import Place
-from kedge.plan.telling.story import Story
-from kedge.plan.telling.things import Thing
 from kedge.plan.text import age, counted, listed, natural, of_all
 
 WAIT = "at most 1 of 3 clusters may be unavailable, and cluster-1 is not available: Deployment shop/web is broken"

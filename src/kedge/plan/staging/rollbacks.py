@@ -1,4 +1,4 @@
-"""Returning: what becomes of a run that failed: its clusters are tried once more, or brought back to what they had.
+"""Rollbacks: what becomes of a run that failed: its clusters are tried once more, or brought back to what they had.
 
 A retry is asked for by an annotation with a time: clusters that failed until then begin anew, and so does the run. A
 rollback is a run of its own, over the clusters that the other had begun with, through the same stages; but without

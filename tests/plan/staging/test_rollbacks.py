@@ -12,7 +12,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import RETRY, ROLLBACK_OF
 from kedge.api.placement_kinds import Run
 from kedge.api.staged import RunState
-from kedge.plan.staging.returning import (
+from kedge.plan.staging.rollbacks import (
     as_not_rolled_back,
     as_rolled_back,
     begun_clusters,
@@ -205,7 +205,7 @@ def test_a_run_that_was_rolled_back_moves_nothing_whatever_is_asked_of_it(state:
     world.set_state(state)
     world.arrive("a")
     planned = world.look()
-    assert (planned.point, planned.ask, planned.look_again) == ((), (), None)
+    assert (planned.point, planned.request, planned.look_again) == ((), (), None)
     assert world.given() == ["a"]
     assert {one.observed_generation for one in world.status.conditions} == {world.run.metadata.generation}
 
