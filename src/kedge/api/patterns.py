@@ -25,12 +25,18 @@ class Match(Protocol):
 
     def group(self) -> str: ...
 
+    def groups(self) -> tuple[str | None, ...]:
+        """What each group found; None for one that took no part."""
+        ...
+
 
 class Pattern(Protocol):
     """A regular expression that is ready to be used."""
 
     programsize: int
     """How many instructions it takes: matching costs at most that many for each character."""
+    groups: int
+    """How many groups it has."""
 
     def search(self, text: str) -> Match | None: ...
 
