@@ -93,9 +93,9 @@ class _Problem(Exception):
     """Something is wrong with one field."""
 
 
-def desired_replicas(statefulset: StatefulSet) -> int:
+def desired_replicas(stateful_set: StatefulSet) -> int:
     """How many pods it should have."""
-    return 1 if statefulset.spec.replicas is None else statefulset.spec.replicas
+    return 1 if stateful_set.spec.replicas is None else stateful_set.spec.replicas
 
 
 def read_budget(found: Mapping[str, Any] | ZoneAwarePodDisruptionBudget) -> ZoneBudget | InvalidBudget:
