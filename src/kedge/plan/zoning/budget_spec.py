@@ -30,6 +30,7 @@ GROUP: Final = "podNameRegexGroup"
 DELAY: Final = "crossZoneEvictionDelay"
 NO_DELAY: Final = timedelta()
 _ABSENT: Final = object()
+_NO_FIELDS: Final[Mapping[str, Any]] = {}
 
 T = TypeVar("T")
 Fields: TypeAlias = Mapping[str, Any]
@@ -131,7 +132,7 @@ class _SpecReader:
     def read(self, meta: Fields) -> ZoneBudget:
         number, percentage = self._attempt(self._maximum, (1, 0))
         partitions = self._attempt(self._partitions, None)
-        labels = self._attempt(self._labels, {})
+        labels: Fields = self._attempt(self._labels, _NO_FIELDS)
         delay = self._attempt(self._delay, NO_DELAY)
         if percentage > 0 and self._text(PATTERN):
             self.problems.append("invalid value: max unavailable percentage can not be used with partition awareness")
