@@ -19,6 +19,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.pods import Pod
 from kedge.api.resource import Resource
 from kedge.api.zones import ZoneAwarePodDisruptionBudget
+from kedge.controllers.zone.budget_guard import BudgetGuard
 from kedge.controllers.zone.budget_metrics import BudgetMetrics
 from kedge.controllers.zone.disruption_budgets import BUDGETS, DisruptionBudgets
 from kedge.controllers.zone.ready_times import ReadyTimes
@@ -71,6 +72,7 @@ class BudgetBed:
         self.registry = CollectorRegistry()
         self.budgets: DisruptionBudgets
         self.recent: RecentEvictions
+        self.guard: BudgetGuard
         self._rules: Mapping[str, Callable[[AdmissionRequest], Any]] = {}
 
     async def prepare(self, definition: Mapping[str, Any] | None) -> None:
@@ -88,11 +90,12 @@ class BudgetBed:
             cluster = await manager.connect("here", self.transport, limiter=Limiter(rate=0))
             metrics = BudgetMetrics(self.registry)
             pods = cluster.cache(Pod, NAMESPACE)
-            self.budgets = DisruptionBudgets(cluster, NAMESPACE, metrics=metrics)
+            self.budgets = DisruptionBudgets(cluster, [NAMESPACE], metrics=metrics)
             self.recent = RecentEvictions(asyncio.get_running_loop().time)
             self.recent.follow(pods)
+            self.guard = BudgetGuard(self.budgets, self.recent, clock, metrics=metrics)
             self._rules = eviction_rules(cluster.client, self.budgets, self.recent, clock, metrics=metrics)
-            manager.add_controller(ReadyTimes(cluster, pods, self.budgets, clock=clock).controller)
+            manager.add_controller(ReadyTimes(cluster, [pods], self.budgets, clock=clock).controller)
             running = asyncio.create_task(manager.run(signals=False))
             try:
                 await self.budgets.known()

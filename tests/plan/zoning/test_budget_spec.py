@@ -39,6 +39,11 @@ def problems(**spec: Any) -> tuple[str, ...]:
     return found.problems
 
 
+def test_an_object_that_was_never_stored_has_no_generation() -> None:
+    found = read_budget({**an_object(), "metadata": {}})
+    assert found == ZoneBudget(namespace="", name="", labels=LABELS, generation=0)
+
+
 def test_without_a_number_one_pod_may_be_away() -> None:
     assert budget() == ZoneBudget(namespace="mimir", name="ingester", labels=LABELS, generation=3, max_unavailable=1)
     assert budget().key == "mimir/ingester"
@@ -133,7 +138,7 @@ NOT_A_NUMBER = "failed to extract value from config field maxUnavailable"
             f"{BAD_REGEX}regular expression subexpression index out of range",
         ),
         (
-            {"podNamePartitionRegex": 5},
+            {"podNamePartitionRegex": 5, "maxUnavailablePercentage": 50},
             f"{BAD_REGEX}failed to extract regex value from config field podNamePartitionRegex",
         ),
         (
@@ -150,6 +155,10 @@ NOT_A_NUMBER = "failed to extract value from config field maxUnavailable"
             'invalid value: crossZoneEvictionDelay is not a valid duration, got time: invalid duration "notaduration"',
         ),
         (
+            {"podNamePartitionRegex": NUMBERED, "crossZoneEvictionDelay": "5µ"},
+            'invalid value: crossZoneEvictionDelay is not a valid duration, got time: invalid duration "5µ"',
+        ),
+        (
             {"podNamePartitionRegex": NUMBERED, "crossZoneEvictionDelay": "-5m"},
             "invalid value: crossZoneEvictionDelay must be >= 0, got -5m0s",
         ),
@@ -162,13 +171,18 @@ NOT_A_NUMBER = "failed to extract value from config field maxUnavailable"
             "invalid value: crossZoneEvictionDelay requires podNamePartitionRegex to be set",
         ),
         (
-            {"maxUnavailablePercentage": 50, "podNamePartitionRegex": NUMBERED},
+            {"maxUnavailablePercentage": 1, "podNamePartitionRegex": NUMBERED},
             "invalid value: max unavailable percentage can not be used with partition awareness",
         ),
     ],
 )
 def test_a_bad_field_is_refused_in_these_words(spec: dict[str, Any], problem: str) -> None:
     assert problems(**spec) == (problem,)
+
+
+def test_a_pattern_that_takes_too_much_memory_is_refused() -> None:
+    found = problems(podNamePartitionRegex="((a{100}){100}){100}", podNameRegexGroup=1)
+    assert found[0].startswith(f"{BAD_REGEX}error parsing regexp: ")
 
 
 def test_labels_that_no_server_takes_are_refused() -> None:
@@ -198,6 +212,7 @@ def test_several_problems_come_in_the_order_in_which_the_peer_looks() -> None:
     )
     beginnings = ("invalid value: max", BAD_REGEX, "invalid value: selector", "invalid value: crossZoneEvictionDelay")
     assert len(found) == 4
+    assert InvalidBudget(found).message == found[0]
     assert all(problem.startswith(begin) for problem, begin in zip(found, beginnings, strict=True))
 
 
@@ -224,9 +239,12 @@ def statefulset(spec: int | None, status: int) -> StatefulSet:
         ({"maxUnavailablePercentage": 50}, (10, 0), 0),
         ({"maxUnavailablePercentage": 50}, (0, 3), 0),
         ({"maxUnavailablePercentage": 0}, (3, 3), 0),
+        ({"maxUnavailablePercentage": 100}, (100, 100), 100),
+        ({"maxUnavailablePercentage": 50}, (1, 1), 1),
+        ({"maxUnavailablePercentage": 100}, (None, 3), 1),
     ],
 )
-def test_how_many_pods_may_be_away(asked: dict[str, int], replicas: tuple[int, int], allowed: int) -> None:
+def test_how_many_pods_may_be_away(asked: dict[str, int], replicas: tuple[int | None, int], allowed: int) -> None:
     assert budget(**asked).allowance(statefulset(*replicas)) == allowed
 
 

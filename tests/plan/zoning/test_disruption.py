@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kedge.api.meta import OwnerReference
-from kedge.plan.zoning.disruption import Allowed, Decision, Denied, SelectedZone, pods_of, rollout_override
+from kedge.plan.zoning.disruption import (
+    Allowed,
+    Decision,
+    Denied,
+    SelectedZone,
+    owner_missing,
+    pods_of,
+    rollout_override,
+)
 from plan.zoning.three_zones import LABELS, LETTERS, NOW, PARTITIONS, budget, evict, healthy, pod, stateful_set, zone
 
 ALLOWED = Allowed("allowed", counts=True)
@@ -63,6 +71,11 @@ def test_a_pod_of_something_else_may_not_go() -> None:
 def test_a_pod_whose_owner_is_missing_may_not_go() -> None:
     expected = Denied(500, "unable to find StatefulSet ingester-zone-a by name", "sts-no-found")
     assert evict("a-0", None, budget(), owner=None) == expected
+
+
+def test_why_its_owner_cannot_be_read_is_said() -> None:
+    text = "unable to find StatefulSet ingester-zone-a by name: no answer"
+    assert owner_missing("ingester-zone-a", "no answer") == Denied(500, text, "sts-no-found")
 
 
 NOTHING_MAY_GO = Denied(403, "max unavailable = 0", "max-unavailable-0")
@@ -183,6 +196,7 @@ def test_without_partitions_the_delay_does_not_matter() -> None:
 
 PARTITION_ROWS: list[tuple[str, str, dict[str, SelectedZone], int, Decision]] = [
     ("another of its zone", "a-0", {"a": zone("a", phases={1: "Failed"})}, 1, ALLOWED),
+    ("missing ones of its zone", "a-0", {"a": zone("a", spec=4, pods=3)}, 1, ALLOWED),
     ("another partition", "a-0", {"c": zone("c", phases={2: "Failed"})}, 1, ALLOWED),
     ("its partition", "a-0", {"b": zone("b", phases={0: "Failed"})}, 1, denied("1 pod not ready in partition 0")),
     ("its partition, room", "a-0", {"b": zone("b", phases={0: "Failed"})}, 2, ALLOWED),

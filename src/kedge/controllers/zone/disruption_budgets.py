@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
 from kedge.api.zones import ZoneAwarePodDisruptionBudget
 from kedge.controllers.zone.budget_metrics import DELETE_IGNORED, DELETED, IGNORED, INVALID, UPDATED, BudgetMetrics
+from kedge.kube.cache import Cache
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import Untyped, untyped
+from kedge.kube.queue import NORMAL
+from kedge.kube.queue import Key as QueueKey
+from kedge.kube.source import Source, Wake
 from kedge.kube.store import Change, Key
 from kedge.plan.zoning.budget_spec import KIND, InvalidBudget, ZoneBudget, read_budget
 
@@ -31,19 +36,20 @@ class _Entry(Struct, frozen=True):
 
 
 class DisruptionBudgets:
-    """The valid budgets of one namespace, or of all."""
+    """The valid budgets of some namespaces; of all if none is given."""
 
-    def __init__(self, cluster: Cluster, namespace: str | None, *, metrics: BudgetMetrics) -> None:
+    def __init__(self, cluster: Cluster, namespaces: Sequence[str] = (), *, metrics: BudgetMetrics) -> None:
+        self._cluster = cluster.name
         self._metrics = metrics
         self._entries: dict[Key, _Entry] = {}
         self._handlers: list[Callable[[str], None]] = []
         self._known = asyncio.Event()
-        self._is_absent = False
-        self._cache = cluster.cache(BUDGETS, namespace, optional=True)
-        self._cache.on_change(self._changed)
-        self._cache.on_problem(self._look_at_problem)
-        if self._cache.is_synced:
-            self._known.set()
+        self._unread: set[Cache[Untyped]] = set()
+        self._caches = [cluster.cache(BUDGETS, place, optional=True) for place in namespaces or (None,)]
+        for cache in self._caches:
+            cache.on_change(self._changed)
+            cache.on_problem(partial(self._look_at_problem, cache))
+        self._check_known()
 
     def in_namespace(self, namespace: str) -> tuple[ZoneBudget, ...]:
         """The valid budgets of a namespace, by name."""
@@ -58,20 +64,28 @@ class DisruptionBudgets:
     def is_known(self) -> bool:
         return self._known.is_set()
 
+    def changes(self, to: Callable[[str], Iterable[QueueKey]]) -> Source:
+        """A source for a controller, ready once the budgets are known. `to` says whom a budget of a namespace wakes."""
+        return BudgetChanges(self._cluster, self, to)
+
     def on_change(self, handler: Callable[[str], None]) -> None:
         """Tell this handler the namespace of every budget that changes."""
         self._handlers.append(handler)
 
-    # What the cache shows
+    # What the caches show
 
-    def _look_at_problem(self, problem: str | None) -> None:
-        is_absent = self._cache.kind_is_missing or self._cache.is_forbidden
-        if is_absent and not self._is_absent:
+    def _look_at_problem(self, cache: Cache[Untyped], problem: str | None) -> None:
+        if not _is_absent(cache):
+            if problem is None and cache in self._unread:
+                log.info("%ss can be read now", KIND)
+                self._unread.discard(cache)
+        elif cache not in self._unread:
             log.warning("going on without %ss, until they can be read: %s", KIND, problem)
-        elif self._is_absent and problem is None:
-            log.info("%ss can be read now", KIND)
-        self._is_absent = is_absent
-        if is_absent or problem is None:
+            self._unread.add(cache)
+        self._check_known()
+
+    def _check_known(self) -> None:
+        if all(cache.is_synced or _is_absent(cache) for cache in self._caches):
             self._known.set()
 
     def _changed(self, change: Change[Untyped]) -> None:
@@ -104,3 +118,26 @@ class DisruptionBudgets:
         del self._entries[key]
         log.info("%s %s/%s was deleted", KIND, *key)
         return DELETED
+
+
+class BudgetChanges:
+    """Wakes whoever depends on the budgets of a namespace."""
+
+    def __init__(self, cluster: str, budgets: DisruptionBudgets, to: Callable[[str], Iterable[QueueKey]]) -> None:
+        self.cluster = cluster
+        self._budgets = budgets
+        self._to = to
+
+    async def ready(self) -> None:
+        await self._budgets.known()
+
+    def subscribe(self, wake: Wake) -> None:
+        def changed(namespace: str) -> None:
+            for key in self._to(namespace):
+                wake(key, NORMAL)
+
+        self._budgets.on_change(changed)
+
+
+def _is_absent(cache: Cache[Untyped]) -> bool:
+    return cache.kind_is_missing or cache.is_forbidden

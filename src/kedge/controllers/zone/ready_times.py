@@ -1,6 +1,6 @@
 """Ready times: the annotation that says since when a pod of a disruption budget is ready.
 
-    ReadyTimes(cluster, pods, budgets, clock=clock).controller
+    ReadyTimes(cluster, [pods], budgets, clock=clock).controller
 
 A budget may ask that a pod has been ready for some time before one of its partition in another zone may go. A pod that
 becomes ready gets the annotation `grafana.com/ready-time`, one that is not ready loses it. Whoever may not patch pods
@@ -10,6 +10,7 @@ does without: that is logged once, and pods without the annotation count as read
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -23,7 +24,7 @@ from kedge.kube.controller import Controller
 from kedge.kube.errors import Forbidden, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Signal, Source
+from kedge.kube.source import Source
 from kedge.kube.store import Change
 from kedge.plan.zoning.disruption import ready_time
 from kedge.plan.zoning.pods import is_running_and_ready
@@ -39,25 +40,27 @@ class ReadyTimes:
     def __init__(
         self,
         cluster: Cluster,
-        pods: Cache[Pod],
+        pods: Sequence[Cache[Pod]],
         budgets: DisruptionBudgets,
         *,
         clock: Clock,
         patch_timeout: float = PATCH_TIMEOUT,
     ) -> None:
-        """`patch_timeout`: how many seconds a patch may take before it counts as failed, and is tried again."""
+        """`pods`: one cache for all namespaces, or one for each.
+
+        `patch_timeout`: how many seconds a patch may take before it counts as failed, and is tried again.
+        """
         self._cluster = cluster
         self._pods = pods
         self._budgets = budgets
         self._clock = clock
         self._is_forbidden = False
-        self._again = Signal(cluster.name)
-        budgets.on_change(self._look_again)
-        sources: list[Source] = [cluster.watch(pods, when=_readiness_changed), self._again]
+        watches = (cluster.watch(cache, when=_readiness_changed) for cache in pods)
+        sources: list[Source] = [*watches, budgets.changes(self._pods_in)]
         self.controller = Controller("ready-time", self.reconcile, sources, timeout=patch_timeout)
 
     async def reconcile(self, key: Key) -> Outcome:
-        pod = self._pods.get(key.name, key.namespace)
+        pod = next((pod for cache in self._pods if (pod := cache.get(key.name, key.namespace))), None)
         if pod is None or not _is_outdated(pod) or not self._is_in_scope(pod):
             return Outcome.done
         body = {"metadata": {"annotations": {READY_TIME: _annotation(pod, self._clock.now())}}}
@@ -73,10 +76,9 @@ class ReadyTimes:
         budgets = self._budgets.in_namespace(pod.metadata.namespace or "")
         return any(budget.selects(pod.metadata.labels) for budget in budgets)
 
-    def _look_again(self, namespace: str) -> None:
-        for pod in self._pods.all():
-            if pod.metadata.namespace == namespace:
-                self._again.wake(Key(self._cluster.name, namespace, pod.metadata.name))
+    def _pods_in(self, namespace: str) -> Iterable[Key]:
+        metas = (pod.metadata for cache in self._pods for pod in cache.all())
+        return [Key(self._cluster.name, namespace, meta.name) for meta in metas if meta.namespace == namespace]
 
     def _report_once(self, error: Forbidden) -> None:
         if not self._is_forbidden:

@@ -46,6 +46,12 @@ class RecentEvictions:
         """This pod was allowed to go just now. Not for a dry run: then it stays."""
         self._pods[key_of(pod)] = _Remembered(pod.uid, as_number(pod.resource_version), self._now() + self._keep)
 
+    def forget(self, pod: ObjectMeta) -> None:
+        """This pod stays after all."""
+        kept = self._pods.get(key_of(pod))
+        if kept is not None and kept.uid == pod.uid:
+            del self._pods[key_of(pod)]
+
     def uids(self) -> frozenset[str]:
         """The uids of the pods that count as gone."""
         now = self._now()
