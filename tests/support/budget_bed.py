@@ -126,7 +126,7 @@ class BudgetBed:
         for number in range(replicas):
             await self.add_pod(f"{letter}-{number}")
 
-    async def add_pod(self, short: str) -> None:
+    async def add_pod(self, short: str, *, ready: bool = True) -> None:
         owner = await self.client.get(StatefulSet, f"ingester-zone-{short[0]}", NAMESPACE)
         template = owner.spec.template
         reference = {
@@ -139,7 +139,8 @@ class BudgetBed:
         meta = {"name": f"ingester-zone-{short}", "namespace": NAMESPACE, "ownerReferences": [reference]}
         labels = template["metadata"]["labels"]
         await self.client.create(Pod, {"metadata": meta | {"labels": labels}, "spec": template["spec"]})
-        await self.say_of_pod(short)
+        if ready:
+            await self.say_of_pod(short)
 
     async def say_of_pod(self, short: str, phase: str = "Running", *, ready: bool = True) -> None:
         """What a kubelet says."""
