@@ -14,6 +14,8 @@ from typing import Protocol
 
 LARGEST = 8 << 20
 """How many bytes a pattern may take, unless told otherwise: what RE2 itself has chosen."""
+SMALL = 1 << 20
+"""The same for a pattern that users write."""
 
 
 class BadPattern(ValueError):
@@ -47,6 +49,12 @@ class Pattern(Protocol):
 def compiled(pattern: str) -> Pattern:
     """The pattern, ready to `search`. Kept: for patterns that come from few, such as schemas."""
     return fresh(pattern, most=LARGEST)
+
+
+@lru_cache(maxsize=64)
+def bounded(pattern: str) -> Pattern:
+    """The pattern, ready to `search`: for those that users write into objects. It must be small, and few are kept."""
+    return fresh(pattern, most=SMALL)
 
 
 def fresh(pattern: str, *, most: int) -> Pattern:

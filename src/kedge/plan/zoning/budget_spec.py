@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from kedge.api.apps import StatefulSet
-from kedge.api.patterns import BadPattern, Pattern, fresh
+from kedge.api.patterns import BadPattern, bounded
 from kedge.api.selector import InvalidSelector, check_key, check_value
 from kedge.api.times import format_duration, parse_duration
 from kedge.api.zones import ZoneAwarePodDisruptionBudget
@@ -30,8 +29,6 @@ PATTERN: Final = "podNamePartitionRegex"
 GROUP: Final = "podNameRegexGroup"
 DELAY: Final = "crossZoneEvictionDelay"
 NO_DELAY: Final = timedelta()
-_KEPT: Final = 64
-_MOST_BYTES: Final = 1 << 20
 _ABSENT: Final = object()
 _NO_FIELDS: Final[Mapping[str, Any]] = {}
 
@@ -48,7 +45,7 @@ class Partitions(Struct, frozen=True):
 
     def of(self, pod_name: str) -> str:
         """The partition of this pod; empty if its name does not tell."""
-        found = _compiled(self.pattern).search(pod_name)
+        found = bounded(self.pattern).search(pod_name)
         return (found.groups()[self.group - 1] or "") if found is not None else ""
 
 
@@ -217,12 +214,6 @@ class _SpecReader:
         return found if isinstance(found, str) else ""
 
 
-@lru_cache(maxsize=_KEPT)
-def _compiled(pattern: str) -> Pattern:
-    """Whoever may write budgets may write any pattern: a few small ones are kept."""
-    return fresh(pattern, most=_MOST_BYTES)
-
-
 def _whole_number(found: object) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
@@ -240,7 +231,7 @@ def _pattern_problems(spec: Fields) -> Iterator[str]:
         yield f"failed to extract group value from config field {GROUP}"
         return
     try:
-        groups = _compiled(f"^{pattern}$").groups
+        groups = bounded(f"^{pattern}$").groups
     except BadPattern as error:
         yield f"error parsing regexp: {error}"
         return
