@@ -31,7 +31,7 @@ from kedge.kube.codec import untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
-from kedge.kube.transport import Request, Response
+from kedge.kube.transport import BufferedStream, Request, Response, Stream
 from support.stage import LoopClock
 from support.virtual import run
 
@@ -45,22 +45,45 @@ NAMESPACES = untyped(Resource("", "v1", "Namespace", "namespaces", namespaced=Fa
 DEFINITION = crd(ZoneAwarePodDisruptionBudget, Dialect.seed)  # here: it reads files
 
 
-class Gatekeeper(InProcessTransport):
-    """Refuses requests to some paths, and notes the others."""
+Refuses = Callable[[Request], bool]
 
-    refuses: Callable[[Request], bool] = staticmethod(lambda _: False)
+
+def refuses_none(_: Request) -> bool:
+    return False
+
+
+def refuses_budgets(request: Request) -> bool:
+    return request.path.endswith(f"/{BUDGETS.resource.plural}")
+
+
+class Gatekeeper(InProcessTransport):
+    """Refuses some requests, and notes the others."""
+
     code = 403
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.asked: list[Request] = []
+        self.refuses: Refuses = refuses_none
 
     async def send(self, request: Request, *, timeout: float) -> Response:
         if self.refuses(request):
-            body = {"kind": "Status", "status": "Failure", "code": self.code, "reason": "Forbidden", "message": "no"}
-            return Response(self.code, msgspec.json.encode(body))
+            return self._refusal()
         self.asked.append(request)
         return await super().send(request, timeout=timeout)
+
+    @asynccontextmanager
+    async def stream(self, request: Request, *, timeout: float, silence: float) -> AsyncIterator[Stream]:
+        if self.refuses(request):
+            yield BufferedStream(self._refusal())
+            return
+        async with super().stream(request, timeout=timeout, silence=silence) as stream:
+            yield stream
+
+    def _refusal(self) -> Response:
+        reason = "Forbidden" if self.code == 403 else "InternalError"
+        body = {"kind": "Status", "status": "Failure", "code": self.code, "reason": reason, "message": "no"}
+        return Response(self.code, msgspec.json.encode(body))
 
 
 class BudgetBed:
@@ -98,7 +121,6 @@ class BudgetBed:
             manager.add_controller(ReadyTimes(cluster, [pods], self.budgets, clock=clock).controller)
             running = asyncio.create_task(manager.run(signals=False))
             try:
-                await self.budgets.known()
                 await pods.synced()
                 yield
             finally:
@@ -196,13 +218,20 @@ class BudgetBed:
 Scene = Callable[[BudgetBed], Coroutine[Any, Any, None]]
 
 
-def play(scene: Scene, *, definition: Mapping[str, Any] | None = DEFINITION) -> None:
-    """Run a scene; without a definition, the server does not know budgets."""
+def play(
+    scene: Scene,
+    *,
+    definition: Mapping[str, Any] | None = DEFINITION,
+    refuses: Refuses = refuses_none,
+    code: int = 403,
+) -> None:
+    """Run a scene; without a definition, the server does not know budgets. `refuses`: what the operator may not do."""
 
     async def whole() -> None:
         cluster = EmbeddedCluster("here", clock=LoopClock(), rng=Random(1))
         cluster.start()
         here = BudgetBed(cluster)
+        here.transport.refuses, here.transport.code = refuses, code
         try:
             await here.prepare(definition)
             async with here.operator():

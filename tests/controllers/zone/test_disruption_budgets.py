@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from kedge.api.zones import READY_TIME
 from kedge.controllers.zone.disruption_budgets import BUDGETS
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request
-from support.budget_bed import CRDS, DEFINITION, NAMESPACE, NUMBERED, BudgetBed, play
+from support.budget_bed import CRDS, DEFINITION, NAMESPACE, NUMBERED, BudgetBed, play, refuses_budgets, refuses_none
 
 
 def lax(definition: dict[str, Any]) -> dict[str, Any]:
@@ -102,6 +103,35 @@ def test_without_the_kind_all_goes_on_and_begins_when_it_is_there() -> None:
         assert await here.said("a-0") == "403 max unavailable = 0"
 
     play(scene, definition=None)
+
+
+def test_who_may_not_read_budgets_goes_on_without_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(here: BudgetBed) -> None:
+        await here.set_budget(maxUnavailable=0)
+        await here.rest(60)
+        assert here.budgets.is_known
+        assert await here.said("a-0") == "allowed"
+        here.transport.refuses = refuses_none
+        await here.rest(60)
+        assert await here.said("a-0") == "403 max unavailable = 0"
+
+    play(scene, refuses=refuses_budgets)
+    told = [one.getMessage() for one in caplog.records if "going on without" in one.getMessage()]
+    assert told == ["going on without ZoneAwarePodDisruptionBudgets, until they can be read: 403 Forbidden: no"]
+
+
+def test_while_the_server_fails_it_is_not_known_which_budgets_there_are() -> None:
+    async def scene(here: BudgetBed) -> None:
+        await here.set_budget(maxUnavailable=0)
+        await here.rest(60)
+        assert not here.budgets.is_known
+        asked = asyncio.create_task(here.said("a-0"))
+        await here.rest(5)
+        assert not asked.done()
+        here.transport.refuses = refuses_none
+        assert await asked == "403 max unavailable = 0"
+
+    play(scene, refuses=refuses_budgets, code=500)
 
 
 # When pods became ready
