@@ -126,6 +126,11 @@ class Cache(Generic[T]):
         """Whether the server answered, and `problem` is its answer."""
         return self._reflector.is_refused
 
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether the server says that this caller may not follow the kind."""
+        return self._reflector.is_forbidden
+
     def on_problem(self, handler: Callable[[str | None], None]) -> None:
         """Tell this handler of every new problem with the server, and when it is over (None)."""
         self._reflector.on_problem(handler)
