@@ -2,8 +2,9 @@
 
 For StatefulSets with the label `grafana.com/prepare-downscale: "true"`. A downscale is allowed once every check of
 `plan.zoning.downscale` passes, every pod that would go has answered its POST with 2xx, and the time of the downscale is
-recorded. If anything fails after a pod was told, all of them are told that it was off, in time of their own: also if
-the request has ended by then. A dry run is allowed without a single call.
+recorded. If anything fails after a pod was told, all of them are told that it is off, in time of their own: also if the
+request has ended by then, and also if the API server does not store the downscale after all. A dry run is allowed
+without a single call.
 
 Zones of one group are checked and prepared one after another: of two downscales at the same time one is denied. A zone
 stays taken until its pods were told that a failed downscale is off; a DELETE that comes late would undo the next one.
@@ -19,6 +20,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from kedge.admission.confirmations import Confirmations
 from kedge.admission.downscale_records import AnotherWasFaster, Loaded, LoadFailed, Record, Records
 from kedge.admission.no_downscale import UnknownResource, answer, in_words
 from kedge.admission.pod_calls import PodCalls, PodFailed
@@ -66,10 +68,6 @@ class _Preparation(Struct, frozen=True):
     decide_by: float
     answer_by: float
 
-    @property
-    def group(self) -> str:
-        return self.zone.metadata.labels.get(ROLLOUT_GROUP, "")
-
 
 class PrepareDownscale:
     """The rule. `deadline` is how many seconds it has; `domain` the DNS domain of the cluster."""
@@ -91,13 +89,15 @@ class PrepareDownscale:
         self._deadline = deadline
         self._domain = domain
         self._claims = ZoneClaims()
+        self._confirmations = Confirmations(client)
         self._undoing: set[asyncio.Task[None]] = set()
 
     async def __call__(self, request: AdmissionRequest) -> AdmissionResponse:
         return answer(request, ALLOWED if request.dry_run else await self._verdict(request))
 
     async def close(self) -> None:
-        """Wait until nothing is being undone any more."""
+        """Wait until nothing is being undone any more. What was allowed is not looked at again."""
+        await self._confirmations.close()
         while self._undoing:
             await asyncio.wait(self._undoing)
 
@@ -128,9 +128,8 @@ class PrepareDownscale:
 
     async def _claimed(self, zone: StatefulSet, downscale: Downscale, begun: float) -> Verdict:
         """The verdict of all that touches the other zones, the pods and the record: one at a time in a group."""
-        group = zone.metadata.labels.get(ROLLOUT_GROUP, "")
         decide_by, answer_by = begun + _DECIDED * self._deadline, begun + _ANSWERED * self._deadline
-        with self._claims.claim(downscale.namespace, group, downscale.name) as claim:
+        with self._claims.claim(downscale.namespace, _group(zone), downscale.name) as claim:
             try:
                 await self._prepared(_Preparation(zone, downscale, claim, decide_by, answer_by))
             except _Denied as denied:
@@ -154,10 +153,11 @@ class PrepareDownscale:
         except BaseException:  # the request was given up: the pods must hear of it all the same
             self._start_undo(it.claim, urls, record)
             raise
+        self._confirmations.expect(it.zone, it.downscale, lambda: self._take_back(urls, record))
 
     async def _checked(self, it: _Preparation) -> Record:
         """What is to be recorded, once every check has passed. Raises `_Denied`."""
-        group = await self._group(it)
+        group = await self._members(it)
         loading = self._records.load(it.downscale.namespace, group)
         loaded = await self._or_denied(loading, it.decide_by, "loading zones failed.")
         others = [zone for zone in group if zone.metadata.name != it.downscale.name]
@@ -170,11 +170,12 @@ class PrepareDownscale:
             raise _Denied(f"statefulset {it.claim.held_by} is already in process of updating replicas")
         return Record(it.zone, it.downscale, others, loaded, now)
 
-    async def _group(self, it: _Preparation) -> Sequence[StatefulSet]:
+    async def _members(self, it: _Preparation) -> Sequence[StatefulSet]:
         """All zones of its group; itself if it is in none."""
-        if not it.group:
+        group = _group(it.zone)
+        if not group:
             return (it.zone,)
-        listing = self._client.list(StatefulSet, it.downscale.namespace, labels={ROLLOUT_GROUP: it.group})
+        listing = self._client.list(StatefulSet, it.downscale.namespace, labels={ROLLOUT_GROUP: group})
         found = await self._or_denied(listing, it.decide_by, checks.FIND_FAILED)
         if found.unreadable:
             log.warning("a StatefulSet of the group cannot be read: %s", found.unreadable[0].problem)
@@ -220,6 +221,15 @@ class PrepareDownscale:
         claim.keep_until(task)
         return task
 
+    async def _take_back(self, urls: Sequence[str], record: Record) -> bool:
+        """Undo what was allowed; not while a zone of the group is taken."""
+        zone, downscale = record.zone, record.downscale
+        with self._claims.claim(downscale.namespace, _group(zone), downscale.name) as claim:
+            if claim.held_by:
+                return False
+            await asyncio.wait({self._start_undo(claim, urls, record)})
+            return True
+
     async def _undo(self, urls: Sequence[str], record: Record) -> None:
         await self._calls.undo(urls, cluster=record.downscale.namespace)
         try:
@@ -227,3 +237,7 @@ class PrepareDownscale:
                 await self._records.restore(record)
         except (KubeError, TimeoutError) as error:
             log.warning("the time of a downscale that did not happen may be left behind: %s", in_words(error))
+
+
+def _group(zone: StatefulSet) -> str:
+    return zone.metadata.labels.get(ROLLOUT_GROUP, "")

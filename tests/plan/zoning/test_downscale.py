@@ -27,6 +27,7 @@ from kedge.plan.zoning.downscale import (
     unprepared,
     unsettled,
     wants_preparation,
+    was_not_stored,
 )
 from kedge.plan.zoning.go_time import print_moment
 from kedge.plan.zoning.replica_change import ALLOWED, STATEFUL_SET, Downscale, Scaled
@@ -315,3 +316,25 @@ def test_pods_are_counted_by_owner_then_by_name(pods: list[Pod], ready: int) -> 
 @pytest.mark.parametrize("template", [{}, {"metadata": {}}, {"metadata": {"labels": {}}}, {"metadata": {"labels": 1}}])
 def test_without_a_name_no_pod_is_taken_for_one_of_the_zone(template: dict[str, Any]) -> None:
     assert ready_pods(zone("b", template=template), [pod("x", label="")]) == 0
+
+
+def stored(replicas: int, generation: int, uid: str = "u") -> StatefulSet:
+    meta = {"name": "test", "uid": uid, "generation": generation}
+    return wire.read_plain({"metadata": meta, "spec": {"replicas": replicas}}, StatefulSet)
+
+
+@pytest.mark.parametrize(
+    ("before", "current", "expected"),
+    [
+        pytest.param(stored(5, 1), stored(5, 1), True, id="nothing has changed"),
+        pytest.param(stored(5, 1), stored(3, 2), False, id="stored"),
+        pytest.param(stored(5, 1), stored(5, 3), False, id="stored, and scaled up again"),
+        pytest.param(stored(5, 1), stored(5, 1, uid="other"), False, id="another object of that name"),
+        pytest.param(stored(5, 0), stored(5, 0), False, id="no generation, no knowledge"),
+        pytest.param(stored(5, 1), stored(3, 1), False, id="scaled down all the same"),
+    ],
+)
+def test_a_downscale_was_not_stored_if_the_spec_is_still_the_same(
+    before: StatefulSet, current: StatefulSet, expected: bool
+) -> None:
+    assert was_not_stored(before, current, shrinking(5, 3)) == expected

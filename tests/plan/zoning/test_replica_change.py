@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kedge.api.admission import AdmissionRequest, ResourceName
 from kedge.plan.zoning.replica_change import (
@@ -78,6 +79,29 @@ def test_a_downscale_is_said_with_the_plural_of_its_kind() -> None:
     assert change.denied("it rains.").message == (
         "downscale of statefulsets/x in ns from 5 to 3 replicas is not allowed because it rains."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "named"),
+    [
+        ("x", "ns", True),
+        ("x-0.y", "ns", True),
+        ("", "ns", False),
+        ("x", "", False),
+        ("x/y", "ns", False),
+        ("x", "evil.example/?", False),
+        ("X", "ns", False),
+        ("x-", "ns", False),
+        ("x\n", "ns", False),
+    ],
+)
+def test_a_downscale_of_no_object_is_allowed_with_a_warning(name: str, namespace: str, named: bool) -> None:
+    change = replica_change(replace(asked(having(2), having(1)), name=name, namespace=namespace))
+    if named:
+        assert isinstance(change, Downscale)
+    else:
+        text = "the request did not include both a namespace and a name, allowing the change"
+        assert change == Verdict(True, warnings=(text,))
 
 
 UNKNOWN = {"apiVersion": "batch/v1", "kind": "Job"}

@@ -139,6 +139,12 @@ def _unsettled(count: ZoneCount) -> str:
     )
 
 
+def was_not_stored(before: StatefulSet, current: StatefulSet, downscale: Downscale) -> bool:
+    """Whether a downscale never reached the StatefulSet: its spec is still the one that was asked about."""
+    same = before.metadata.uid == current.metadata.uid and before.metadata.generation == current.metadata.generation
+    return same and before.metadata.generation > 0 and current.spec.replicas == downscale.old
+
+
 def ready_pods(zone: StatefulSet, pods: Iterable[Pod]) -> int:
     """How many pods of a zone are running and ready: those that it controls; if it controls none, those by name.
 
