@@ -143,8 +143,10 @@ class Watch(Generic[T]):
 class Signal:
     """Enqueues keys when told to: for what is not an object, such as a cluster that came back."""
 
-    def __init__(self, cluster: str) -> None:
+    def __init__(self, cluster: str, at_start: Iterable[Key] = ()) -> None:
+        """The keys `at_start` are woken once, when a controller begins."""
         self.cluster = cluster
+        self._at_start = tuple(at_start)
         self._wakes: list[Wake] = []
 
     async def ready(self) -> None:
@@ -152,6 +154,8 @@ class Signal:
 
     def subscribe(self, wake: Wake) -> None:
         self._wakes.append(wake)
+        for key in self._at_start:
+            wake(key, NORMAL)
 
     def wake(self, key: Key, priority: int = NORMAL) -> None:
         for wake in self._wakes:
