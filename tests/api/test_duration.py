@@ -1,4 +1,4 @@
-"""Durations, as Go reads and prints them."""
+"""Durations, as Go reads and prints them, and as Prometheus reads them."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.api.times import format_duration, parse_duration
+from kedge.api.times import format_duration, parse_duration, parse_prometheus_duration
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,36 @@ def test_a_length_prints_as_go_prints_it(length: timedelta, expected: str) -> No
 @given(st.timedeltas(timedelta(days=-100_000), timedelta(days=100_000)))
 def test_what_is_printed_reads_back_the_same(length: timedelta) -> None:
     assert parse_duration(format_duration(length)) == length
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", timedelta()),
+        ("0s", timedelta()),
+        ("1h", timedelta(hours=1)),
+        ("1d", timedelta(days=1)),
+        ("1w", timedelta(days=7)),
+        ("1y", timedelta(days=365)),
+        ("1h30m", timedelta(minutes=90)),
+        ("20m", timedelta(minutes=20)),
+        ("90m", timedelta(minutes=90)),
+        ("1s500ms", timedelta(seconds=1.5)),
+        ("1y2w3d4h5m6s7ms", timedelta(days=382, hours=4, minutes=5, seconds=6, milliseconds=7)),
+        ("292y", timedelta(days=292 * 365)),
+    ],
+)
+def test_a_text_means_a_length_to_prometheus(text: str, expected: timedelta) -> None:
+    assert parse_prometheus_duration(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "1", "h", "1.5h", "-5m", "+5m", "1h ", " 1h", "30m1h", "1h1h", "1us", "1H", "notaduration", "1h\n"),
+        *("293y", "99999999999999999999y", "9" * 5000 + "y", "١h"),
+    ],
+)
+def test_what_prometheus_refuses_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration"):
+        parse_prometheus_duration(text)

@@ -1,5 +1,7 @@
 """Times as Kubernetes writes them: durations (`1h30m`, `300ms`), and moments with exactly six digits after the second.
 
+Some annotations hold durations as Prometheus writes them (`1d`, `1w`, `1h30m`): `parse_prometheus_duration`.
+
 Fields hold the text, so that a `1h` the user wrote stays `1h`. Reading a duration is exact down to the microsecond;
 what is finer is cut off. Refuses (ValueError) what Go's parser refuses, such as a number without a unit.
 
@@ -29,6 +31,17 @@ _NANOSECONDS: Final = {
 _PART: Final = re.compile(r"(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE: Final = re.compile(rf"([-+]?)((?:{_PART.pattern})+)")
 _MOST: Final = 2**63 - 1
+_PROMETHEUS_UNITS: Final = {
+    "y": timedelta(days=365),
+    "w": timedelta(days=7),
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+    "ms": timedelta(milliseconds=1),
+}
+_PROMETHEUS: Final = re.compile("".join(rf"(?:([0-9]{{1,20}}){unit})?" for unit in _PROMETHEUS_UNITS))
+_MOST_MICROSECONDS: Final = _MOST // 1_000
 MicroTime: TypeAlias = str
 
 
@@ -50,6 +63,19 @@ def _nanoseconds(part: re.Match[str]) -> int:
     each = _NANOSECONDS[unit]
     part_of_one: int = 10 ** len(digits)
     return int(whole or 0) * each + int(digits or 0) * each // part_of_one
+
+
+def parse_prometheus_duration(text: str) -> timedelta:
+    """How long a text means to Prometheus: whole numbers, each unit at most once, from years down to milliseconds."""
+    if text == "0":
+        return timedelta()
+    found = _PROMETHEUS.fullmatch(text)
+    counts = [int(part or 0) for part in found.groups()] if text and found else []
+    each = [unit // timedelta(microseconds=1) for unit in _PROMETHEUS_UNITS.values()]
+    microseconds = sum(count * unit for count, unit in zip(counts, each, strict=False))
+    if not counts or microseconds > _MOST_MICROSECONDS:
+        raise ValueError(f"{text!r} is not a duration: write whole numbers with units, such as 1d, 1w or 1h30m")
+    return timedelta(microseconds=microseconds)
 
 
 def format_duration(length: timedelta) -> Duration:
