@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from kedge.api.times import format_duration, parse_duration
+from kedge.api.times import format_duration, parse_duration, parse_prometheus_duration
 from kedge.embedded.go_text import go_number, go_quoted
 
 PARSE_ERROR: Final = "parse error"
@@ -33,12 +33,15 @@ _DIGITS: Final = {
     10: re.compile(r"0|[1-9](_?[0-9])*"),
 }
 _FLOAT: Final = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
-_PROMETHEUS: Final = re.compile(
-    r"(?:([0-9]+)y)?(?:([0-9]+)w)?(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?(?:([0-9]+)ms)?"
+_PROMETHEUS_UNITS: Final = (
+    ("y", timedelta(days=365)),
+    ("w", timedelta(weeks=1)),
+    ("d", timedelta(days=1)),
+    ("h", timedelta(hours=1)),
+    ("m", timedelta(minutes=1)),
+    ("s", timedelta(seconds=1)),
+    ("ms", timedelta(milliseconds=1)),
 )
-_PROMETHEUS_MS: Final = (31_536_000_000, 604_800_000, 86_400_000, 3_600_000, 60_000, 1_000, 1)
-_PROMETHEUS_UNITS: Final = ("y", "w", "d", "h", "m", "s", "ms")
-_LONGEST_MS: Final = (2**63 - 1) // 1_000_000
 
 
 class FlagError(Exception):
@@ -152,23 +155,28 @@ class PrometheusDuration(Struct, frozen=True):
     def read(self, text: str) -> timedelta:
         if text == "":
             raise ValueError("empty duration string")
-        parts = _PROMETHEUS.fullmatch(text)
-        if parts is None and text != "0":
-            raise ValueError(f"not a valid duration string: {go_quoted(text)}")
-        numbers = parts.groups() if parts else ()
-        length = sum(int(number or 0) * unit for number, unit in zip(numbers, _PROMETHEUS_MS, strict=False))
-        if length > _LONGEST_MS:
-            raise ValueError("duration out of range")
-        return timedelta(milliseconds=length)
+        try:
+            return parse_prometheus_duration(text)
+        except ValueError:
+            well_formed = re.fullmatch(r"([0-9]+(y|w|d|h|m|s|ms))+", text) and _in_order(text)
+            raise ValueError(
+                "duration out of range" if well_formed else f"not a valid duration string: {go_quoted(text)}"
+            ) from None
 
     def show(self, value: Any) -> str:
         """As Prometheus prints it: years, weeks and days only where nothing smaller is left."""
-        rest, shown = value // timedelta(milliseconds=1), ""
-        for name, unit in zip(_PROMETHEUS_UNITS, _PROMETHEUS_MS, strict=True):
-            whole_only = name in ("y", "w", "d")
-            if rest and rest >= unit and not (whole_only and rest % unit):
+        rest, shown = value, ""
+        for name, unit in _PROMETHEUS_UNITS:
+            if rest >= unit and (name not in ("y", "w", "d") or not rest % unit):
                 shown, rest = f"{shown}{rest // unit}{name}", rest % unit
         return shown
+
+
+def _in_order(text: str) -> bool:
+    """Whether the units of a duration come from large to small, each once."""
+    units = re.findall("[a-z]+", text)
+    known = [name for name, _ in _PROMETHEUS_UNITS]
+    return units == sorted(set(units), key=known.index)
 
 
 class Flag(Struct, frozen=True):
