@@ -11,6 +11,8 @@ import click
 from kedge.api.times import parse_duration, parse_prometheus_duration
 from kedge.cli.roles import file_option, process_options
 
+ZONE_TRACKER = "rollout-operator-zone-tracker"
+
 if TYPE_CHECKING:
     from kedge.roles import OperatorOptions, WebhookOptions
 
@@ -122,7 +124,7 @@ def operator_options(
         cluster_domain=cluster_domain,
         pods_timeout=pods_timeout,
         use_zone_tracker=zone_tracker is not None,
-        **({"zone_tracker_name": zone_tracker} if zone_tracker else {}),
+        zone_tracker_name=zone_tracker or ZONE_TRACKER,
         webhooks=_webhooks(**told) if webhooks else None,
     )
 
