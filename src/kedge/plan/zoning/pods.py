@@ -2,7 +2,7 @@
 
 A pod is running and ready as Grafana's rollout-operator counts it: in phase Running, not being deleted, every container
 ready and running; and its condition Ready, which knows readiness gates too, does not deny it. A pod is stuck if a
-container waits for a reason that does not pass by itself.
+container waits for a reason that does not pass by itself, or no node takes it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from typing import Final
 
 from kedge.api.condition import TRUE
-from kedge.api.pods import ContainerStatus, Pod
-from kedge.plan.workloads.pods import ready_condition
+from kedge.api.pods import Pod
+from kedge.plan.workloads.pods import ready_condition, why_not_ready
 
 STUCK_REASONS: Final = frozenset(
     {
@@ -22,6 +22,7 @@ STUCK_REASONS: Final = frozenset(
         "InvalidImageName",
         "CreateContainerConfigError",
         "CreateContainerError",
+        "Unschedulable",
     }
 )
 REVISION: Final = "controller-revision-hash"
@@ -39,12 +40,11 @@ def is_running_and_ready(pod: Pod) -> bool:
 
 
 def stuck_reason(pod: Pod) -> str:
-    """Why a container of it does not start, if that does not pass by itself; else empty."""
-    return next((reason for one in pod.status.container_statuses if (reason := _waiting(one)) in STUCK_REASONS), "")
-
-
-def _waiting(status: ContainerStatus) -> str:
-    return status.state.waiting.reason if status.state.waiting is not None else ""
+    """Why it cannot become ready, if that does not pass by itself; else empty."""
+    if is_running_and_ready(pod):
+        return ""
+    found = why_not_ready(pod.metadata, pod.status)
+    return found.reason if found is not None and found.reason in STUCK_REASONS else ""
 
 
 def revision(pod: Pod) -> str:

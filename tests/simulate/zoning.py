@@ -1,0 +1,260 @@
+"""Rollout groups from seeds: StatefulSets in zones, their users, and an operator that has bad days.
+
+    PYTHONPATH=tests python -m kedge.simulate simulate.zoning:zoning --seed 1
+
+What goes wrong is drawn from the seed as well, unless `--faults` says it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from kedge.api.apps import StatefulSet
+from kedge.api.core import Namespace
+from kedge.api.pods import Pod
+from kedge.api.zones import MAX_UNAVAILABLE, PAUSED, ROLLOUT_GROUP
+from kedge.controllers.zone.group import Groups
+from kedge.embedded.workloads.everything import add_workloads
+from kedge.embedded.workloads.nodes import make_nodes
+from kedge.kube.errors import NotFound
+from kedge.kube.manager import Manager
+from kedge.kube.patches import MergePatch
+from kedge.simulate.faults import NONE
+from kedge.simulate.process import Process
+from kedge.simulate.simulation import Simulation
+from simulate.weather import weather
+from simulate.zone_promises import NAMESPACE, ZonePromises
+
+SERVER, GROUP = "cluster", "ingester"
+BAD = "app:bad"
+NODES = 3
+CRASH_LOOP, NEVER_READY = "kedge.dev/crash-loop", "kedge.dev/never-ready"
+Edit = Callable[[], Awaitable[None]]
+
+
+async def zoning(simulation: Simulation) -> None:
+    """Bad days for everybody and edits midway; then calm, and every pod runs what it should."""
+    is_network_fine = simulation.rng("network").random() < 0.3
+    if simulation.faults == NONE and not is_network_fine:
+        simulation.faults = weather(simulation.rng("weather"))
+    zones = Zones(simulation)
+    await zones.open()
+    await asyncio.gather(zones.users(), zones.trouble(), *(zones.bad_days(name) for name in zones.operators))
+    await zones.settle()
+
+
+async def quiet(simulation: Simulation) -> None:
+    """One good release, one bad one that is mended, and nobody disturbs."""
+    zones = Zones(simulation)
+    await zones.open()
+    for image in ("app:2", BAD, "app:3"):
+        await zones.release(image)
+        await asyncio.sleep(60)
+    await zones.settle()
+
+
+async def operator_crashing(simulation: Simulation) -> None:
+    """The same, and the operator crashes after its nth write, n being the seed."""
+    zones = Zones(simulation, operators=("operator",))
+    await zones.open()
+    simulation.processes["operator"].crash_after_write(simulation.seed)
+    for image in ("app:2", BAD, "app:3"):
+        await zones.release(image)
+        await asyncio.sleep(60)
+    await zones.settle()
+
+
+class Zones:
+    """One rollout group, and all who act on it."""
+
+    def __init__(self, simulation: Simulation, operators: tuple[str, ...] = ()) -> None:
+        self.simulation = simulation
+        self.rng = rng = simulation.rng("zones")
+        self.names = [f"{GROUP}-zone-{letter}" for letter in "abc"[: rng.choice([1, 2, 3, 3])]]
+        self.operators = operators or rng.choice([("operator",), ("operator",), ("operator", "operator-2")])
+        self.limits = [rng.choice(["1", "1", "2", "3"]) for _ in self.names]
+        self.replicas = rng.choice([1, 2, 3, 4, 5])
+        self.policy = rng.choice(["Parallel", "OrderedReady"])
+        self.ready_after = rng.choice(["200ms", "3s", "8s"])
+        self.image = "app:1"
+        self.kinds = rng.sample(["die", "crash", "never ready", "pending"], rng.randint(0, 2))
+        self.server = simulation.cluster(SERVER).server
+        self.user = simulation.client(SERVER)
+        ZonePromises(simulation, self.operators, SERVER)
+
+    async def open(self) -> None:
+        await make_nodes(self.user, NODES, self.simulation.clock)
+        self.simulation.loop.create_task(self._workloads(), name="workloads")
+        await self.user.create(Namespace, {"metadata": {"name": NAMESPACE}})
+        for name in self.names:
+            await self.user.create(StatefulSet, self._stateful_set(name))
+        for name in self.operators:
+            self.simulation.start(name, _operator)
+        await self.simulation.until("all pods are ready", lambda: self._all_run("app:1"), within=3600)
+
+    async def _workloads(self) -> None:
+        simulation = self.simulation
+        async with Manager(component="kcm", clock=simulation.clock, rng=simulation.rng("kcm")) as manager:
+            add_workloads(manager, await manager.connect(SERVER, self.user.transport))
+            await manager.run(signals=False)
+
+    def _stateful_set(self, name: str) -> dict[str, Any]:
+        labels = {"name": name, "zone": name}
+        annotations = {"kedge.dev/ready-after": self.ready_after}
+        template = {
+            "metadata": {"labels": labels, "annotations": annotations},
+            "spec": {"containers": [{"name": "app", "image": self.image}]},
+        }
+        return {
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "labels": {ROLLOUT_GROUP: GROUP},
+                "annotations": {MAX_UNAVAILABLE: self.limits[self.names.index(name)]},
+            },
+            "spec": {
+                "replicas": self.replicas,
+                "serviceName": name,
+                "podManagementPolicy": self.policy,
+                "updateStrategy": {"type": "OnDelete"},
+                "selector": {"matchLabels": labels},
+                "template": template,
+            },
+        }
+
+    # What happens
+
+    async def users(self, number: int = 8) -> None:
+        edits: list[Edit] = [self._good, self._good, self._bad, self._scale, self._pause, self._limit, self._one_zone]
+        for _ in range(number):
+            await asyncio.sleep(self.rng.choice([self.rng.uniform(0.0, 2.0), self.rng.uniform(5.0, 60.0)]))
+            await self.rng.choice(edits)()
+
+    async def release(self, image: str, names: list[str] | None = None) -> None:
+        self.image = image
+        container = {"name": "app", "image": image}
+        for name in names or self.names:
+            await self._patch(name, {"spec": {"template": {"spec": {"containers": [container]}}}})
+
+    async def _good(self) -> None:
+        await self.release(f"app:{self.rng.randint(2, 9)}")
+
+    async def _bad(self) -> None:
+        await self.release(BAD)
+
+    async def _one_zone(self) -> None:
+        await self.release(f"app:{self.rng.randint(2, 9)}", [self.rng.choice(self.names)])
+
+    async def _scale(self) -> None:
+        await self._patch(self.rng.choice(self.names), {"spec": {"replicas": self.rng.randint(0, 5)}})
+
+    async def _pause(self) -> None:
+        await self._annotate(self.rng.choice(self.names), PAUSED, self.rng.choice(["true", None]))
+
+    async def _limit(self) -> None:
+        await self._annotate(self.rng.choice(self.names), MAX_UNAVAILABLE, self.rng.choice(["1", "2", "3", "x", None]))
+
+    async def _annotate(self, name: str, key: str, value: str | None) -> None:
+        await self._patch(name, {"metadata": {"annotations": {key: value}}})
+
+    async def _patch(self, name: str, body: dict[str, Any]) -> None:
+        await self.user.patch(StatefulSet, name, MergePatch(body), NAMESPACE)
+
+    async def trouble(self, days: int = 8) -> None:
+        """Pods die, crash, are never ready, or find no node, for a while."""
+        rng = self.simulation.rng("trouble")
+        async with asyncio.TaskGroup() as group:
+            for _ in range(days if self.kinds else 0):
+                await asyncio.sleep(rng.uniform(0.0, 45.0))
+                group.create_task(self._befall(rng.choice(self.kinds), rng.uniform(1.0, 60.0)))
+
+    async def _befall(self, kind: str, seconds: float) -> None:
+        pods = self.pods()
+        if not pods:
+            return
+        chosen = self.rng.choice(pods).metadata.name
+        self.simulation.trace.remark("trouble", f"{kind}: {chosen}")
+        mark = {"crash": CRASH_LOOP, "never ready": NEVER_READY}.get(kind)
+        with suppress(NotFound):
+            if mark:
+                await self._mark(chosen, mark, "true")
+            else:
+                await self.user.delete(Pod, chosen, NAMESPACE)
+        await asyncio.sleep(seconds)
+        if mark:
+            with suppress(NotFound):
+                await self._mark(chosen, mark, None)
+
+    async def _mark(self, pod: str, mark: str, value: str | None) -> None:
+        await self.user.patch(Pod, pod, MergePatch({"metadata": {"annotations": {mark: value}}}), NAMESPACE)
+
+    async def bad_days(self, name: str, days: int = 3) -> None:
+        """The operator crashes, or stands still, now and then."""
+        rng, process = self.simulation.rng("bad days", name), self.simulation.processes[name]
+        for _ in range(days):
+            await asyncio.sleep(rng.uniform(0.0, 100.0))
+            if rng.random() < 0.3:
+                process.suspend()
+                await asyncio.sleep(rng.uniform(0.0, 30.0))
+                process.resume()
+            elif rng.random() < 0.5:
+                process.crash_after_write(rng.randint(1, 10))
+            else:
+                process.crash()
+                await asyncio.sleep(rng.uniform(0.0, 10.0))
+                if not process.alive:
+                    process.start()
+
+    # The end of trouble
+
+    async def settle(self) -> None:
+        """Nothing goes wrong any more: a bad release stops, and the one that mends it arrives."""
+        self.simulation.calm()
+        for process in self.simulation.processes.values():
+            process.crash_no_more()
+        for name in self.names:
+            await self._annotate(name, PAUSED, None)
+        for pod in self.pods():
+            with suppress(NotFound):
+                await self._mark(pod.metadata.name, CRASH_LOOP, None)
+                await self._mark(pod.metadata.name, NEVER_READY, None)
+        if self.rng.random() < 0.4:
+            await self.release(BAD)
+            await asyncio.sleep(120.0)
+        await self.release("app:final")
+        await self.simulation.until("every pod runs the last release", lambda: self._all_run("app:final"))
+        await self.simulation.until("the status names its revision", self._all_named, within=120)
+        await self.simulation.rest()
+
+    def pods(self) -> list[Pod]:
+        return self._objects(Pod)
+
+    def _all_run(self, image: str) -> bool:
+        pods = [pod for pod in self.pods() if _is_ready(pod) and (pod.spec.containers or ())[0].image == image]
+        return len(pods) == len(self.pods()) == sum(one.spec.replicas or 0 for one in self._objects(StatefulSet))
+
+    def _all_named(self) -> bool:
+        statuses = [one.status for one in self._objects(StatefulSet)]
+        return all(one.current_revision == one.update_revision for one in statuses)
+
+    def _objects(self, of: type[Any]) -> list[Any]:
+        kind = next(kind for kind in self.server.registry.kinds() if kind.resource == of.resource)
+        versions = self.server.store.all(kind).at(self.server.store.number).within(f"{NAMESPACE}/")
+        return [msgspec.json.decode(version.body, type=of) for version in versions]
+
+
+async def _operator(process: Process) -> None:
+    async with Manager(component="operator", clock=process.clock, rng=process.rng("manager")) as manager:
+        cluster = await manager.connect(SERVER, process.link(SERVER))
+        manager.add_controller(Groups(cluster, namespaces=(NAMESPACE,)).controller)
+        await manager.run(signals=False)
+
+
+def _is_ready(pod: Pod) -> bool:
+    ready = any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+    return ready and pod.metadata.deletion_timestamp is None
