@@ -2,6 +2,7 @@
 
 A hub reads everything, since anything may be selected, and writes the fleet's own objects, members' namespaces and what
 lets their agents in. RBAC lets nobody grant what it has not got, so the hub holds what it grants.
+An operator acts on pods and StatefulSets of the namespaces it manages, and on what is its own there.
 On its member an agent writes whatever is placed there; it may not act as others, and grants no more than it holds,
 unless told otherwise. On the hub it has its own namespace, which the hub gives it when it joins (`plan.membership`).
 """
@@ -13,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kedge.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.placement import ClusterResourcePlacementStatus
 from kedge.api.placement_kinds import PLACEMENT_KINDS
@@ -20,6 +22,7 @@ from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule
 from kedge.api.resource import Resource
 from kedge.api.work import AppliedWork, Work
+from kedge.api.zones import ReplicaTemplate, ZoneAwarePodDisruptionBudget
 from kedge.plan.membership import AGENT_RULES, READ
 
 LEADING: Final = (
@@ -133,6 +136,48 @@ def _on(kinds: Iterable[str], verbs: tuple[str, ...]) -> tuple[PolicyRule, ...]:
 def renewing(secret: str) -> tuple[PolicyRule, ...]:
     """For an agent that keeps its token for the hub in a Secret; in its own namespace."""
     return (PolicyRule(api_groups=("",), resources=("secrets",), resource_names=(secret,), verbs=("patch",)),)
+
+
+OPERATOR: Final = (
+    PolicyRule(api_groups=("",), resources=("pods",), verbs=("list", "get", "watch", "delete", "patch")),
+    PolicyRule(api_groups=("apps",), resources=("statefulsets",), verbs=("list", "get", "watch", "patch")),
+    PolicyRule(api_groups=("apps",), resources=("statefulsets/status",), verbs=("update",)),
+    PolicyRule(api_groups=("",), resources=("configmaps",), verbs=("get", "update", "create")),  # the zone tracker
+    _may([ZoneAwarePodDisruptionBudget.resource], "get", "list", "watch"),
+    PolicyRule(
+        api_groups=(ReplicaTemplate.resource.group,),
+        resources=("replicatemplates/scale", "replicatemplates/status"),
+        verbs=("get", "patch"),
+    ),
+)
+"""In each namespace that an operator manages: exactly what Grafana's rollout-operator is given."""
+
+OPERATOR_EVENTS: Final = (PolicyRule(api_groups=("",), resources=("events",), verbs=("create", "patch")),)
+"""For an operator that reports its steps as Events, which the peer does not. Without it, only they are missing."""
+
+READ_DEPLOYMENTS: Final = (
+    PolicyRule(api_groups=("apps",), resources=("deployments", "replicasets"), verbs=("list", "get")),
+)
+"""For a no-downscale webhook that guards Deployments and ReplicaSets too: it reads their labels."""
+
+WEBHOOK_CONFIGURATIONS: Final = (
+    _may([ValidatingWebhookConfiguration.resource, MutatingWebhookConfiguration.resource], "list", "patch", "watch"),
+)
+"""Everywhere, for an operator that gives its authority to webhook configurations."""
+
+
+def certificate_secret(name: str) -> tuple[PolicyRule, ...]:
+    """For an operator that keeps its certificate in a Secret; in its own namespace."""
+    return (
+        PolicyRule(api_groups=("",), resources=("secrets",), verbs=("create",)),
+        PolicyRule(api_groups=("",), resources=("secrets",), resource_names=(name,), verbs=("update", "get")),
+    )
+
+
+def mirroring(kinds: Iterable[str]) -> tuple[PolicyRule, ...]:
+    """For StatefulSets that mirror replicas from these kinds (`deployments.apps`)."""
+    parts = [(*kind.partition("."), part) for kind in kinds for part in ("scale", "status")]
+    return _on([f"{plural}/{part}.{group}" for plural, _, group, part in parts], ("get", "patch"))
 
 
 GRANT_ANY: Final = (

@@ -167,3 +167,11 @@ def test_a_tally_counts_what_took_at_most_each_bound() -> None:
 def test_bounds_that_do_not_grow_are_refused() -> None:
     with pytest.raises(ValueError, match="must grow"):
         DurationHistogram((2.0, 1.0))
+
+
+async def test_an_empty_host_is_every_network_by_ipv4_and_ipv6(session: ClientSession, unused_tcp_port: int) -> None:
+    health = Health(list, CollectorRegistry())
+    async with health.serve(Address("", unused_tcp_port)):
+        for host in ("127.0.0.1", "[::1]"):
+            async with session.get(f"http://{host}:{unused_tcp_port}/healthz") as answer:
+                assert answer.status == 200

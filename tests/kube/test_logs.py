@@ -16,7 +16,7 @@ import pytest
 from kedge.api.core import ConfigMap
 from kedge.api.meta import ObjectMeta
 from kedge.kube import logs
-from kedge.kube.logs import JsonFormatter, TextFormatter, about, safe
+from kedge.kube.logs import JsonFormatter, LogfmtFormatter, TextFormatter, about, safe
 from kedge.kube.queue import Key
 
 
@@ -130,6 +130,15 @@ def test_people_get_tracebacks_below() -> None:
     assert second == "Traceback (most recent call last):"
 
 
+def test_a_line_of_logfmt_has_the_same_fields_and_stays_one_line() -> None:
+    assert LogfmtFormatter().format(record(cluster="hub", ok=True, why="a b")) == (
+        'ts=2023-11-14T22:13:20.250Z level=info logger=kedge.test msg="moved 3" cluster=hub ok=true why="a b"'
+    )
+    line = LogfmtFormatter().format(failed(ValueError("bad")))
+    assert "\n" not in line
+    assert 'traceback="Traceback (most recent call last):\\n' in line
+
+
 @pytest.fixture
 def restored() -> Iterator[None]:
     root = logging.getLogger()
@@ -142,7 +151,9 @@ def restored() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("restored")
-@pytest.mark.parametrize(("format", "expected"), [("json", '"msg":"heard"'), ("text", "kedge.test: heard")])
+@pytest.mark.parametrize(
+    ("format", "expected"), [("json", '"msg":"heard"'), ("text", "kedge.test: heard"), ("logfmt", " msg=heard")]
+)
 def test_configure_chooses_level_and_form(format: logs.Format, expected: str) -> None:  # noqa: A002
     stream = io.StringIO()
     logs.configure("warning", format, stream)

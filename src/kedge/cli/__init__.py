@@ -7,8 +7,10 @@ import click
 from kedge import __version__
 from kedge.cli.install import install
 from kedge.cli.join import join
+from kedge.cli.operator import operator
 from kedge.cli.preview_command import plan
 from kedge.cli.roles import hub, member
+from kedge.cli.rollout_operator import rollout_operator
 from kedge.cli.verbs import VERBS
 
 
@@ -121,5 +123,5 @@ def down(file: Path | None) -> None:
     local_fleet.down((file or local_fleet.default_file()).absolute())
 
 
-for verb in (hub, member, install, join, plan, *VERBS):
+for verb in (hub, member, operator, rollout_operator, install, join, plan, *VERBS):
     main.add_command(verb)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -12,6 +13,8 @@ from kedge import __version__
 INSTALL_HUB = "`kedge install hub | kubectl apply -f -` makes a cluster a hub, `kedge crds` prints the kinds alone"
 """What to type when a cluster does not serve the kinds of a hub."""
 
+_KINDS = r"[a-z][a-z0-9-]*(\.[a-z0-9][a-z0-9.-]*)?"
+_NAMESPACE = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 _IMAGE = click.option("--image", default=f"kedge:{__version__}", show_default=True, help="The image to run.")
 _REPLICAS = click.option("--replicas", type=click.IntRange(1, 9), default=2, show_default=True,
                          help="Number of processes. One of them leads.")  # fmt: skip
@@ -35,6 +38,14 @@ def listed(pattern: str, such_as: str) -> Callable[[click.Context, click.Paramet
         return found
 
     return read
+
+
+def named(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Read names of namespaces, each given once or more."""
+    for one in values:
+        if not re.fullmatch(_NAMESPACE, one):
+            raise click.BadParameter(f"{one!r} is no name of a namespace: write it as in `kubectl get namespaces`")
+    return tuple(dict.fromkeys(values))
 
 
 @click.group()
@@ -65,9 +76,9 @@ def hub(dialect: str, image: str, replicas: int) -> None:
 @_IMAGE
 @click.option("--grant-any", is_flag=True,
               help="Let the agent place Roles with more rights than its own (escalate, bind).")  # fmt: skip
-@click.option("--kinds", callback=listed(r"[a-z][a-z0-9-]*(\.[a-z0-9][a-z0-9.-]*)?", "configmaps,deployments.apps"),
+@click.option("--kinds", callback=listed(_KINDS, "configmaps,deployments.apps"),
               help="The only kinds to place, such as configmaps,deployments.apps  [default: any]")  # fmt: skip
-@click.option("--namespaces", callback=listed(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", "shop,web"),
+@click.option("--namespaces", callback=listed(_NAMESPACE, "shop,web"),
               help="The only namespaces to place in, such as shop,web  [default: any]")  # fmt: skip
 def member(name: str, image: str, grant_any: bool, kinds: tuple[str, ...], namespaces: tuple[str, ...]) -> None:
     """Print what makes a cluster the member NAME.
@@ -83,3 +94,33 @@ def member(name: str, image: str, grant_any: bool, kinds: tuple[str, ...], names
     from kedge.cli import manifests
 
     print_yaml(manifests.member(name, image, grant_any=grant_any, kinds=kinds, namespaces=namespaces), sys.stdout)
+
+
+@install.command()
+@click.option("--namespace", "-n", "namespaces", multiple=True, required=True, callback=named,
+              help="A namespace to manage; repeatable. The operator runs in the first.")  # fmt: skip
+@click.option("--all-namespaces", "-A", "everywhere", is_flag=True,
+              help="Manage all namespaces. The operator runs in --namespace.")  # fmt: skip
+@_IMAGE
+@click.option("--no-events", is_flag=True,
+              help="Leave out the right to create Events: the rest are the rights of Grafana's operator.")  # fmt: skip
+@click.option("--deployments", is_flag=True,
+              help="Let the no-downscale webhook guard Deployments and ReplicaSets too, and read them.")  # fmt: skip
+@click.option("--mirror", callback=listed(_KINDS, "deployments.apps"),
+              help="Kinds to mirror replicas from, beside ReplicaTemplates, such as deployments.apps")  # fmt: skip
+@click.option("--failure-policy", type=click.Choice(["Fail", "Ignore"]), default="Fail", show_default=True,
+              help="What happens to writes while the webhooks cannot be reached.")  # fmt: skip
+def operator(namespaces: tuple[str, ...], image: str, no_events: bool, everywhere: bool, **told: Any) -> None:
+    """Print what an operator of StatefulSets in zones needs.
+
+    These are CRDs, RBAC, a Deployment, a Service and four webhook configurations, with the names that Grafana's
+    rollout-operator has.
+    """
+    import sys
+
+    from kedge.api.crds import print_yaml
+    from kedge.cli.operator_manifests import OperatorInstall, manifests
+
+    if everywhere and len(namespaces) > 1:
+        raise click.UsageError("--all-namespaces manages them all: name only the one that the operator runs in")
+    print_yaml(manifests(OperatorInstall(namespaces, image, everywhere, events=not no_events, **told)), sys.stdout)

@@ -113,11 +113,23 @@ def _at_home(name: str) -> Manifest:
     return {"name": name, "namespace": SYSTEM_NAMESPACE}
 
 
+POD_SECURITY: Final[Manifest] = {
+    "runAsNonRoot": True,
+    "runAsUser": 65532,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+CONTAINER_SECURITY: Final[Manifest] = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
 def _deployment(name: str, image: str, command: list[str], replicas: int, *, secret: str = "") -> Manifest:
     labels = {"app.kubernetes.io/name": name}
     pod: Manifest = {
         "serviceAccountName": name,
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": POD_SECURITY,
         "containers": [_container(image, command, bool(secret))],
     }
     if secret:
@@ -145,10 +157,6 @@ def _container(image: str, command: list[str], mounts_hub: bool) -> Manifest:
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}},
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": CONTAINER_SECURITY,
         **({"volumeMounts": [{"name": "hub", "mountPath": _HUB_FILE, "readOnly": True}]} if mounts_hub else {}),
     }

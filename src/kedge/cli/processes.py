@@ -72,7 +72,7 @@ def run_hub(
     **told: Any,
 ) -> None:
     """Run a hub until told to stop."""
-    connection = _connection(kubeconfig, context)
+    connection = connection_to(kubeconfig, context)
     options = HubOptions(
         dialect=Dialect(dialect),
         collect=collect,
@@ -81,7 +81,8 @@ def run_hub(
         enable_workload=enable_workload,
     )
     lease = None if no_lease else (lease_namespace, lease_duration)
-    _run(_hub(connection, options, lease, ProcessOptions(**told)), ProcessOptions(**told))
+    process = ProcessOptions(**told)
+    run_until_stopped(_hub(connection, options, lease, process), process.log_level, process.log_format)
 
 
 def run_members(
@@ -99,16 +100,14 @@ def run_members(
         raise click.UsageError(
             "the hub and the member would be the same cluster: say --hub-kubeconfig or --hub-context"
         )
-    hub = _connection(hub_kubeconfig, hub_context)
+    hub = connection_to(hub_kubeconfig, hub_context)
     connections = {name: _member_connection(name, kubeconfig, context, hub) for name, context in members}
     if (place := token_place(hub_kubeconfig, hub_context)) is not None:
         member = partial(HttpsTransport, next(iter(connections.values())))
         save = saved_in_secret(place, member, *hub_secret) if hub_secret else saved_in_file(place)
         hub = with_renewed_token(hub, place, save, kept_in=f"Secret {'/'.join(hub_secret)}" if hub_secret else "")
-    _run(
-        _members(hub, connections, MemberOptions(report_namespaces=report_namespaces), ProcessOptions(**told)),
-        ProcessOptions(**told),
-    )
+    process, options = ProcessOptions(**told), MemberOptions(report_namespaces=report_namespaces)
+    run_until_stopped(_members(hub, connections, options, process), process.log_level, process.log_format)
 
 
 def _refuse_doubles(members: Sequence[tuple[str, str | None]]) -> None:
@@ -125,7 +124,7 @@ def _member_connection(name: str, file: Path | None, context: str | None, hub: C
     """The connection to a member. Without a context, only one cluster may be possible."""
     if context is None:
         _refuse_choice(name, file)
-    found = _connection(file, context)
+    found = connection_to(file, context)
     if context is None and found.server == hub.server:
         raise click.UsageError(
             f"member {name} would be the hub itself ({found!r}): name its cluster with --kubeconfig, "
@@ -146,7 +145,8 @@ def _refuse_choice(name: str, file: Path | None) -> None:
         )
 
 
-def _connection(file: Path | None, context: str | None) -> Connection:
+def connection_to(file: Path | None, context: str | None) -> Connection:
+    """The connection that a kubeconfig and a context stand for. An error for people if there is none."""
     try:
         return load([file] if file is not None else None, context)
     except ConfigError as error:
@@ -158,7 +158,7 @@ async def _hub(
 ) -> None:
     rng, metrics = random.Random(), Metrics(process=True)
     async with AsyncExitStack() as stack:
-        election = await _election(stack, connection, *lease, rng) if lease else None
+        election = await join_election(stack, connection, LEASE, *lease, rng) if lease else None
         manager = await stack.enter_async_context(
             Manager(component="kedge-hub", rng=rng, metrics=metrics, leader=election, health=told.address)
         )
@@ -170,8 +170,8 @@ async def _hub(
         await manager.run()
 
 
-async def _election(
-    stack: AsyncExitStack, connection: Connection, namespace: str, duration: int, rng: random.Random
+async def join_election(
+    stack: AsyncExitStack, connection: Connection, lease: str, namespace: str, duration: int, rng: random.Random
 ) -> Election:
     """Leader election over a connection of its own: renewals never wait for anything else."""
     client = Client(HttpsTransport(connection))
@@ -179,7 +179,7 @@ async def _election(
     await make_namespace(client, namespace)
     return Election(
         client,
-        LEASE,
+        lease,
         namespace,
         clock=SystemClock(),
         rng=rng,
@@ -226,9 +226,10 @@ async def _members(
         await manager.run()
 
 
-def _run(work: Coroutine[Any, Any, None], told: ProcessOptions) -> None:
-    form = told.log_format or ("text" if sys.stderr.isatty() else "json")
-    logs.configure(told.log_level, cast("logs.Format", form))
+def run_until_stopped(work: Coroutine[Any, Any, None], log_level: str, log_format: str | None) -> None:
+    """Run a process to its end. Errors that people can do something about are said as such."""
+    form = log_format or ("text" if sys.stderr.isatty() else "json")
+    logs.configure(log_level, cast("logs.Format", form))
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(work)

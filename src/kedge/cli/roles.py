@@ -18,7 +18,7 @@ def address(_: click.Context, __: click.Parameter, value: str | None) -> tuple[s
     host, colon, port = value.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise click.BadParameter(f"{value!r} is no address: write HOST:PORT, such as 127.0.0.1:8081, or :8081")
-    return host.strip("[]") or "::", int(port)
+    return host.strip("[]"), int(port)
 
 
 def names_and_contexts(

@@ -18,7 +18,10 @@ from prometheus_client.exposition import choose_encoder
 
 
 class Address(Struct, frozen=True):
-    """Where to listen. The default reaches this machine only; `::` or `0.0.0.0` every network. Port 0: any free."""
+    """Where to listen. The default reaches this machine only, an empty host every network, by IPv4 and IPv6.
+
+    `::` would be IPv6 alone: asyncio binds it so. Port 0: any free one.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8081
@@ -42,6 +45,19 @@ def is_ready(checks: list[Check]) -> bool:
     return not any(check.problem and check.required for check in checks)
 
 
+@asynccontextmanager
+async def served(app: web.Application, address: Address) -> AsyncIterator[str]:
+    """Serve an application over plain HTTP until the context is left; gives the URL. Raises OSError if it cannot."""
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, address.host, address.port).start()
+        host, port = runner.addresses[0][:2]
+        yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
 class Health:
     """Answers for one process. `checks` is asked anew each time."""
 
@@ -53,17 +69,17 @@ class Health:
     async def serve(self, address: Address) -> AsyncIterator[str]:
         """Listen until the context is left; gives the URL. Raises OSError if the address cannot be had."""
         app = web.Application()
-        app.router.add_get("/healthz", self._healthz)
-        app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/metrics", self._metrics)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, address.host, address.port).start()
-            host, port = runner.addresses[0][:2]
-            yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        finally:
-            await runner.cleanup()
+        app.add_routes(self.routes())
+        async with served(app, address) as url:
+            yield url
+
+    def routes(self) -> list[web.RouteDef]:
+        """What it answers, for an application that answers more."""
+        return [
+            web.get("/healthz", self._healthz),
+            web.get("/readyz", self._readyz),
+            web.get("/metrics", self._metrics),
+        ]
 
     async def _healthz(self, _: web.Request) -> web.Response:
         return web.Response(text="ok\n")

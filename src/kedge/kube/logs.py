@@ -20,7 +20,7 @@ from typing import Any, Literal, TextIO
 
 import msgspec
 
-Format = Literal["json", "text"]
+Format = Literal["json", "text", "logfmt"]
 
 _about: ContextVar[Mapping[str, object] | None] = ContextVar("about", default=None)
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -50,7 +50,7 @@ def only_about(**fields: object) -> Iterator[None]:
 def configure(level: str = "INFO", format: Format = "text", stream: TextIO | None = None) -> None:  # noqa: A002
     """Send everything at this level or above to the stream (standard error), and nowhere else."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    handler.setFormatter(_FORMATTERS[format]())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
 
@@ -59,6 +59,10 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per line: ts, level, logger, msg, then the fields, then the error with its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
+        return msgspec.json.encode(self.entry(record)).decode()
+
+    def entry(self, record: logging.LogRecord) -> dict[str, object]:
+        """What the line says."""
         entry: dict[str, object] = {
             "ts": moment(record),
             "level": _NAMES.get(record.levelname, record.levelname.lower()),
@@ -69,12 +73,19 @@ class JsonFormatter(logging.Formatter):
             entry.setdefault(key, value)
         if traceback := self._traceback(record):
             entry["traceback"] = traceback
-        return msgspec.json.encode(entry).decode()
+        return entry
 
     def _traceback(self, record: logging.LogRecord) -> str:
         parts = [self.formatException(record.exc_info)] if record.exc_info else []
         parts += [self.formatStack(record.stack_info)] if record.stack_info else []
         return "\n".join(parts)
+
+
+class LogfmtFormatter(JsonFormatter):
+    """The same as `key=value` pairs: the form of Prometheus, Grafana and their operators."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return " ".join(f"{key}={_logfmt(value)}" for key, value in self.entry(record).items())
 
 
 class TextFormatter(logging.Formatter):
@@ -84,6 +95,13 @@ class TextFormatter(logging.Formatter):
         level = _NAMES.get(record.levelname, record.levelname.lower())
         told = " ".join(f"{key}={_shown(value)}" for key, value in fields(record).items())
         return f"{moment(record)} {level:<5} {record.name}: {record.message}  {told}".rstrip()
+
+
+_FORMATTERS: dict[str, type[logging.Formatter]] = {
+    "json": JsonFormatter,
+    "text": TextFormatter,
+    "logfmt": LogfmtFormatter,
+}
 
 
 def moment(record: logging.LogRecord) -> str:
@@ -119,3 +137,7 @@ def _holds_data(value: object) -> bool:
 def _shown(value: object) -> str:
     text = str(value)
     return msgspec.json.encode(text).decode() if not text or set(text) & set(' "=\n\t') else text
+
+
+def _logfmt(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else _shown(value)

@@ -1,0 +1,147 @@
+"""The process of an operator, on a cluster that `kedge up --bare` keeps up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession
+from prometheus_client import CollectorRegistry
+
+from kedge.cli.operator_http import OperatorHttp
+from kedge.kube.connect.config import load
+from kedge.kube.health import Address, Check
+from support.waiting import until_so
+
+KEDGE = [sys.executable, "-m", "kedge"]
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[ClientSession]:
+    async with ClientSession() as session:
+        yield session
+
+
+async def test_ready_is_500_until_the_checks_pass_and_has_no_body(session: ClientSession) -> None:
+    http = OperatorHttp(CollectorRegistry())
+    problem = "waits for the caches"
+    async with http.serve(Address(port=0)) as url:
+
+        async def ready() -> tuple[int, bytes]:
+            async with session.get(f"{url}/ready") as answer:
+                return answer.status, await answer.read()
+
+        assert await ready() == (500, b""), "nothing has been started"
+        http.watch(lambda: [Check("controller", problem)])
+        assert await ready() == (500, b"")
+        problem = ""
+        assert await ready() == (200, b"")
+        async with session.get(f"{url}/readyz") as answer:
+            assert await answer.text() == "[+] controller ok\nready\n"
+
+
+@pytest.mark.parametrize("path", ["/debug/pprof", "/debug/pprof/", "/debug/pprof/heap"])
+async def test_there_is_no_pprof_and_it_says_so(session: ClientSession, path: str) -> None:
+    http = OperatorHttp(CollectorRegistry())
+    async with http.serve(Address(port=0)) as url, session.get(url + path) as answer:
+        assert answer.status == 404
+        assert "py-spy" in await answer.text()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Path]:
+    """The kubeconfig of one cluster, of the name hub."""
+    path = tmp_path / "kubeconfig"
+    up = ["up", "--bare", "--members", "0", "--kubeconfig", str(path), "--detach"]
+    subprocess.run([*KEDGE, *up], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    yield path
+    subprocess.run([*KEDGE, "down", "--kubeconfig", str(path)], check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+
+@asynccontextmanager
+async def running(log: Path, *arguments: str, **environ: str) -> AsyncIterator[str]:
+    """An operator as a process of its own, and the URL of its HTTP server. Ends with 0 when it is told to."""
+    with log.open("wb") as errors:
+        process = await asyncio.create_subprocess_exec(*KEDGE, *arguments, stderr=errors, env={**os.environ, **environ})
+    try:
+        await until_so(lambda: is_logged(log, "health and metrics are at"), 60)
+        yield await asyncio.to_thread(url_in, log)
+        process.terminate()
+        async with asyncio.timeout(20):
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def is_logged(log: Path, words: str) -> bool:
+    return words in await asyncio.to_thread(log.read_text)
+
+
+def url_in(log: Path) -> str:
+    found = re.search(r"http://\S+?:(\d+)", log.read_text())
+    assert found is not None
+    return f"http://127.0.0.1:{found[1]}"
+
+
+@pytest.mark.timeout(200)
+async def test_the_peers_command_line_runs_with_its_logs_and_endpoints(
+    file: Path, tmp_path: Path, session: ClientSession
+) -> None:
+    server = (await asyncio.to_thread(load, [file], "hub")).server
+    arguments = ["-kubernetes.namespace=default", f"-kubernetes.api-url={server}", "-server.port=0",
+                 f"-kubernetes.config-file={file}", "-log.level", "info", "stray"]  # fmt: skip
+    log = tmp_path / "log"
+    traces = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://nowhere:4318", "OTEL_TRACES_SAMPLER": "always_on",
+              "JAEGER_AGENT_HOST": "nowhere"}  # fmt: skip
+    async with running(log, "rollout-operator", *arguments, **traces) as url:
+
+        async def ready() -> bool:
+            async with session.get(f"{url}/ready") as answer:
+                return answer.status == 200
+
+        await until_so(ready, 60)
+        async with session.get(f"{url}/metrics") as answer:
+            text = await answer.text()
+        assert "rollout_operator_kubernetes_api_client_request_duration_seconds_bucket{" in text
+    lines = (await asyncio.to_thread(log.read_text)).splitlines()
+    assert all(re.match(r"ts=\S+Z level=(info|warn) logger=kedge\S* msg=", line) for line in lines), lines
+    assert any("traces are not exported" in line for line in lines)
+    assert any("ignored" in line and "stray" in line for line in lines)
+
+
+@pytest.mark.timeout(200)
+async def test_an_operator_with_a_lease_is_ready_and_says_so_in_json(
+    file: Path, tmp_path: Path, session: ClientSession
+) -> None:
+    arguments = ["--kubeconfig", str(file), "--context", "hub", "-A", "-n", "default", "--lease",
+                 "--health", "127.0.0.1:0", "--log-format", "json"]  # fmt: skip
+    async with running(tmp_path / "log", "operator", *arguments) as url:
+
+        async def leads() -> bool:
+            async with session.get(f"{url}/metrics") as answer:
+                return 'leader_election_master_status{name="kedge-operator"} 1.0' in await answer.text()
+
+        await until_so(leads, 60)
+
+
+async def test_a_port_that_is_taken_is_named(file: Path) -> None:
+    taken = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port = taken.sockets[0].getsockname()[1]
+    arguments = ["operator", "-n", "default", "--kubeconfig", str(file), "--context", "hub",
+                 "--health", f"127.0.0.1:{port}"]  # fmt: skip
+    process = await asyncio.create_subprocess_exec(*KEDGE, *arguments, stderr=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(60):
+        _, said = await process.communicate()
+    taken.close()
+    await taken.wait_closed()
+    assert process.returncode == 1
+    assert b"cannot listen there" in said
