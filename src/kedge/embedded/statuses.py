@@ -201,6 +201,12 @@ def internal_error(message: str) -> Refused:
     return Refused(500, "", message)
 
 
+def server_failure(why: str) -> Refused:
+    """Something that the server needs failed: a webhook."""
+    details = {"causes": [{"message": why}]}
+    return Refused(500, "InternalError", f"Internal error occurred: {why}", details=details)
+
+
 def _refused(code: int, reason: str, resource: Resource, name: str, message: str) -> Refused:
     return Refused(code, reason, message, details=_about(resource, name, resource.plural))
 
