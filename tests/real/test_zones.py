@@ -137,7 +137,7 @@ async def operator(full_cluster: Cluster, namespace: str) -> AsyncIterator[None]
     connection = await asyncio.to_thread(load, [full_cluster.kubeconfig])
     async with Manager(component="operator", rng=Random(1)) as manager:
         cluster = await manager.connect("cluster", HttpsTransport(connection), limiter=Limiter(rate=0))
-        manager.add_controller(Groups(cluster, namespaces=(namespace,)).controller)
+        manager.add_controller(Groups(cluster, clock=manager.clock, namespaces=(namespace,)).controller)
         running = asyncio.create_task(manager.run(signals=False))
         yield
         manager.stop()

@@ -221,7 +221,7 @@ class Zones:
 
     async def settle(self) -> None:
         """Nothing goes wrong any more: a bad release stops, and the one that mends it arrives."""
-        self.simulation.calm()
+        self.simulation.end_faults()
         for process in self.simulation.processes.values():
             process.crash_no_more()
         for name in self.names:
@@ -282,7 +282,7 @@ async def _operate(process: Process, transport: Transport, election: Election | 
     rng = process.rng("manager")
     async with Manager(component="operator", clock=process.clock, rng=rng, leader=election) as manager:
         cluster = await manager.connect(SERVER, transport)
-        manager.add_controller(Groups(cluster, namespaces=(NAMESPACE,)).controller)
+        manager.add_controller(Groups(cluster, clock=manager.clock, namespaces=(NAMESPACE,)).controller)
         await manager.run(signals=False)
 
 

@@ -67,7 +67,7 @@ class OperatorInstall(Struct, frozen=True):
 def manifests(told: OperatorInstall) -> list[Manifest]:
     """All that the operator needs, each before what refers to it. Webhooks come last: they need the rest."""
     return [
-        *map(crd, ZONE_KINDS),
+        *(crd(kind) for kind in ZONE_KINDS),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _at(told.home, NAME)},
         *_managing(told),
         *_bound(told, "Role", f"{NAME}-webhook-role", rights.certificate_secret(SECRET), told.home),

@@ -175,7 +175,8 @@ class Server:
             return self._answer_discovery(request)
         kind, path = found
         response = await self._answer_resource(RequestInfo(kind, path, request, caller, asks_webhooks, warnings))
-        return _with_warnings(response, first=[kind.custom.warning]) if kind.custom and kind.custom.warning else response
+        deprecation = kind.custom.warning if kind.custom is not None else ""
+        return _with_warnings(response, first=[deprecation]) if deprecation else response
 
     async def _answer_resource(self, info: RequestInfo) -> Response:
         kind, path = info.kind, info.path

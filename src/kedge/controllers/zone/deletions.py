@@ -44,7 +44,7 @@ class Deletions:
     def in_doubt(self, pods: Iterable[Pod]) -> frozenset[str]:
         """The uids of those pods that may be deleted by a request that was sent earlier."""
         self._forget()
-        return frozenset(pod.metadata.uid for pod in pods if self._is_doubtful(pod.metadata))
+        return frozenset(pod.metadata.uid for pod in pods if self.is_in_doubt(pod.metadata))
 
     def remaining(self) -> float | None:
         """Seconds until the next doubt ends by itself; None if there is none."""
@@ -52,7 +52,8 @@ class Deletions:
         now = asyncio.get_running_loop().time()
         return min((until - now for _, until in self._doubts.values()), default=None)
 
-    def _is_doubtful(self, pod: ObjectMeta) -> bool:
+    def is_in_doubt(self, pod: ObjectMeta) -> bool:
+        """Whether a request that was sent earlier may still delete it."""
         return pod.uid in self._doubts and self._doubts[pod.uid][0] == pod.resource_version
 
     def _forget(self) -> None:

@@ -48,6 +48,9 @@ class Sentences:
                 return "the StatefulSet is being deleted"
             case ZoneCode.other_zone:
                 return self._turn(wait)
+            case ZoneCode.disruption_budget:
+                kept = wait.blockers[0]
+                return f"a ZoneAwarePodDisruptionBudget keeps {kept.key}: {kept.reported}"
             case ZoneCode.not_ready:
                 return f"all its pods are updated, and {self._not_ready(wait.blockers)}"
             case GateCode.proof_lost:
