@@ -45,7 +45,7 @@ class WebhookConfigurations(Generic[C]):
         self.kind = kind
         self._cluster = cluster
         self._labels = labels
-        self._forbidden = False
+        self._logged = ""
         self._cache: Cache[C] | None = cluster.cache(kind, labels=self._labels, optional=True)
         self._cache.on_change(lambda _: changed())
         self._cache.on_problem(lambda _: changed())
@@ -66,27 +66,26 @@ class WebhookConfigurations(Generic[C]):
         except Forbidden as error:
             self._log_forbidden(error)
             return None
-        self._forbidden = False
+        self._log_listed()
         return _by_name(found.items)
 
     def _stop_watching(self, cache: Cache[C]) -> None:
         self._cache = None
         self._cluster.drop(cache)
-        log.warning(
-            "%s may not be watched, and are listed every %g s: grant the verb watch to have changes noticed at once",
-            self.kind.resource,
-            LIST_EVERY,
-        )
+
+    def _log_listed(self) -> None:
+        if self._cache is None:
+            advice = "grant the verb watch to have changes noticed at once"
+            self._log_once(f"{self.kind.resource} may not be watched, and are listed every {LIST_EVERY:g} s: {advice}")
 
     def _log_forbidden(self, error: Forbidden) -> None:
-        if not self._forbidden:
-            log.warning(
-                "%s may not be listed, and get no CA bundle: grant the verbs list, watch and patch if there are "
-                "any for this operator (%s)",
-                self.kind.resource,
-                error.message,
-            )
-        self._forbidden = True
+        advice = "grant the verbs list, watch and patch if there are any for this operator"
+        self._log_once(f"{self.kind.resource} may not be listed, and get no CA bundle: {advice} ({error.message})")
+
+    def _log_once(self, text: str) -> None:
+        if text != self._logged:
+            log.warning("%s", text)
+        self._logged = text
 
 
 def _by_name(found: tuple[C, ...]) -> tuple[C, ...]:

@@ -108,7 +108,7 @@ def read_pair(certificate: bytes, key: bytes) -> ServingPair:
 
 def readable_authorities(ca: bytes, now: datetime) -> tuple[Authority, ...]:
     """The authorities in a text that may be broken: those that can be read and have not expired."""
-    found = []
+    found: list[Authority] = []
     for block in _PEM.findall(ca):
         try:
             found += _authorities(block + b"\n")
