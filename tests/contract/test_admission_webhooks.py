@@ -60,10 +60,10 @@ async def test_one_that_refuses_may_warn_too(hooked: Hooked) -> None:
 
 
 async def test_mutating_webhooks_change_an_object_one_after_the_other(hooked: Hooked) -> None:
-    await hooked.mutating("label", "data")
+    await hooked.mutating("annotate", "data")
     assert await create(hooked) == CREATED
     found = await hooked.api.look(f"{hooked.api.maps}/a")
-    assert (found["metadata"]["labels"], found["data"]) == ({"by": "webhook"}, {"k": "v", "more": "by-webhook"})
+    assert (found["metadata"]["annotations"], found["data"]) == ({"by": "webhook"}, {"k": "v", "more": "by-webhook"})
 
 
 async def test_nobody_owns_what_a_webhook_wrote(hooked: Hooked) -> None:
@@ -119,7 +119,7 @@ POST = 'failed to call webhook: Post "https://127.0.0.1:PORT/{}?timeout={}s": {}
         ("missing", "failed to call webhook: the server could not find the requested resource"),
         ("no-response", "received invalid webhook response: webhook response was absent"),
         ("other-uid", 'received invalid webhook response: expected response.uid="UID", got "other"'),
-        ("label", "received invalid webhook response: validating webhook may not return response.patch"),
+        ("annotate", "received invalid webhook response: validating webhook may not return response.patch"),
     ],
 )
 async def test_a_webhook_that_does_not_answer_fails_the_write(hooked: Hooked, path: str, why: str) -> None:
@@ -323,10 +323,10 @@ async def test_a_deletion_of_many_is_asked_one_by_one_without_a_name(hooked: Hoo
 
 async def test_a_mutating_one_cannot_change_a_delete(hooked: Hooked) -> None:
     await hooked.api.make("a")
-    await hooked.mutating("label", rules=[rule("configmaps", operations=("DELETE",))])
+    await hooked.mutating("annotate", rules=[rule("configmaps", operations=("DELETE",))])
     why = "attempted to modify the object, which is not supported for this operation"
     answer = await hooked.api.ask("DELETE", f"{hooked.api.maps}/a")
-    text = f'Internal error occurred: admission webhook "label.{NAME}" {why}'
+    text = f'Internal error occurred: admission webhook "annotate.{NAME}" {why}'
     assert answer.refusal == (500, "InternalError", text)
 
 
@@ -411,7 +411,7 @@ async def test_a_webhook_is_asked_again_if_a_later_one_changed_the_object(
     hooked: Hooked, policy: str, count: str
 ) -> None:
     counts = hooked.hook("count", name=f"count.{NAME}", reinvocationPolicy=policy)
-    await hooked.mutate_by(counts, hooked.hook("label", name=f"label.{NAME}"))
+    await hooked.mutate_by(counts, hooked.hook("annotate", name=f"annotate.{NAME}"))
     assert await create(hooked) == CREATED
     assert (await hooked.api.look(f"{hooked.api.maps}/a"))["data"]["count"] == count
 
@@ -437,6 +437,6 @@ async def test_configurations_of_webhooks_are_exempt(hooked: Hooked) -> None:
 
 async def test_webhooks_are_asked_in_the_order_of_their_configurations(hooked: Hooked) -> None:
     await hooked.mutating("count", "data")
-    await hooked.mutating("label")
+    await hooked.mutating("annotate")
     assert await create(hooked) == CREATED
-    assert [one["path"] for one in hooked.asked("path")] == ["count", "data", "label"]
+    assert [one["path"] for one in hooked.asked("path")] == ["count", "data", "annotate"]

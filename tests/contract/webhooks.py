@@ -79,7 +79,7 @@ ANSWERS: Mapping[str, Untyped | Callable[[Untyped], Untyped]] = {
     "deny-with-code": {"allowed": False, "status": {"message": "not now", "reason": "Conflict", "code": 409}},
     "deny-with-success": {"allowed": False, "status": {"status": "Success", "message": "no", "code": 200}},
     "deny-with-warning": {"allowed": False, "status": {"message": "no"}, "warnings": ["you were told"]},
-    "label": patch(add("/metadata/labels", {"by": "webhook"})),
+    "annotate": patch(add("/metadata/annotations", {"by": "webhook"})),
     "data": patch(add("/data/more", "by-webhook")),
     "count": _count,
     "invalid": patch(add("/metadata/labels", {"by": "not a label!"})),
@@ -106,7 +106,8 @@ class Webhook:
         self._port = 0
 
     async def open(self) -> None:
-        self._runner = web.ServerRunner(web.Server(self._answer, access_log=None), shutdown_timeout=0.1)
+        self._server = web.Server(self._answer, access_log=None)
+        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._certificate.context).start()
         self._port = self._runner.addresses[0][1]
@@ -116,6 +117,9 @@ class Webhook:
     async def close(self) -> None:
         assert self._runner is not None
         self._unused.close()
+        for connection in self._server.connections:  # whoever keeps one is not waited for
+            if connection.transport is not None:
+                connection.transport.abort()
         await self._runner.cleanup()
 
     def client_config(self, path: str) -> Untyped:
