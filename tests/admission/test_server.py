@@ -34,7 +34,8 @@ def asked(uid: str = "u-1", **request: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def serving(rules: Mapping[str, Rule], **options: Any) -> AsyncIterator[TestClient[Any, Any]]:
-    app = WebhookServer(rules, **options).application()
+    metrics = options.pop("metrics", None)
+    app = WebhookServer(rules, **options).application([metrics.middleware] if metrics is not None else ())
     async with TestClient(TestServer(app)) as client:
         yield client
 

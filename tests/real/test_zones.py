@@ -17,6 +17,7 @@ from kedge.api.core import Event
 from kedge.api.pods import Pod
 from kedge.api.zones import MAX_UNAVAILABLE, ROLLOUT_GROUP
 from kedge.controllers.zone.group import Groups
+from kedge.controllers.zone.observed import GroupCaches
 from kedge.kube.client import Client
 from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
@@ -137,7 +138,7 @@ async def operator(full_cluster: Cluster, namespace: str) -> AsyncIterator[None]
     connection = await asyncio.to_thread(load, [full_cluster.kubeconfig])
     async with Manager(component="operator", rng=Random(1)) as manager:
         cluster = await manager.connect("cluster", HttpsTransport(connection), limiter=Limiter(rate=0))
-        manager.add_controller(Groups(cluster, clock=manager.clock, namespaces=(namespace,)).controller)
+        manager.add_controller(Groups(cluster, GroupCaches(cluster, (namespace,)), clock=manager.clock).controller)
         running = asyncio.create_task(manager.run(signals=False))
         yield
         manager.stop()

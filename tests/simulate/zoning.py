@@ -19,6 +19,7 @@ from kedge.api.core import Namespace
 from kedge.api.pods import Pod
 from kedge.api.zones import MAX_UNAVAILABLE, PAUSED, ROLLOUT_GROUP
 from kedge.controllers.zone.group import Groups
+from kedge.controllers.zone.observed import GroupCaches
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.client import Client
@@ -282,7 +283,7 @@ async def _operate(process: Process, transport: Transport, election: Election | 
     rng = process.rng("manager")
     async with Manager(component="operator", clock=process.clock, rng=rng, leader=election) as manager:
         cluster = await manager.connect(SERVER, transport)
-        manager.add_controller(Groups(cluster, clock=manager.clock, namespaces=(NAMESPACE,)).controller)
+        manager.add_controller(Groups(cluster, GroupCaches(cluster, (NAMESPACE,)), clock=manager.clock).controller)
         await manager.run(signals=False)
 
 

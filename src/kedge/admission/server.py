@@ -1,7 +1,6 @@
 """Webhook server: the rules of an operator behind their paths, as an aiohttp application.
 
-    server = WebhookServer({"/admission/no-downscale": rule}, metrics=RequestMetrics(registry))
-    app = server.application()
+    app = WebhookServer({"/admission/no-downscale": rule}).application([RequestMetrics(registry).middleware])
 
 A rule is asked for one write at a time and answers on its own; a slow one does not hold up others. Promises an answer
 in time: a rule that has none after nine tenths of the time a request may take is stopped, and the write denied. What is
@@ -13,14 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, TypeAlias
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from kedge.admission import review
-from kedge.admission.request_metrics import RequestMetrics
 from kedge.admission.review import JSON, BadReview, Question
 from kedge.api.admission import AdmissionRequest, AdmissionResponse
 from kedge.api.times import format_duration
@@ -48,15 +47,12 @@ class WebhookServer:
         rules: Mapping[str, Rule],
         *,
         request_timeout: float = REQUEST_TIMEOUT,
-        metrics: RequestMetrics | None = None,
     ) -> None:
         self._rules = dict(rules)
         self._timeout = request_timeout
-        self._metrics = metrics
 
-    def application(self) -> web.Application:
+    def application(self, middlewares: Sequence[Middleware] = ()) -> web.Application:
         """The application: serve it over TLS."""
-        middlewares = () if self._metrics is None else (self._metrics.middleware,)
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=middlewares)
         for path in self._rules:
             app.router.add_route("*", path, self._answer)

@@ -14,10 +14,10 @@ authorization.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from random import Random
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from kedge.embedded import (
     listing,
     namespaces,
     options,
+    plain_pages,
     pod_subresources,
     representation,
     request_info,
@@ -48,7 +49,8 @@ from kedge.embedded.openapi_documents import OpenApiDocuments
 from kedge.embedded.representation import Representation
 from kedge.embedded.request_info import APISERVER, IN_PROCESS, Caller, RequestInfo, ResourcePath
 from kedge.embedded.statuses import Refused
-from kedge.embedded.store import StaleVersion, Store, Version, encode
+from kedge.embedded.store import Store, Version, encode
+from kedge.embedded.waiting_writes import at_once, with_newest
 from kedge.embedded.watch import Watch
 from kedge.embedded.writer import Writer, WriteResult
 from kedge.kube.clock import Clock
@@ -56,31 +58,10 @@ from kedge.kube.codec import Untyped
 from kedge.kube.connect.outbound import Outbound
 from kedge.kube.transport import JSON, Request, Response
 
-VERSION = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.0+kedge",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "embedded",
-}
 INITIAL_KINDS = tuple(replace(kind, rules=CRD_RULES) if kind.resource == CRDS else kind for kind in BUILT_IN)
-_Result = TypeVar("_Result")
 _Write: TypeAlias = Callable[[RequestInfo], Awaitable[WriteResult]]
 _JSON: Mapping[str, str] = {"content-type": JSON}
-_TEXT: Mapping[str, str] = {"content-type": "text/plain; charset=utf-8"}
-_OK = Response(200, b"ok", _TEXT)
-_PLAIN: Mapping[str, Response] = {
-    "/version": Response(200, msgspec.json.encode(VERSION), _JSON),
-    "/healthz": _OK,
-    "/livez": _OK,
-    "/readyz": _OK,
-}
 _CREATED = Response(201, statuses.succeeded(201), _JSON)
-_NO_PAGE = Response(404, b"404 page not found\n", _TEXT)
 
 
 class Server:
@@ -125,7 +106,7 @@ class Server:
 
     def handle(self, request: Request, caller: Caller = IN_PROCESS) -> Response:
         """The answer to a request, at once: no webhook is asked."""
-        return _at_once(self._respond(request, caller, asks_webhooks=False))
+        return at_once(self._respond(request, caller, asks_webhooks=False))
 
     async def respond(self, request: Request, caller: Caller = IN_PROCESS) -> Response:
         """The answer to a request, once the webhooks that it concerns have answered."""
@@ -142,7 +123,7 @@ class Server:
             response = await self._answer(request, caller, asks_webhooks, warnings)
         except Refused as refused:
             response = refused.response()
-        return _with_warnings(response, last=warnings) if warnings else response
+        return statuses.with_warning_headers(response, last=warnings) if warnings else response
 
     def watch(self, request: Request, caller: Caller = IN_PROCESS) -> Watch | Response:
         """A watch, to be opened; or a response, if it is refused or no watch."""
@@ -168,15 +149,18 @@ class Server:
         self.running = True
 
     async def _answer(self, request: Request, caller: Caller, asks_webhooks: bool, warnings: list[str]) -> Response:
-        if request.path.rstrip("/") in _PLAIN:
-            return _plain(request)
+        if (page := plain_pages.page(request)) is not None:
+            return page
         found = self._find(request.path)
         if found is None:
             return self._answer_discovery(request)
         kind, path = found
         response = await self._answer_resource(RequestInfo(kind, path, request, caller, asks_webhooks, warnings))
-        deprecation = kind.custom.warning if kind.custom is not None else ""
-        return _with_warnings(response, first=[deprecation]) if deprecation else response
+        return (
+            statuses.with_warning_headers(response, first=[kind.custom.warning])
+            if kind.custom and kind.custom.warning
+            else response
+        )
 
     async def _answer_resource(self, info: RequestInfo) -> Response:
         kind, path = info.kind, info.path
@@ -194,7 +178,7 @@ class Server:
         found = discovery.response(request) or documents.response(request.path, dict(request.query), request.accept)
         if found is not None and request.method != "GET":
             raise statuses.not_allowed()
-        return found or _NO_PAGE
+        return found or plain_pages.NOT_FOUND
 
     def _documents_of_kinds(self) -> tuple[Discovery, OpenApiDocuments]:
         if self._documents[0] != self.registry.revision:
@@ -242,7 +226,7 @@ class Server:
                 await pod_subresources.bind(self._writer, self.store, info, self.generator.now)
                 return _CREATED
             case "POST", "eviction":
-                await _with_newest(partial(pod_subresources.evict, self._writer, self.store), info)
+                await with_newest(partial(pod_subresources.evict, self._writer, self.store), info)
                 return _CREATED
         raise statuses.not_allowed()
 
@@ -291,7 +275,7 @@ class Server:
         view = self._view(info)
         asked = options.for_delete(info.request)
         found = self._current(info)
-        left = await _with_newest(partial(self._writer.delete, asked=asked), info)
+        left = await with_newest(partial(self._writer.delete, asked=asked), info)
         if left is not None:
             return Response(200, view.encode_object(left), _JSON)
         uid = found.decode()["metadata"]["uid"]
@@ -314,7 +298,7 @@ class Server:
     async def _write(self, write: _Write, info: RequestInfo) -> Response:
         # The representation first: a write that cannot be answered must not be done.
         view = self._view(info.as_kind(scale_subresource.SCALE_KIND) if info.path.subresource == "scale" else info)
-        written = await _with_newest(write, info)
+        written = await with_newest(write, info)
         return Response(written.code, view.encode_object(written.version), statuses.json_headers(written.warnings))
 
     def _view(self, info: RequestInfo) -> Representation:
@@ -332,38 +316,6 @@ class Server:
         if resource is not None:  # a registry may leave kinds out
             path = resource.path(obj["metadata"].get("namespace"))
             self.handle(Request("POST", path, body=msgspec.json.encode(obj)), APISERVER)
-
-
-async def _with_newest(write: Callable[[RequestInfo], Awaitable[_Result]], info: RequestInfo) -> _Result:
-    """Carry out a write. If its object changed while webhooks were asked, begin again with the newest state."""
-    while True:
-        try:
-            return await write(info)
-        except StaleVersion:
-            continue
-
-
-def _at_once(response: Coroutine[Any, Any, Response]) -> Response:
-    """What a coroutine comes to that waits for nothing."""
-    try:
-        response.send(None)
-    except StopIteration as done:
-        found: Response = done.value
-        return found
-    response.close()
-    raise RuntimeError("a request that asks no webhook waits for something")
-
-
-def _with_warnings(response: Response, *, first: Sequence[str] = (), last: Sequence[str] = ()) -> Response:
-    ours = (statuses.json_headers(texts).get("warning") for texts in (first, last))
-    told = ", ".join(filter(None, (next(ours), response.headers.get("warning"), next(ours))))
-    return Response(response.status, response.body, {**response.headers, "warning": told})
-
-
-def _plain(request: Request) -> Response:
-    if request.method != "GET":
-        raise statuses.not_allowed()
-    return _PLAIN[request.path.rstrip("/")]
 
 
 def _can_be_at(kind: Kind, path: ResourcePath) -> bool:

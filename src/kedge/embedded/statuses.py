@@ -84,6 +84,13 @@ def json_headers(warnings: Sequence[str] = ()) -> Mapping[str, str]:
     return {**_JSON, "warning": ", ".join(f'299 - "{text}"' for text in texts)}
 
 
+def with_warning_headers(response: Response, *, first: Sequence[str] = (), last: Sequence[str] = ()) -> Response:
+    """The response with more warnings, before and after its own."""
+    before, after = (json_headers(texts).get("warning", "") for texts in (first, last))
+    told = ", ".join(filter(None, (before, response.headers.get("warning", ""), after)))
+    return Response(response.status, response.body, {**response.headers, "warning": told})
+
+
 def deleted(resource: Resource, name: str, uid: str) -> bytes:
     """The Status of success: the object was there, and is gone."""
     details = {**_about(resource, name, resource.plural), "uid": uid}

@@ -7,13 +7,23 @@ at once. If the object changed while they were asked, the store refuses with `St
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from kedge.api.resource import Resource
-from kedge.embedded import deletion, namespaces, options, patch_request, preparation, request_body, statuses, validation
+from kedge.embedded import (
+    deletion,
+    namespaces,
+    object_forms,
+    options,
+    patch_request,
+    preparation,
+    request_body,
+    statuses,
+    validation,
+)
 from kedge.embedded.admission.dispatch import Admission
 from kedge.embedded.admission.gate import Gate, admission_gate
 from kedge.embedded.custom import crd_status
@@ -25,7 +35,6 @@ from kedge.embedded.ownership.apply import ApplyRequest
 from kedge.embedded.ownership.field_owners import NO_OWNERS, FieldOwners, after_create
 from kedge.embedded.ownership.managed_fields import manager_name
 from kedge.embedded.request_info import RequestInfo, ResourcePath
-from kedge.embedded.schema.zero_values import with_zero_values
 from kedge.embedded.selectors import Selection
 from kedge.embedded.statuses import Refused
 from kedge.embedded.store import AlreadyExists, StaleVersion, Store, Version, key_of, version_of
@@ -72,7 +81,7 @@ class Writer:
             validation.refuse_other_uid(kind, "", new)
             return await self._create(info, SubmittedObject(without_version(new), sent.warnings), asked)
         current = self.current(kind, path)
-        old = _as_served(kind, current)
+        old = object_forms.as_served(kind, current)
         validation.refuse_other_uid(kind, old["metadata"]["uid"], new)
         if kind.put_needs_version and "resourceVersion" not in new["metadata"]:
             raise statuses.version_required(kind.resource, path.name)
@@ -85,11 +94,15 @@ class Writer:
         asked = options.for_write(info.request, "PatchOptions")
         patch = patch_request.patch_in(info.request, info.kind, asked.validation)
         current = self.current(info.kind, info.path)
-        old = _as_served(info.kind, current)
+        old = object_forms.as_served(info.kind, current)
         try:
-            made = patch.made_of(info.kind, _with_owners(old, current.owners) if patch.is_about_owners else old)
+            made = patch.made_of(
+                info.kind, object_forms.with_owners(old, current.owners) if patch.is_about_owners else old
+            )
         except Refused:
-            made = patch.made_of(info.kind, _with_owners(old, current.owners))  # the refusal quotes all of the object
+            made = patch.made_of(
+                info.kind, object_forms.with_owners(old, current.owners)
+            )  # the refusal quotes all of the object
         validation.refuse_misplaced(made.obj, info.path)
         return await self.change(info, current, old, SubmittedObject(made.obj, made.warnings), asked)
 
@@ -140,19 +153,21 @@ class Writer:
         kind, part = info.kind, info.path.subresource
         validation.refuse_stale(kind, current, sent.obj)
         validation.check_change(kind, old, sent.obj)
-        new = sent.obj if part == "finalize" else _with_defaults(kind, sent.obj, old)
-        owners = sent.owners or self._owners_after(info, current, old, _with_zero_values(kind, new), asked)
+        new = sent.obj if part == "finalize" else object_forms.with_defaults(kind, sent.obj, old)
+        owners = sent.owners or self._owners_after(info, current, old, object_forms.with_zero_values(kind, new), asked)
         gate = None if validate else self.gate(info)
         if gate:
             new = await self._mutated_change(gate, info, current, old, new, owners)
         result = self._next_state(info, old, new)
         if gate:
-            await gate.validate("UPDATE", _with_owners(result, owners), _with_owners(old, current.owners))
+            await gate.validate(
+                "UPDATE", object_forms.with_owners(result, owners), object_forms.with_owners(old, current.owners)
+            )
         elif validate:
             await validate(result)
-        result = _as_stored(kind, result)
+        result = object_forms.as_stored(kind, result)
         version = version_of(kind, current.key, current.number, result, owners)
-        warnings = (*sent.warnings, *_warnings(kind, result, old))
+        warnings = (*sent.warnings, *object_forms.warnings(kind, result, old))
         if asked.dry_run or (version.body == current.body and owners.same_but_for_times(current.owners)):
             return WriteResult(200, version, warnings)
         if deletion.can_be_removed(kind, result):
@@ -167,10 +182,12 @@ class Writer:
 
         def accept(made: Untyped) -> Untyped:
             decoded = changed_by_webhook(info.kind, made)
-            return decoded if info.path.subresource == "finalize" else _with_defaults(info.kind, decoded, old)
+            return (
+                decoded if info.path.subresource == "finalize" else object_forms.with_defaults(info.kind, decoded, old)
+            )
 
-        shown = _with_owners(old, current.owners)
-        made = await gate.mutate("UPDATE", _with_owners(new, owners), shown, accept)
+        shown = object_forms.with_owners(old, current.owners)
+        made = await gate.mutate("UPDATE", object_forms.with_owners(new, owners), shown, accept)
         validation.refuse_misplaced(made, info.path)
         validation.check_change(info.kind, old, made)
         return made
@@ -192,11 +209,11 @@ class Writer:
         """The object after a write; refused if invalid."""
         kind, part = info.kind, info.path.subresource
         if part:
-            result = _with_zero_values(kind, preparation.prepare_update(kind, old, new, part))
+            result = object_forms.with_zero_values(kind, preparation.prepare_update(kind, old, new, part))
             validation.check_status(kind, old, result)
             return result
         carried = kind.rules.prepare_changed(old, preparation.with_old_status(kind, old, new))
-        result = _with_zero_values(
+        result = object_forms.with_zero_values(
             kind, preparation.prepare_update(kind, old, kind.rules.allocate_changed(old, carried, self._context))
         )
         validation.check_result(kind, old, result)
@@ -233,18 +250,18 @@ class Writer:
         kind, owners = info.kind, sent.owners or NO_OWNERS
         prepared = preparation.prepare_create(kind, sent.obj, info.path.namespace, self._generator)
         obj = (
-            _with_zero_values(kind, kind.rules.prepare_new(prepared, self._context))
+            object_forms.with_zero_values(kind, kind.rules.prepare_new(prepared, self._context))
             if "name" in prepared["metadata"]
             else prepared
         )
         validation.check(kind, obj)
         if gate := self.gate(info):
-            await gate.validate("CREATE", _with_owners(obj, owners), None)
+            await gate.validate("CREATE", object_forms.with_owners(obj, owners), None)
         if kind.resource.namespaced:
             namespaces.refuse_over_quota(self._store, kind, info.path.namespace, obj["metadata"]["name"])
-        obj = _as_stored(kind, obj)
+        obj = object_forms.as_stored(kind, obj)
         key = key_of(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
-        warnings = (*sent.warnings, *_warnings(kind, obj))
+        warnings = (*sent.warnings, *object_forms.warnings(kind, obj))
         if not asked.dry_run:
             return WriteResult(201, self._store.create(kind, key, obj, owners), warnings)
         if existing := self._store.all(kind).get(key):
@@ -263,7 +280,7 @@ class Writer:
             made = NO_OWNERS.after_apply(kind.ownership, None, application)
             return await self._create(info, applied(kind, creatable(kind, made.object), made.owners, asked), asked)
         current = self.current(kind, path)
-        old = _as_served(kind, current)
+        old = object_forms.as_served(kind, current)
         validation.refuse_other_uid(kind, old["metadata"]["uid"], config)
         merged = current.owners.after_apply(kind.ownership, old, application)
         return await self.change(info, current, old, applied(kind, merged.object, merged.owners, asked), asked)
@@ -285,10 +302,10 @@ class Writer:
         gate = self.gate(info)
         if gate is None:
             return
-        old = _as_served(info.kind, current)
+        old = object_forms.as_served(info.kind, current)
         deletion.check_preconditions(asked.checked_preconditions, info.kind, old["metadata"])
         if not deletion.is_pending(old, asked):
-            await gate.delete(_with_owners(old, current.owners), asked)
+            await gate.delete(object_forms.with_owners(old, current.owners), asked)
 
     def delete_admitted(self, kind: Kind, current: Version, asked: DeleteOptions) -> Version | None:
         """Delete an object that no webhook needs to be asked about any more."""
@@ -313,44 +330,14 @@ class Writer:
         return self._store.all(kind).get(key_of(path.namespace, path.name)) is not None
 
 
-def _warnings(kind: Kind, obj: Untyped, old: Untyped | None = None) -> Iterable[str]:
-    return kind.custom.warnings(obj, old) if kind.custom else kind.rules.warnings(obj)
-
-
-def _as_served(kind: Kind, current: Version) -> Untyped:
-    """A stored object in the requested version."""
-    return kind.custom.to_served(current.decode(), current.number) if kind.custom else current.decode()
-
-
-def _with_defaults(kind: Kind, obj: Untyped, old: Untyped) -> Untyped:
-    """The next state of an object with its defaults."""
-    return kind.custom.with_defaults(obj, old) if kind.custom else kind.rules.with_defaults(obj)
-
-
-def _as_stored(kind: Kind, obj: Untyped) -> Untyped:
-    """An object as it is stored."""
-    return kind.custom.to_stored(obj) if kind.custom else obj
-
-
-def _with_owners(obj: Untyped, owners: FieldOwners) -> Untyped:
-    """The object with its managedFields, as clients see it."""
-    return {**obj, "metadata": {**obj["metadata"], "managedFields": owners.entries()}}
-
-
 async def _mutated_new(gate: Gate, info: RequestInfo, new: Untyped, owners: FieldOwners) -> Untyped:
     """A new object as mutating webhooks want it."""
     path, kind = info.path, info.kind
     placed = {"namespace": path.namespace} if path.namespace else {}
-    shown = _with_owners({**new, "metadata": {**new["metadata"], **placed}}, owners)
+    shown = object_forms.with_owners({**new, "metadata": {**new["metadata"], **placed}}, owners)
     made = await gate.mutate("CREATE", shown, None, lambda obj: kind.rules.with_defaults(changed_by_webhook(kind, obj)))
     validation.refuse_other_namespace(made, path.namespace)
     return made
-
-
-def _with_zero_values(kind: Kind, obj: Untyped) -> Untyped:
-    """The object with the zero values that kube-apiserver writes."""
-    schema = kind.schema
-    return obj if schema is None or kind.custom else with_zero_values(schema, obj)
 
 
 def _already_exists(kind: Kind, existing: Version) -> Refused:

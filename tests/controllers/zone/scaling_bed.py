@@ -49,6 +49,7 @@ MIRRORS = {
     zones.MIRROR_API_VERSION: f"{zones.GROUP}/v1",
 }
 DELAYED = {zones.DELAYED_DOWNSCALE: "1h", zones.DELAYED_DOWNSCALE_URL: URL_OF_PODS}
+BOTH = {**MIRRORS, **DELAYED}
 POD = {"metadata": {"labels": {"name": "x"}}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
 
 
@@ -153,7 +154,8 @@ class Bed:
         name = f"ingester-zone-{letter}"
         meta = {"name": name, "namespace": NAMESPACE, "annotations": annotations or {}}
         spec = {"replicas": replicas, "serviceName": name, "selector": {"matchLabels": {"name": "x"}}, "template": POD}
-        body = {"metadata": {**meta, "labels": {zones.ROLLOUT_GROUP: "ingester", **labels}}, "spec": spec}
+        group = labels.pop("group", "ingester")
+        body = {"metadata": {**meta, "labels": {zones.ROLLOUT_GROUP: group, **labels}}, "spec": spec}
         return await self.user.create(StatefulSet, body)
 
     async def template(self, replicas: int, reported: int | None = None) -> None:
@@ -175,13 +177,12 @@ class Bed:
         found = await self.user.get(TEMPLATES, "replicas", NAMESPACE)
         return int((found.get("status") or {}).get("replicas", 0))
 
-    async def group(self) -> ScalingGroup:
-        labels = {zones.ROLLOUT_GROUP: "ingester"}
-        sets = (await self.user.list(StatefulSet, NAMESPACE, labels=labels)).items
-        return ScalingGroup(NAMESPACE, "ingester", self.stale or sets, self.shown_pods)
+    async def group(self, name: str = "ingester") -> ScalingGroup:
+        sets = (await self.user.list(StatefulSet, NAMESPACE, labels={zones.ROLLOUT_GROUP: name})).items
+        return ScalingGroup(NAMESPACE, name, self.stale or sets, self.shown_pods)
 
-    async def adjust(self) -> ScalingResult:
-        return await self.scaling.adjust(await self.group())
+    async def adjust(self, group: str = "ingester") -> ScalingResult:
+        return await self.scaling.adjust(await self.group(group))
 
     async def step(self) -> str:
         """What one adjustment scales: `b=5`."""
@@ -221,6 +222,11 @@ class Bed:
         await asyncio.gather(writing, return_exceptions=True)
         found = (await self.user.list(Event, NAMESPACE)).items
         return Counter({f"{one.involved_object.name[-1]} {one.type} {one.reason}": one.count for one in found})
+
+
+def calls(letter: str, method: str, *ordinals: int) -> list[str]:
+    """What `FakePods.took` shows for these pods."""
+    return [f"{method} ingester-zone-{letter}-{ordinal}" for ordinal in ordinals]
 
 
 def play(scene: Coroutine[Any, Any, None]) -> None:

@@ -6,19 +6,11 @@ import asyncio
 
 import pytest
 
-from controllers.zone.scaling_bed import DELAYED, MIRRORS, NAMESPACE, NO_ANSWER, Bed, play
+from controllers.zone.scaling_bed import BOTH, DELAYED, NAMESPACE, NO_ANSWER, Bed, calls, play
 from kedge.api import zones
 from kedge.api.apps import StatefulSet
-from kedge.controllers.zone.pod_calls import PodCalls
 from kedge.kube.connect.outbound import Answer
 from kedge.kube.patches import MergePatch
-from plan.zoning.scaled_sets import zone
-
-BOTH = {**MIRRORS, **DELAYED}
-
-
-def calls(letter: str, method: str, *ordinals: int) -> list[str]:
-    return [f"{method} ingester-zone-{letter}-{ordinal}" for ordinal in ordinals]
 
 
 def prepare(bed: Bed, letter: str, minutes_ago: dict[int, float]) -> None:
@@ -152,21 +144,6 @@ def test_a_pod_that_is_replaced_while_it_waits_is_asked_again() -> None:
     play(scene())
 
 
-def test_a_downscale_that_is_not_wanted_any_more_is_cancelled() -> None:
-    async def scene() -> None:
-        bed = Bed()
-        await bed.template(3, 5)
-        await bed.zone("a", 5, BOTH)
-        await bed.adjust()
-        bed.pods.took()
-        await bed.template(5)
-        await asyncio.sleep(5)
-        assert await bed.step() == ""
-        assert (bed.pods.took(), bed.pods.prepared) == (calls("a", "DELETE", 0, 1, 2, 3, 4), {})
-
-    play(scene())
-
-
 def test_a_reference_that_changes_its_mind_while_pods_are_asked_is_heard() -> None:
     async def scene() -> None:
         bed = Bed()
@@ -196,17 +173,6 @@ def test_a_set_that_is_changed_while_its_pods_are_asked_is_looked_at_again() -> 
         result = await running
         assert (result.changed, await bed.replicas()) == (False, "a=5")
         assert result.look_again == pytest.approx(1, abs=0.1)
-
-    play(scene())
-
-
-def test_pods_that_cannot_cancel_do_not_keep_an_upscale() -> None:
-    async def scene() -> None:
-        bed = Bed()
-        await bed.template(5, 2)
-        await bed.zone("a", 2, BOTH)
-        bed.pods.faults = {"ingester-zone-a-0": Answer(409), "ingester-zone-a-1": Answer(500)}
-        assert await bed.step() == "a=5"
 
     play(scene())
 
@@ -255,55 +221,6 @@ def test_the_zones_after_the_one_that_is_scaled_are_not_touched() -> None:
     play(scene())
 
 
-def test_pods_at_rest_are_told_to_cancel_once_and_then_every_five_minutes() -> None:
-    async def scene() -> None:
-        bed = Bed()
-        await bed.template(3, 3)
-        await bed.zone("a", 3, BOTH)
-        for _ in range(10):
-            await bed.adjust()
-        assert bed.pods.took() == calls("a", "DELETE", 0, 1, 2)
-        for _ in range(62):  # 15 minutes, and a little
-            await asyncio.sleep((await bed.adjust()).look_again or 0)
-        assert len(bed.pods.took()) == 3 * 3
-        bed.restarted()
-        await bed.adjust()
-        assert bed.pods.took() == calls("a", "DELETE", 0, 1, 2)
-
-    play(scene())
-
-
-def test_a_new_pod_at_rest_is_told_to_cancel_and_the_others_are_not() -> None:
-    async def scene() -> None:
-        bed = Bed()
-        await bed.template(3, 3)
-        await bed.zone("a", 3, BOTH)
-        bed.show_pods("a", "u0", "u1", "u2")
-        await bed.adjust()
-        bed.pods.took()
-        bed.show_pods("a", "u0", "new", "u2")
-        await bed.adjust()
-        await bed.adjust()
-        assert bed.pods.took() == calls("a", "DELETE", 1)
-
-    play(scene())
-
-
-def test_pods_at_rest_that_fail_are_told_again_sooner_and_less_and_less() -> None:
-    async def scene() -> None:
-        bed = Bed()
-        await bed.template(1, 1)
-        await bed.zone("a", 1, BOTH)
-        bed.pods.faults["ingester-zone-a-0"] = Answer(500)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + 1800
-        while loop.time() < until:
-            await asyncio.sleep((await bed.adjust()).look_again or 0)
-        assert 6 <= len(bed.pods.took()) <= 14
-
-    play(scene())
-
-
 def test_the_ordinals_of_a_set_begin_where_it_says() -> None:
     async def scene() -> None:
         bed = Bed()
@@ -334,31 +251,17 @@ def test_many_pods_that_hang_take_bounded_time_and_32_calls_at_once() -> None:
 
 def test_a_group_whose_pods_hang_does_not_delay_another() -> None:
     async def scene() -> None:
-        slow, quick = Bed(), Bed()
-        for bed in (slow, quick):
-            await bed.template(3, 5)
-            await bed.zone("a", 5, BOTH)
-            prepare(bed, "a", {3: 70, 4: 70})
-        slow.pods.faults = {f"ingester-zone-a-{ordinal}": "hang" for ordinal in range(5)}
-        running = asyncio.create_task(slow.adjust())
-        await asyncio.sleep(0)
+        bed = Bed()
+        await bed.template(3, 5)
+        await bed.zone("a", 5, BOTH)
+        await bed.zone("x", 5, BOTH, group="other")
+        prepare(bed, "x", {3: 70, 4: 70})
+        bed.pods.faults = {f"ingester-zone-a-{ordinal}": "hang" for ordinal in range(5)}
+        slow = asyncio.create_task(bed.adjust())
+        await asyncio.sleep(1)
         async with asyncio.timeout(1):
-            assert await quick.step() == "a=3"
-        assert (await running).changed is False
-
-    play(scene())
-
-
-def test_calls_are_observed_with_their_path_and_status() -> None:
-    async def scene() -> None:
-        bed, seen = Bed(), []
-        observed = PodCalls(bed.pods, timeout=2, observe=lambda *what: seen.append(what[:3]))
-        bed.pods.faults = {"ingester-zone-a-0": "hang", "ingester-zone-a-1": Answer(409)}
-        await observed.cancel(zone("a"), "http://pod:80/prepare?x=1", range(3))
-        assert sorted(seen) == [
-            ("DELETE", "/prepare", "200"),
-            ("DELETE", "/prepare", "409"),
-            ("DELETE", "/prepare", "error"),
-        ]
+            assert (await bed.adjust("other")).changed
+        assert not slow.done()
+        assert (await slow).changed is False
 
     play(scene())

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from kedge.api import zones
 from kedge.api.apps import Ordinals, StatefulSet, StatefulSetSpec, StatefulSetStatus
 from kedge.api.meta import ObjectMeta
+from kedge.plan.zoning.replicas import ScalingPlan
 from kedge.plan.zoning.scaling import PodAnswer, Reference, Scaling
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -77,3 +78,13 @@ def group(*sets: StatefulSet, **known: object) -> Scaling:
 def prepared(minutes_ago: Mapping[int, float]) -> tuple[PodAnswer, ...]:
     """What pods said, by their ordinals."""
     return tuple(PodAnswer(ordinal, NOW - timedelta(minutes=ago)) for ordinal, ago in minutes_ago.items())
+
+
+def steps(found: ScalingPlan) -> str:
+    """What is scaled: `b=4`."""
+    return f"{found.step.name[-1]}={found.step.replicas}" if found.step is not None else ""
+
+
+def codes(found: ScalingPlan) -> list[str]:
+    """What is waited for: `b LeaderMissing`."""
+    return [f"{wait.unit[-1]} {wait.code}" for wait in found.waits]

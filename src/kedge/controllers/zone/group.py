@@ -54,9 +54,9 @@ class Groups:
     def __init__(
         self,
         cluster: Cluster,
+        observed: GroupCaches,
         *,
         clock: Clock,
-        namespaces: Sequence[str] = (),
         metrics: GroupMetrics | None = None,
         scaling: GroupScaling | None = None,
         guard: BudgetGuard | None = None,
@@ -65,7 +65,7 @@ class Groups:
         self._client = cluster.client
         self._clock = clock
         self._deletions = Deletions(cluster.client)
-        self._observed = GroupCaches(cluster, namespaces)
+        self._observed = observed
         self._events = GroupEvents(cluster.events)
         self._metrics = metrics
         self._scaling = scaling

@@ -17,6 +17,7 @@ from kedge.api.pods import Pod, PodSpec
 from kedge.api.selector import LabelSelector
 from kedge.api.zones import READY_TIME, ROLLOUT_GROUP
 from kedge.controllers.gather import gather
+from kedge.kube.cache import Cache
 from kedge.kube.cluster import Cluster
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
@@ -41,6 +42,11 @@ class GroupCaches:
             place: cluster.cache(Pod, place, only=_has_stateful_set, transform=_in_short, indexes={_OWNER: _owners})
             for place in places
         }
+
+    @property
+    def pod_caches(self) -> Sequence[Cache[Pod]]:
+        """Pods that StatefulSets control: one cache for each namespace, or one for all."""
+        return tuple(self._pods.values())
 
     def sources(self) -> Iterable[Source]:
         """What wakes a group: its StatefulSets and their pods. The key has the group's name."""

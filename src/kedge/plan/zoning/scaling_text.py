@@ -6,8 +6,9 @@ Where Grafana's rollout-operator has a sentence for it, the sentence is that one
 from __future__ import annotations
 
 from kedge.api import zones
+from kedge.plan.findings import MAX_MESSAGE
 from kedge.plan.moving.wait import Blocker, Wait
-from kedge.plan.text import counted, first_few, moment
+from kedge.plan.text import counted, cut, first_few, moment
 from kedge.plan.zoning.scaling import Reason, ScaleCode, ScaleStep
 
 
@@ -24,7 +25,11 @@ def step_text(step: ScaleStep) -> str:
 
 
 def wait_text(wait: Wait) -> str:
-    """What keeps a StatefulSet from being scaled."""
+    """What keeps a StatefulSet from being scaled. An annotation may be long, the sentence is not."""
+    return cut(_wait_text(wait), MAX_MESSAGE)
+
+
+def _wait_text(wait: Wait) -> str:
     blocker = wait.blockers[0] if wait.blockers else Blocker("")
     match wait.code:
         case ScaleCode.leader_missing | ScaleCode.leader_itself | ScaleCode.leader_circular | ScaleCode.two_sources:
