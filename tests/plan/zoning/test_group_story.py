@@ -85,7 +85,8 @@ def test_a_pod_that_holds_a_group_up_says_why() -> None:
     assert explained_pod(story, second, second.pods[0]) == [
         (
             "pod ingester-zone-b-0 of rollout group test/ingester, zone ingester-zone-b: ready, revision prev, "
-            "outdated, waits: all pods of the other zones have to be ready, and ingester-zone-a-2 (CrashLoopBackOff) is not ready"
+            "outdated, waits: all pods of the other zones have to be ready, and ingester-zone-a-2 (CrashLoopBackOff) "
+            "is not ready"
         ),
         (
             "  the zone is to run revision last: 0 of 2 pods updated, 2 ready, waits: all pods of the other zones have "
