@@ -1,4 +1,4 @@
-"""Roles: which controllers make up a hub, which a member, and which an operator of one cluster.
+"""Roles: which controllers make up a hub, and which a member.
 
     async with Manager(component="kedge-hub", leader=election) as manager:
         add_hub(manager, await manager.connect("hub", transport), HubOptions(dialect=Dialect.seed))
@@ -10,8 +10,6 @@ A process may serve several members; each has a connection to the hub of its own
 from __future__ import annotations
 
 import random
-from datetime import timedelta
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -37,7 +35,6 @@ from kedge.controllers.member.applier import Applier
 from kedge.controllers.member.apply_metrics import ApplyMetrics
 from kedge.controllers.member.joining import Joining
 from kedge.kube.cluster import Cluster
-from kedge.kube.cluster_validation import ClusterValidation
 from kedge.kube.controller import Controller
 from kedge.kube.manager import Manager
 
@@ -71,56 +68,6 @@ class MemberOptions(Struct, frozen=True):
     """How many Works are applied at once."""
     report_namespaces: bool = False
     """Whether the hub is told which namespaces the member has: ResourcePlacements then go only where theirs is."""
-
-
-class WebhookOptions(Struct, frozen=True):
-    """How an operator serves its admission webhooks, and where its certificate comes from."""
-
-    host: str = ""
-    """Where to listen; empty is every network."""
-    port: int = 8443
-    request_timeout: float = 10.0
-    """Seconds that a request may take."""
-    cert_file: Path | None = None
-    """The certificate, and `key_file` its key, where it is not self-signed. Both are read again when they change."""
-    key_file: Path | None = None
-    self_signed: bool = True
-    """Whether the operator makes its certificate itself, and keeps it in a Secret."""
-    secret_name: str = "rollout-operator-self-signed-certificate"  # noqa: S105  # its name
-    dns_names: tuple[str, ...] = ()
-    """The names the certificate is for; none: `rollout-operator.NAMESPACE.svc`."""
-    organization: str = "Grafana Labs"
-    expiration: timedelta = timedelta(days=365)
-    update_ca_bundle: bool = True
-    """Whether labelled webhook configurations are given the certificate's authority."""
-
-
-class OperatorOptions(Struct, frozen=True):
-    """How the operator of one cluster behaves."""
-
-    namespace: str
-    """Where its own objects are: the Secret of its certificate, the ConfigMap of the zone tracker."""
-    namespaces: tuple[str, ...] = ()
-    """The namespaces whose rollout groups it manages; none: all of the cluster."""
-    cluster_domain: str = "cluster.local."
-    """The end of pods' names in DNS."""
-    reconcile_interval: float = 0.0
-    """Seconds between two reconciles of one group at least; 0: whenever something changes."""
-    pods_timeout: float = 5.0
-    """Seconds that a call to a pod may take."""
-    use_zone_tracker: bool = False
-    """Whether times of downscales are kept in a ConfigMap, and not in an annotation."""
-    zone_tracker_name: str = "rollout-operator-zone-tracker"
-    ready_time_timeout: float = 5.0
-    """Seconds that writing a pod's ready-time annotation may take."""
-    webhooks: WebhookOptions | None = None
-    """None: no webhooks are served."""
-    cluster_validation: ClusterValidation | None = None
-    """Which requests to its HTTP servers are refused as meant for others; None: none."""
-
-
-def add_operator(manager: Manager, cluster: Cluster, options: OperatorOptions) -> None:
-    """Run all that makes an operator, against this cluster."""
 
 
 def add_hub(manager: Manager, hub: Cluster, options: HubOptions) -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import FieldInfo, fields
 
 from api.cases import walk
 from api.editions import EDITIONS, Edition
-from kedge.api.crds import KINDS, crds, print_crds
+from kedge.api.crds import KINDS, crds, print_crds, print_zone_crds, zone_crds
 from kedge.api.dialect import Dialect
 from kedge.api.markers import Edition as Said
 from kedge.api.markers import said_of
@@ -81,6 +81,26 @@ def test_every_field_is_described(edition: Edition) -> None:
         path for path, node in walk(edition.root) if not path.endswith(("[]", "{}")) and not node.get("description")
     ]
     assert bare == []
+
+
+def test_the_kinds_of_rollout_groups_are_printed_apart() -> None:
+    stream = io.StringIO()
+    print_zone_crds(stream)
+    assert tuple(yaml.safe_load_all(stream.getvalue())) == zone_crds()
+    names = [crd["metadata"]["name"] for crd in zone_crds()]
+    assert names == [
+        "replicatemplates.rollout-operator.grafana.com",
+        "zoneawarepoddisruptionbudgets.rollout-operator.grafana.com",
+    ]
+    assert not {crd["metadata"]["name"] for crd in crds()} & set(names)
+
+
+def test_every_field_of_a_kind_of_rollout_groups_is_described() -> None:
+    for crd in zone_crds():
+        root = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        assert root["description"]
+        described = {path for path, node in walk(root) if node.get("description") or path.endswith(("[]", "{}"))}
+        assert {path for path, _ in walk(root)} == described
 
 
 @every_dialect

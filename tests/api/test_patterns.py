@@ -2,7 +2,7 @@
 
 import pytest
 
-from kedge.api.patterns import BadPattern, compiled
+from kedge.api.patterns import BadPattern, bounded, compiled
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,17 @@ def test_a_pattern_takes_time_by_the_length_of_the_text_alone() -> None:
 def test_what_cannot_be_carried_out_is_refused(pattern: str) -> None:
     with pytest.raises(BadPattern):
         compiled(pattern)
+
+
+def test_a_pattern_of_a_user_must_be_smaller() -> None:
+    large = "a{1000}" * 100
+    assert compiled(large).search("a") is None
+    with pytest.raises(BadPattern):
+        bounded(large)
+
+
+def test_the_groups_of_a_pattern_are_told() -> None:
+    pattern = bounded("^(a)?(b)$")
+    found = pattern.search("b")
+    assert found is not None
+    assert (pattern.groups, found.groups()) == (2, (None, "b"))

@@ -24,6 +24,11 @@ def test_the_seed_dialect_is_the_default() -> None:
     assert run("crds") == run("crds", "--dialect", "seed") != run("crds", "--dialect", "kubefleet")
 
 
+def test_the_kinds_of_rollout_groups_are_asked_for_by_name() -> None:
+    printed = list(yaml.safe_load_all(run("crds", "--zones")))
+    assert [item["spec"]["names"]["kind"] for item in printed] == ["ReplicaTemplate", "ZoneAwarePodDisruptionBudget"]
+
+
 def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
     result = CliRunner().invoke(main, ["crds", "--dialect", "klingon"])
     assert result.exit_code == 2

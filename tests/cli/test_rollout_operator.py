@@ -17,7 +17,7 @@ from kedge.cli.operator_process import OperatorProcess
 from kedge.cli.rollout_operator import FLAGS, problem, process
 from kedge.kube.cluster_validation import ClusterValidation
 from kedge.kube.health import Address
-from kedge.roles import OperatorOptions, WebhookOptions
+from kedge.operator_role import OperatorOptions, WebhookOptions
 
 DEFAULTS = {
     "log.format": "logfmt",

@@ -280,6 +280,11 @@ def test_runs_are_listed_and_explained_like_placements(typing: Typing) -> None:
     assert typing.shown("explain", "two", "cluster-3") == (
         "cluster-3: stage second: waits: the run has not begun with it\n"
     )
+    for command in ("explain", "status"):
+        story = msgspec.json.decode(typing.kedge(command, "two", "-o", "json").stdout)
+        [wait] = story["waits"]
+        assert (wait["unit"], wait["code"], wait["blockers"][0]["key"]) == ("first", "ApprovalPending", "two-first")
+        assert [stage["waits"] for stage in story["stages"]] == [[wait], []]
     refused = typing.kedge("explain", "two", "cluster-9")
     assert refused.stderr == "Error: cluster-9 is no part of two: it has cluster-1, cluster-2 and cluster-3\n"
     typing.shown("rollback", "two")

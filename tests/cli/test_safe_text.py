@@ -13,11 +13,11 @@ from rich.console import Console
 from kedge.cli.render import draw, placements_table, print_data, print_lines, tree
 from kedge.cli.safe_text import LONGEST, MOST_OBJECTS, bounded, bounded_place, printable, shortened
 from kedge.cli.watch import PlacementLines, PlacementTree
+from kedge.plan.explaining.phrases import explained, explained_place
+from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.story import Story
+from kedge.plan.explaining.things import Thing
 from kedge.plan.state import State
-from kedge.plan.telling.phrases import explained, explained_place
-from kedge.plan.telling.places import Place
-from kedge.plan.telling.story import Story
-from kedge.plan.telling.things import Thing
 
 HOSTILE = "no\x1b[2J\x1b]0;gone\x07\nproduction: done\r\x9b31m\u202e\x00\t end"
 

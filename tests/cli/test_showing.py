@@ -8,10 +8,10 @@ from rich.console import Console
 
 from kedge.cli.render import console, draw, placements_table, tree
 from kedge.cli.watch import PlacementLines, PlacementTree, screen
+from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.story import Story
+from kedge.plan.explaining.things import Thing
 from kedge.plan.state import State
-from kedge.plan.telling.places import Place
-from kedge.plan.telling.story import Story
-from kedge.plan.telling.things import Thing
 
 WHY = "Deployment shop/web has 0 of 3 updated replicas"
 

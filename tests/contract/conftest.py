@@ -8,12 +8,15 @@ from random import Random
 import pytest
 
 from contract.backend import NAMESPACES, Api
+from contract.webhooks import Hooked, Webhook
+from kedge.embedded.certificates import ServingCertificate
 from kedge.embedded.cluster import BackgroundControllers
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
+from kedge.kube.connect.outbound import HttpOutbound, Outbound
 from kedge.kube.limits import Limiter, Retry
 from kedge.kube.transport import Transport
 from support.recording.api import RealApi
@@ -32,9 +35,27 @@ def real_api(request: pytest.FixtureRequest) -> RealApi | None:
 
 @pytest.fixture
 async def api(real_api: RealApi | None) -> AsyncIterator[Api]:
-    client = _client(await real_api.transport() if real_api else _to_embedded())
+    outbound = HttpOutbound()
+    client = _client(await real_api.transport() if real_api else _to_embedded(outbound))
     yield Api(client, await _namespace(client, real_api))
     await client.close()
+    await outbound.close()
+
+
+@pytest.fixture(scope="session")
+def serving_certificate() -> ServingCertificate:
+    return ServingCertificate(SystemClock().now())
+
+
+@pytest.fixture
+async def hooked(api: Api, real_api: RealApi | None, serving_certificate: ServingCertificate) -> AsyncIterator[Hooked]:
+    """The same with admission webhooks."""
+    webhook = Webhook(serving_certificate)
+    await webhook.open()
+    found = Hooked(api, real_api, webhook)
+    yield found
+    await found.close()
+    await webhook.close()
 
 
 @pytest.fixture(params=_BACKENDS)
@@ -63,8 +84,8 @@ async def kept(kept_api: RealApi | None) -> AsyncIterator[Api]:
     await client.close()
 
 
-def _to_embedded() -> Transport:
-    return _transport_to(Server(clock=SystemClock(), rng=Random(1)))
+def _to_embedded(outbound: Outbound) -> Transport:
+    return _transport_to(Server(clock=SystemClock(), rng=Random(1), outbound=outbound))
 
 
 def _transport_to(server: Server) -> Transport:

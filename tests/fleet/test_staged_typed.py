@@ -23,7 +23,7 @@ from fleet.masks import masked_table
 from fleet.traces import Table, table
 from kedge.api.dialect import Dialect
 from kedge.api.staged import ClusterApprovalRequest
-from kedge.plan.staging.approvals import When, ask
+from kedge.plan.staging.approvals import When, new_approval_request
 
 pytestmark = pytest.mark.timeout(SECONDS)
 
@@ -145,7 +145,7 @@ def test_the_seeds_manifests_tables_and_approval_typed_with_kubectl(
         await shell.wait("delete", REQUEST)
         return printed, [answer, kept], placed
 
-    late = ask("example-staged-update-run", "canary", When.after, Dialect.seed).body
+    late = new_approval_request("example-staged-update-run", "canary", When.after, Dialect.seed).body
     kind = ClusterApprovalRequest.resource
     manifests["late.yaml"] = json.dumps({"apiVersion": kind.api_version, "kind": kind.kind, **late})
     for name, text in manifests.items():

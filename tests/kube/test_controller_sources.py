@@ -206,6 +206,29 @@ def test_changes_that_do_not_count_wake_nobody() -> None:
     run(main())
 
 
+def test_after_another_list_every_difference_counts() -> None:
+    """A generation may have been given a second time, to something else: the server may have been restored."""
+
+    async def main() -> None:
+        server = Tiny()
+        for name in "abc":
+            server.put(map_path(name), metadata={"generation": 1})
+        cluster = connect(server)
+        world = World(cluster)
+        source = cluster.watch(cluster.cache(ConfigMap), when=lambda change: change.initial)
+        world.start(Controller("test", world.reconcile, [source]))
+        await asyncio.sleep(1)
+        world.keys.clear()
+        server.expire_watches()
+        server.put(map_path("a"), metadata={"generation": 1}, data={"x": "y"})
+        server.remove(map_path("b"))
+        await asyncio.sleep(60)
+        assert sorted(key.name for key in world.keys) == ["a", "b"]
+        await world.end()
+
+    run(main())
+
+
 def test_a_key_waits_until_every_source_of_its_cluster_is_ready() -> None:
     async def main() -> None:
         early, late = Signal("hub"), Late("hub")

@@ -6,7 +6,7 @@ import pytest
 
 from kedge.api.fleet import IS_LATEST, POLICY_INDEX, RESOURCE_HASH, RESOURCE_INDEX
 from kedge.api.meta import ObjectMeta
-from kedge.plan.revisions import newest_policy, newest_resources
+from kedge.plan.revisions import newest_policy, newest_resources, resource_index_in
 
 
 def snapshot(name: str, index: str | None, latest: str | None = None, *, master: bool = True) -> ObjectMeta:
@@ -44,3 +44,10 @@ def test_a_further_part_of_a_revision_is_not_the_newest() -> None:
     found = newest_resources(parts)
     assert found is not None
     assert found.name == "a"
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "index"), [("crp-12-snapshot", 12), ("crp-snapshot", None), ("other-1-snapshot", None), ("", None)]
+)
+def test_a_revision_is_known_by_the_name_of_its_snapshot(snapshot: str, index: int | None) -> None:
+    assert resource_index_in(snapshot, "crp") == index

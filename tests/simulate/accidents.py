@@ -1,7 +1,8 @@
 """Accidents: an etcd that is restored to an older state, and a CustomResourceDefinition that somebody deletes.
 
 A restore is as etcd's own with `--bump-revision`: every object is as it was then, with the uid it had, and the server's
-resourceVersions go on. Watches break, so that everybody lists anew.
+resourceVersions go on. Watches break. In half of the restores everybody has to list anew then, as `--mark-compacted`
+has it; in the others, watches go on, and bring what was restored as changes.
 """
 
 from __future__ import annotations
@@ -46,6 +47,12 @@ class Backup:
                     store.replace(kind, now[key], then[key].decode(), then[key].owners)
             for key in sorted(then.keys() - kept):
                 store.create(kind, key, then[key].decode(), then[key].owners)
+
+
+def forget_history(server: Server) -> None:
+    """Have the server remember no changes, as after a restore with `--mark-compacted`: who watches lists anew."""
+    for kind in _kinds(server):
+        server.store.all(kind)._forgotten = server.store.number
 
 
 def _kinds(server: Server) -> Iterator[Kind]:
@@ -94,6 +101,8 @@ class Accidents:
         for process in self._simulation.processes.values():
             process.cut()
         self._bring_back(server, backup)
+        if self._rng.random() < 0.5:
+            forget_history(self._simulation.servers[server])
         if held - self._works_of(server):  # their objects are there again, and the Works that placed them are gone
             self._promises.forgotten.add(server)
         await asyncio.sleep(1.0)

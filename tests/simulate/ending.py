@@ -14,7 +14,7 @@ from kedge.api.core import ConfigMap
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.scheduling import PlacementType
 from kedge.kube.client import Client
-from kedge.plan.telling.story import tell
+from kedge.plan.explaining.story import tell
 from kedge.simulate.simulation import InvariantViolated, Simulation
 from simulate.deployments import image_of, is_bad
 from simulate.promises import Promises, is_available, is_judged, target_of

@@ -205,9 +205,9 @@ class Fleet:
                 if not process.alive:
                     process.start()
 
-    async def calm(self) -> None:
+    async def end_faults(self) -> None:
         """Nothing goes wrong any more, and all members are as they were."""
-        self.simulation.calm()
+        self.simulation.end_faults()
         for process in self.simulation.processes.values():
             process.crash_no_more()
             process.clock.jump(-process.clock.off)

@@ -141,7 +141,7 @@ async def leaving(simulation: Simulation) -> None:
     await asyncio.sleep(simulation.rng("pause").uniform(0, 100))
     await play.leave()
     await asyncio.sleep(simulation.rng("pause", 2).uniform(0, 600))
-    simulation.calm()
+    simulation.end_faults()
     await simulation.until("the member is gone", play.is_gone, within=7200)
     # Whose clock jumps takes an agent for one that does not answer; it then leaves without having let go.
     simulation.at_end("what was placed stays", lambda: "" if play.is_placed() else "it is gone")

@@ -224,7 +224,7 @@ class FleetInTrouble:
 
     async def settle(self) -> None:
         """Nothing goes wrong any more, and a good release is wanted: it must arrive everywhere."""
-        await self.fleet.calm()
+        await self.fleet.end_faults()
         await self.picks.fit()
         for annotation in (PAUSED, PINNED):
             await self._annotate(annotation, None)

@@ -16,7 +16,7 @@ from kedge.kube.client import Client
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import MergePatch
 from kedge.plan.staging.conditions import has_condition, has_ended
-from kedge.plan.staging.returning import failed_at
+from kedge.plan.staging.rollbacks import failed_at
 from kedge.plan.text import moment
 from simulate.fleets import NAME
 

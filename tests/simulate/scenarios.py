@@ -95,7 +95,7 @@ class Shop:
             await asyncio.sleep(rng.uniform(0.0, seconds))
 
     async def settled(self) -> None:
-        self.simulation.calm()
+        self.simulation.end_faults()
         await self.simulation.until("every stamp is true", lambda: not self.wrong_stamps(), within=600)
         await self.simulation.rest()
 
@@ -159,7 +159,7 @@ async def electing(simulation: Simulation) -> None:
         process = simulation.start(name, contender, exits_on=(Crashed,))
         simulation.loop.create_task(_bad_days(simulation, process), name=f"bad days of {name}")
     await shop.trade()
-    simulation.calm()
+    simulation.end_faults()
     await simulation.until("every stamp is true", lambda: not shop.wrong_stamps(), within=600)
     await simulation.until("somebody leads", lambda: any(one.is_leading() for one in elections.values()), within=600)
 
@@ -188,7 +188,7 @@ async def deploying(simulation: Simulation) -> None:
             wanted[name] = replicas
             await user.apply(Deployment, _deployment(name, replicas, f"web:{number % 3}"), manager="user", force=True)
         await asyncio.sleep(rng.uniform(0.0, 20.0))
-    simulation.calm()
+    simulation.end_faults()
     await simulation.until("every Deployment is complete", lambda: not _unlike(member.server, wanted), within=1800)
     await simulation.rest()
     simulation.at_end("pods are as wanted", lambda: _unlike(member.server, wanted))

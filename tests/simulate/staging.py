@@ -51,7 +51,7 @@ async def staging(simulation: Simulation) -> None:
         simulation.faults = replace(weather(simulation.rng("weather")), clock_seconds=CLOCKS_WRONG)
     staged = StagesInTrouble(simulation, days)
     with ExitStack() as patches:
-        for module in ("round", "clearing", "gates"):
+        for module in ("step_builder", "clearing", "gates"):
             patches.enter_context(patch(f"{PLAN}.{module}.STUCK_AFTER", STUCK))
         await staged.open()
         processes = () if days.is_network_fine else simulation.processes.values()
@@ -236,7 +236,7 @@ class StagesInTrouble:
 
     async def settle(self) -> None:
         """Nothing goes wrong any more, and everybody who is asked approves: every run ends or says why not."""
-        await self.fleet.calm()
+        await self.fleet.end_faults()
         await self.picks.fit()
         await self.runs.set_strategy(strategy(self.rng, self.rings))
         if self.rng.random() < 0.25:

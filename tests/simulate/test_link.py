@@ -219,7 +219,7 @@ def test_once_calm_everything_goes_well(seed: int) -> None:
     async def work(world: World) -> None:
         for number in range(5):
             await world.attempt(create(f"n{number}"))
-        world.link.calm()
+        world.link.end_faults()
         began = world.loop.time()
         for number in range(5, 10):
             assert (await world.send(create(f"n{number}"))).status == 201
@@ -246,7 +246,7 @@ def test_once_cut_nothing_gets_through_until_it_is_mended(seed: int, after: floa
         assert all(isinstance(end, Response | ConnectionFailed) for end in ended)
         assert world.server.store.number == number or any(not isinstance(end, Response) for end in ended)
         world.link.mend()
-        world.link.calm()
+        world.link.end_faults()
         assert (await world.send(create("web"))).status == 201
         await asyncio.sleep(200)
 
@@ -362,7 +362,7 @@ def test_a_watch_of_a_calm_link_ends_well_unless_it_had_fallen_silent(seed: int)
         watching = asyncio.create_task(watched(world, str(world.server.store.number)))
         await asyncio.sleep(60.0)
         over = watching.done()
-        world.link.calm()
+        world.link.end_faults()
         _, ended = await watching
         assert over or ended in ("the end", "nothing came for 75 s", "connection reset", "no answer in time")
         if ended in ("connection reset", "no answer in time"):

@@ -7,7 +7,8 @@
 * No more pods than may be unavailable are given a revision that no pod of the zone has proven.
 
 A decision is judged by what was so between the moment its maker began to look and the moment its request left: what
-others did afterwards is nobody's fault, and nothing else is excused.
+others did afterwards is nobody's fault. Excused is also a request that arrives after its sender gave it up, if whoever
+acts by then cannot know of it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _READS_SETS = re.compile(r"GET /apis/apps/v1/namespaces/[^/]+/statefulsets\?.*la
 _DELETES = re.compile(r"DELETE /api/v1/namespaces/[^/]+/pods/([^?]+)")
 STUCK = ("CrashLoopBackOff", "ImagePullBackOff")
 KEPT = 4000
+GIVEN_UP = 25.0  # seconds: nobody waits longer for an answer
 
 
 class PodFacts(Struct, frozen=True, gc=False):
@@ -52,6 +54,7 @@ class ZoneFacts(Struct, frozen=True, gc=False):
     replicas: int
     limit: int
     revision: str
+    is_ordered: bool
 
 
 class State(Struct, frozen=True):
@@ -72,11 +75,17 @@ class State(Struct, frozen=True):
         return pod.revision != self.zones[pod.zone].revision
 
     def waits_for_its_rollout(self, zone: str) -> bool:
-        """Whether nothing but outdated pods that cannot become ready is wrong with a zone."""
+        """Whether nothing but outdated pods that cannot become ready, and what waits for them, is wrong with a zone."""
         broken = [pod for pod in self.of(zone) if not pod.is_ready]
-        return len(broken) == self.unavailable(zone) and all(
-            pod.cannot_become_ready and self.is_outdated(pod) for pod in broken
-        )
+        mends = all(pod.cannot_become_ready and self.is_outdated(pod) for pod in broken)
+        return mends and not any(name not in self.pods for name in self.next_created(zone))
+
+    def next_created(self, zone: str) -> list[str]:
+        """The pods that are created next, if they are missing: in order only the first that is not ready."""
+        names = [f"{zone}-{number}" for number in range(self.zones[zone].replicas)]
+        if not self.zones[zone].is_ordered:
+            return names
+        return [name for name in names if not (name in self.pods and self.pods[name].is_ready)][:1]
 
 
 class ZonePromises:
@@ -90,15 +99,18 @@ class ZonePromises:
         self._states: deque[State] = deque([State(0.0, {}, {})], maxlen=KEPT)
         self._looking: dict[str, float] = {}
         self._looked: dict[str, float] = {}
+        self._started: dict[str, float] = {}
         self._decided: dict[int, tuple[float, float]] = {}
         self._deleted: deque[tuple[float, str, str]] = deque(maxlen=KEPT)  # when, name, uid: by operators
         links = [f"{name} → {server}" for name in operators]
-        simulation.trace.follow(self._heard, *links)
+        simulation.trace.follow(self._heard, *links, *operators)
         simulation.always("a pod is deleted only when it may be", self._changed)
         self._links = set(links)
 
     def _heard(self, entry: Entry) -> None:
-        if _LOOKS.match(entry.what) and entry.who not in self._looking:
+        if entry.what == "starts":
+            self._started[entry.who] = entry.at
+        elif _LOOKS.match(entry.what) and entry.who not in self._looking:
             self._looking[entry.who] = entry.at
         elif _READS_SETS.match(entry.what) and entry.who in self._looking:
             self._looked[entry.who] = self._looking.pop(entry.who)
@@ -120,7 +132,9 @@ class ZonePromises:
             self._zones.pop(name, None)
         else:
             found = msgspec.json.decode(change.version.body, type=StatefulSet)
-            self._zones[name] = ZoneFacts(found.spec.replicas or 0, _limit(found), found.status.update_revision)
+            is_ordered = found.spec.pod_management_policy != "Parallel"
+            replicas, revision = found.spec.replicas or 0, found.status.update_revision
+            self._zones[name] = ZoneFacts(replicas, _limit(found), revision, is_ordered)
         self._remember()
 
     def _note_pod(self, name: str, change: Change) -> str:
@@ -146,6 +160,8 @@ class ZonePromises:
         if carried is None or carried[0] not in self._links or carried[1] not in self._decided:
             return ""
         looked, sent = self._decided[carried[1]]
+        if self._is_forgotten(carried[0], sent):
+            return ""
         known = [state for state in self._states if looked <= state.at <= sent]
         known += [state for state in self._states if state.at < looked][-1:]
         there = [state for state in known if pod.zone in state.zones and self._has(state, name, pod)]
@@ -162,6 +178,11 @@ class ZonePromises:
     def _has(state: State, name: str, pod: PodFacts) -> bool:
         seen = state.pods.get(name)
         return seen is not None and seen.uid == pod.uid
+
+    def _is_forgotten(self, link: str, sent: float) -> bool:
+        """Whether it arrives so late that whoever acts now cannot know of it: another one, or in another life."""
+        is_late = self._simulation.loop.time() - sent > GIVEN_UP
+        return is_late and (len(self._links) > 1 or sent < self._started[link.partition(" ")[0]])
 
     def _wrong(self, state: State, pod: PodFacts) -> str:
         zone = state.zones[pod.zone]
@@ -184,8 +205,7 @@ class ZonePromises:
     def _not_back(self, state: State, zone: str) -> int:
         """How many pods that were deleted are gone, and have not come back yet."""
         names = {name for at, name, _ in self._deleted if at < state.at and name.startswith(f"{zone}-")}
-        wanted = {f"{zone}-{number}" for number in range(state.zones[zone].replicas)}
-        return len((names & wanted) - state.pods.keys())
+        return len((names & set(state.next_created(zone))) - state.pods.keys())
 
 
 def _limit(found: StatefulSet) -> int:

@@ -19,11 +19,17 @@ from kedge.api.core import Namespace
 from kedge.api.pods import Pod
 from kedge.api.zones import MAX_UNAVAILABLE, PAUSED, ROLLOUT_GROUP
 from kedge.controllers.zone.group import Groups
+from kedge.controllers.zone.observed import GroupCaches
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.embedded.workloads.nodes import make_nodes
+from kedge.kube.client import Client
+from kedge.kube.crash import Crashed
 from kedge.kube.errors import NotFound
+from kedge.kube.fencing import FencedTransport
+from kedge.kube.lease import Election
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
+from kedge.kube.transport import Transport
 from kedge.simulate.faults import NONE
 from kedge.simulate.process import Process
 from kedge.simulate.simulation import Simulation
@@ -33,6 +39,7 @@ from simulate.zone_promises import NAMESPACE, ZonePromises
 SERVER, GROUP = "cluster", "ingester"
 BAD = "app:bad"
 NODES = 3
+LEASE_SECONDS = 30
 CRASH_LOOP, NEVER_READY = "kedge.dev/crash-loop", "kedge.dev/never-ready"
 Edit = Callable[[], Awaitable[None]]
 
@@ -94,7 +101,8 @@ class Zones:
         for name in self.names:
             await self.user.create(StatefulSet, self._stateful_set(name))
         for name in self.operators:
-            self.simulation.start(name, _operator)
+            main = _operator if len(self.operators) == 1 else _contending_operator
+            self.simulation.start(name, main, exits_on=(Crashed,))
         await self.simulation.until("all pods are ready", lambda: self._all_run("app:1"), within=3600)
 
     async def _workloads(self) -> None:
@@ -214,7 +222,7 @@ class Zones:
 
     async def settle(self) -> None:
         """Nothing goes wrong any more: a bad release stops, and the one that mends it arrives."""
-        self.simulation.calm()
+        self.simulation.end_faults()
         for process in self.simulation.processes.values():
             process.crash_no_more()
         for name in self.names:
@@ -229,7 +237,8 @@ class Zones:
         await self.release("app:final")
         await self.simulation.until("every pod runs the last release", lambda: self._all_run("app:final"))
         await self.simulation.until("the status names its revision", self._all_named, within=120)
-        await self.simulation.rest()
+        if len(self.operators) == 1:  # others renew their lease
+            await self.simulation.rest()
 
     def pods(self) -> list[Pod]:
         return self._objects(Pod)
@@ -249,9 +258,32 @@ class Zones:
 
 
 async def _operator(process: Process) -> None:
-    async with Manager(component="operator", clock=process.clock, rng=process.rng("manager")) as manager:
-        cluster = await manager.connect(SERVER, process.link(SERVER))
-        manager.add_controller(Groups(cluster, namespaces=(NAMESPACE,)).controller)
+    """An operator that is the only one."""
+    await _operate(process, process.link(SERVER), None)
+
+
+async def _contending_operator(process: Process) -> None:
+    """One of several: it acts while it holds the lease, and exits when it loses it."""
+    link = process.link(SERVER)
+    election = Election(
+        Client(link, rng=process.rng("lease client")),
+        "kedge-operator",
+        NAMESPACE,
+        f"{process.name}-{process.starts}",
+        clock=process.clock,
+        rng=process.rng("lease"),
+        duration=LEASE_SECONDS,
+        renew_deadline=LEASE_SECONDS * 2 / 3,
+        retry=LEASE_SECONDS / 6,
+    )
+    await _operate(process, FencedTransport(link, election), election)
+
+
+async def _operate(process: Process, transport: Transport, election: Election | None) -> None:
+    rng = process.rng("manager")
+    async with Manager(component="operator", clock=process.clock, rng=rng, leader=election) as manager:
+        cluster = await manager.connect(SERVER, transport)
+        manager.add_controller(Groups(cluster, GroupCaches(cluster, (NAMESPACE,)), clock=manager.clock).controller)
         await manager.run(signals=False)
 
 

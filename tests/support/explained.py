@@ -18,10 +18,10 @@ from kedge.api.condition import TRUE, find_condition, is_true
 from kedge.api.fleet import PARENT_BINDING, PARENT_SNAPSHOT_NAME
 from kedge.api.placement_kinds import Binding
 from kedge.api.work import Work
+from kedge.plan.explaining.phrases import explained, of_place, summary
+from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.story import Story
 from kedge.plan.state import State
-from kedge.plan.telling.phrases import explained, of_place, summary
-from kedge.plan.telling.places import Place
-from kedge.plan.telling.story import Story
 
 
 def available_by_works(bindings: Iterable[Binding], works: Iterable[Work]) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kedge.kube.transport import ConnectionFailed, Request, Response
-from support.scripted import answer, bookmark, line, refused
+from support.scripted import answer, bookmark, line, refused, status
 
 Objects = dict[str, dict[str, Any]]
 
@@ -56,6 +56,11 @@ class Tiny:
         """End every watch that is open."""
         for watch in self._watches:
             watch.put_nowait(None)
+
+    def expire_watches(self) -> None:
+        """End every watch that is open because the server has forgotten what came since (410): they list again."""
+        for watch in self._watches:
+            watch.put_nowait(line("ERROR", status(410, "Expired", "too old resource version")))
 
     async def send(self, request: Request, *, timeout: float) -> Response:
         if self.down or self.closed:

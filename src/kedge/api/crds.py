@@ -1,6 +1,7 @@
 """CRDs: every definition Kedge installs, in a fixed order.
 
-`kedge crds [--dialect seed|kubefleet]` prints them for `kubectl apply -f -`.
+`kedge crds [--dialect seed|kubefleet]` prints those of a fleet for `kubectl apply -f -`, `kedge crds --zones` those of
+rollout groups.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from kedge.api.staged import (
     StagedUpdateStrategy,
 )
 from kedge.api.work import AppliedWork, Work
+from kedge.api.zones import ZONE_KINDS
 
 _ONE_LINE: Final = 2**31 - 1  # as wide as libyaml goes
 
@@ -57,13 +59,23 @@ KINDS: Final[tuple[type[Defined], ...]] = (
 
 
 def crds(dialect: Dialect = Dialect.seed) -> tuple[Crd, ...]:
-    """Every CustomResourceDefinition, in that dialect."""
+    """Every CustomResourceDefinition of a fleet, in that dialect."""
     return tuple(crd(kind, dialect) for kind in KINDS)
 
 
+def zone_crds() -> tuple[Crd, ...]:
+    """Every CustomResourceDefinition that belongs to rollout groups. They have no dialects."""
+    return tuple(crd(kind, Dialect.seed) for kind in ZONE_KINDS)
+
+
 def print_crds(dialect: Dialect, stream: TextIO) -> None:
-    """Every CustomResourceDefinition as YAML."""
+    """Every CustomResourceDefinition of a fleet as YAML."""
     print_yaml(crds(dialect), stream)
+
+
+def print_zone_crds(stream: TextIO) -> None:
+    """Every CustomResourceDefinition that belongs to rollout groups, as YAML."""
+    print_yaml(zone_crds(), stream)
 
 
 def print_yaml(objects: Iterable[Mapping[str, Any]], stream: TextIO) -> None:

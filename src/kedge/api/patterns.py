@@ -14,6 +14,8 @@ from typing import Protocol
 
 LARGEST = 8 << 20
 """How many bytes a pattern may take, unless told otherwise: what RE2 itself has chosen."""
+SMALL = 1 << 20
+"""The same for a pattern that users write."""
 
 
 class BadPattern(ValueError):
@@ -25,12 +27,18 @@ class Match(Protocol):
 
     def group(self) -> str: ...
 
+    def groups(self) -> tuple[str | None, ...]:
+        """What each group found; None for one that took no part."""
+        ...
+
 
 class Pattern(Protocol):
     """A regular expression that is ready to be used."""
 
     programsize: int
     """How many instructions it takes: matching costs at most that many for each character."""
+    groups: int
+    """How many groups it has."""
 
     def search(self, text: str) -> Match | None: ...
 
@@ -41,6 +49,12 @@ class Pattern(Protocol):
 def compiled(pattern: str) -> Pattern:
     """The pattern, ready to `search`. Kept: for patterns that come from few, such as schemas."""
     return fresh(pattern, most=LARGEST)
+
+
+@lru_cache(maxsize=64)
+def bounded(pattern: str) -> Pattern:
+    """The pattern, ready to `search`: for those that users write into objects. It must be small, and few are kept."""
+    return fresh(pattern, most=SMALL)
 
 
 def fresh(pattern: str, *, most: int) -> Pattern:

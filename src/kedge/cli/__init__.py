@@ -28,14 +28,22 @@ def main() -> None:
     show_default=True,
     help="Whose defaults and columns: those of Kedge, or those of KubeFleet's agents today.",
 )
-def crds(dialect: str) -> None:
-    """Print the CustomResourceDefinitions, for `kubectl apply -f -`."""
+@click.option(
+    "--zones",
+    is_flag=True,
+    help="Those of rollout groups instead: ReplicaTemplate and ZoneAwarePodDisruptionBudget. They have no dialects.",
+)
+def crds(dialect: str, zones: bool) -> None:
+    """Print the CustomResourceDefinitions of a fleet, for `kubectl apply -f -`."""
     import sys
 
-    from kedge.api.crds import print_crds
+    from kedge.api.crds import print_crds, print_zone_crds
     from kedge.api.dialect import Dialect
 
-    print_crds(Dialect(dialect), sys.stdout)
+    if zones:
+        print_zone_crds(sys.stdout)
+    else:
+        print_crds(Dialect(dialect), sys.stdout)
 
 
 @main.group(invoke_without_command=True)

@@ -19,8 +19,8 @@ from kedge.cli.demo_fleet import QUIET_PERIOD, SELECTOR, TIMEOUT, DemoFailed, De
 from kedge.cli.render import can_draw, console, tree
 from kedge.cli.targets import PlacementName, PlacementTarget, quiet_logs
 from kedge.kube.clock import Clock, SystemClock
+from kedge.plan.explaining.story import Story
 from kedge.plan.state import State
-from kedge.plan.telling.story import Story
 from kedge.plan.text import listed
 
 MEMBERS: Final = 4

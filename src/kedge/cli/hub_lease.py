@@ -11,7 +11,7 @@ from kedge.api.coordination import Lease
 from kedge.api.fleet import SYSTEM_NAMESPACE
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, KubeError, NotFound
-from kedge.plan.telling.freshness import holds_for, silent_since
+from kedge.plan.explaining.freshness import holds_for, silent_since
 
 LEASE: Final = "kedge-hub"
 RECHECK_EVERY: Final = 1.0  # seconds, while a Lease looks old

@@ -14,7 +14,7 @@ from kedge.cli.roles import file_option, process_options
 ZONE_TRACKER = "rollout-operator-zone-tracker"
 
 if TYPE_CHECKING:
-    from kedge.roles import OperatorOptions, WebhookOptions
+    from kedge.operator_role import OperatorOptions, WebhookOptions
 
 
 def seconds(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
@@ -109,7 +109,7 @@ def operator_options(
     **told: Any,
 ) -> OperatorOptions:
     """How the operator behaves."""
-    from kedge.roles import OperatorOptions
+    from kedge.operator_role import OperatorOptions
 
     if not namespaces:
         raise click.UsageError("say which namespaces to manage: --namespace NAME, once or more"
@@ -138,7 +138,7 @@ def _webhooks(
     cert_names: tuple[str, ...],
     cert_validity: timedelta,
 ) -> WebhookOptions:
-    from kedge.roles import WebhookOptions
+    from kedge.operator_role import WebhookOptions
 
     if (cert_file is None) != (key_file is None):
         raise click.UsageError("--cert-file and --key-file belong together: give both, or neither")

@@ -13,7 +13,7 @@ from msgspec import Struct, to_builtins
 
 from kedge import rights
 from kedge.api.admission import REGISTRATION, MutatingWebhookConfiguration, ValidatingWebhookConfiguration
-from kedge.api.crd import Defined, crd
+from kedge.api.crd import crd
 from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule
 from kedge.api.zones import GROUP, INJECT_CA, INJECT_NAMESPACE, ZONE_KINDS
@@ -26,7 +26,6 @@ HTTP_PORT: Final = 8001
 HTTPS_PORT: Final = 8443
 _NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 
-_KINDS: Final[tuple[type[Defined], ...]] = ZONE_KINDS
 _NOT_OUR_OWN: Final = {
     "name": "not-the-operator-itself",
     "expression": f"request.resource.resource == 'statefulsets' || !request.name.startsWith('{NAME}')",
@@ -68,7 +67,7 @@ class OperatorInstall(Struct, frozen=True):
 def manifests(told: OperatorInstall) -> list[Manifest]:
     """All that the operator needs, each before what refers to it. Webhooks come last: they need the rest."""
     return [
-        *map(crd, _KINDS),
+        *(crd(kind) for kind in ZONE_KINDS),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _at(told.home, NAME)},
         *_managing(told),
         *_bound(told, "Role", f"{NAME}-webhook-role", rights.certificate_secret(SECRET), told.home),

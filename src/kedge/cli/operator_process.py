@@ -5,10 +5,12 @@ The HTTP server is up first, so that metrics can be read and readiness be asked 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import random
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,23 +20,28 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge import __version__
+from kedge.admission.request_metrics import RequestMetrics
 from kedge.cli.operator_http import OperatorHttp
 from kedge.cli.processes import connection_to, join_election, run_until_stopped
 from kedge.kube.client_metrics import ClientMetrics
+from kedge.kube.cluster import Cluster
 from kedge.kube.cluster_validation import ValidationMetrics
 from kedge.kube.connect import in_cluster
 from kedge.kube.connect.config import Connection
 from kedge.kube.connect.connection import server_url
 from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.connect.outbound import HttpOutbound
+from kedge.kube.crash import run_component, unwrap_crash
 from kedge.kube.fencing import FencedTransport
 from kedge.kube.group_limits import GroupLimitedTransport, MeasuredTransport
-from kedge.kube.health import Address
+from kedge.kube.health import Address, Check
 from kedge.kube.lease import Election
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.metrics import Metrics
+from kedge.kube.outbound_metrics import MeasuredOutbound
 from kedge.kube.transport import Transport
-from kedge.roles import OperatorOptions, add_operator
+from kedge.operator_role import Operator, OperatorOptions, Webhooks
 
 LEASE: Final = "kedge-operator"
 INSTALL_OPERATOR: Final = "`kedge install operator --namespace NAMESPACE | kubectl apply -f -` installs them"
@@ -87,29 +94,77 @@ def _connection(told: OperatorProcess) -> Connection:
 async def _operator(connection: Connection, told: OperatorProcess) -> None:
     rng, metrics = random.Random(), Metrics(process=True)
     async with AsyncExitStack() as stack:
-        http = OperatorHttp(metrics.registry, _middlewares(told.options, metrics))
+        middlewares = _middlewares(told.options, metrics)
+        http = OperatorHttp(metrics.registry, middlewares)
         if told.http is not None:
             log.info("health and metrics are at %s", await stack.enter_async_context(http.serve(told.http)))
         election = await _election(stack, connection, told, rng)
+        outbound = MeasuredOutbound(HttpOutbound(), metrics.registry)
+        stack.push_async_callback(outbound.close)
+        client_metrics = ClientMetrics(metrics.registry)
         manager = await stack.enter_async_context(
             Manager(component=told.component, rng=rng, metrics=metrics, leader=election)
         )
-        cluster = await manager.connect(
-            "cluster",
-            _transport(connection, election, told, ClientMetrics(metrics.registry)),
-            limiter=Limiter(0),  # the transport has its own
-            timeout=told.client_timeout,
-            if_missing=INSTALL_OPERATOR,
+        cluster = await _connect(manager, "cluster", _transport(connection, election, told, client_metrics), told)
+        serving = manager
+        if election is not None:  # webhooks are served by those too that do not lead
+            serving = await stack.enter_async_context(Manager(component=told.component, rng=rng, metrics=metrics))
+        to_serve = cluster
+        if serving is not manager:
+            to_serve = await _connect(serving, "webhooks", _transport(connection, None, told, client_metrics), told)
+        operator = Operator(
+            cluster,
+            told.options,
+            clock=manager.clock,
+            rng=rng,
+            registry=metrics.registry,
+            outbound=outbound,
+            to_serve=to_serve,
         )
-        add_operator(manager, cluster, told.options)
-        http.watch(manager.checks)
+        for controller in operator.acting:
+            manager.add_controller(controller)
+        for controller in operator.serving:
+            serving.add_controller(controller)
+        http.watch(lambda: [*manager.checks(), *_webhook_check(operator.webhooks)])
         _log_start(told)
-        await manager.run()
+        await _run(manager, serving, operator.webhooks, middlewares)
+
+
+async def _connect(manager: Manager, name: str, transport: Transport, told: OperatorProcess) -> Cluster:
+    return await manager.connect(
+        name,
+        transport,
+        limiter=Limiter(0),  # the transport has its own
+        timeout=told.client_timeout,
+        if_missing=INSTALL_OPERATOR,
+    )
+
+
+def _webhook_check(webhooks: Webhooks | None) -> list[Check]:
+    if webhooks is None:
+        return []
+    return [Check("webhooks", "" if webhooks.is_ready else "there is no certificate yet", required=True)]
+
+
+async def _run(manager: Manager, serving: Manager, webhooks: Webhooks | None, middlewares: list[Middleware]) -> None:
+    """Everything until told to stop; then webhooks last, since others wait for their answers."""
+    with unwrap_crash():
+        async with asyncio.TaskGroup() as tasks:
+            beside = []
+            if webhooks is not None:
+                work = partial(webhooks.serve, middlewares, partial(log.info, "webhooks are at %s"))
+                beside.append(tasks.create_task(run_component("webhooks", work)))
+            if serving is not manager:
+                beside.append(tasks.create_task(run_component("serving", partial(serving.run, signals=False))))
+            await manager.run()
+            serving.stop()
+            for task in beside:
+                task.cancel()
 
 
 def _middlewares(options: OperatorOptions, metrics: Metrics) -> list[Middleware]:
-    validation = options.cluster_validation
-    return [] if validation is None else [validation.middleware(ValidationMetrics(metrics.registry))]
+    validation, counted = options.cluster_validation, RequestMetrics(metrics.registry).middleware
+    return [counted] if validation is None else [counted, validation.middleware(ValidationMetrics(metrics.registry))]
 
 
 async def _election(

@@ -30,12 +30,12 @@ from kedge.cli.targets import NO_PLACEMENTS, Hub, PlacementTarget, find
 from kedge.cli.watch import PlacementTree, screen, watch_placement, watch_run
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, NotFound
-from kedge.plan.staging.returning import rollback_run_of
+from kedge.plan.explaining.freshness import silence
+from kedge.plan.explaining.history import revisions
+from kedge.plan.explaining.phrases import explained, explained_place
+from kedge.plan.explaining.story import Story, tell
+from kedge.plan.staging.rollbacks import rollback_run_of
 from kedge.plan.staging.run_story import RunStory, clusters_of, explained_cluster, explained_run, tell_cluster, tell_run
-from kedge.plan.telling.freshness import silence
-from kedge.plan.telling.history import revisions
-from kedge.plan.telling.phrases import explained, explained_place
-from kedge.plan.telling.story import Story, tell
 from kedge.plan.text import listed, natural
 
 LINES = 200
@@ -112,7 +112,7 @@ def run_status(
 
     async def question(client: Client) -> Story | RunStory:
         if await is_run(client, name, namespace):
-            return await (watch_run(client, name, namespace, timeout) if watch else run_story(client, name, namespace))
+            return await _run(client, name, namespace, timeout, watch=watch, form=form)
         found = await find(client, name, namespace)
         return await _followed(found, timeout, form) if watch else await found.checked(await found.story())
 
@@ -126,6 +126,15 @@ def run_status(
     if isinstance(story, Story) and story.is_unknowable:
         raise click.ClickException(printable(story.doubt))
     return story.is_done
+
+
+async def _run(
+    client: Client, name: str, namespace: str | None, timeout: float | None, *, watch: bool, form: str
+) -> RunStory:
+    story = await watch_run(client, name, namespace, timeout) if watch else None
+    if story is not None and (form == "tree" or story.has_ended):
+        return story
+    return await run_story(client, name, namespace, with_waits=form != "tree")
 
 
 async def _followed(found: PlacementTarget, timeout: float | None, form: str) -> Story:
@@ -172,7 +181,7 @@ def run_explain(hub: Hub, name: str, namespace: str | None, cluster: str | None,
 
 def _explain_run(hub: Hub, name: str, namespace: str | None, cluster: str | None, form: str) -> None:
     if cluster is None:
-        story = hub.ask(lambda client: run_story(client, name, namespace))
+        story = hub.ask(lambda client: run_story(client, name, namespace, with_waits=form != "text"))
         return print_lines(explained_run(story)) if form == "text" else print_data(_run_data(story), form)
     which, run = hub.ask(lambda client: find_run(client, name, namespace))
     told = tell_cluster(run, cluster)

@@ -12,11 +12,11 @@ from kedge.cli.runs import accepted, is_run, run_rollback_of_run, run_verb
 from kedge.cli.targets import MANAGER, Hub, PlacementTarget, find
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
+from kedge.plan.explaining.history import Revision, revisions
+from kedge.plan.explaining.verbs import pause, resume, unpin
 from kedge.plan.placements import is_external
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.plan.staging.verbs import Verb
-from kedge.plan.telling.history import Revision, revisions
-from kedge.plan.telling.verbs import pause, resume, unpin
 from kedge.plan.text import listed
 from kedge.plan.verbs import Answer
 

@@ -21,11 +21,11 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kedge.cli.safe_text import escape_json, printable
+from kedge.plan.explaining.history import Revision
+from kedge.plan.explaining.phrases import Folded, fold, of_place, of_thing, separate_doubt, state_text, summary
+from kedge.plan.explaining.story import Story
 from kedge.plan.staging.run_story import RunStory
 from kedge.plan.state import State
-from kedge.plan.telling.history import Revision
-from kedge.plan.telling.phrases import Folded, fold, of_place, of_thing, separate_doubt, state_text, summary
-from kedge.plan.telling.story import Story
 from kedge.plan.text import age
 from kedge.plan.zoning.group_story import GroupStory
 

@@ -33,7 +33,7 @@ from kedge.cli.go_flags import (
 if TYPE_CHECKING:
     from kedge.cli.operator_process import OperatorProcess
     from kedge.kube.cluster_validation import ClusterValidation
-    from kedge.roles import OperatorOptions, WebhookOptions
+    from kedge.operator_role import OperatorOptions, WebhookOptions
 
 PROGRAM: Final = "rollout-operator"
 EXCLUDED_PATHS: Final = "admission/no-downscale,admission/prepare-downscale"
@@ -199,7 +199,7 @@ def process(given: Parsed) -> OperatorProcess:
 
 def options(given: Parsed) -> OperatorOptions:
     """How the operator behaves."""
-    from kedge.roles import OperatorOptions
+    from kedge.operator_role import OperatorOptions
 
     interval = given["reconcile.interval"] if "reconcile.interval" in given.given else timedelta()
     return OperatorOptions(
@@ -217,7 +217,7 @@ def options(given: Parsed) -> OperatorOptions:
 
 
 def _webhooks(given: Parsed) -> WebhookOptions:
-    from kedge.roles import WebhookOptions
+    from kedge.operator_role import WebhookOptions
 
     return WebhookOptions(
         port=given["server-tls.port"],

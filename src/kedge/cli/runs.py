@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -23,17 +23,20 @@ from kedge.api.reasons import APPROVAL_GIVEN, APPROVED
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.render import can_draw, console, line_of
 from kedge.cli.safe_text import printable
-from kedge.cli.targets import MANAGER, Hub, PlacementName
+from kedge.cli.targets import MANAGER, Hub, PlacementName, PlacementTarget
 from kedge.controllers.hub.run_writes import roll_back
 from kedge.kube.client import Client
-from kedge.kube.errors import NotFound
+from kedge.kube.errors import Forbidden, NotFound
 from kedge.kube.patches import MergePatch
+from kedge.plan.explaining.freshness import silence
+from kedge.plan.moving.wait import Wait
 from kedge.plan.staging.approvals import signed
 from kedge.plan.staging.conditions import has_condition
-from kedge.plan.staging.returning import rollback_run_of
+from kedge.plan.staging.progress import creation_order
+from kedge.plan.staging.rollbacks import retried, rollback_run_of
+from kedge.plan.staging.run_observation import RunObjects, approval_names, observe_run, resources_of, run_waits
 from kedge.plan.staging.run_story import RunStory, StageStory, tell_run
 from kedge.plan.staging.verbs import Verb, answer_to
-from kedge.plan.telling.freshness import silence
 from kedge.plan.text import age, listed, moment
 from kedge.plan.verbs import Answer
 
@@ -190,11 +193,39 @@ async def _patch(client: Client, which: PlacementName, run: Run, body: Mapping[s
 # Show
 
 
-async def run_story(client: Client, name: str, namespace: str | None) -> RunStory:
-    """The story of a run as it is now."""
+async def run_story(client: Client, name: str, namespace: str | None, *, with_waits: bool = False) -> RunStory:
+    """The story of a run as it is now; if that is asked for, with what it waits for as data."""
     which, run = await find_run(client, name, namespace)
-    story = tell_run(run, await rollback_of_run(client, which, run))
+    runs = (await client.list(which.kinds.run, which.namespace)).items
+    rollback = rollback_run_of(run, runs)
+    waits = await _waits(client, which, run, runs) if with_waits and rollback is None else ()
+    story = tell_run(run, rollback, waits)
     return story if story.has_ended else with_doubt(story, await hub_silent_since(client))
+
+
+async def _waits(client: Client, which: PlacementName, run: Run, runs: Iterable[Run]) -> tuple[Wait, ...]:
+    """What a run waits for, found as the hub finds it; empty if the objects that it depends on may not be read."""
+    kinds, namespace, now = which.kinds, which.namespace, datetime.now(UTC)
+    run = replace(run, status=retried(run))
+    try:
+        placement = await client.get(kinds.placement, run.spec.placement_name, namespace)
+        target = PlacementTarget(client, PlacementName(kinds, namespace, run.spec.placement_name), placement)
+        policies = await client.list(kinds.policy_snapshot, namespace, labels=target.labels)
+        requests = await client.list(kinds.approval, namespace)
+        snapshots, bindings = await target.snapshots(), await target.bindings()
+    except (Forbidden, NotFound):
+        return ()
+    names, same = set(approval_names(run)), run.spec.placement_name
+    objects = RunObjects(
+        placement=placement,
+        bindings=tuple(bindings),
+        policies=tuple(policies.items),
+        snapshot=next((one for one in snapshots if one.name == resources_of(run)), None),
+        approvals=tuple(one for one in requests.items if one.metadata.name in names),
+        members=await target.members(),
+        runs=tuple(sorted((one for one in runs if one.spec.placement_name == same), key=creation_order)),
+    )
+    return run_waits(observe_run(run, objects), now)
 
 
 def with_doubt(story: RunStory, since: datetime | None) -> RunStory:

@@ -12,10 +12,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.story import Story
+from kedge.plan.explaining.things import Thing
 from kedge.plan.state import State
-from kedge.plan.telling.places import Place
-from kedge.plan.telling.story import Story
-from kedge.plan.telling.things import Thing
 
 LONGEST: Final = 1000
 """Characters of one message."""

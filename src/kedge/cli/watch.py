@@ -31,10 +31,10 @@ from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import Unreachable
+from kedge.plan.explaining.phrases import of_place, separate_doubt, summary
+from kedge.plan.explaining.story import Story, tell
+from kedge.plan.explaining.things import without_manifests
 from kedge.plan.staging.run_story import RunStory, tell_run
-from kedge.plan.telling.phrases import of_place, separate_doubt, summary
-from kedge.plan.telling.story import Story, tell
-from kedge.plan.telling.things import without_manifests
 
 REDRAW_EVERY: Final = 0.1
 """Seconds. Nobody can read faster than that."""

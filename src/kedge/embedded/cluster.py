@@ -7,8 +7,10 @@ client = Client(cluster.transport())
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
+from kedge.embedded.admission.service_addresses import Address
 from kedge.embedded.background.event_expiry import EventExpiry
 from kedge.embedded.background.garbage_collector import GarbageCollector
 from kedge.embedded.background.namespace_defaults import NamespaceDefaults
@@ -17,16 +19,29 @@ from kedge.embedded.background.volume_protection import VolumeProtection
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.embedded.server import Server
 from kedge.kube.clock import Clock
+from kedge.kube.connect.outbound import Outbound
 
 DELAY_SECONDS = (0.001, 0.01)  # between a write and what a background controller does about it
 
 
 class EmbeddedCluster:
-    """One cluster. All that is random in it comes from `rng`; `authority` (PEM) is what its pods are told to trust."""
+    """One cluster. All that is random in it comes from `rng`; `authority` (PEM) is what its pods are told to trust.
 
-    def __init__(self, name: str, *, clock: Clock, rng: Random, authority: str = "") -> None:
+    Its admission webhooks are called through `outbound`; those of a Service at its address in `webhook_addresses`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        clock: Clock,
+        rng: Random,
+        authority: str = "",
+        outbound: Outbound | None = None,
+        webhook_addresses: Mapping[str, Address] | None = None,
+    ) -> None:
         self.name = name
-        self.server = Server(clock=clock, rng=child(rng))
+        self.server = Server(clock=clock, rng=child(rng), outbound=outbound, webhook_addresses=webhook_addresses)
         self._controllers = BackgroundControllers(self.server, rng=child(rng), authority=authority)
         self._rng = child(rng)
 

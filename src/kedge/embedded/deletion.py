@@ -70,6 +70,13 @@ def mark_deleted(kind: Kind, obj: Untyped, grace_asked: int | None, generator: G
     return _with(obj, mark)
 
 
+def is_pending(obj: Untyped, asked: DeleteOptions) -> bool:
+    """Whether the object is being deleted already, with a grace period that this request does not shorten."""
+    pending = obj["metadata"].get("deletionGracePeriodSeconds")
+    is_shorter = asked.grace_period_seconds is not None and pending and asked.grace_period_seconds < pending
+    return bool(obj["metadata"].get("deletionTimestamp") and pending and not is_shorter)
+
+
 def can_be_removed(kind: Kind, obj: Untyped) -> bool:
     """Whether the object is deleted and nothing holds it."""
     metadata = obj["metadata"]

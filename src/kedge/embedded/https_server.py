@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from aiohttp import web
 
 from kedge.embedded import statuses
+from kedge.embedded.options import is_watch
 from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
 from kedge.embedded.watch import Watch
@@ -69,7 +70,9 @@ class HttpsServer:
             return _web_response(statuses.too_large(MAX_BODY_BYTES).response())
         if not self._server.running:
             return _close_connection(asked)
-        found = self._server.watch(request, caller)
+        found = (
+            self._server.watch(request, caller) if is_watch(request) else await self._server.respond(request, caller)
+        )
         if isinstance(found, Response):
             return _web_response(found)
         return await _streamed(asked, found)

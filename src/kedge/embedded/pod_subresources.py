@@ -13,6 +13,7 @@ import msgspec
 from kedge.api.resource import Resource
 from kedge.api.selector import LabelSelector, selects
 from kedge.embedded import options, request_body, statuses
+from kedge.embedded.admission.gate import Gate
 from kedge.embedded.causes import unsupported_value
 from kedge.embedded.kind import Kind
 from kedge.embedded.options import DeleteOptions
@@ -28,7 +29,7 @@ _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction s
 _DONE = ("Succeeded", "Failed")
 
 
-def bind(writer: Writer, store: Store, info: RequestInfo, now: Callable[[], str]) -> None:
+async def bind(writer: Writer, store: Store, info: RequestInfo, now: Callable[[], str]) -> None:
     """Put a pod on a node."""
     binding = request_body.with_clean_metadata(request_body.object_in(info.request, BINDINGS))
     asked = options.for_write(info.request, "CreateOptions")
@@ -40,6 +41,9 @@ def bind(writer: Writer, store: Store, info: RequestInfo, now: Callable[[], str]
         raise statuses.internal_error(f"{cause.field}: {cause.message}")
     if not target.get("name"):
         raise statuses.internal_error("target.name: Required value")
+    if gate := writer.gate(info, BINDINGS):
+        binding = await _admitted(gate, binding)
+        target = part(binding, "target")
     current = writer.current(info.kind, info.path)
     pod = current.decode()
     _refuse_bound(pod, name)
@@ -47,14 +51,24 @@ def bind(writer: Writer, store: Store, info: RequestInfo, now: Callable[[], str]
         store.replace(info.kind, current, _bound(pod, binding, target["name"], now()))
 
 
-def evict(writer: Writer, store: Store, info: RequestInfo) -> None:
+async def evict(writer: Writer, store: Store, info: RequestInfo) -> None:
     """Delete a pod, if its disruption budget allows it."""
     eviction = request_body.with_clean_metadata(request_body.object_in(info.request, EVICTIONS))
+    if gate := writer.gate(info, EVICTIONS):
+        eviction = await _admitted(gate, eviction)
     asked = _delete_options(eviction, info)
-    pod = writer.current(info.kind, info.path).decode()
+    current = writer.current(info.kind, info.path)
+    pod = current.decode()
     if part(pod, "status").get("phase") not in _DONE and not pod["metadata"].get("deletionTimestamp"):
         _take_disruption(store, pod, dry_run=bool(asked.dry_run))
-    writer.delete(info.kind, info.path.without_subresource, asked)
+    writer.delete_admitted(info.kind, current, asked)  # webhooks are asked about the eviction, not about the deletion
+
+
+async def _admitted(gate: Gate, obj: Untyped) -> Untyped:
+    """A binding or an eviction, as webhooks let it pass."""
+    made = await gate.mutate("CREATE", obj, None, request_body.with_clean_metadata)
+    await gate.validate("CREATE", made, None)
+    return made
 
 
 def _refuse_bound(pod: Untyped, name: str) -> None:

@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kedge.api.resource import Resource
 from kedge.api.staged import ApprovalRequest, ClusterApprovalRequest
@@ -94,12 +95,14 @@ class RequestInfo(Struct, frozen=True):
     path: ResourcePath
     request: Request
     caller: Caller
+    asks_webhooks: bool = False
+    warnings: list[str] = field(default_factory=list)  # of webhooks, as they come
 
     @property
     def without_subresource(self) -> RequestInfo:
         """The same for the object itself."""
-        return RequestInfo(self.kind, self.path.without_subresource, self.request, self.caller)
+        return replace(self, path=self.path.without_subresource)
 
     def as_kind(self, kind: Kind) -> RequestInfo:
         """The same, answered as another kind: a `Scale`."""
-        return RequestInfo(kind, self.path, self.request, self.caller)
+        return replace(self, kind=kind)

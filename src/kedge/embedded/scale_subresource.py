@@ -7,11 +7,13 @@ A `Scale` shows one field of the object behind it. Its field owners are those of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from kedge.api.openapi.builtin import schema_of
 from kedge.api.resource import Resource
 from kedge.embedded import options, patch_request, request_body, statuses, validation
+from kedge.embedded.admission.gate import Gate
 from kedge.embedded.causes import NOT_NEGATIVE, invalid_value
 from kedge.embedded.kind import Kind, ScalePaths, value_at
 from kedge.embedded.options import WriteOptions
@@ -31,8 +33,9 @@ from kedge.embedded.ownership.managed_fields import (
 )
 from kedge.embedded.request_info import RequestInfo
 from kedge.embedded.store import Version, encode, part, version_of
+from kedge.embedded.submitted import SubmittedObject
 from kedge.embedded.tables.cell_text import selector_text
-from kedge.embedded.writer import SubmittedObject, Writer, WriteResult
+from kedge.embedded.writer import Writer, WriteResult
 from kedge.kube.codec import Untyped
 
 SCALES = Resource("autoscaling", "v1", "Scale", "scales")
@@ -57,25 +60,29 @@ def scale_of(kind: Kind, version: Version) -> Version:
     return version_of(SCALE_KIND, version.key, version.number, scale)
 
 
-def put_scale(writer: Writer, info: RequestInfo) -> WriteResult:
+async def put_scale(writer: Writer, info: RequestInfo) -> WriteResult:
     """Set the replicas of the Scale that was sent."""
     asked = options.for_write(info.request, "UpdateOptions")
     new = request_body.with_clean_metadata(request_body.object_in(info.request, SCALES))
     validation.refuse_misplaced(new, info.path)
-    return _write_scale(writer, info, new, asked)
+    return await _write_scale(writer, info, new, asked)
 
 
-def patch_scale(writer: Writer, info: RequestInfo) -> WriteResult:
+async def patch_scale(writer: Writer, info: RequestInfo) -> WriteResult:
     """Set the replicas of the patched Scale."""
     asked = options.for_write(info.request, "PatchOptions")
     change = patch_request.patch_in(info.request, SCALE_KIND, asked.validation)
     old = scale_of(info.kind, writer.current(info.kind, info.path)).decode()
-    return _write_scale(writer, info, change.made_of(SCALE_KIND, old).obj, asked)
+    return await _write_scale(writer, info, change.made_of(SCALE_KIND, old).obj, asked)
 
 
-def _write_scale(writer: Writer, info: RequestInfo, scale: Untyped, asked: WriteOptions) -> WriteResult:
+async def _write_scale(writer: Writer, info: RequestInfo, scale: Untyped, asked: WriteOptions) -> WriteResult:
     kind = info.kind
     current = writer.current(kind, info.path)
+    gate = writer.gate(info, SCALES)
+    before = scale_of(kind, current).decode()
+    if gate:
+        scale = await gate.mutate("UPDATE", scale, before, request_body.with_clean_metadata)
     old = current.decode()
     wanted = part(scale, "spec").get("replicas", 0)
     if not isinstance(wanted, int) or isinstance(wanted, bool):
@@ -84,14 +91,22 @@ def _write_scale(writer: Writer, info: RequestInfo, scale: Untyped, asked: Write
         cause = invalid_value("spec.replicas", wanted, NOT_NEGATIVE)
         raise statuses.invalid(SCALES, info.path.name, [cause])
     new = _with(old, _scale_paths(kind).spec_replicas.split("."), wanted)
-    sent = {key: scale["metadata"][key] for key in ("uid", "resourceVersion") if key in scale["metadata"]}
-    new["metadata"] = {**old["metadata"], **sent}
+    named = {key: scale["metadata"][key] for key in ("uid", "resourceVersion") if key in scale["metadata"]}
+    new["metadata"] = {**old["metadata"], **named}
     manager = manager_name(asked.manager, info.caller.agent)
-    before, after = scale_of(kind, current).decode(), {**scale, "spec": {"replicas": wanted}}
+    after = {**scale, "spec": {"replicas": wanted}}
     where = [f"f:{step}" for step in _scale_paths(kind).spec_replicas.split(".") if step]
     owners = owners_after_scale(current.owners, kind.ownership, before, after, manager=manager, replicas=where)
-    written = writer.change(info.without_subresource, current, old, SubmittedObject(new, owners=owners), asked)
+    sent = SubmittedObject(new, owners=owners)
+    validate = partial(_validate_scale, gate, kind, current) if gate else None
+    written = await writer.change(info.without_subresource, current, old, sent, asked, validate=validate)
     return WriteResult(written.code, scale_of(kind, written.version), written.warnings)
+
+
+async def _validate_scale(gate: Gate, kind: Kind, current: Version, new: Untyped) -> None:
+    """Ask webhooks about a Scale, which is all they see of the object."""
+    made = version_of(kind, current.key, current.number, new)
+    await gate.validate("UPDATE", scale_of(kind, made).decode(), scale_of(kind, current).decode())
 
 
 def _scale_paths(kind: Kind) -> ScalePaths:

@@ -4,7 +4,8 @@
     response = server.handle(Request("GET", "/api/v1/namespaces"))
 
 `handle` answers every request but watches, at once; `watch` opens those. Both only compute: no I/O, no threads, no time
-but the clock's, nothing random but from `rng`. So the same requests give the same answers, byte for byte.
+but the clock's, nothing random but from `rng`. So the same requests give the same answers, byte for byte. `respond`
+does what `handle` does, and asks admission webhooks about writes; these are reached through `outbound`.
 
 Serves every verb on the kinds in its registry, built-in ones and those of CRDs, and discovery and OpenAPI of them. What
 happens to objects afterwards (garbage collection, deletion of namespaces) is done by `background`. There is no
@@ -13,7 +14,7 @@ authorization.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from random import Random
 from typing import TypeAlias
@@ -25,6 +26,7 @@ from kedge.embedded import (
     listing,
     namespaces,
     options,
+    plain_pages,
     pod_subresources,
     representation,
     request_info,
@@ -32,6 +34,10 @@ from kedge.embedded import (
     scale_subresource,
     statuses,
 )
+from kedge.embedded.admission.calls import WebhookCalls
+from kedge.embedded.admission.dispatch import Admission
+from kedge.embedded.admission.equivalents import Equivalents
+from kedge.embedded.admission.service_addresses import Address, ServiceAddresses
 from kedge.embedded.builtin.initial_objects import initial_objects
 from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.embedded.custom.crd import CRD_RULES, CRDS
@@ -44,49 +50,51 @@ from kedge.embedded.representation import Representation
 from kedge.embedded.request_info import APISERVER, IN_PROCESS, Caller, RequestInfo, ResourcePath
 from kedge.embedded.statuses import Refused
 from kedge.embedded.store import Store, Version, encode
+from kedge.embedded.waiting_writes import at_once, with_newest
 from kedge.embedded.watch import Watch
 from kedge.embedded.writer import Writer, WriteResult
 from kedge.kube.clock import Clock
 from kedge.kube.codec import Untyped
+from kedge.kube.connect.outbound import Outbound
 from kedge.kube.transport import JSON, Request, Response
 
-VERSION = {
-    "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.0+kedge",
-    "gitCommit": "",
-    "gitTreeState": "clean",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "embedded",
-}
 INITIAL_KINDS = tuple(replace(kind, rules=CRD_RULES) if kind.resource == CRDS else kind for kind in BUILT_IN)
-_Write: TypeAlias = Callable[[RequestInfo], WriteResult]
+_Write: TypeAlias = Callable[[RequestInfo], Awaitable[WriteResult]]
 _JSON: Mapping[str, str] = {"content-type": JSON}
-_TEXT: Mapping[str, str] = {"content-type": "text/plain; charset=utf-8"}
-_OK = Response(200, b"ok", _TEXT)
-_PLAIN: Mapping[str, Response] = {
-    "/version": Response(200, msgspec.json.encode(VERSION), _JSON),
-    "/healthz": _OK,
-    "/livez": _OK,
-    "/readyz": _OK,
-}
 _CREATED = Response(201, statuses.succeeded(201), _JSON)
-_NO_PAGE = Response(404, b"404 page not found\n", _TEXT)
 
 
 class Server:
-    """One API server. `history` is how many changes of each kind it remembers."""
+    """One API server. `history` is how many changes of each kind it remembers.
 
-    def __init__(self, *, clock: Clock, rng: Random, registry: Registry | None = None, history: int = 1000) -> None:
+    Webhooks are called through `outbound`; `webhook_addresses` (by namespace and name of a Service: `default/hooks`)
+    says where those listen that are configured by a Service.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        rng: Random,
+        registry: Registry | None = None,
+        history: int = 1000,
+        outbound: Outbound | None = None,
+        webhook_addresses: Mapping[str, Address] | None = None,
+    ) -> None:
         self.registry = registry or Registry(INITIAL_KINDS)
         self.store = Store(history=history)
         self.running = True
         self.starts = 1
         self._clock = clock
         self.generator = Generator(clock, rng)
-        self._writer = Writer(self.store, self.generator)
+        self._admission = Admission(
+            self.store,
+            self.generator,
+            equivalents=Equivalents(self.registry),
+            calls=WebhookCalls(outbound, ServiceAddresses(self.store, webhook_addresses)),
+            is_up=lambda: self.running,
+        )
+        self._writer = Writer(self.store, self.generator, self._admission)
         self._watches: dict[Watch, None] = {}
         self._crds = CrdController(self)
         kinds = self.registry.kinds()
@@ -97,11 +105,25 @@ class Server:
             self._create_initial(obj)
 
     def handle(self, request: Request, caller: Caller = IN_PROCESS) -> Response:
-        """The answer to a request."""
+        """The answer to a request, at once: no webhook is asked."""
+        return at_once(self._respond(request, caller, asks_webhooks=False))
+
+    async def respond(self, request: Request, caller: Caller = IN_PROCESS) -> Response:
+        """The answer to a request, once the webhooks that it concerns have answered."""
+        return await self._respond(request, caller, asks_webhooks=True)
+
+    @property
+    def has_webhooks(self) -> bool:
+        """Whether a write may have to wait for webhooks."""
+        return bool(self._admission.webhooks)
+
+    async def _respond(self, request: Request, caller: Caller, *, asks_webhooks: bool) -> Response:
+        warnings: list[str] = []
         try:
-            return self._answer(request, caller)
+            response = await self._answer(request, caller, asks_webhooks, warnings)
         except Refused as refused:
-            return refused.response()
+            response = refused.response()
+        return statuses.with_warning_headers(response, last=warnings) if warnings else response
 
     def watch(self, request: Request, caller: Caller = IN_PROCESS) -> Watch | Response:
         """A watch, to be opened; or a response, if it is refused or no watch."""
@@ -126,26 +148,29 @@ class Server:
         self.starts += not self.running
         self.running = True
 
-    def _answer(self, request: Request, caller: Caller) -> Response:
-        if request.path.rstrip("/") in _PLAIN:
-            return _plain(request)
+    async def _answer(self, request: Request, caller: Caller, asks_webhooks: bool, warnings: list[str]) -> Response:
+        if (page := plain_pages.page(request)) is not None:
+            return page
         found = self._find(request.path)
         if found is None:
             return self._answer_discovery(request)
         kind, path = found
-        if kind.custom and kind.custom.warning:
-            return _with_warning(self._answer_resource(RequestInfo(kind, path, request, caller)), kind.custom.warning)
-        return self._answer_resource(RequestInfo(kind, path, request, caller))
+        response = await self._answer_resource(RequestInfo(kind, path, request, caller, asks_webhooks, warnings))
+        return (
+            statuses.with_warning_headers(response, first=[kind.custom.warning])
+            if kind.custom and kind.custom.warning
+            else response
+        )
 
-    def _answer_resource(self, info: RequestInfo) -> Response:
+    async def _answer_resource(self, info: RequestInfo) -> Response:
         kind, path = info.kind, info.path
         if kind.is_review:
             return self._answer_review(info)
         if path.subresource:
-            return self._answer_subresource(info)
+            return await self._answer_subresource(info)
         if path.name:
-            return self._answer_object(info)
-        return self._answer_collection(info)
+            return await self._answer_object(info)
+        return await self._answer_collection(info)
 
     def _answer_discovery(self, request: Request) -> Response:
         """Discovery and OpenAPI."""
@@ -153,7 +178,7 @@ class Server:
         found = discovery.response(request) or documents.response(request.path, dict(request.query), request.accept)
         if found is not None and request.method != "GET":
             raise statuses.not_allowed()
-        return found or _NO_PAGE
+        return found or plain_pages.NOT_FOUND
 
     def _documents_of_kinds(self) -> tuple[Discovery, OpenApiDocuments]:
         if self._documents[0] != self.registry.revision:
@@ -167,45 +192,45 @@ class Server:
         found = reviews.review_response(info.kind, info.request, info.caller, self.generator.now())
         return Response(201, encode(found), _JSON)
 
-    def _answer_object(self, info: RequestInfo) -> Response:
+    async def _answer_object(self, info: RequestInfo) -> Response:
         match info.request.method:
             case "GET":
                 return self._get(info)
             case "PUT":
-                return self._write(self._writer.put, info)
+                return await self._write(self._writer.put, info)
             case "PATCH":
-                return self._write(self._writer.patch, info)
+                return await self._write(self._writer.patch, info)
             case "DELETE":
-                return self._delete(info)
+                return await self._delete(info)
         raise statuses.not_allowed()
 
-    def _answer_subresource(self, info: RequestInfo) -> Response:
+    async def _answer_subresource(self, info: RequestInfo) -> Response:
         """The answer to a request about a subresource."""
         match info.request.method, info.path.subresource:
             case "GET", "status":
                 return self._get(info)
             case "PUT", "status" | "finalize":
-                return self._write(self._writer.put, info)
+                return await self._write(self._writer.put, info)
             case "PATCH", "status":
-                return self._write(self._writer.patch, info)
+                return await self._write(self._writer.patch, info)
             case "GET", "scale":
                 view = self._view(info.as_kind(scale_subresource.SCALE_KIND))
                 return Response(
                     200, view.encode_object(scale_subresource.scale_of(info.kind, self._current(info))), _JSON
                 )
             case "PUT", "scale":
-                return self._write(partial(scale_subresource.put_scale, self._writer), info)
+                return await self._write(partial(scale_subresource.put_scale, self._writer), info)
             case "PATCH", "scale":
-                return self._write(partial(scale_subresource.patch_scale, self._writer), info)
+                return await self._write(partial(scale_subresource.patch_scale, self._writer), info)
             case "POST", "binding":
-                pod_subresources.bind(self._writer, self.store, info, self.generator.now)
+                await pod_subresources.bind(self._writer, self.store, info, self.generator.now)
                 return _CREATED
             case "POST", "eviction":
-                pod_subresources.evict(self._writer, self.store, info)
+                await with_newest(partial(pod_subresources.evict, self._writer, self.store), info)
                 return _CREATED
         raise statuses.not_allowed()
 
-    def _answer_collection(self, info: RequestInfo) -> Response:
+    async def _answer_collection(self, info: RequestInfo) -> Response:
         kind = info.kind
         whole = bool(info.path.namespace) == kind.resource.namespaced  # not a namespaced kind across namespaces
         match info.request.method:
@@ -214,9 +239,9 @@ class Server:
             case "GET":
                 return self._list(info)
             case "POST" if whole:
-                return self._write(self._writer.create, info)
+                return await self._write(self._writer.create, info)
             case "DELETE" if whole and kind.resource != NAMESPACES:
-                return self._delete_all(info)
+                return await self._delete_all(info)
         raise statuses.not_allowed()
 
     def _find(self, url_path: str) -> tuple[Kind, ResourcePath] | None:
@@ -246,22 +271,22 @@ class Server:
         page = listing.list_page(self.store, info.kind, wanted)
         return Response(200, view.encode_list(page.metadata, page.items), _JSON)
 
-    def _delete(self, info: RequestInfo) -> Response:
+    async def _delete(self, info: RequestInfo) -> Response:
         view = self._view(info)
         asked = options.for_delete(info.request)
         found = self._current(info)
-        left = self._writer.delete(info.kind, info.path, asked)
+        left = await with_newest(partial(self._writer.delete, asked=asked), info)
         if left is not None:
             return Response(200, view.encode_object(left), _JSON)
         uid = found.decode()["metadata"]["uid"]
         return Response(200, statuses.deleted(info.kind.resource, info.path.name, uid), _JSON)
 
-    def _delete_all(self, info: RequestInfo) -> Response:
+    async def _delete_all(self, info: RequestInfo) -> Response:
         kind = info.kind
         wanted = options.for_list(info.request, kind, info.path.namespace).selection
         asked = options.for_delete(info.request)
         metadata = {"resourceVersion": str(self.store.number)}
-        gone = self._writer.delete_all(kind, wanted, asked)
+        gone = await self._writer.delete_all(info, wanted, asked)
         view = Representation(kind, "whole", self._clock.now, info.caller.sees_owners_of(kind.resource))
         return Response(200, view.encode_list(metadata, gone), _JSON)
 
@@ -270,10 +295,10 @@ class Server:
         seconds = float(asked.seconds) if asked.seconds > 0 else self.generator.watch_seconds()
         return Watch(self.store, self._view(info), asked, seconds=seconds, opened=self._watches)
 
-    def _write(self, write: _Write, info: RequestInfo) -> Response:
+    async def _write(self, write: _Write, info: RequestInfo) -> Response:
         # The representation first: a write that cannot be answered must not be done.
         view = self._view(info.as_kind(scale_subresource.SCALE_KIND) if info.path.subresource == "scale" else info)
-        written = write(info)
+        written = await with_newest(write, info)
         return Response(written.code, view.encode_object(written.version), statuses.json_headers(written.warnings))
 
     def _view(self, info: RequestInfo) -> Representation:
@@ -291,17 +316,6 @@ class Server:
         if resource is not None:  # a registry may leave kinds out
             path = resource.path(obj["metadata"].get("namespace"))
             self.handle(Request("POST", path, body=msgspec.json.encode(obj)), APISERVER)
-
-
-def _with_warning(response: Response, text: str) -> Response:
-    told = ", ".join(filter(None, (statuses.json_headers((text,))["warning"], response.headers.get("warning"))))
-    return Response(response.status, response.body, {**response.headers, "warning": told})
-
-
-def _plain(request: Request) -> Response:
-    if request.method != "GET":
-        raise statuses.not_allowed()
-    return _PLAIN[request.path.rstrip("/")]
 
 
 def _can_be_at(kind: Kind, path: ResourcePath) -> bool:

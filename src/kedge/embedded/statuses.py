@@ -84,6 +84,13 @@ def json_headers(warnings: Sequence[str] = ()) -> Mapping[str, str]:
     return {**_JSON, "warning": ", ".join(f'299 - "{text}"' for text in texts)}
 
 
+def with_warning_headers(response: Response, *, first: Sequence[str] = (), last: Sequence[str] = ()) -> Response:
+    """The response with more warnings, before and after its own."""
+    before, after = (json_headers(texts).get("warning", "") for texts in (first, last))
+    told = ", ".join(filter(None, (before, response.headers.get("warning", ""), after)))
+    return Response(response.status, response.body, {**response.headers, "warning": told})
+
+
 def deleted(resource: Resource, name: str, uid: str) -> bytes:
     """The Status of success: the object was there, and is gone."""
     details = {**_about(resource, name, resource.plural), "uid": uid}
@@ -199,6 +206,12 @@ def not_acceptable(available: str) -> Refused:
 def internal_error(message: str) -> Refused:
     """What kube-apiserver answers with 500 and no reason, though the client is to blame."""
     return Refused(500, "", message)
+
+
+def server_failure(why: str) -> Refused:
+    """Something that the server needs failed: a webhook."""
+    details = {"causes": [{"message": why}]}
+    return Refused(500, "InternalError", f"Internal error occurred: {why}", details=details)
 
 
 def _refused(code: int, reason: str, resource: Resource, name: str, message: str) -> Refused:

@@ -126,6 +126,11 @@ class Cache(Generic[T]):
         """Whether the server answered, and `problem` is its answer."""
         return self._reflector.is_refused
 
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether the server says that this caller may not follow the kind."""
+        return self._reflector.is_forbidden
+
     def on_problem(self, handler: Callable[[str | None], None]) -> None:
         """Tell this handler of every new problem with the server, and when it is over (None)."""
         self._reflector.on_problem(handler)
@@ -197,10 +202,10 @@ class Cache(Generic[T]):
         self._versions.observed(version)
         for key in self._store.keys():  # noqa: SIM118  # iterating a store gives objects
             if key not in found and not self._versions.was_read_ahead(key):
-                self._forget(key)
+                self._forget(key, relisted=True)
         for key, new in found.items():
             if not self._same_version(key, new) and not self._versions.is_outdated(self.codec.meta(new)):
-                self._keep(key, new)
+                self._keep(key, new, relisted=self._synced.is_set())
         self._versions.listed(version, (self.codec.meta(new).uid for new in found.values()))
         self.unreadable = unreadable
         self._report_unreadable(unreadable)
@@ -242,14 +247,14 @@ class Cache(Generic[T]):
         for (namespace, name), item in found.items():
             log.warning("%s %s/%s cannot be read: %s", self.codec.resource, namespace, name, item.problem)
 
-    def _keep(self, key: Key, new: T) -> None:
+    def _keep(self, key: Key, new: T, *, relisted: bool = False) -> None:
         old = self._store.put(key, new)
-        self._tell(Change(old, new, initial=not self._synced.is_set()))
+        self._tell(Change(old, new, initial=not self._synced.is_set(), relisted=relisted))
 
-    def _forget(self, key: Key, last: T | None = None) -> None:
+    def _forget(self, key: Key, last: T | None = None, *, relisted: bool = False) -> None:
         old = self._store.remove(key)
         if old is not None:
-            self._tell(Change(last if last is not None else old, None))
+            self._tell(Change(last if last is not None else old, None, relisted=relisted))
 
     def _tell(self, change: Change[T]) -> None:
         for handler in self._handlers:

@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kedge.kube.client import Client
 from kedge.kube.codec import Bookmark, Codec, Unreadable
-from kedge.kube.errors import ApiError, BadRequest, Gone, Invalid, KubeError, NotFound
+from kedge.kube.errors import ApiError, BadRequest, Forbidden, Gone, Invalid, KubeError, NotFound
 from kedge.kube.limits import Backoff, BackoffSteps
 from kedge.kube.memory import bulk_load
 from kedge.kube.requests import Selector
@@ -75,6 +75,7 @@ class Reflector(Generic[T]):
         self.problem: str | None = "not connected yet"
         self.kind_is_missing = False  # the server says that it serves no such kind
         self.is_refused = False  # the server answered, and `problem` is its answer
+        self.is_forbidden = False  # the server refuses this caller
         self._client = client
         self._codec = codec
         self._sink = sink
@@ -121,6 +122,7 @@ class Reflector(Generic[T]):
             self.version = ""
         elif failure is not None:
             self.kind_is_missing, self.is_refused = isinstance(failure, NotFound), isinstance(failure, ApiError)
+            self.is_forbidden = isinstance(failure, Forbidden)
             # Once: a server that is gone for an hour would fill the log with every kind that is followed there.
             is_known = failure.answer == self.problem or (self.kind_is_missing and not self._logs_missing)
             level = logging.DEBUG if is_known else logging.WARNING
@@ -135,7 +137,7 @@ class Reflector(Generic[T]):
 
     def _set_problem(self, problem: str | None) -> None:
         if problem is None:
-            self.kind_is_missing = self.is_refused = False
+            self.kind_is_missing = self.is_refused = self.is_forbidden = False
         if problem != self.problem:
             self.problem = problem
             for handler in self._on_problem:

@@ -7,6 +7,10 @@
 A change wakes the keys that the object maps to now and those that it mapped to before, so that an object that moves
 from one owner to another wakes both. Objects that existed when the cache was first filled come at low priority: later
 changes go first.
+
+`when` leaves out changes that do not count, such as a controller's own. It compares an object with what it was before.
+That says nothing if the cache had to list again: an etcd that was restored to an older state takes back what was
+written, and gives a generation a second time. So what a later list shows always counts.
 """
 
 from __future__ import annotations
@@ -98,7 +102,7 @@ class Watch(Generic[T]):
     def __init__(
         self, cluster: str, cache: Cache[T], *, to: Mapper[T] = own_key, when: Predicate[T] | None = None
     ) -> None:
-        """`to` says whom an object wakes, `when` which changes count."""
+        """`to` says whom an object wakes, `when` which changes of a watch count."""
         self.cluster = cluster
         self._cache = cache
         self._to = to
@@ -113,7 +117,7 @@ class Watch(Generic[T]):
     def subscribe(self, wake: Wake) -> None:
         def changed(change: Change[T]) -> None:
             try:
-                keys = self._keys(change) if self._when is None or self._when(change) else ()
+                keys = self._keys(change) if self._counts(change) else ()
             except Exception:
                 key = self._see(change.object).key
                 log.exception("a change of %s %s wakes nobody", self._cache.codec.resource.kind, key)
@@ -122,6 +126,9 @@ class Watch(Generic[T]):
                 wake(key, LOW if change.initial else NORMAL)
 
         self._cache.on_change(changed)
+
+    def _counts(self, change: Change[T]) -> bool:
+        return change.relisted or self._when is None or self._when(change)
 
     def _keys(self, change: Change[T]) -> Iterable[Key]:
         if self._to is own_key:
@@ -136,8 +143,10 @@ class Watch(Generic[T]):
 class Signal:
     """Enqueues keys when told to: for what is not an object, such as a cluster that came back."""
 
-    def __init__(self, cluster: str) -> None:
+    def __init__(self, cluster: str, at_start: Iterable[Key] = ()) -> None:
+        """The keys `at_start` are woken once, when a controller begins."""
         self.cluster = cluster
+        self._at_start = tuple(at_start)
         self._wakes: list[Wake] = []
 
     async def ready(self) -> None:
@@ -145,6 +154,8 @@ class Signal:
 
     def subscribe(self, wake: Wake) -> None:
         self._wakes.append(wake)
+        for key in self._at_start:
+            wake(key, NORMAL)
 
     def wake(self, key: Key, priority: int = NORMAL) -> None:
         for wake in self._wakes:

@@ -21,13 +21,14 @@ Index: TypeAlias = Callable[[T], Iterable[str]]
 class Change(Struct, Generic[T], frozen=True, gc=False):
     """What happened to one object: created (no old), changed, or deleted (no new).
 
-    `initial` marks objects that existed when the cache was first filled. Of a deleted object, `old` is its last known
-    state.
+    `initial` marks objects that existed when the cache was first filled, and `relisted` a difference that a later list
+    showed: nobody knows what happened in between. Of a deleted object, `old` is its last known state.
     """
 
     old: T | None
     new: T | None
     initial: bool = False
+    relisted: bool = False
 
     @property
     def object(self) -> T:

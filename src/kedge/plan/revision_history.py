@@ -14,7 +14,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import PINNED
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement_kinds import Binding, Placement, Run
-from kedge.plan.revisions import resource_index
+from kedge.plan.revisions import resource_index, resource_index_in
 from kedge.plan.selecting.snapshots import NumberedSnapshot, surplus_snapshots
 from kedge.plan.staging.conditions import has_ended
 
@@ -62,7 +62,8 @@ def numbers_in_use(placement: Placement, uses: Uses) -> frozenset[int]:
     name = placement.metadata.name
     held = (one.spec.resource_snapshot_name for one in uses.bindings if _is_of(placement, one.metadata))
     moved = (one.status.resource_snapshot_index_used for one in uses.runs if _is_of(placement, one.metadata))
-    return frozenset().union(*(_number(_index_in(one, name)) for one in held), *map(_number, moved))
+    found = {index for one in held if (index := resource_index_in(one, name)) is not None}
+    return frozenset(found).union(*map(_number, moved))
 
 
 def expired(
@@ -107,11 +108,6 @@ def _is_of(placement: Placement, meta: ObjectMeta) -> bool:
     """Whether an object stays that was made for this placement, and not for an earlier one."""
     made, since = meta.creation_timestamp, placement.metadata.creation_timestamp
     return meta.deletion_timestamp is None and (made is None or since is None or made >= since)
-
-
-def _index_in(snapshot: str, placement: str) -> str:
-    """The number in the name of a snapshot of resources."""
-    return snapshot.removeprefix(f"{placement}-").removesuffix("-snapshot")
 
 
 def _number(text: str | None) -> frozenset[int]:

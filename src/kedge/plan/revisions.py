@@ -22,6 +22,11 @@ def resource_index(meta: ObjectMeta) -> int | None:
     return _number(meta.labels.get(RESOURCE_INDEX))
 
 
+def resource_index_in(snapshot: str, placement: str) -> int | None:
+    """The number in the name of a snapshot of resources, which may be deleted; None if it is no such name."""
+    return _number(snapshot.removeprefix(f"{placement}-").removesuffix("-snapshot"))
+
+
 def policy_index(meta: ObjectMeta) -> int | None:
     """The number of the policy a snapshot holds; None if its label is missing or no number."""
     return _number(meta.labels.get(POLICY_INDEX))

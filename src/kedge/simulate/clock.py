@@ -58,7 +58,7 @@ class JumpingClock:
         self.now()
         self.off += seconds
 
-    def calm(self) -> None:
+    def end_faults(self) -> None:
         """No more jumps; it is as far off as it is."""
         self.now()
         self._next = None

@@ -81,7 +81,7 @@ class FaultyStream:
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(self._loop.time())
 
-    def calm(self) -> None:
+    def end_faults(self) -> None:
         """Nothing goes wrong any more; what has gone wrong already stays so."""
         self._faults = Faults()
         if self._fate and (self._trouble_at is None or self._trouble_at > self._loop.time()):

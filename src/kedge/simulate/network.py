@@ -9,7 +9,7 @@ does, and also:
   refused connection was not sent;
 * after `cut` no request reaches the server until `mend`; a link that was cut for good stays cut. Requests in flight may
   still arrive, but their answers do not;
-* after `calm` there are no more faults. Requests that are late by then still arrive.
+* after `end_faults` there are no more faults. Requests that are late by then still arrive.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ class Link:
         if not self._for_good:
             self._down = ""
 
-    def calm(self) -> None:
+    def end_faults(self) -> None:
         """Nothing goes wrong from now on."""
         self.faults = NONE
         self._partitions = Partitions(NONE, self._rng, self._time())
         for stream in self._streams:
-            stream.calm()
+            stream.end_faults()
 
     async def _carry(self, number: int, request: Request, timeout: float) -> Response:
         """Take a request there and its answer back, as well as that goes."""

@@ -154,11 +154,11 @@ class Process:
         for link in self._links.values():
             link.mend()
 
-    def calm(self) -> None:
+    def end_faults(self) -> None:
         """No more faults on its links and its clock."""
-        self.clock.calm()
+        self.clock.end_faults()
         for link in self._links.values():
-            link.calm()
+            link.end_faults()
 
     def wrote(self, who: ProcessGroup, what: str) -> bool:
         """A write of it was just carried out, and is not answered yet. Returns whether the process crashed after it."""

@@ -6,7 +6,7 @@
         simulation.always("no object is stamped twice", once)
         user = simulation.client("hub")
         ...
-        simulation.calm()
+        simulation.end_faults()
         await simulation.until("every stamp is true", stamped, within=600)
 
 What must always hold is checked after every write to any server, within that write; what must hold at the end, when
@@ -56,7 +56,7 @@ class Simulation:
     def __init__(
         self, seed: int, loop: Loop, *, faults: Faults = NONE, trace: Trace | None = None, start: datetime = START
     ) -> None:
-        """`faults` are those of every link of a process, until `calm`."""
+        """`faults` are those of every link of a process, until `end_faults`."""
         self.seed = seed
         self.loop = loop
         self.faults = faults
@@ -139,12 +139,12 @@ class Simulation:
         jumps = Jumps(self.faults.clock_jumps, self.faults.clock_seconds)
         return JumpingClock(self.clock, self.loop, rng=self.rng("clock", *names), jumps=jumps)
 
-    def calm(self) -> None:
+    def end_faults(self) -> None:
         """Nothing goes wrong from now on."""
         self.trace.remark("simulation", "faults stop")
         self.faults = NONE
         for process in self.processes.values():
-            process.calm()
+            process.end_faults()
 
     @property
     def servers(self) -> Mapping[str, Server]:

@@ -19,7 +19,7 @@ from kedge.api.fleet import PLACEMENT_GENERATION
 from kedge.api.reasons import SUCCEEDED
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Request, Response, Transport
-from kedge.plan.staging.approvals import When, ask
+from kedge.plan.staging.approvals import When, new_approval_request
 from plan.rolling.making import NOT_AVAILABLE
 
 GUARDED = (stage("one", afterStageTasks=[APPROVAL]), stage("two"))
@@ -189,7 +189,7 @@ def test_a_request_that_is_made_only_after_its_run_was_deleted_is_cleared_away_a
         await placed.until_asked("run-one")
         await placed.drop(placed.kinds.run, "run")
         await placed.rest()
-        late = ask("run", "one", When.after, Dialect.seed)
+        late = new_approval_request("run", "one", When.after, Dialect.seed)
         other = {"parentStageRollout": "run", "targetStage": "two"}
         await placed.client.create(placed.kinds.approval, {"metadata": {"name": "mine"}, "spec": other})
         await placed.client.create(placed.kinds.approval, late.body)
@@ -205,7 +205,9 @@ def test_a_request_that_is_made_while_its_run_goes_is_cleared_away_once_it_is_go
         await hold(placed, ["users.example.com/mine"])
         await placed.drop(placed.kinds.run, "run")
         await placed.rest()
-        await placed.client.create(placed.kinds.approval, ask("run", "two", When.after, Dialect.seed).body)
+        await placed.client.create(
+            placed.kinds.approval, new_approval_request("run", "two", When.after, Dialect.seed).body
+        )
         await placed.rest()
         assert list(await placed.requests()) == ["run-two"]
         await hold(placed, None)

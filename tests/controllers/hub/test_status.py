@@ -197,6 +197,27 @@ def test_a_cluster_that_waits_says_what_for() -> None:
     play(act)
 
 
+def test_a_cluster_that_is_to_be_removed_says_what_for() -> None:
+    async def act(scene: Scene) -> None:
+        for name in "ab":
+            await scene.client.create(MemberCluster, {"metadata": {"name": name}, "spec": {"identity": IDENTITY}})
+        going, _ = await scene.well("a", "b", policy={"placementType": "PickN", "numberOfClusters": 2})
+        await scene.placed.bind("c")
+        unscheduled = MergePatch({"spec": {"state": "Unscheduled"}})
+        await scene.client.patch(scene.placed.kinds.binding, going, unscheduled)
+        await scene.placed.decide("b", "c")
+
+        async def so() -> bool:
+            found = await scene.condition(ROLLOUT_STARTED)
+            return found is not None and found.message.endswith(
+                "Still to be removed: a waits to be removed: c has to be sent the resources first"
+            )
+
+        await until_so(so, 20.0)
+
+    play(act)
+
+
 def test_selectors_that_make_no_sense_are_said_and_forgotten_when_they_do() -> None:
     async def act(scene: Scene) -> None:
         await scene.well("a")

@@ -11,9 +11,9 @@ from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
 from kedge.api.rollout import RolloutStrategy, RolloutStrategyType
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.staged_status import RunStatus
+from kedge.plan.explaining.places import Place
 from kedge.plan.previewing.placement_preview import StagePreview, StageTaskPreview, stage_previews, why_not_updated
 from kedge.plan.state import State
-from kedge.plan.telling.places import Place
 
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 

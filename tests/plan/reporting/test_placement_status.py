@@ -52,7 +52,6 @@ from kedge.plan.reporting.placement_status import (
     placement_status,
     shortened_to_fit,
 )
-from kedge.plan.rolling.rollout_condition import rollout_started_condition
 from plan.working.objects import LATER, NOON, binding, said
 
 P = "ClusterResourcePlacement"
@@ -233,12 +232,13 @@ def test_without_clusters_only_scheduling_is_reported() -> None:
 
 def test_clusters_that_are_still_to_be_removed_are_named() -> None:
     leaving = binding(*WELL, cluster="b", state="Unscheduled")
-    told = rollout_started_condition(leaving, "b waits to be removed: a is not available", LATER)
-    leaving = replace(leaving, status=replace(leaving.status, conditions=told))
-    status = placement_status(seen(binding(*WELL), leaving, policies=[policy("a")]), LATER)
+    waits = {leaving.metadata.name: "b waits to be removed: a is not available"}
+    status = placement_status(seen(binding(*WELL), leaving, policies=[policy("a")], removal_waits=waits), LATER)
     assert found(status, ROLLOUT_STARTED).message == (
         "1 of 1 cluster has started. Still to be removed: b waits to be removed: a is not available"
     )
+    status = placement_status(seen(binding(*WELL), leaving, policies=[policy("a")]), LATER)
+    assert found(status, ROLLOUT_STARTED).message.endswith("Still to be removed: b is to be removed")
     gone = replace(leaving, metadata=replace(leaving.metadata, deletion_timestamp=NOON))
     status = placement_status(seen(binding(*WELL), gone, policies=[policy("a")]), LATER)
     assert "b removes its objects" in found(status, ROLLOUT_STARTED).message

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PAUSED, THROTTLE_FIRST
 from kedge.api.rollout import ApplyStrategy, ApplyType, RollingUpdate, RolloutStrategy, RolloutStrategyType
+from kedge.plan.rolling.plan import removal_waits
 from kedge.plan.rolling.rollout_input import Wanted
 from kedge.plan.rolling.wait_text import HoldCode
 from plan.rolling.making import (
@@ -21,6 +22,7 @@ from plan.rolling.making import (
     NOT_AVAILABLE,
     NOT_SENT,
     NOTHING,
+    NOW,
     SENT,
     UNTRACKABLE,
     Said,
@@ -32,6 +34,7 @@ from plan.rolling.making import (
     placement,
     planned,
     scheduled,
+    seen,
     unscheduled,
     up_to_date,
 )
@@ -85,6 +88,16 @@ def test_06_two_clusters_are_exchanged_one_by_one() -> None:
     assert moves(second) == ([], [], ["c"])
     assert "at most 5 clusters (4 wanted, 1 more) may hold resources, and 5 do" in second.why["crp-f-1"]
     assert "c and d have to be removed first" in second.why["crp-f-1"]
+
+
+def test_what_removals_wait_for_is_the_plan_s_own_word() -> None:
+    placed = placement(pick_n(4))
+    kept, old = [up_to_date("a"), up_to_date("b")], [unscheduled("c"), unscheduled("d")]
+    told = removal_waits(seen(placed, [*kept, *old, scheduled("e"), scheduled("f")]), NOW)
+    told_of = {name: f"{name} waits to be removed: e has to be sent the resources first" for name in "cd"}
+    assert told == {f"crp-{name}-1": text for name, text in told_of.items()}
+    assert removal_waits(seen(placed, [*kept, unscheduled("c")]), NOW) == {}  # nothing is in its way
+    assert removal_waits(seen(placed, [*map(binding, "abcd")]), NOW) == {}  # these wait, and are to stay
 
 
 def test_07_too_many_clusters_are_removed_at_once() -> None:

@@ -8,14 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from kedge.api import reasons
-from kedge.api.condition import FALSE, TRUE, UNKNOWN
+from kedge.api.condition import TRUE, UNKNOWN
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import PAUSED
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Code, Wait
 from kedge.plan.rolling.readiness import FleetFacts, current, judge, one_binding_per_cluster
 from kedge.plan.rolling.rollout_input import Wanted
-from kedge.plan.rolling.wait_text import HoldCode, failure_of, removal_wait, wait_text
+from kedge.plan.rolling.wait_text import HoldCode, failure_of
 from plan.rolling.making import (
     APPLIED,
     AVAILABLE,
@@ -74,16 +74,6 @@ def test_a_cause_is_cut_where_it_gets_too_long(length: int) -> None:
     told = " ".join(found.why.values())
     assert ("x" * min(length - 3, 396 if length > 400 else 397)) in told
     assert ("…" in told) is (length > 400)
-
-
-def test_what_a_cluster_that_is_to_be_removed_waits_for_is_what_was_said_last() -> None:
-    going = unscheduled("a", NOTHING)
-    assert removal_wait(going) == ""
-    for message, told in ((wait_text(going, "b has to come first"), "b has to come first"), ("something else", "")):
-        said = unscheduled("a", {reasons.ROLLOUT_STARTED: (FALSE, "Reason")})
-        [condition] = said.status.conditions
-        said = replace(said, status=replace(said.status, conditions=(replace(condition, message=message),)))
-        assert removal_wait(said) == told
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ class World:
             self.bindings = {
                 name: found for name, found in self.bindings.items() if found.metadata.uid != one.metadata.uid
             }
-        for asked in planned.ask:
+        for asked in planned.request:
             self.approvals[asked.name] = approval(asked.name, str(asked.body["spec"]["targetStage"]))
         for request in planned.accept:
             self.approvals[request.metadata.name] = approved(request, kind=reasons.APPROVAL_ACCEPTED)

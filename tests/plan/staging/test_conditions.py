@@ -13,7 +13,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import IS_LATEST_APPROVAL, TARGET_RUN, TARGET_STAGE, TASK_TYPE
 from kedge.api.rollout import ApplyStrategy
 from kedge.api.staged_status import DELETE_STAGE, RunStatus
-from kedge.plan.staging.approvals import When, ask, signed
+from kedge.plan.staging.approvals import When, new_approval_request, signed
 from kedge.plan.staging.conditions import Stamp, at_generation, has_begun, settled_at, with_condition
 from kedge.plan.text import first_few
 from plan.staging.making import NOW, World, stage
@@ -64,7 +64,7 @@ def test_a_stage_was_done_when_its_last_cluster_was() -> None:
 def test_a_request_says_what_it_is_about(stage_: str, when: When, dialect: Dialect, name: str, told: str) -> None:
     kind = "beforeStage" if when is When.before else "afterStage"
     labels = {TARGET_RUN: "run", TARGET_STAGE: told, TASK_TYPE: kind, IS_LATEST_APPROVAL: "true"}
-    assert ask("run", stage_, when, dialect).body == {
+    assert new_approval_request("run", stage_, when, dialect).body == {
         "metadata": {"name": name, "labels": labels},
         "spec": {"parentStageRollout": "run", "targetStage": told},
     }

@@ -215,4 +215,4 @@ def test_a_stage_begins_once_and_ends_at_whole_seconds() -> None:
 
 def test_a_gate_that_waits_withdraws_nothing() -> None:
     planned = asking(APPROVAL).look()
-    assert (planned.withdraw, planned.ask, planned.accept) == ((), (), ())
+    assert (planned.withdraw, planned.request, planned.accept) == ((), (), ())

@@ -8,12 +8,12 @@ from kedge.api.staged import RunState
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Code, Wait
 from kedge.plan.staging.initializing import initialize
-from kedge.plan.staging.returning import as_rolled_back
+from kedge.plan.staging.rollbacks import as_rolled_back
 from kedge.plan.staging.run_story import clusters_of, explained_cluster, explained_run, tell_cluster, tell_run
 from kedge.plan.state import State
 from plan.rolling.making import NOT_AVAILABLE
 from plan.staging.making import APPROVAL, NOW, World, beginning, run, stage
-from plan.staging.test_returning import rollback
+from plan.staging.test_rollbacks import rollback
 
 
 def world() -> World:

@@ -16,7 +16,7 @@ from kedge.api.selector import LabelSelector, LabelSelectorRequirement, Operator
 from kedge.api.stage import Missing
 from kedge.api.staged import RunState
 from kedge.plan.staging.conditions import has_condition
-from kedge.plan.staging.returning import retried
+from kedge.plan.staging.rollbacks import retried
 from kedge.plan.staging.step import step
 from plan.rolling.making import AVAILABLE, BAD, NOT_AVAILABLE, UNTRACKABLE, binding, scheduled, unscheduled
 from plan.staging.making import (
@@ -97,7 +97,7 @@ def test_a_run_that_only_initializes_moves_nothing() -> None:
     world = two_stages()
     world.set_state(RunState.initialize)
     planned = world.look()
-    assert (planned.point, planned.ask, world.says()) == ((), (), "")
+    assert (planned.point, planned.request, world.says()) == ((), (), "")
 
 
 @pytest.mark.parametrize(("dialect", "moves"), [(Dialect.seed, ["a"]), (Dialect.kubefleet, [])])

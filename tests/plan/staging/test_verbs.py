@@ -11,7 +11,7 @@ from kedge.api.fleet import ROLLBACK_OF
 from kedge.api.placement_kinds import Run
 from kedge.api.staged import RunState
 from kedge.plan.staging.initializing import initialize
-from kedge.plan.staging.returning import as_rolled_back
+from kedge.plan.staging.rollbacks import as_rolled_back
 from kedge.plan.staging.verbs import Phase, Verb, answer_to, phase_of
 from plan.rolling.making import NOT_AVAILABLE, binding
 from plan.staging.making import NOW, World, beginning, run, stage

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kedge.api.zones import PAUSED
 from kedge.plan.moving.unit import Proof
@@ -94,6 +95,28 @@ def test_a_zone_whose_status_is_older_than_its_spec_is_not_touched() -> None:
     assert found.waits[full("a")].code == ZoneCode.not_observed
 
 
+def test_pods_that_a_scale_down_removes_are_not_updated_first() -> None:
+    assert deleted(plan([zone("a", "nnooo", replicas=3, status=5)])) == "a-2"
+
+
+def test_a_pod_that_comes_back_counts_as_one_that_has_not_proven_the_new_revision() -> None:
+    assert deleted(plan([zone("a", "txo", limit="1")])) == ""
+    assert deleted(plan([zone("a", "-xo", limit="1")])) == ""
+    assert deleted(plan([zone("a", "x-o", limit="1")])) == "a-0"
+
+
+def test_a_pod_that_an_earlier_request_may_still_delete_comes_first_and_counts_as_unavailable() -> None:
+    one = zone("a", "ooo", limit="1")
+    doubtful = replace(one, in_doubt=frozenset({one.pods[1].metadata.uid}))
+    assert deleted(plan([doubtful])) == "a-1"
+    assert deleted(plan([replace(doubtful, pods=tuple(reversed(doubtful.pods)))])) == "a-1"
+    assert deleted(plan([doubtful, zone("b", "ooo")])) == "a-1"
+    assert deleted(plan([doubtful, zone("b", "xoo")])) == ""
+    assert deleted(plan([replace(zone("a", "xoo", limit="1"), in_doubt=doubtful.in_doubt)])) == "a-0"
+    done = zone("b", "nnn")
+    assert deleted(plan([one, replace(done, in_doubt=frozenset({done.pods[0].metadata.uid}))])) == ""
+
+
 def test_pods_are_deleted_in_natural_order() -> None:
     assert deleted(plan([zone("a", "n" * 2 + "o" * 10, limit="4")])) == "a-2 a-3 a-4 a-5"
     assert deleted(plan([zone("a", "n" * 9 + "oooo", limit="3")])) == "a-9 a-10 a-11"
@@ -118,6 +141,8 @@ def test_pods_are_deleted_in_natural_order() -> None:
         pytest.param([zone("a", "uuo", limit="1")], "", id="but keeps to the budget"),
         pytest.param([zone("a", "xoo"), zone("b", "uoo")], "", id="another zone that is not ready is waited for"),
         pytest.param([zone("a", "xoo"), zone("b", "oxo")], "a-0", id="but not if only the rollout can mend it"),
+        pytest.param([zone("a", "oo-"), zone("b", "oxo")], "", id="nor if a pod is missing there"),
+        pytest.param([zone("a", "x--"), zone("b", "x--")], "a-0", id="but what waits for a broken one is no reason"),
         pytest.param([zone("a", "Soo"), zone("b", "oxo")], "", id="one zone at a time"),
         pytest.param([zone("a", "nxo"), zone("b", "oxo")], "a-1", id="the first zone goes on"),
         pytest.param([zone("a", "nno"), zone("b", "oxo")], "b-1 b-0", id="then it is the next one's turn"),

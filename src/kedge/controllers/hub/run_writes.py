@@ -22,8 +22,8 @@ from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.errors import AlreadyExists, NotFound
 from kedge.kube.patches import difference
-from kedge.plan.staging.approvals import Ask
-from kedge.plan.staging.returning import is_rollback_of, rollback_name, rollback_of
+from kedge.plan.staging.approvals import NewApprovalRequest
+from kedge.plan.staging.rollbacks import is_rollback_of, rollback_name, rollback_of
 
 MANAGER: Final = "kedge-staged-runs"
 
@@ -87,7 +87,7 @@ class RunWrites:
 
     # Requests for approval
 
-    async def ask(self, run: Run, asked: Ask) -> None:
+    async def request_approval(self, run: Run, asked: NewApprovalRequest) -> None:
         """Make a request. If there is one of that name already, the cache will show it in a moment."""
         with suppress(AlreadyExists):
             await self._client.create(self._kinds.approval, asked.body, run.metadata.namespace, manager=MANAGER)

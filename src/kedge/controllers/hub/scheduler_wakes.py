@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from kedge.api.binding import BindingState
 from kedge.api.cluster import MemberCluster
 from kedge.api.condition import find_condition, is_true
-from kedge.api.fleet import IS_LATEST, SCHEDULER_CLEANUP
+from kedge.api.fleet import BINDING_CLEANUP, IS_LATEST, SCHEDULER_CLEANUP
 from kedge.api.placement_kinds import Binding, Placement, PolicySnapshot
 from kedge.api.reasons import SCHEDULED
 from kedge.api.scheduling import PlacementType
@@ -78,20 +78,23 @@ class Affected:
 
 
 def placement_matters(change: Change[Placement]) -> bool:
-    """New, gone, on its way out, or no longer held by the scheduler."""
-    if change.old is None or change.new is None:
-        return True
-    old, new = change.old.metadata, change.new.metadata
-    held = SCHEDULER_CLEANUP in new.finalizers or SCHEDULER_CLEANUP not in old.finalizers
-    return old.deletion_timestamp != new.deletion_timestamp or not held
+    """New, gone, on its way out, or with or without the scheduler's finalizer now."""
+    return _placement_version(change.old) != _placement_version(change.new)
+
+
+def _placement_version(placement: Placement | None) -> object:
+    meta = placement.metadata if placement is not None else None
+    return meta and (meta.deletion_timestamp, SCHEDULER_CLEANUP in meta.finalizers)
 
 
 def policy_matters(change: Change[PolicySnapshot]) -> bool:
-    """Anything but its status."""
-    if change.old is None or change.new is None:
-        return True
-    old, new = change.old.metadata, change.new.metadata
-    return (old.generation, old.labels, old.annotations) != (new.generation, new.labels, new.annotations)
+    """Anything. Its status too: if it is not what the scheduler wrote, it is written again."""
+    return _policy_version(change.old) != _policy_version(change.new)
+
+
+def _policy_version(snapshot: PolicySnapshot | None) -> object:
+    meta = snapshot.metadata if snapshot is not None else None
+    return snapshot and meta and (meta.generation, meta.labels, meta.annotations, snapshot.status)
 
 
 def binding_matters(change: Change[Binding]) -> bool:
@@ -111,7 +114,9 @@ def _standing(binding: Binding) -> tuple[object, ...]:
         given_up,
         spec.target_cluster,
         spec.scheduling_policy_snapshot_name,
+        spec.cluster_decision,
         binding.metadata.labels,
+        BINDING_CLEANUP in binding.metadata.finalizers,
     )
 
 

@@ -10,7 +10,6 @@ moves. Only then bindings are pointed, requests made, clusters cleared; what of 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from functools import partial
 from typing import Final, Protocol
 
@@ -18,12 +17,11 @@ from msgspec.structs import replace
 
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
-from kedge.api.fleet import RUN_FINALIZER, resource_snapshot_name
-from kedge.api.meta import ObjectMeta
+from kedge.api.fleet import RUN_FINALIZER
 from kedge.api.placement import ClusterResourcePlacement
-from kedge.api.placement_kinds import Approval, PlacementKinds, Run, Strategy
+from kedge.api.placement_kinds import PlacementKinds, Run, Strategy
 from kedge.api.staged import ClusterStagedUpdateRun
-from kedge.api.staged_status import DELETE_STAGE, RunStatus
+from kedge.api.staged_status import RunStatus
 from kedge.controllers.gather import gather
 from kedge.controllers.hub import wakes
 from kedge.controllers.hub.caches import (
@@ -50,8 +48,6 @@ from kedge.kube.errors import Conflict, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
-from kedge.plan.membership import unreachable_message
-from kedge.plan.staging.approvals import When, ask
 from kedge.plan.staging.conditions import at_generation, has_ended, is_initialized
 from kedge.plan.staging.initializing import (
     InitializationInput,
@@ -59,10 +55,9 @@ from kedge.plan.staging.initializing import (
     initialize,
     lacks_resources,
     needs_newest,
-    observed_policy,
-    selected_by,
 )
-from kedge.plan.staging.returning import (
+from kedge.plan.staging.progress import creation_order
+from kedge.plan.staging.rollbacks import (
     as_not_rolled_back,
     as_rolled_back,
     begun_clusters,
@@ -74,7 +69,8 @@ from kedge.plan.staging.returning import (
     without_gates,
 )
 from kedge.plan.staging.run_input import RunInput, RunStep
-from kedge.plan.staging.step import ahead_of, step
+from kedge.plan.staging.run_observation import RunObjects, approval_names, observe_run, resources_of
+from kedge.plan.staging.step import step
 
 SETTLED_AFTER: Final = 0.2  # seconds until all that was made before a run has been seen, also what is of other kinds
 
@@ -137,7 +133,7 @@ class StagedRuns:
         self.controller = Controller(f"staged runs of {kinds.name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
-        runs = {run.metadata.uid: run for run in sorted(self._of(key), key=_age)}
+        runs = {run.metadata.uid: run for run in sorted(self._of(key), key=creation_order)}
         waits: list[float] = []
         problem: Exception | None = None
         for run in list(runs.values()):
@@ -257,45 +253,32 @@ class StagedRuns:
         return [planned.look_again] if planned.look_again is not None else []
 
     async def _move(self, run: Run, planned: RunStep) -> None:
-        resources = _resources(run)
+        resources = resources_of(run)
         await gather(
             [
                 *(partial(self._writes.point, run, binding, resources) for binding in planned.point),
                 *(partial(self._writes.remove, binding) for binding in planned.remove),
-                *(partial(self._writes.ask, run, asked) for asked in planned.ask),
+                *(partial(self._writes.request_approval, run, asked) for asked in planned.request),
                 *(partial(self._writes.withdraw, request) for request in planned.withdraw),
             ]
         )
 
     async def _seen(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun]) -> RunInput:
         placement, whose = await self._placement(key), named(key.namespace, key.name)
-        bindings = self._bindings.by(PLACEMENT, whose)
-        there = {one.spec.target_cluster: self._members.get(one.spec.target_cluster) for one in bindings}
-        policy = observed_policy(placement, self._policies.by(PLACEMENT, whose)) if placement is not None else None
-        return RunInput(
-            run=run,
+        bindings, namespace = self._bindings.by(PLACEMENT, whose), run.metadata.namespace
+        snapshot = self._snapshots.get(resources_of(run), namespace)
+        requests = (self._approvals.get(name, namespace) for name in approval_names(run, self._dialect))
+        members = (self._members.get(one.spec.target_cluster) for one in bindings)
+        objects = RunObjects(
             placement=placement,
             bindings=bindings,
-            approvals=self._requests(run),
-            resources=_resources(run),
-            is_kept=self._is_kept(run),
-            picked=None if policy is None else selected_by(policy),
-            labels={name: one.metadata.labels for name, one in there.items() if one is not None},
-            unreachable={name: said for name, one in there.items() if (said := unreachable_message(one))},
-            gone={name for name, one in there.items() if one is None},
-            parting={name for name, one in there.items() if one and one.metadata.deletion_timestamp},
-            ahead=ahead_of(run, runs.values(), self._dialect),
-            dialect=self._dialect,
+            policies=self._policies.by(PLACEMENT, whose),
+            snapshot=None if snapshot is None else snapshot.metadata,
+            approvals=tuple(one for one in requests if one is not None),
+            members={one.metadata.name: one for one in members if one is not None},
+            runs=tuple(runs.values()),
         )
-
-    def _requests(self, run: Run) -> dict[str, Approval]:
-        """The requests that go by the names of this run's, whoever made them."""
-        found = (self._approvals.get(name, run.metadata.namespace) for name in _asked(run, self._dialect))
-        return {one.metadata.name: one for one in found if one is not None}
-
-    def _is_kept(self, run: Run) -> bool:
-        found = self._snapshots.get(_resources(run), run.metadata.namespace)
-        return found is not None and found.metadata.deletion_timestamp is None
+        return observe_run(run, objects, self._dialect)
 
     # Saying
 
@@ -321,20 +304,3 @@ class StagedRuns:
             for request in self._approvals.by(RUN, named(meta.namespace, meta.name)):
                 await self._writes.withdraw(request)
             await self._writes.release(run)
-
-
-def _age(run: Run) -> tuple[float, str]:
-    meta: ObjectMeta = run.metadata
-    return (meta.creation_timestamp.timestamp() if meta.creation_timestamp else 0.0, meta.name)
-
-
-def _resources(run: Run) -> str:
-    return resource_snapshot_name(run.spec.placement_name, int(run.status.resource_snapshot_index_used or 0))
-
-
-def _asked(run: Run, dialect: Dialect) -> Iterable[str]:
-    for stage in run.status.stages_status:
-        for task in (*stage.before_stage_task_status, *stage.after_stage_task_status):
-            if task.approval_request_name:
-                yield task.approval_request_name
-    yield ask(run.metadata.name, DELETE_STAGE, When.before, dialect).name

@@ -45,6 +45,8 @@ from kedge.plan.reporting.placement_status import (
     placement_status,
     shortened_to_fit,
 )
+from kedge.plan.rolling.plan import removal_waits
+from kedge.plan.rolling.rollout_input import observe
 from kedge.plan.selecting.selectors import status_namespace_problem
 
 MANAGER: Final = "kedge-status"
@@ -109,7 +111,7 @@ class PlacementStatuses:
             hub.watch(self._snapshots, to=wakes.by_owner),
             hub.watch(self._bindings, to=wakes.by_owner),
             hub.watch(self._runs, to=wakes.by_run),
-            hub.watch(self._members, to=wakes.by_member(self._bindings), when=_reachability_changed),
+            hub.watch(self._members, to=wakes.by_member(self._bindings), when=_member_changed),
             selections.source(kinds),
         ]
         if self._copies is not None:
@@ -157,27 +159,29 @@ class PlacementStatuses:
     def _observe(self, placement: ClusterResourcePlacement) -> PlacementFacts:
         whose = named(placement.metadata.namespace, placement.metadata.name)
         bindings = self._bindings.by(PLACEMENT, whose)
+        snapshots = [one.metadata for one in self._snapshots.by(PLACEMENT, whose)]
+        members = self._members_of(bindings)
+        rollout = observe(placement, bindings, snapshots, members, self._dialect)
         selection = self._selections.selected(placement)
         return PlacementFacts(
             placement=placement,
             prefix=self._kinds.prefix,
             policies=self._policies.by(PLACEMENT, whose),
-            snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
+            snapshots=snapshots,
             bindings=bindings,
             runs=self._runs.by(PLACEMENT, whose),
-            unreachable=self._member_messages(bindings, unreachable_message),
-            unhealthy=self._member_messages(bindings, unhealthy_message),
+            unreachable=_messages(members, unreachable_message),
+            unhealthy=_messages(members, unhealthy_message),
+            removal_waits=removal_waits(rollout, self._clock.now()),
             problem=selection.problem,
             pending=selection.pending,
             warning=selection.warning,
             dialect=self._dialect,
         )
 
-    def _member_messages(
-        self, bindings: Iterable[Binding], told: Callable[[MemberCluster | None], str]
-    ) -> Mapping[str, str]:
-        clusters = {one.spec.target_cluster for one in bindings}
-        return {cluster: said for cluster in clusters if (said := told(self._members.get(cluster)))}
+    def _members_of(self, bindings: Iterable[Binding]) -> dict[str, MemberCluster]:
+        found = (self._members.get(one.spec.target_cluster) for one in bindings)
+        return {one.metadata.name: one for one in found if one is not None}
 
     def _wait_for_scheduling(self, key: Key, placement: Placement, status: PlacementStatus) -> float:
         """How long to go on showing what was said of the generation before, while clusters are being picked."""
@@ -233,5 +237,14 @@ def _is_about(status: PlacementStatus, generation: int) -> bool:
     return all(one.observed_generation == generation for one in status.conditions)
 
 
-def _reachability_changed(change: Change[MemberCluster]) -> bool:
-    return any(told(change.old) != told(change.new) for told in (unreachable_message, unhealthy_message))
+def _messages(members: Mapping[str, MemberCluster], told: Callable[[MemberCluster | None], str]) -> Mapping[str, str]:
+    return {name: said for name, member in members.items() if (said := told(member))}
+
+
+def _member_changed(change: Change[MemberCluster]) -> bool:
+    """Whether a member came, began to leave or is gone, or something else is known of its health."""
+    return _health(change.old) != _health(change.new)
+
+
+def _health(member: MemberCluster | None) -> object:
+    return member and (member.metadata.deletion_timestamp, unreachable_message(member), unhealthy_message(member))

@@ -8,33 +8,42 @@ user's.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from kedge.api.apps import StatefulSet
-from kedge.api.pods import Pod
+from kedge.api.meta import ObjectMeta
 from kedge.controllers.gather import gather
-from kedge.controllers.throttle import Throttle
+from kedge.controllers.zone.adjustment import ScalingGroup
+from kedge.controllers.zone.budget_guard import BudgetGuard
+from kedge.controllers.zone.deletions import Deletions
+from kedge.controllers.zone.disruption_budgets import DisruptionBudgets
+from kedge.controllers.zone.group_events import GroupEvents
+from kedge.controllers.zone.metrics import GroupMetrics
 from kedge.controllers.zone.observed import GroupCaches
+from kedge.controllers.zone.scaling import GroupScaling
+from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped
 from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.plan.moving.wait import Wait
-from kedge.plan.text import counted, listed
-from kedge.plan.zoning.group import GroupPlan, ZoneCode, plan
-from kedge.plan.zoning.wait_text import Sentences
+from kedge.plan.zoning.disruption import Denied
+from kedge.plan.zoning.group import GroupPlan, plan, without_denied
 from kedge.plan.zoning.zone import Zone
 
 MANAGER: Final = "kedge-operator"
 WORKERS: Final = 64
 """Groups at work at the same time: most of them only wait for an answer."""
-SAY_AFTER: Final = 2.0
-"""Seconds that a zone waits for the same before an event says so."""
+ASK_AGAIN: Final = 15.0
+"""Seconds until a disruption budget is asked again: the delay it may have passes without a sign."""
 _SETS: Final = untyped(StatefulSet.resource)
 log = logging.getLogger(__name__)
 
@@ -42,33 +51,94 @@ log = logging.getLogger(__name__)
 class Groups:
     """The controller of all rollout groups."""
 
-    def __init__(self, cluster: Cluster, *, namespaces: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        observed: GroupCaches,
+        *,
+        clock: Clock,
+        metrics: GroupMetrics | None = None,
+        scaling: GroupScaling | None = None,
+        guard: BudgetGuard | None = None,
+        budgets: DisruptionBudgets | None = None,
+    ) -> None:
         self._client = cluster.client
-        self._events = cluster.events
-        self._observed = GroupCaches(cluster, namespaces)
-        self._said: dict[Key, dict[str, Hashable]] = {}
-        self._waiting = Throttle(SAY_AFTER)
-        self.controller = Controller("groups", self.reconcile, self._observed.sources(), workers=WORKERS)
+        self._clock = clock
+        self._deletions = Deletions(cluster.client)
+        self._observed = observed
+        self._events = GroupEvents(cluster.events)
+        self._metrics = metrics
+        self._scaling = scaling
+        self._guard = guard
+        sources = [*self._observed.sources()]
+        if budgets is not None:
+            sources.append(budgets.changes(self._observed.groups_in))
+        self.controller = Controller("groups", self.reconcile, sources, workers=WORKERS)
 
     async def reconcile(self, key: Key) -> Outcome:
-        zones = self._observed.zones(key)
+        zones = self._doubting(self._observed.zones(key))
         if not zones:
             self._forget(key)
             return Outcome.done
+        with self._measured(key.name):
+            return await self._reconcile(key, zones)
+
+    async def _reconcile(self, key: Key, zones: tuple[Zone, ...]) -> Outcome:
+        scaled = await self._scaling.adjust(_scaling_group(key, zones)) if self._scaling is not None else None
+        if scaled is not None and scaled.changed:
+            return Outcome.not_yet  # with the new replicas everything is looked at again
         found = plan(zones)
         if found.delete:
-            zones = await self._observed.zones_now(key)
-            found = plan(zones)
+            zones = self._doubting(await self._observed.zones_now(key))
+            found = self._guarded(plan(zones), zones)
             if not zones:
                 return Outcome.not_yet
         await self._act(zones, found)
-        return self._report(key, zones, found)
+        times = [self._events.report(key, zones, found), scaled.look_again if scaled is not None else None]
+        times += [self._deletions.remaining() for zone in zones if zone.in_doubt]
+        times += [ASK_AGAIN for _ in found.denied]
+        return _again(times)
+
+    def _doubting(self, zones: Iterable[Zone]) -> tuple[Zone, ...]:
+        return tuple(replace(zone, in_doubt=self._deletions.in_doubt(zone.pods)) for zone in zones)
 
     def _forget(self, key: Key) -> None:
-        for zone in self._said.pop(key, {}):
-            self._waiting.reset((key, zone))
+        """The group has no StatefulSets any more."""
+        self._events.forget(key)
+        if self._scaling is not None:
+            self._scaling.forget(key.namespace or "", key.name)
+        if self._metrics is not None and not self._observed.exists_anywhere(key.name):
+            self._metrics.forget(key.name)
+
+    @contextmanager
+    def _measured(self, group: str) -> Iterator[None]:
+        if self._metrics is None:
+            yield
+            return
+        now = asyncio.get_running_loop().time
+        begun = now()
+        self._metrics.start(group)
+        try:
+            yield
+        except Exception:
+            self._metrics.failed(group, now() - begun)
+            raise
+        self._metrics.success(group, now() - begun, self._clock.now())
 
     # Acting
+
+    def _guarded(self, found: GroupPlan, zones: Sequence[Zone]) -> GroupPlan:
+        """The plan without the pods that a disruption budget keeps."""
+        if self._guard is None or not found.delete:
+            return found
+        own = next(zone for zone in zones if zone.name == found.zone)
+        pods = {pod.metadata.name: pod for pod in own.pods}
+        denials = {}
+        for name in found.delete:
+            decision = self._guard.decide(pods[name], own, zones, max_unavailable=own.limit.pods)
+            if isinstance(decision, Denied):
+                denials[name] = decision.message
+        return without_denied(found, denials)
 
     async def _act(self, zones: Iterable[Zone], found: GroupPlan) -> None:
         by_name = {zone.name: zone for zone in zones}
@@ -80,11 +150,16 @@ class Groups:
     async def _delete(self, zone: Zone, names: Sequence[str]) -> None:
         """Delete pods in the versions that were seen: one that changed meanwhile is looked at again first."""
         pods = {pod.metadata.name: pod.metadata for pod in zone.pods}
-        revision = zone.stateful_set.status.update_revision
-        text = f"deleting {counted(len(names), 'pod')}, to update to revision {revision}: {listed(names, 10)}"
-        self._events.normal(zone.stateful_set, "DeletingPods", text)
-        log.info("%s: %s", zone.name, text)
-        await gather([partial(self._client.remove, Pod, pods[name]) for name in names])
+        self._events.deleting(zone, names)
+        await gather([partial(self._delete_one, pods[name]) for name in names])
+
+    async def _delete_one(self, pod: ObjectMeta) -> None:
+        try:
+            await self._deletions.delete(pod)
+        except Exception:
+            if self._guard is not None and not self._deletions.is_in_doubt(pod):
+                self._guard.stays(pod)
+            raise
 
     async def _promote(self, zone: Zone) -> None:
         """Have the status name the new revision as the current one. With OnDelete nobody else does."""
@@ -97,44 +172,15 @@ class Groups:
             return  # it changed, which wakes the group again
         changed = {**whole, "status": {**whole.get("status", {}), "currentRevision": status.update_revision}}
         await self._client.replace(_SETS, changed, manager=MANAGER, subresource="status")
-        text = f"all {counted(len(zone.pods), 'pod')} run revision {status.update_revision}"
-        self._events.normal(zone.stateful_set, "RolloutComplete", text)
-        log.info("%s: %s", zone.name, text)
-
-    # Saying
-
-    def _report(self, key: Key, zones: Sequence[Zone], found: GroupPlan) -> Outcome:
-        """Record what zones wait for, once each has waited for the same for a moment."""
-        sentences = Sentences(zones)
-        before = self._said.setdefault(key, {})
-        again: list[float] = []
-        for zone in zones:
-            wait = found.waits.get(zone.name)
-            self._report_limit(before, zone)
-            left = self._waiting.wait((key, zone.name), _identity(wait))
-            if left:
-                again.append(left)
-            elif before.get(zone.name) != _identity(wait):
-                before[zone.name] = _identity(wait)
-                self._say(zone, wait, sentences)
-        return Outcome.again(after=min(again)) if again else Outcome.done
-
-    def _say(self, zone: Zone, wait: Wait | None, sentences: Sentences) -> None:
-        if wait is None:
-            return
-        record = self._events.warning if wait.code == ZoneCode.not_on_delete else self._events.normal
-        text = sentences.reason(wait)
-        record(zone.stateful_set, "RolloutWaits", text)
-        log.info("%s waits: %s", zone.name, text)
-
-    def _report_limit(self, before: dict[str, Hashable], zone: Zone) -> None:
-        said = f"{zone.name}/limit"
-        if zone.limit.problem and before.get(said) != zone.limit.problem:
-            self._events.warning(zone.stateful_set, "InvalidMaxUnavailable", zone.limit.problem)
-            log.warning("%s: %s", zone.name, zone.limit.problem)
-        before[said] = zone.limit.problem
+        self._events.complete(zone)
 
 
-def _identity(wait: Wait | None) -> Hashable:
-    """What makes two waits the same: not their numbers, which change with each pod."""
-    return None if wait is None else (wait.code, tuple(blocker.key for blocker in wait.blockers))
+def _scaling_group(key: Key, zones: Iterable[Zone]) -> ScalingGroup:
+    found = tuple(zones)
+    pods = {zone.name: zone.pods for zone in found}
+    return ScalingGroup(key.namespace or "", key.name, tuple(zone.stateful_set for zone in found), pods)
+
+
+def _again(times: Iterable[float | None]) -> Outcome:
+    known = [seconds for seconds in times if seconds]
+    return Outcome.again(after=min(known)) if known else Outcome.done

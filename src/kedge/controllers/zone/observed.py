@@ -17,6 +17,7 @@ from kedge.api.pods import Pod, PodSpec
 from kedge.api.selector import LabelSelector
 from kedge.api.zones import READY_TIME, ROLLOUT_GROUP
 from kedge.controllers.gather import gather
+from kedge.kube.cache import Cache
 from kedge.kube.cluster import Cluster
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
@@ -42,6 +43,11 @@ class GroupCaches:
             for place in places
         }
 
+    @property
+    def pod_caches(self) -> Sequence[Cache[Pod]]:
+        """Pods that StatefulSets control: one cache for each namespace, or one for all."""
+        return tuple(self._pods.values())
+
     def sources(self) -> Iterable[Source]:
         """What wakes a group: its StatefulSets and their pods. The key has the group's name."""
         for cache in self._sets.values():
@@ -54,6 +60,16 @@ class GroupCaches:
         sets = self._sets[self._place(key.namespace)].by(_GROUP, f"{key.namespace}/{key.name}")
         pods = self._pods[self._place(key.namespace)]
         return _by_name(Zone(one, pods.by(_OWNER, one.metadata.uid)) for one in sets)
+
+    def groups_in(self, namespace: str) -> Iterable[Key]:
+        """The keys of all groups of a namespace."""
+        cache = self._sets[self._place(namespace)]
+        names = {_name_of(one) for one in cache.all() if one.metadata.namespace == namespace}
+        return [Key(self._cluster.name, namespace, name) for name in sorted(names)]
+
+    def exists_anywhere(self, name: str) -> bool:
+        """Whether there is a group of this name in any namespace."""
+        return any(_name_of(one) == name for cache in self._sets.values() for one in cache.all())
 
     async def zones_now(self, key: Key) -> tuple[Zone, ...]:
         """A group, as the server has it now.
@@ -78,7 +94,7 @@ class GroupCaches:
         namespace = seen.meta.namespace
         found = self._sets[self._place(namespace)].get(owner.name, namespace) if owner is not None else None
         if found is not None:
-            yield Key(seen.cluster, namespace, found.metadata.labels[ROLLOUT_GROUP])
+            yield Key(seen.cluster, namespace, _name_of(found))
 
 
 def _by_name(zones: Iterable[Zone]) -> tuple[Zone, ...]:
@@ -89,8 +105,12 @@ def _owned(one: StatefulSet, pods: Iterable[Pod]) -> tuple[Pod, ...]:
     return tuple(pod for pod in pods if one.metadata.uid in _owners(pod))
 
 
+def _name_of(one: StatefulSet) -> str:
+    return one.metadata.labels[ROLLOUT_GROUP]
+
+
 def _groups(one: StatefulSet) -> Iterable[str]:
-    return (f"{one.metadata.namespace}/{one.metadata.labels[ROLLOUT_GROUP]}",)
+    return (f"{one.metadata.namespace}/{_name_of(one)}",)
 
 
 def _owners(pod: Pod) -> Iterable[str]:
@@ -99,7 +119,7 @@ def _owners(pod: Pod) -> Iterable[str]:
 
 
 def _group_of(seen: WatchedObject[StatefulSet]) -> Iterable[Key]:
-    yield Key(seen.cluster, seen.meta.namespace, seen.meta.labels[ROLLOUT_GROUP])
+    yield Key(seen.cluster, seen.meta.namespace, _name_of(seen.object))
 
 
 def _has_stateful_set(pod: Pod) -> bool:

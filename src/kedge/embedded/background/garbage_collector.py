@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from kedge.embedded.background.delayed_set import DelayedSet
+from kedge.embedded.background.requests import RETRY_SECONDS, BackgroundRequests
 from kedge.embedded.custom.crd import CRDS
 from kedge.embedded.deletion import FOREGROUND, ORPHAN
 from kedge.embedded.kind import Kind
@@ -65,6 +66,7 @@ class GarbageCollector:
 
     def __init__(self, server: Server, delay: Callable[[], float]) -> None:
         self._server = server
+        self._requests = BackgroundRequests(server)
         self._known: dict[ObjectKey, _KnownObject] = {}
         self._keys_by_uid: dict[str, ObjectKey] = {}
         self._dependents: dict[str, dict[ObjectKey, None]] = {}  # by uid of their owner
@@ -81,6 +83,7 @@ class GarbageCollector:
 
     def stop(self) -> None:
         self._pending.stop()
+        self._requests.stop()
 
     def _on_change(self, kind: Kind, change: Change) -> None:
         if kind.resource == CRDS:
@@ -146,25 +149,29 @@ class GarbageCollector:
                 del self._dependents[owner]
                 self._gone.discard(owner)
 
-    def _reconcile(self, key: ObjectKey) -> None:
+    def _reconcile(self, key: ObjectKey) -> float | None:
         """Do what one object needs now. Each change brings back the objects that it concerns."""
         known = self._known.get(key)
         obj = self._object(key)
         if known is None or obj is None:
-            return
+            return None
         finalizers = obj["metadata"].get("finalizers", [])
         if obj["metadata"].get("deletionTimestamp"):
             if ORPHAN in finalizers:
-                self._orphan(key, known, obj)
-            elif FOREGROUND in finalizers:
+                return self._orphan(key, known, obj)
+            if FOREGROUND in finalizers:
                 self._delete_in_foreground(key, known, obj)
         elif known.owners:
             self._check_owners(key, known, obj)
+        return None
 
-    def _orphan(self, key: ObjectKey, known: _KnownObject, obj: Untyped) -> None:
+    def _orphan(self, key: ObjectKey, known: _KnownObject, obj: Untyped) -> float | None:
         for dependent in tuple(self._dependents.get(known.uid, ())):
             self._remove_owner_references(dependent, (known.uid,))
+        if self._server.has_webhooks and self._dependents.get(known.uid):
+            return RETRY_SECONDS  # webhooks are being asked; without its finalizer, dependents would go with the owner
         self._remove_finalizer(key, obj, ORPHAN)
+        return None
 
     def _delete_in_foreground(self, key: ObjectKey, known: _KnownObject, obj: Untyped) -> None:
         dependents = tuple(self._dependents.get(known.uid, ()))
@@ -241,7 +248,7 @@ class GarbageCollector:
         namespace, _, name = key[2].rpartition("/")
         path = self._known[key].kind.resource.path(namespace or None, name)
         request = Request(method, path, body=msgspec.json.encode(body), content_type=content_type)
-        self._server.handle(request, _CALLER)
+        self._requests.send(request, _CALLER, lambda: self._pending.add(key))
 
     def _object(self, key: ObjectKey) -> Untyped | None:
         known = self._known.get(key)

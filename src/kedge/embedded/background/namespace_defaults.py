@@ -8,6 +8,7 @@ import msgspec
 
 from kedge.api.resource import Resource
 from kedge.embedded.background.delayed_set import DelayedSet
+from kedge.embedded.background.requests import BackgroundRequests
 from kedge.embedded.builtin.initial_objects import namespace_objects
 from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.request_info import Caller
@@ -28,6 +29,7 @@ class NamespaceDefaults:
 
     def __init__(self, server: Server, delay: Callable[[], float], authority: str) -> None:
         self._server = server
+        self._requests = BackgroundRequests(server)
         self._authority = authority
         self._pending = DelayedSet(self._create_missing, running=lambda: server.running, delay=delay)
         for version in server.store.all(Kind(NAMESPACES)).at(server.store.number).within(""):
@@ -39,6 +41,7 @@ class NamespaceDefaults:
 
     def stop(self) -> None:
         self._pending.stop()
+        self._requests.stop()
 
     def _on_change(self, kind: Kind, change: Change) -> None:
         if kind.resource == NAMESPACES and change.type != DELETED:
@@ -51,4 +54,5 @@ class NamespaceDefaults:
             resource, name = _RESOURCES[obj["kind"]], obj["metadata"]["name"]
             if self._server.store.all(Kind(resource)).get(f"{namespace}/{name}") is None:
                 request = Request("POST", resource.path(namespace), body=msgspec.json.encode(obj))
-                self._server.handle(request, _CALLER)  # refused if the namespace is terminating or gone
+                # Refused if the namespace is terminating or gone, too.
+                self._requests.send(request, _CALLER, lambda: self._pending.add(namespace))

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from kedge.embedded.background.delayed_set import DelayedSet
+from kedge.embedded.background.requests import BackgroundRequests
 from kedge.embedded.kind import NAMESPACES, Kind
 from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
@@ -36,6 +37,7 @@ class NamespaceDeletion:
 
     def __init__(self, server: Server, delay: Callable[[], float]) -> None:
         self._server = server
+        self._requests = BackgroundRequests(server)
         self._terminating: set[str] = set()  # never iterated
         self._pending = DelayedSet(self._delete_content, running=lambda: server.running, delay=delay)
         for version in server.store.all(_KIND).at(server.store.number).within(""):
@@ -47,6 +49,7 @@ class NamespaceDeletion:
 
     def stop(self) -> None:
         self._pending.stop()
+        self._requests.stop()
 
     def _on_change(self, kind: Kind, change: Change) -> None:
         if kind.resource == NAMESPACES and change.type == DELETED:
@@ -68,14 +71,14 @@ class NamespaceDeletion:
         if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
             return
         for kind in self._kinds():
-            self._send("DELETE", kind.resource.path(name), {"propagationPolicy": "Background"})
+            self._send(name, "DELETE", kind.resource.path(name), {"propagationPolicy": "Background"})
         remaining = self._remaining(name)
         if remaining.resources:
             self._report(namespace, remaining)
         else:
             spared = [one for one in namespace["spec"]["finalizers"] if one != "kubernetes"]
             body = {**namespace, "spec": {"finalizers": spared}}
-            self._send("PUT", NAMESPACES.path(None, name, "finalize"), body)
+            self._send(name, "PUT", NAMESPACES.path(None, name, "finalize"), body)
 
     def _kinds(self) -> Iterable[Kind]:
         seen: dict[tuple[str, str], Kind] = {}
@@ -101,12 +104,13 @@ class NamespaceDeletion:
         conditions = [
             {**one, "lastTransitionTime": _since(before.get(one["type"]), one, now)} for one in _conditions(remaining)
         ]
-        path = NAMESPACES.path(None, namespace["metadata"]["name"], "status")
-        self._send("PATCH", path, {"status": {"conditions": conditions}}, MergePatch.content_type)
+        name = namespace["metadata"]["name"]
+        path = NAMESPACES.path(None, name, "status")
+        self._send(name, "PATCH", path, {"status": {"conditions": conditions}}, MergePatch.content_type)
 
-    def _send(self, method: str, path: str, body: Untyped, content_type: str = "application/json") -> None:
+    def _send(self, name: str, method: str, path: str, body: Untyped, content_type: str = "application/json") -> None:
         request = Request(method, path, body=msgspec.json.encode(body), content_type=content_type)
-        self._server.handle(request, _CALLER)
+        self._requests.send(request, _CALLER, lambda: self._pending.add(name))
 
 
 def _since(before: Untyped | None, condition: Mapping[str, str], now: str) -> str:

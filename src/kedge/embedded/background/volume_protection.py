@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kedge.api.resource import Resource
 from kedge.embedded.background.delayed_set import DelayedSet
+from kedge.embedded.background.requests import BackgroundRequests
 from kedge.embedded.builtin.storage import CLAIM_PROTECTION, CLAIMS, VOLUME_PROTECTION, VOLUMES
 from kedge.embedded.kind import PODS, Kind
 from kedge.embedded.request_info import Caller
@@ -68,6 +69,7 @@ class VolumeProtection:
 
     def __init__(self, server: Server, delay: Callable[[], float]) -> None:
         self._server = server
+        self._requests = BackgroundRequests(server)
         self._pending = DelayedSet(self._reconcile, running=lambda: server.running, delay=delay)
         server.store.subscribe(self._on_change)
 
@@ -76,6 +78,7 @@ class VolumeProtection:
 
     def stop(self) -> None:
         self._pending.stop()
+        self._requests.stop()
 
     def _on_change(self, kind: Kind, change: Change) -> None:
         version = change.version
@@ -106,7 +109,9 @@ class VolumeProtection:
         patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "finalizers": left or None}}
         path = resource.path(metadata.get("namespace"), metadata["name"])
         body, media = msgspec.json.encode(patch), MergePatch.content_type
-        self._server.handle(Request("PATCH", path, body=body, content_type=media), protection.caller)
+        item = (resource, key_of(metadata.get("namespace", ""), metadata["name"]))
+        request = Request("PATCH", path, body=body, content_type=media)
+        self._requests.send(request, protection.caller, lambda: self._pending.add(item))
 
 
 def _claim_names(pod: _Spec) -> list[str]:

@@ -38,7 +38,10 @@ _OURS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
 class Call(Struct, frozen=True):
-    """One request. `ca` (PEM) is whom to trust instead of the system's CAs; `name` is what errors call it."""
+    """One request. `ca` (PEM) is whom to trust instead of the system's CAs; `name` is what errors call it.
+
+    `address` (host and port) is where to connect instead of the URL's host, whose name the certificate must have.
+    """
 
     method: str
     url: str
@@ -46,6 +49,7 @@ class Call(Struct, frozen=True):
     body: bytes = b""
     ca: bytes | None = None
     name: str = ""
+    address: tuple[str, int] | None = None
 
     def __str__(self) -> str:
         return self.name or f"{self.method} {shown(self.url)}"
@@ -84,7 +88,7 @@ class HttpOutbound:
         """Answers of more than `limit` bytes are refused."""
         self._limit = limit
         self._environ = os.environ if environ is None else environ
-        self._pools: dict[tuple[URL, bytes | None, URL | None], Pool] = {}
+        self._pools: dict[tuple[URL, bytes | None, URL | None, str | None], Pool] = {}
         self._contexts: dict[bytes | None, ssl.SSLContext] = {}
 
     async def fetch(self, call: Call, *, timeout: float) -> Answer:
@@ -106,18 +110,18 @@ class HttpOutbound:
         url = URL(call.url)
         if url.scheme not in {"http", "https"} or not url.host:
             raise ValueError("this is no http:// or https:// URL")
-        given = proxies.from_environment(call.url, self._environ)
+        given = None if call.address else proxies.from_environment(call.url, self._environ)
         proxy = URL(given) if given else None
         asked = HttpRequest(call.method, _head(call, url, proxy), call.body, limit=self._limit)
-        pool = await self._pool(url.origin(), call.ca, proxy)
+        pool = await self._pool(_server(url, call.address), call.ca, proxy, url.host if call.address else None)
         reply = (await pool.ask(asked, deadline)).reply
         return Answer(reply.status, decompressed(reply.body, reply.headers, limit=self._limit), reply.headers)
 
-    async def _pool(self, server: URL, ca: bytes | None, proxy: URL | None) -> Pool:
-        key = (server, ca, proxy)
+    async def _pool(self, server: URL, ca: bytes | None, proxy: URL | None, name: str | None) -> Pool:
+        key = (server, ca, proxy, name)
         if key not in self._pools:
             secured = "https" in (server.scheme, proxy and proxy.scheme)
-            route = Route(server, await self._trusting(ca) if secured else None, proxy=proxy)
+            route = Route(server, await self._trusting(ca) if secured else None, server_name=name, proxy=proxy)
             if len(self._pools) >= _KEPT:
                 self._pools.pop(next(iter(self._pools))).retire()
             self._pools[key] = Pool(None, route, keep_alive=_KEEP_ALIVE)
@@ -130,6 +134,11 @@ class HttpOutbound:
                 self._contexts.pop(next(iter(self._contexts)))
             self._contexts[ca] = made
         return self._contexts[ca]
+
+
+def _server(url: URL, address: tuple[str, int] | None) -> URL:
+    """Where to connect to."""
+    return url.origin() if address is None else URL.build(scheme=url.scheme, host=address[0], port=address[1])
 
 
 def _head(call: Call, url: URL, proxy: URL | None) -> bytes:

@@ -16,11 +16,11 @@ from msgspec import Struct, to_builtins
 from kedge.api.condition import TRUE, find_condition
 from kedge.api.placement_kinds import Placement, Run
 from kedge.api.staged_status import RunStatus, StageStatus, StageTaskStatus
+from kedge.plan.explaining.places import Place
 from kedge.plan.placements import is_external
 from kedge.plan.staging.progress import turn_texts
 from kedge.plan.staging.run_story import tell_run
 from kedge.plan.state import State
-from kedge.plan.telling.places import Place
 from kedge.plan.text import listed, natural, path_of
 
 

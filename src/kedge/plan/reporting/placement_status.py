@@ -35,7 +35,6 @@ from kedge.plan.reporting.condition_order import CONDITION_STEPS
 from kedge.plan.reporting.placement_conditions import external_finding, rollout_findings, scheduled_finding
 from kedge.plan.revisions import is_master, newest_policy, newest_resources, resource_index
 from kedge.plan.rolling.rollout_input import wanted
-from kedge.plan.rolling.wait_text import removal_wait, wait_text
 from kedge.plan.staging.progress import progress, run_to_report, turn_texts
 
 
@@ -59,6 +58,8 @@ class PlacementFacts(Struct, frozen=True):
     """What of the selection is not known yet."""
     warning: str = ""
     """A warning about the selectors."""
+    removal_waits: Mapping[str, str] = {}
+    """What bindings that are to be removed wait for, in sentences, by name."""
     runs: Sequence[Run] = ()
     """The staged update runs of the placement."""
     dialect: Dialect = Dialect.seed
@@ -208,15 +209,14 @@ def _removals(facts: PlacementFacts, clusters: Sequence[ClusterPlacementStatus])
     """Texts about clusters that still have resources and are no longer picked."""
     stay = {one.cluster_name for one in clusters}
     going = [one for one in facts.bindings if one.spec.target_cluster not in stay and is_being_removed(one)]
-    return [_removal_text(one) for one in sorted(going, key=lambda one: one.metadata.name)]
+    return [_removal_text(one, facts.removal_waits) for one in sorted(going, key=lambda one: one.metadata.name)]
 
 
-def _removal_text(binding: Binding) -> str:
+def _removal_text(binding: Binding, waits: Mapping[str, str]) -> str:
     cluster = binding.spec.target_cluster
     if binding.metadata.deletion_timestamp is not None:
         return f"{cluster} removes its objects"
-    why = removal_wait(binding)
-    return wait_text(binding, why) if why else f"{cluster} is to be removed"
+    return waits.get(binding.metadata.name, f"{cluster} is to be removed")
 
 
 def _policy(facts: PlacementFacts) -> PolicySnapshot | None:

@@ -86,6 +86,13 @@ def plan(observed: RolloutInput, now: datetime) -> RolloutPlan:
     return _Rollout(observed, budget, facts).plan(now)
 
 
+def removal_waits(observed: RolloutInput, now: datetime) -> Mapping[str, str]:
+    """What each binding that is to be removed waits for, in a sentence, by its name."""
+    going = [one.metadata.name for one in observed.bindings if one.spec.state == BindingState.unscheduled]
+    why = plan(observed, now).why if going else {}
+    return {name: why[name] for name in going if name in why}
+
+
 def _halted(observed: RolloutInput, code: HoldCode, blocker: Blocker) -> RolloutPlan:
     """Nothing moves, and whoever would move waits for the same."""
     stopped = {

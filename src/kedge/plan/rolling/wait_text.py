@@ -16,11 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.binding import BindingState
-from kedge.api.condition import Condition, find_condition
+from kedge.api.condition import Condition
 from kedge.api.fleet import PAUSED
 from kedge.api.placement_kinds import Binding
 from kedge.api.placement_status import FailedPlacement
-from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.plan.moving.budget import Budget
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Code, Wait
@@ -67,16 +66,6 @@ def wait_text(binding: Binding, reason: str) -> str:
     """A cluster and what it waits for."""
     leaving = " to be removed" if binding.spec.state == BindingState.unscheduled else ""
     return f"{binding.spec.target_cluster} waits{leaving}: {reason}"
-
-
-def removal_wait(binding: Binding) -> str:
-    """What a cluster that is to be removed waits for, as its condition says; empty if it does not say.
-
-    The condition has no other field for it: a script that reads it expects reason and status as they were.
-    """
-    said = find_condition(binding.status.conditions, ROLLOUT_STARTED)
-    before = wait_text(binding, "")
-    return said.message.removeprefix(before) if said is not None and said.message.startswith(before) else ""
 
 
 class WaitTexts(Mapping[str, str]):

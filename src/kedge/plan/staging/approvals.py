@@ -41,7 +41,7 @@ class When(StrEnum):
     after = "afterStage"
 
 
-class Ask(Struct, frozen=True):
+class NewApprovalRequest(Struct, frozen=True):
     """A request for approval that is to be made."""
 
     name: str
@@ -62,10 +62,10 @@ class Ask(Struct, frozen=True):
         return (spec.parent_stage_rollout, spec.target_stage) == (self.run, stage_label(self.stage))
 
 
-def ask(run: str, stage: str, when: When, dialect: Dialect) -> Ask:
+def new_approval_request(run: str, stage: str, when: When, dialect: Dialect) -> NewApprovalRequest:
     """The request that a run makes before or after a stage."""
     middle = "-before" if when is When.before else "-after" if dialect is Dialect.kubefleet else ""
-    return Ask(f"{run}{middle}-{stage_label(stage)}", run, stage, when)
+    return NewApprovalRequest(f"{run}{middle}-{stage_label(stage)}", run, stage, when)
 
 
 def stage_label(stage: str) -> str:

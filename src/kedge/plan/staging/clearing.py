@@ -27,7 +27,7 @@ from kedge.api.staged_status import DELETE_STAGE, ClusterUpdateStatus, StageStat
 from kedge.plan.moving.gate import Closed, Gate, Open
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Wait
-from kedge.plan.staging.approvals import When, ask
+from kedge.plan.staging.approvals import When, new_approval_request
 from kedge.plan.staging.conditions import (
     Stamp,
     is_moving,
@@ -39,9 +39,9 @@ from kedge.plan.staging.conditions import (
     with_condition,
 )
 from kedge.plan.staging.gates import Gates
-from kedge.plan.staging.returning import is_rollback
-from kedge.plan.staging.round import STUCK_AFTER, Round
+from kedge.plan.staging.rollbacks import is_rollback
 from kedge.plan.staging.run_input import RunInput
+from kedge.plan.staging.step_builder import STUCK_AFTER, StepBuilder
 from kedge.plan.staging.wait_text import RunCode, wait_texts
 
 
@@ -49,12 +49,12 @@ class Clearing:
     """The last stage of one run, at one look."""
 
     def __init__(
-        self, seen: RunInput, round_: Round, strategy: StrategySpec, at: Stamp, since: datetime | None = None
+        self, seen: RunInput, builder: StepBuilder, strategy: StrategySpec, at: Stamp, since: datetime | None = None
     ) -> None:
         """`since` is when all that comes before it was done."""
         self._seen = seen
         self._since = since
-        self._round = round_
+        self._builder = builder
         self._strategy = strategy
         self._at = at
 
@@ -65,7 +65,7 @@ class Clearing:
             stage = self._listed(stage)
             stage, gate = self._opened(stage)
             if isinstance(gate, Closed):
-                self._round.waits += gate.waits
+                self._builder.waits += gate.waits
                 text = wait_texts(gate.waits, self._seen.run.metadata.name)
                 return with_condition(stage, PROGRESSING, FALSE, STAGE_WAITING, text, self._at)
         stage = replace(stage, clusters=tuple(map(self._cleared, stage.clusters)))
@@ -81,9 +81,9 @@ class Clearing:
     def rested(self, stage: StageStatus) -> StageStatus:
         """The stage of a run that is stopped: what is on its way goes on, nothing else is begun."""
         clusters = tuple(self._cleared(one) if is_moving(one) else one for one in stage.clusters)
-        self._round.remove.clear()
+        self._builder.remove.clear()
         going = {one.spec.target_cluster for one in self._seen.bindings if one.metadata.deletion_timestamp is not None}
-        self._round.moves = [one for one in self._round.moves if one in going]
+        self._builder.moves = [one for one in self._builder.moves if one in going]
         return replace(stage, clusters=clusters)
 
     # Its gate
@@ -103,12 +103,12 @@ class Clearing:
         if not stage.clusters or not wanted:
             return stage, Open()
         tasks = stage.before_stage_task_status or tuple(map(self._task, [task.type for task in wanted]))
-        gates = Gates(self._seen, self._round, self._at)
+        gates = Gates(self._seen, self._builder, self._at)
         tasks, gate = gates.passed(DELETE_STAGE, tasks, wanted, When.before, self._since)
         return replace(stage, before_stage_task_status=tasks), gate
 
     def _task(self, kind: StageTaskType) -> StageTaskStatus:
-        asked = ask(self._seen.run.metadata.name, DELETE_STAGE, When.before, self._seen.dialect)
+        asked = new_approval_request(self._seen.run.metadata.name, DELETE_STAGE, When.before, self._seen.dialect)
         return StageTaskStatus(type=kind, approval_request_name=asked.name if kind is StageTaskType.approval else None)
 
     # Its clusters
@@ -123,17 +123,17 @@ class Clearing:
             return settled(cluster, UPDATING_SKIPPED, f"{name} is picked again", self._at)
         if not left:
             return settled(cluster, UPDATING_SUCCEEDED, "", self._at, TRUE)
-        self._round.moves.append(name)
+        self._builder.moves.append(name)
         if name not in self._seen.parting:
-            self._round.remove += [one for one in left if one.metadata.deletion_timestamp is None]
+            self._builder.remove += [one for one in left if one.metadata.deletion_timestamp is None]
         return self._with_progress(cluster)
 
     def _with_progress(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
-        name, since = cluster.cluster_name, self._round.since(cluster)
+        name, since = cluster.cluster_name, self._builder.since(cluster)
         if self._at.now < since + STUCK_AFTER:
-            self._round.timers.append(since + STUCK_AFTER)
+            self._builder.timers.append(since + STUCK_AFTER)
             return cluster
         cause = self._seen.unreachable.get(name) or "what was placed there is not gone yet"
         blocker = Blocker(name, Proof.leaving, since, reported=cause)
-        self._round.stuck.append(Wait(name, RunCode.cluster_not_cleared, {}, (blocker,)))
+        self._builder.stuck.append(Wait(name, RunCode.cluster_not_cleared, {}, (blocker,)))
         return started(cluster, cause, self._at)

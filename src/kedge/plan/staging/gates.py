@@ -39,11 +39,11 @@ from kedge.plan.moving.unit import Proof, Unit
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.rolling.readiness import current, has_failed
 from kedge.plan.rolling.wait_text import failure_of
-from kedge.plan.staging.approvals import Ask, When, ask, who_approved
+from kedge.plan.staging.approvals import NewApprovalRequest, When, new_approval_request, who_approved
 from kedge.plan.staging.conditions import Stamp, has_condition, with_condition
 from kedge.plan.staging.grouping import wait_of
-from kedge.plan.staging.round import STUCK_AFTER, Round
 from kedge.plan.staging.run_input import RunInput
+from kedge.plan.staging.step_builder import STUCK_AFTER, StepBuilder
 from kedge.plan.staging.wait_text import RunCode
 
 _TO_THE_SECOND: Final = timedelta(seconds=1)  # conditions keep whole seconds: a wait is never shorter than it says
@@ -53,9 +53,9 @@ _PASSED_OVER: Final = (Proof.proven, Proof.gone, Proof.leaving, Proof.nothing)
 class Gates:
     """The tasks before and after stages."""
 
-    def __init__(self, seen: RunInput, round_: Round, at: Stamp) -> None:
+    def __init__(self, seen: RunInput, builder: StepBuilder, at: Stamp) -> None:
         self._seen = seen
-        self._round = round_
+        self._builder = builder
         self._at = at
 
     def passed(
@@ -68,16 +68,16 @@ class Gates:
     ) -> tuple[tuple[StageTaskStatus, ...], Gate]:
         """The tasks as they are now, all tried at once; and whether all are done."""
         meta = self._seen.run.metadata
-        asked = ask(meta.name, stage, when, self._seen.dialect)
+        asked = new_approval_request(meta.name, stage, when, self._seen.dialect)
         approval = FoundRequest(self._seen.approvals.get(asked.name), meta.creation_timestamp)
         found = [
             try_task(task, given, asked, approval, since, self._at) for task, given in zip(tasks, wanted, strict=True)
         ]
-        self._round.ask += [one.ask for one in found if one.ask is not None]
-        self._round.accept += [one.accept for one in found if one.accept is not None]
-        self._round.withdraw += [one.withdraw for one in found if one.withdraw is not None]
+        self._builder.request += [one.request for one in found if one.request is not None]
+        self._builder.accept += [one.accept for one in found if one.accept is not None]
+        self._builder.withdraw += [one.withdraw for one in found if one.withdraw is not None]
         gate = combined(one.gate for one in found)
-        self._round.timers += [gate.until] if isinstance(gate, Closed) and gate.until is not None else []
+        self._builder.timers += [gate.until] if isinstance(gate, Closed) and gate.until is not None else []
         return tuple(one.task for one in found), gate
 
 
@@ -89,7 +89,7 @@ class TaskResult(Struct, frozen=True):
 
     task: StageTaskStatus
     gate: Gate = Open()
-    ask: Ask | None = None
+    request: NewApprovalRequest | None = None
     accept: Approval | None = None
     withdraw: Approval | None = None
 
@@ -110,7 +110,7 @@ class FoundRequest(Struct, frozen=True):
 def try_task(
     task: StageTaskStatus,
     wanted: StageTask,
-    asked: Ask,
+    asked: NewApprovalRequest,
     answer: FoundRequest,
     since: datetime | None,
     at: Stamp,
@@ -123,7 +123,9 @@ def try_task(
     return _approval(with_condition(task, APPROVAL_REQUESTED, TRUE, TASK_REQUESTED, "", at), asked, answer, at)
 
 
-def _wait(task: StageTaskStatus, wanted: StageTask, asked: Ask, since: datetime | None, at: Stamp) -> TaskResult:
+def _wait(
+    task: StageTaskStatus, wanted: StageTask, asked: NewApprovalRequest, since: datetime | None, at: Stamp
+) -> TaskResult:
     if has_condition(task, WAIT_ELAPSED):
         return TaskResult(task)
     gate = timed(asked.stage, since or at.now, wait_of(wanted) + _TO_THE_SECOND, at.now, wanted.wait_time or "")
@@ -132,10 +134,10 @@ def _wait(task: StageTaskStatus, wanted: StageTask, asked: Ask, since: datetime 
     return TaskResult(with_condition(task, WAIT_ELAPSED, TRUE, TASK_WAIT_ELAPSED, "", at))
 
 
-def _approval(task: StageTaskStatus, asked: Ask, answer: FoundRequest, at: Stamp) -> TaskResult:
+def _approval(task: StageTaskStatus, asked: NewApprovalRequest, answer: FoundRequest, at: Stamp) -> TaskResult:
     found = answer.request
     if found is None:
-        return TaskResult(task, _closed(asked, RunCode.approval_pending), ask=asked)
+        return TaskResult(task, _closed(asked, RunCode.approval_pending), request=asked)
     if not asked.is_asked_by(found.spec):
         other = f"run {found.spec.parent_stage_rollout}, stage {found.spec.target_stage}"
         return TaskResult(task, _closed(asked, RunCode.approval_of_other_stage, other))
@@ -156,11 +158,11 @@ def _approval(task: StageTaskStatus, asked: Ask, answer: FoundRequest, at: Stamp
     return TaskResult(given, accept=None if _is_accepted(found) else found)
 
 
-def _closed(asked: Ask, code: RunCode, reported: str = "") -> Closed:
+def _closed(asked: NewApprovalRequest, code: RunCode, reported: str = "") -> Closed:
     return Closed((Wait(asked.stage, code, {}, (Blocker(asked.name, reported=reported),)),))
 
 
-def _outdated(asked: Ask, approved: int | None, generation: int) -> Closed:
+def _outdated(asked: NewApprovalRequest, approved: int | None, generation: int) -> Closed:
     numbers = {"generation": generation} if approved is None else {"generation": generation, "approved": approved}
     return Closed((Wait(asked.stage, RunCode.approval_outdated, numbers, (Blocker(asked.name),)),))
 
@@ -190,15 +192,15 @@ class LostProof(Struct, frozen=True):
         return [at for at in found if at is not None]
 
 
-def lost_proofs(stage: StageStatus, seen: RunInput, round_: Round, policy: Missing) -> list[LostProof]:
+def lost_proofs(stage: StageStatus, seen: RunInput, builder: StepBuilder, policy: Missing) -> list[LostProof]:
     """The clusters of a stage that were done, and are not available any more."""
     done = (one.cluster_name for one in stage.clusters if has_condition(one, SUCCEEDED))
     picked = (name for name in done if seen.picked is None or name in seen.picked)
-    return [one for name in picked if (one := _lost(name, seen, round_, policy)) is not None]
+    return [one for name in picked if (one := _lost(name, seen, builder, policy)) is not None]
 
 
-def _lost(name: str, seen: RunInput, round_: Round, policy: Missing) -> LostProof | None:
-    found = round_.unit(name)
+def _lost(name: str, seen: RunInput, builder: StepBuilder, policy: Missing) -> LostProof | None:
+    found = builder.unit(name)
     if found is None or found.proof in _PASSED_OVER:
         return None
     unit = Unit(name, seen.resources, seen.resources, found.proof)

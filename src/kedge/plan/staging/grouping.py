@@ -25,7 +25,7 @@ from kedge.api.stage import Stage, StageTask, StageTaskType, StrategySpec
 from kedge.api.staged_status import RunStatus, StageStatus
 from kedge.api.times import parse_duration
 from kedge.plan.staging.conditions import is_over, is_settled, is_started, unstarted
-from kedge.plan.staging.returning import is_rollback
+from kedge.plan.staging.rollbacks import is_rollback
 from kedge.plan.staging.run_input import Labels, RunInput
 
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,18}")

@@ -29,7 +29,7 @@ from kedge.api.rollout import ApplyStrategy, RolloutStrategyType
 from kedge.api.stage import Missing, Stage, StageTaskType, StrategySpec
 from kedge.api.staged_status import DELETE_STAGE, RunStatus, StageStatus, StageTaskStatus
 from kedge.plan.revisions import is_master, newest_policy, policy_index, resource_index
-from kedge.plan.staging.approvals import When, ask
+from kedge.plan.staging.approvals import When, new_approval_request
 from kedge.plan.staging.conditions import Stamp, at_generation, unstarted, with_condition
 from kedge.plan.staging.grouping import BadStages, Grouped, grouped
 from kedge.plan.staging.run_input import Labels
@@ -131,7 +131,7 @@ def _initialized(seen: InitializationInput) -> RunStatus:
 
 def _stage(seen: InitializationInput, stage: Stage, clusters: Sequence[str]) -> StageStatus:
     def tasks(given: Sequence[StageTaskType], when: When) -> tuple[StageTaskStatus, ...]:
-        name = ask(seen.run.metadata.name, stage.name, when, seen.dialect).name
+        name = new_approval_request(seen.run.metadata.name, stage.name, when, seen.dialect).name
         return tuple(
             StageTaskStatus(type=kind, approval_request_name=name if kind is StageTaskType.approval else None)
             for kind in given

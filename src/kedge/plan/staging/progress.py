@@ -20,9 +20,15 @@ from kedge.plan.staging.conditions import (
 from kedge.plan.text import of_all
 
 
+def creation_order(run: Run) -> tuple[float, str]:
+    """The order in which runs were made."""
+    made = run.metadata.creation_timestamp
+    return (made.timestamp() if made else 0.0, run.metadata.name)
+
+
 def run_to_report(runs: Iterable[Run]) -> Run | None:
     """The run to speak of: the one under way that was made first, or else the last that was made."""
-    known = sorted(runs, key=_age)
+    known = sorted(runs, key=creation_order)
     live = [run for run in known if not has_ended(run.status)]
     return live[0] if live else known[-1] if known else None
 
@@ -72,8 +78,3 @@ def _where(status: RunStatus) -> str:
 
 def _clusters(status: RunStatus) -> Iterable[ClusterUpdateStatus]:
     return (cluster for stage in status.stages_status for cluster in stage.clusters)
-
-
-def _age(run: Run) -> tuple[float, str]:
-    made = run.metadata.creation_timestamp
-    return (made.timestamp() if made else 0.0, run.metadata.name)

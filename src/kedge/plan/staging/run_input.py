@@ -11,7 +11,8 @@ from kedge.api.dialect import Dialect
 from kedge.api.placement_kinds import Approval, Binding, Placement, Run
 from kedge.api.rollout import ApplyStrategy, RollingUpdate
 from kedge.api.staged_status import RunStatus
-from kedge.plan.staging.approvals import Ask
+from kedge.plan.moving.wait import Wait
+from kedge.plan.staging.approvals import NewApprovalRequest
 
 Labels = Mapping[str, str]
 
@@ -69,10 +70,12 @@ class RunStep(Struct, frozen=True):
     point: tuple[Binding, ...] = ()
     """Bindings to point at the run's resources, or to say of that they are."""
     remove: tuple[Binding, ...] = ()
-    ask: tuple[Ask, ...] = ()
+    request: tuple[NewApprovalRequest, ...] = ()
     withdraw: tuple[Approval, ...] = ()
     """Requests that are not this run's, and go by the names of its own."""
     accept: tuple[Approval, ...] = ()
     """Requests that were approved, to be told so before the run counts on it."""
+    waits: tuple[Wait, ...] = ()
+    """What it waits for, as data; what takes long comes first."""
     look_again: float | None = None
     """In how many seconds time alone will have changed something; None if never."""

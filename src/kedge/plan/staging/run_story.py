@@ -42,8 +42,10 @@ from kedge.plan.staging.conditions import (
     settled_at,
 )
 from kedge.plan.staging.grouping import wait_of
-from kedge.plan.staging.returning import as_rolled_back, retried
+from kedge.plan.staging.progress import current
+from kedge.plan.staging.rollbacks import as_rolled_back, retried
 from kedge.plan.staging.stages import granted
+from kedge.plan.staging.wait_text import RunCode
 from kedge.plan.state import State
 from kedge.plan.text import first_few, listed, of_all
 
@@ -65,6 +67,8 @@ class StageStory(Struct, frozen=True):
     """When its wait is over, if it waits for time."""
     approved: tuple[str, ...] = ()
     """Who approved it, when and why."""
+    waits: tuple[Wait, ...] = ()
+    """What it waits for as data, if that was asked for."""
 
 
 class RunStory(Struct, frozen=True):
@@ -78,6 +82,8 @@ class RunStory(Struct, frozen=True):
     state: State
     why: str
     stages: tuple[StageStory, ...]
+    waits: tuple[Wait, ...] = ()
+    """What it waits for as data, if that was asked for."""
     doubt: str = ""
     """Why what is told of a run that has not ended may be old: the hub is not heard from."""
 
@@ -121,12 +127,16 @@ class ClusterStory(Struct, frozen=True):
     """What it waits for as data, while other clusters of its stage move."""
 
 
-def tell_run(run: Run, rollback: Run | None = None) -> RunStory:
-    """The story of a run. `rollback` is the run that takes it back, also if the hub has not said so of this one yet."""
+def tell_run(run: Run, rollback: Run | None = None, waits: tuple[Wait, ...] = ()) -> RunStory:
+    """The story of a run. `rollback` is the run that takes it back, also if the hub has not said so of this one yet.
+
+    `waits` is what it waits for (`run_waits`): that is what the stage it is in waits for.
+    """
     before = replace(run, status=as_rolled_back(run, rollback, _NO_TIME)) if rollback is not None else run
     status, meta = retried(before), run.metadata  # who asks for that, and then looks, is not told of what was forgiven
     last = status.deletion_stage_status
     shown = (*status.stages_status, *((last,) if last is not None and last.clusters else ()))
+    now = current(status)
     return RunStory(
         kind=run.resource.kind,
         namespace=meta.namespace,
@@ -135,7 +145,8 @@ def tell_run(run: Run, rollback: Run | None = None) -> RunStory:
         index=status.resource_snapshot_index_used or run.spec.resource_snapshot_index or "",
         state=_state(status),
         why=_why(status),
-        stages=tuple(_stage(status, stage) for stage in shown),
+        stages=tuple(_stage(status, stage, waits if stage is now else ()) for stage in shown),
+        waits=waits,
     )
 
 
@@ -165,7 +176,7 @@ def _why(status: RunStatus) -> str:
     return found.message if found is not None else "it was not looked at yet"
 
 
-def _stage(status: RunStatus, stage: StageStatus) -> StageStory:
+def _stage(status: RunStatus, stage: StageStatus, waits: tuple[Wait, ...]) -> StageStory:
     said = find(stage, PROGRESSING)
     failed = tuple(one.cluster_name for one in stage.clusters if reason_of(one, SUCCEEDED) == UPDATING_FAILED)
     return StageStory(
@@ -178,6 +189,7 @@ def _stage(status: RunStatus, stage: StageStatus) -> StageStory:
         why="" if said is None or is_over(stage) else said.message or _slow(stage),
         until=None if is_over(stage) else _until(status, stage),
         approved=_approved(stage),
+        waits=tuple(one for one in waits if one.code != RunCode.other_run),
     )
 
 

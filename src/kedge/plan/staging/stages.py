@@ -41,9 +41,9 @@ from kedge.plan.staging.conditions import (
 )
 from kedge.plan.staging.gates import Gates, LostProof, health_gate, lost_proofs
 from kedge.plan.staging.grouping import most_at_once
-from kedge.plan.staging.returning import is_rollback
-from kedge.plan.staging.round import Round, RunFailure
+from kedge.plan.staging.rollbacks import is_rollback
 from kedge.plan.staging.run_input import RunInput
+from kedge.plan.staging.step_builder import RunFailure, StepBuilder
 from kedge.plan.staging.wait_text import RunCode, wait_texts
 from kedge.plan.text import counted, listed
 
@@ -73,12 +73,12 @@ def _unit(cluster: ClusterUpdateStatus, done: Set[str]) -> Unit:
 class Stages:
     """The stages of one run, at one look."""
 
-    def __init__(self, seen: RunInput, round_: Round, strategy: StrategySpec, at: Stamp) -> None:
+    def __init__(self, seen: RunInput, builder: StepBuilder, strategy: StrategySpec, at: Stamp) -> None:
         self._seen = seen
-        self._round = round_
+        self._builder = builder
         self._strategy = strategy
         self._wanted = {stage.name: stage for stage in strategy.stages}
-        self._gates = Gates(seen, round_, at)
+        self._gates = Gates(seen, builder, at)
         self._at = at
         self._before: StageStatus | None = None  # the last stage that is over and has clusters
 
@@ -106,7 +106,7 @@ class Stages:
         if stage.clusters:
             self._before = stage
         for cluster in stage.clusters:
-            self._round.restore_started_condition(cluster)
+            self._builder.restore_started_condition(cluster)
 
     # Its clusters
 
@@ -124,7 +124,7 @@ class Stages:
         stage = replace(stage, clusters=tuple(self._followed(stage, one) for one in stage.clusters))
         stage = self._judged(stage, wanted)
         begun = self._next(stage, wanted) if self._may_start else frozenset()
-        clusters = (self._round.started(one) if one.cluster_name in begun else one for one in stage.clusters)
+        clusters = (self._builder.started(one) if one.cluster_name in begun else one for one in stage.clusters)
         return replace(stage, clusters=tuple(clusters))
 
     def _next(self, stage: StageStatus, wanted: Stage) -> frozenset[str]:
@@ -133,17 +133,17 @@ class Stages:
         """
         names = [one.cluster_name for one in stage.clusters]
         later = (one.cluster_name for one in stage.clusters if not is_started(one) and not is_settled(one))
-        done = frozenset(name for name in later if self._round.is_done(name))
+        done = frozenset(name for name in later if self._builder.is_done(name))
         grants = granted(stage, wanted, done)
         ahead = names if grants.spare else names[: names.index(grants.moved[-1])] if grants.moved else []
         return done.intersection(ahead).union(grants.moved)
 
     def _followed(self, stage: StageStatus, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
         if is_settled(cluster):
-            self._round.restore_started_condition(cluster)
+            self._builder.restore_started_condition(cluster)
             return cluster
-        cluster = self._round.left(stage, cluster, self._strategy.unreachable_clusters)
-        return self._round.followed(cluster) if is_moving(cluster) else cluster
+        cluster = self._builder.left(stage, cluster, self._strategy.unreachable_clusters)
+        return self._builder.followed(cluster) if is_moving(cluster) else cluster
 
     @property
     def _may_start(self) -> bool:
@@ -153,7 +153,7 @@ class Stages:
         """With those failed that take too long, if some may. Raises `RunFailure` if too many have."""
         if wanted.max_failures is None:
             return stage
-        clusters = tuple(self._failed(one) if self._round.is_stuck(one) else one for one in stage.clusters)
+        clusters = tuple(self._failed(one) if self._builder.is_stuck(one) else one for one in stage.clusters)
         stage = replace(stage, clusters=clusters)
         if problem := self._too_many_failed(stage, wanted.max_failures):
             raise RunFailure(problem, stage)
@@ -165,7 +165,7 @@ class Stages:
         if len(failed) <= allowed:
             return ""
         total = f"{counted(len(failed), 'cluster')} of stage {stage.stage_name} failed, and {allowed} may"
-        return f"{total}: {listed(failed, most=3)}; {failed[-1]}: {self._round.cause(failed[-1])}"
+        return f"{total}: {listed(failed, most=3)}; {failed[-1]}: {self._builder.cause(failed[-1])}"
 
     def _still_works(self, stage: StageStatus | None) -> Gate:
         """The gate after a stage that is done. Raises `RunFailure` if too many of its clusters have failed since.
@@ -176,12 +176,12 @@ class Stages:
         if stage is None or is_rollback(self._seen.run):
             return Open()
         allowed = self._wanted[stage.stage_name].max_failures
-        lost = lost_proofs(stage, self._seen, self._round, self._strategy.unreachable_clusters)
-        self._round.timers += [at for one in lost for at in one.timers if at > self._at.now]
+        lost = lost_proofs(stage, self._seen, self._builder, self._strategy.unreachable_clusters)
+        self._builder.timers += [at for one in lost for at in one.timers if at > self._at.now]
         lasting = [one for one in lost if one.has_lasted(self._at.now)]
         if allowed is None:
             stuck = health_gate(stage.stage_name, lasting)
-            self._round.stuck += stuck.waits if isinstance(stuck, Closed) else ()
+            self._builder.stuck += stuck.waits if isinstance(stuck, Closed) else ()
             return health_gate(stage.stage_name, lost)
         failed = _with_failed(stage, lasting, self._at)
         if problem := self._too_many_failed(failed, allowed):
@@ -189,25 +189,25 @@ class Stages:
         return health_gate(stage.stage_name, [one for one in lost if one not in lasting])
 
     def _failed(self, cluster: ClusterUpdateStatus) -> ClusterUpdateStatus:
-        self._round.moves.remove(cluster.cluster_name)
-        self._round.point = [one for one in self._round.point if one.spec.target_cluster != cluster.cluster_name]
-        self._round.forget_stuck(cluster.cluster_name)
-        return settled(cluster, UPDATING_FAILED, self._round.cause(cluster.cluster_name), self._at)
+        self._builder.moves.remove(cluster.cluster_name)
+        self._builder.point = [one for one in self._builder.point if one.spec.target_cluster != cluster.cluster_name]
+        self._builder.forget_stuck(cluster.cluster_name)
+        return settled(cluster, UPDATING_FAILED, self._builder.cause(cluster.cluster_name), self._at)
 
     # What it says
 
     def _moving(self, stage: StageStatus) -> StageStatus:
-        if self._round.moves:
+        if self._builder.moves:
             return with_condition(self._begun(stage), PROGRESSING, TRUE, STAGE_STARTED, "", self._at)
         if not self._seen.is_kept:
             gone = Wait(stage.stage_name, RunCode.resources_gone, {}, (Blocker(self._seen.resources),))
-            self._round.stuck.append(gone)
+            self._builder.stuck.append(gone)
             return self._waiting(stage, (gone,))
         placement = Blocker(self._seen.run.spec.placement_name)
         return self._waiting(stage, (Wait(stage.stage_name, RunCode.scheduling, {}, (placement,)),))
 
     def _waiting(self, stage: StageStatus, waits: Sequence[Wait]) -> StageStatus:
-        self._round.waits += waits
+        self._builder.waits += waits
         text = wait_texts(waits, self._seen.run.metadata.name)
         return with_condition(stage, PROGRESSING, FALSE, STAGE_WAITING, text, self._at)
 

@@ -44,6 +44,7 @@ from kedge.api.reasons import (
 from kedge.api.stage import StrategySpec
 from kedge.api.staged import RunState
 from kedge.api.staged_status import RunStatus, StageStatus
+from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.staging.clearing import Clearing
 from kedge.plan.staging.conditions import (
     Stamp,
@@ -59,10 +60,10 @@ from kedge.plan.staging.conditions import (
     with_condition,
 )
 from kedge.plan.staging.grouping import newcomers, with_newcomers
-from kedge.plan.staging.round import Round, RunFailure
 from kedge.plan.staging.run_input import RunInput, RunStep
 from kedge.plan.staging.stages import Stages
-from kedge.plan.staging.wait_text import wait_texts
+from kedge.plan.staging.step_builder import RunFailure, StepBuilder
+from kedge.plan.staging.wait_text import RunCode, wait_texts
 from kedge.plan.text import listed
 
 _SOON: Final = 0.001
@@ -80,45 +81,46 @@ def step(seen: RunInput, now: datetime) -> RunStep:
     status = at_generation(seen.run.status, at.generation)
     if has_ended(status):
         return RunStep(status=status)
-    round_ = Round(seen, at, is_stopped=wanted_state(seen.run, seen.dialect) is RunState.stop)
+    builder = StepBuilder(seen, at, is_stopped=wanted_state(seen.run, seen.dialect) is RunState.stop)
     try:
-        status = _taken(seen, status, round_, at)
+        status = _taken(seen, status, builder, at)
     except RunFailure as failure:
         failed = _failed(status if failure.status is None else failure.status, str(failure), at)
-        return RunStep(status=failed, accept=tuple(round_.accept))
+        return RunStep(status=failed, accept=tuple(builder.accept))
     return RunStep(
         status=status,
-        point=tuple(round_.point),
-        remove=tuple(round_.remove),
-        ask=tuple(round_.ask),
-        withdraw=tuple(round_.withdraw),
-        accept=tuple(round_.accept),
-        look_again=max(_SOON, (min(round_.timers) - now).total_seconds()) if round_.timers else None,
+        point=tuple(builder.point),
+        remove=tuple(builder.remove),
+        request=tuple(builder.request),
+        withdraw=tuple(builder.withdraw),
+        accept=tuple(builder.accept),
+        waits=(*builder.stuck, *(one for one in builder.waits if one not in builder.stuck)),
+        look_again=max(_SOON, (min(builder.timers) - now).total_seconds()) if builder.timers else None,
     )
 
 
-def _taken(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
+def _taken(seen: RunInput, status: RunStatus, builder: StepBuilder, at: Stamp) -> RunStatus:
     if seen.gone_for_good:
         raise RunFailure(seen.gone_for_good)
     match wanted_state(seen.run, seen.dialect):
         case RunState.initialize:
             return status
         case RunState.stop:
-            return _stopped(seen, status, round_, at)
+            return _stopped(seen, status, builder, at)
         case RunState.run if seen.ahead:
-            why = f"run {seen.ahead} moves the placement: this one goes on when that has ended, is stopped or deleted"
-            return with_condition(status, PROGRESSING, FALSE, RUN_WAITING, f"{seen.run.metadata.name} waits: {why}", at)
+            builder.waits.append(Wait(seen.run.metadata.name, RunCode.other_run, {}, (Blocker(seen.ahead),)))
+            return _waiting(seen, status, builder, at)
         case _:
-            return _advanced(seen, status, round_, at)
+            return _advanced(seen, status, builder, at)
 
 
 # Running
 
 
-def _advanced(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
+def _advanced(seen: RunInput, status: RunStatus, builder: StepBuilder, at: Stamp) -> RunStatus:
     """As far as it gets now: through clusters that are done, and stages that are over."""
     status, strategy = with_newcomers(seen, status), _strategy(status)
-    stages, walk = list(status.stages_status), Stages(seen, round_, strategy, at)
+    stages, walk = list(status.stages_status), Stages(seen, builder, strategy, at)
     for number, stage in enumerate(stages):
         if is_over(stage):
             walk.keep(stage)
@@ -129,11 +131,11 @@ def _advanced(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> Ru
             failure.status = _with(status, stages, number, failure.stage or stage)
             raise
         if not is_over(stages[number]):
-            return _with_progressing(seen, replace(status, stages_status=tuple(stages)), round_, at)
+            return _with_progressing(seen, replace(status, stages_status=tuple(stages)), builder, at)
     status = replace(status, stages_status=tuple(stages))
-    last = Clearing(seen, round_, strategy, at, _done_at(status)).advance(status.deletion_stage_status)
+    last = Clearing(seen, builder, strategy, at, _done_at(status)).advance(status.deletion_stage_status)
     status = replace(status, deletion_stage_status=last)
-    return _ended(seen, status, at) if is_over(last) else _with_progressing(seen, status, round_, at)
+    return _ended(seen, status, at) if is_over(last) else _with_progressing(seen, status, builder, at)
 
 
 def _done_at(status: RunStatus) -> datetime | None:
@@ -147,16 +149,21 @@ def _with(status: RunStatus, stages: list[StageStatus], number: int, stage: Stag
     return replace(status, stages_status=(*stages[:number], stage, *stages[number + 1 :]))
 
 
-def _with_progressing(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
+def _with_progressing(seen: RunInput, status: RunStatus, builder: StepBuilder, at: Stamp) -> RunStatus:
     """What a run says that is under way."""
     name = seen.run.metadata.name
-    if round_.stuck:
-        return with_condition(status, PROGRESSING, FALSE, RUN_STUCK, wait_texts(round_.stuck, name), at)
-    if round_.moves:
+    if builder.stuck:
+        return with_condition(status, PROGRESSING, FALSE, RUN_STUCK, wait_texts(builder.stuck, name), at)
+    if builder.moves:
         reason = RUN_PROGRESSING if seen.dialect is Dialect.kubefleet else RUN_STARTED
         return with_condition(status, PROGRESSING, TRUE, reason, "", at)
+    return _waiting(seen, status, builder, at)
+
+
+def _waiting(seen: RunInput, status: RunStatus, builder: StepBuilder, at: Stamp) -> RunStatus:
+    name = seen.run.metadata.name
     return with_condition(
-        status, PROGRESSING, FALSE, RUN_WAITING, f"{name} waits: {wait_texts(round_.waits, name)}", at
+        status, PROGRESSING, FALSE, RUN_WAITING, f"{name} waits: {wait_texts(builder.waits, name)}", at
     )
 
 
@@ -195,26 +202,26 @@ def _failed(status: RunStatus, problem: str, at: Stamp) -> RunStatus:
 # Stopping
 
 
-def _stopped(seen: RunInput, status: RunStatus, round_: Round, at: Stamp) -> RunStatus:
+def _stopped(seen: RunInput, status: RunStatus, builder: StepBuilder, at: Stamp) -> RunStatus:
     """What has begun is followed to its end; nothing else begins."""
     current = next((stage for stage in status.stages_status if not is_over(stage)), None)
     last = status.deletion_stage_status
     if current is not None and has_begun(current):
-        clusters = tuple(round_.followed(one) if is_moving(one) else one for one in current.clusters)
-        rested = _resting(replace(current, clusters=clusters), round_, at)
+        clusters = tuple(builder.followed(one) if is_moving(one) else one for one in current.clusters)
+        rested = _resting(replace(current, clusters=clusters), builder, at)
         status = replace(status, stages_status=tuple(rested if one is current else one for one in status.stages_status))
     elif current is None and last is not None and has_begun(last):
-        rested = Clearing(seen, round_, _strategy(status), at).rested(last)
-        status = replace(status, deletion_stage_status=_resting(rested, round_, at))
-    if round_.moves:
+        rested = Clearing(seen, builder, _strategy(status), at).rested(last)
+        status = replace(status, deletion_stage_status=_resting(rested, builder, at))
+    if builder.moves:
         return with_condition(
-            status, PROGRESSING, UNKNOWN, RUN_STOPPING, f"still moving: {listed(round_.moves, most=3)}", at
+            status, PROGRESSING, UNKNOWN, RUN_STOPPING, f"still moving: {listed(builder.moves, most=3)}", at
         )
     return with_condition(status, PROGRESSING, FALSE, RUN_STOPPED, "", at)
 
 
-def _resting(stage: StageStatus, round_: Round, at: Stamp) -> StageStatus:
-    if round_.moves:
+def _resting(stage: StageStatus, builder: StepBuilder, at: Stamp) -> StageStatus:
+    if builder.moves:
         return with_condition(stage, PROGRESSING, UNKNOWN, STAGE_STOPPING, "", at)
     return with_condition(stage, PROGRESSING, FALSE, STAGE_STOPPED, "", at)
 

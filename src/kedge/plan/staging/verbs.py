@@ -16,7 +16,7 @@ from kedge.api.placement_kinds import Run
 from kedge.api.reasons import INITIALIZED, ROLLED_BACK, RUN_FAILED, RUN_NOT_INITIALIZED, RUN_SUCCEEDED, SUCCEEDED
 from kedge.api.staged import RunState
 from kedge.plan.staging.conditions import is_initialized, is_rolled_back, reason_of
-from kedge.plan.staging.returning import failed_at, retried
+from kedge.plan.staging.rollbacks import failed_at, retried
 from kedge.plan.staging.run_story import tell_run
 from kedge.plan.text import moment
 from kedge.plan.verbs import Answer, refused

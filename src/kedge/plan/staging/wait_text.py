@@ -25,6 +25,10 @@ class RunCode(StrEnum):
     resources_gone = "ResourcesGone"
     scheduling = "Scheduling"
     """It is not decided which clusters the placement has."""
+    other_run = "OtherRun"
+    """Another run moves the placement."""
+    not_initialized = "NotInitialized"
+    """It has not begun: something that it begins from is not there yet."""
     cluster_stuck = "ClusterStuck"
     cluster_not_cleared = "ClusterNotCleared"
 
@@ -48,6 +52,8 @@ def wait_text(wait: Wait, run: str) -> str:
             return f"{blocker.key} is gone, and the run cannot give them to further clusters: make a new run"
         case RunCode.scheduling:
             return f"clusters are being picked for {blocker.key}"
+        case RunCode.other_run:
+            return f"run {blocker.key} moves the placement: this one goes on when that has ended, is stopped or deleted"
         case RunCode.cluster_stuck:
             since = moment(blocker.since) if blocker.since is not None else "long"
             return f"{wait.unit} is not done since {since}: {blocker.reported}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kedge.plan.fields import Object, count
+from kedge.plan.fields import Object
 from kedge.plan.workloads import handler
 from kedge.plan.workloads.handler import RECREATE, Limits, Patch, Replicas, Strategy
 
@@ -18,13 +18,7 @@ class Deployments(Struct, frozen=True):
     kind: str = "Deployment"
 
     def replicas(self, obj: Object) -> Replicas:
-        return handler.counted(
-            obj,
-            handler.desired_replicas(obj),
-            updated=count(obj, "status", "updatedReplicas"),
-            ready=count(obj, "status", "readyReplicas"),
-            available=count(obj, "status", "availableReplicas"),
-        )
+        return handler.counted_replicas(obj)
 
     def template(self, obj: Object) -> Object:
         return handler.pod_template(obj)

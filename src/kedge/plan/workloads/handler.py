@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from kedge.api.numbers import IntOrPercent, resolve
-from kedge.plan.fields import Object, at, is_observed, text, whole
+from kedge.plan.fields import Object, at, count, is_observed, text, whole
 
 Patch: TypeAlias = dict[str, Any]
 ROLLING, ON_DELETE, RECREATE = "RollingUpdate", "OnDelete", "Recreate"
@@ -97,6 +97,17 @@ def counted(obj: Object, desired: int, *, updated: int, ready: int, available: i
     if not is_observed(obj):
         return Replicas(desired)
     return Replicas(desired, observed=True, updated=updated, ready=ready, available=available)
+
+
+def counted_replicas(obj: Object, *, updated: str = "updatedReplicas") -> Replicas:
+    """The counts of a kind with `spec.replicas`; `updated` is the field of its status with those of the template."""
+    return counted(
+        obj,
+        desired_replicas(obj),
+        updated=count(obj, "status", updated),
+        ready=count(obj, "status", "readyReplicas"),
+        available=count(obj, "status", "availableReplicas"),
+    )
 
 
 def desired_replicas(obj: Object) -> int:

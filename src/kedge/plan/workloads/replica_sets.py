@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kedge.plan.fields import Object, count
+from kedge.plan.fields import Object
 from kedge.plan.workloads import handler
 from kedge.plan.workloads.handler import ON_DELETE, Limits, Patch, Replicas, Strategy
 
@@ -17,13 +17,7 @@ class ReplicaSets(Struct, frozen=True):
 
     def replicas(self, obj: Object) -> Replicas:
         """Updated are those with all labels of the template: the only trace of it that a ReplicaSet counts."""
-        return handler.counted(
-            obj,
-            handler.desired_replicas(obj),
-            updated=count(obj, "status", "fullyLabeledReplicas"),
-            ready=count(obj, "status", "readyReplicas"),
-            available=count(obj, "status", "availableReplicas"),
-        )
+        return handler.counted_replicas(obj, updated="fullyLabeledReplicas")
 
     def template(self, obj: Object) -> Object:
         return handler.pod_template(obj)

@@ -9,7 +9,7 @@ import re
 
 from msgspec import Struct
 
-from kedge.plan.fields import Object, count
+from kedge.plan.fields import Object
 from kedge.plan.workloads import handler
 from kedge.plan.workloads.handler import ON_DELETE, ROLLING, Limits, Patch, Replicas, Strategy
 
@@ -23,13 +23,7 @@ class StatefulSets(Struct, frozen=True):
     kind: str = "StatefulSet"
 
     def replicas(self, obj: Object) -> Replicas:
-        return handler.counted(
-            obj,
-            handler.desired_replicas(obj),
-            updated=count(obj, "status", "updatedReplicas"),
-            ready=count(obj, "status", "readyReplicas"),
-            available=count(obj, "status", "availableReplicas"),
-        )
+        return handler.counted_replicas(obj)
 
     def template(self, obj: Object) -> Object:
         return handler.pod_template(obj)

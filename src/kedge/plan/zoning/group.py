@@ -20,11 +20,12 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.plan.moving.exposure import Exposure
 from kedge.plan.moving.gate import Closed, Open, while_proven
 from kedge.plan.moving.grants import Grants, grant
-from kedge.plan.moving.unit import Unit
+from kedge.plan.moving.unit import Proof, Unit
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.zoning.zone import Zone
 
@@ -41,6 +42,8 @@ class ZoneCode(StrEnum):
     """The StatefulSet is being deleted."""
     other_zone = "OtherZone"
     """Another zone is rolled out first."""
+    disruption_budget = "DisruptionBudget"
+    """A ZoneAwarePodDisruptionBudget keeps a pod that is to be deleted."""
     not_ready = "NotReady"
     """All its pods are of the new revision, and some are not ready."""
 
@@ -59,6 +62,11 @@ class GroupPlan(Struct, frozen=True):
     pod_waits: Mapping[str, Wait] = {}
     """What outdated pods of the zone being rolled out wait for, by their names."""
 
+    @property
+    def denied(self) -> tuple[str, ...]:
+        """The pods that a disruption budget keeps."""
+        return tuple(name for name, wait in self.pod_waits.items() if wait.code == ZoneCode.disruption_budget)
+
 
 def plan(zones: Iterable[Zone]) -> GroupPlan:
     """What to do about a group now. Pure: same zones, same plan."""
@@ -75,6 +83,20 @@ def plan(zones: Iterable[Zone]) -> GroupPlan:
     if not grants.moved:
         waits[zone.name] = next(iter(grants.waiting.values()), _not_ready(zone))
     return GroupPlan(zone.name, grants.moved, promote, waits, grants.waiting)
+
+
+def without_denied(found: GroupPlan, denials: Mapping[str, str]) -> GroupPlan:
+    """The plan without the pods that a disruption budget keeps, given what it says of each."""
+    if not denials:
+        return found
+    waits = {
+        name: Wait(name, ZoneCode.disruption_budget, {}, (Blocker(name, reported=message),))
+        for name, message in denials.items()
+    }
+    delete = tuple(name for name in found.delete if name not in denials)
+    first = next(iter(waits.values()))
+    zone_waits = found.waits if delete else {**found.waits, found.zone: replace(first, unit=found.zone)}
+    return replace(found, delete=delete, waits=zone_waits, pod_waits={**found.pod_waits, **waits})
 
 
 # Whose turn it is
@@ -121,9 +143,14 @@ def _grants(zone: Zone, is_mending: bool, ordered: list[Zone]) -> Grants:
     held = (
         {} if isinstance(gate, Open) else {unit.key: gate.waits[0] for unit in zone.outdated if not _is_mendable(unit)}
     )
-    order = sorted(zone.outdated, key=lambda unit: not unit.needs_no_budget)  # stable: natural order within
+    order = sorted(zone.outdated, key=_urgency)  # stable: natural order within
     limit = Exposure(zone.limit.pods)
     return grant(zone.units, zone.budget, order=[unit.key for unit in order], exposure=limit, held=held)
+
+
+def _urgency(unit: Unit) -> int:
+    """First what an earlier request may still delete, then what does not work anyway."""
+    return 0 if unit.proof is Proof.unknown else 1 if unit.needs_no_budget else 2
 
 
 # What the others wait for

@@ -48,6 +48,9 @@ class Sentences:
                 return "the StatefulSet is being deleted"
             case ZoneCode.other_zone:
                 return self._turn(wait)
+            case ZoneCode.disruption_budget:
+                kept = wait.blockers[0]
+                return f"a ZoneAwarePodDisruptionBudget keeps {kept.key}: {kept.reported}"
             case ZoneCode.not_ready:
                 return f"all its pods are updated, and {self._not_ready(wait.blockers)}"
             case GateCode.proof_lost:
@@ -91,7 +94,7 @@ def _state(pod: Pod, blocker: Blocker) -> str:
         return "terminating"
     found = why_not_ready(pod.metadata, pod.status)
     if found is None:
-        return "being deleted" if blocker.proof is Proof.pending else pod.status.phase or "unknown"
+        return "being deleted" if blocker.proof in (Proof.pending, Proof.unknown) else pod.status.phase or "unknown"
     return found.reason
 
 

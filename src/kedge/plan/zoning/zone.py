@@ -20,6 +20,7 @@ from kedge.plan.moving.unit import Proof, Unit
 from kedge.plan.text import natural
 from kedge.plan.workloads.handler import ON_DELETE
 from kedge.plan.workloads.pods import is_finished
+from kedge.plan.workloads.stateful_sets import ordinal_of
 from kedge.plan.zoning.pods import is_running_and_ready, revision, stuck_reason
 
 PARALLEL: Final = "Parallel"
@@ -56,6 +57,8 @@ class Zone(Struct, frozen=True, dict=True):
 
     stateful_set: StatefulSet
     pods: tuple[Pod, ...]
+    in_doubt: frozenset[str] = frozenset()
+    """The uids of pods that an earlier request may still delete. They count as unavailable."""
 
     @property
     def name(self) -> str:
@@ -106,13 +109,13 @@ class Zone(Struct, frozen=True, dict=True):
         it and has not proven it.
         """
         wanted = self.stateful_set.status.update_revision
-        found = [_unit(pod, wanted) for pod in self.pods]
+        found = [self._unit(pod) for pod in self.pods]
         found += [Unit(name, wanted, wanted, Proof.pending) for name in self._about_to_be_created]
         return tuple(sorted(found, key=lambda unit: natural(unit.key)))
 
     @cached_property
     def outdated(self) -> tuple[Unit, ...]:
-        """The pods of another revision than the one to roll out. One that is terminating is as good as replaced."""
+        """The pods of another revision than the one to roll out."""
         return tuple(unit for unit in self.units if unit.held != unit.wanted)
 
     @cached_property
@@ -123,9 +126,24 @@ class Zone(Struct, frozen=True, dict=True):
 
     @property
     def _names(self) -> Iterator[str]:
+        return (f"{self.name}-{number}" for number in range(self._start, self._start + self.expected))
+
+    @property
+    def _start(self) -> int:
+        """The number of its first pod."""
         ordinals = self.stateful_set.spec.ordinals
-        start = ordinals.start if ordinals is not None else 0
-        return (f"{self.name}-{number}" for number in range(start, start + self.expected))
+        return ordinals.start if ordinals is not None else 0
+
+    def _unit(self, pod: Pod) -> Unit:
+        """A pod. One that is terminating is as good as replaced; one that a scale-down removes is not to be updated."""
+        name, wanted = pod.metadata.name, self.stateful_set.status.update_revision
+        if pod.metadata.deletion_timestamp is not None:
+            return Unit(name, wanted, wanted, Proof.pending)
+        held = revision(pod) or _UNLABELLED
+        number = ordinal_of(name, self.name)
+        is_wanted = number is not None and self._start <= number < self._start + self.replicas
+        proof = Proof.unknown if pod.metadata.uid in self.in_doubt else proof_of(pod)
+        return Unit(name, held, wanted if is_wanted else held, proof)
 
     @property
     def _about_to_be_created(self) -> tuple[str, ...]:
@@ -138,7 +156,7 @@ class Zone(Struct, frozen=True, dict=True):
 
     @property
     def _counted_unavailable(self) -> int:
-        return len(self.missing) + sum(not is_running_and_ready(pod) for pod in self.pods)
+        return len(self.missing) + sum(not self._unit(pod).is_proven for pod in self.pods)
 
     @property
     def unavailable(self) -> int:
@@ -154,7 +172,7 @@ class Zone(Struct, frozen=True, dict=True):
     def not_ready(self) -> tuple[Unit, ...]:
         """Every pod that is not ready, the missing ones too. If only the status says so, the zone itself."""
         wanted = self.stateful_set.status.update_revision
-        found = [unit for pod in self.pods if not (unit := _unit(pod, wanted)).is_proven]
+        found = [unit for pod in self.pods if not (unit := self._unit(pod)).is_proven]
         found += [Unit(name, "", wanted, Proof.nothing) for name in self.missing]
         if not found and not self.is_ready:
             found = [Unit(self.name, wanted, wanted, Proof.unknown)]
@@ -162,8 +180,14 @@ class Zone(Struct, frozen=True, dict=True):
 
     @property
     def waits_for_its_rollout(self) -> bool:
-        """Whether it is ready but for outdated pods that cannot become ready: only the rollout can mend it."""
-        return all(unit.proof is Proof.failed and unit.held != unit.wanted for unit in self.not_ready)
+        """Whether it is ready but for outdated pods that cannot become ready: only the rollout can mend it.
+
+        Pods that are created in order and wait for such a pod are missing for the same reason.
+        """
+        if self._about_to_be_created or self.unavailable > self._counted_unavailable:
+            return False
+        broken = [unit for unit in map(self._unit, self.pods) if not unit.is_proven]
+        return all(unit.proof is Proof.failed and unit.held != unit.wanted for unit in broken)
 
     @property
     def budget(self) -> Budget:
@@ -182,12 +206,6 @@ class Zone(Struct, frozen=True, dict=True):
         status = self.stateful_set.status
         has_old = bool(status.current_revision) and status.current_revision != status.update_revision
         return has_old and self.is_done and not self.is_leaving
-
-
-def _unit(pod: Pod, wanted: str) -> Unit:
-    if pod.metadata.deletion_timestamp is not None:
-        return Unit(pod.metadata.name, wanted, wanted, Proof.pending)
-    return Unit(pod.metadata.name, revision(pod) or _UNLABELLED, wanted, proof_of(pod))
 
 
 def proof_of(pod: Pod) -> Proof:

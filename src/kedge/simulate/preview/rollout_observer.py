@@ -27,6 +27,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
 from kedge.kube.store import Change
+from kedge.plan.explaining.story import Story, tell
 from kedge.plan.moving.unit import Proof
 from kedge.plan.placements import is_external
 from kedge.plan.previewing.placement_preview import Move, MoveKind
@@ -34,7 +35,6 @@ from kedge.plan.revisions import parent, resource_index
 from kedge.plan.rolling.readiness import FleetFacts, judge
 from kedge.plan.rolling.rollout_input import period_of, wanted
 from kedge.plan.staging.conditions import has_ended
-from kedge.plan.telling.story import Story, tell
 from kedge.simulate.preview.fleet_state import Target
 
 REST: Final = 30.0

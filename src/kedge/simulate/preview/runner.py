@@ -29,6 +29,7 @@ from kedge.embedded.cluster import EmbeddedCluster, child
 from kedge.kube.codec import Untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
+from kedge.plan.explaining.story import Story
 from kedge.plan.previewing.durations import Durations, measured_durations
 from kedge.plan.previewing.placement_preview import (
     Move,
@@ -41,7 +42,6 @@ from kedge.plan.previewing.placement_preview import (
 from kedge.plan.revisions import newest_resources, resource_index
 from kedge.plan.staging.conditions import has_ended
 from kedge.plan.state import State
-from kedge.plan.telling.story import Story
 from kedge.roles import HubOptions, add_hub
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import Loop

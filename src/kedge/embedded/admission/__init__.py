@@ -1,0 +1,1 @@
+"""Admission: the admission webhooks that a server asks about writes, as kube-apiserver does."""

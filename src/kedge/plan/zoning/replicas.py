@@ -1,0 +1,96 @@
+"""Replicas: which StatefulSet of a rollout group gets which number of replicas now.
+
+    plan = replicas.plan(Scaling(sets, now, scales=scales))
+
+Two passes, each in the order of names: those that follow a leader, then, if none of them is scaled, those that mirror a
+reference. At most one StatefulSet is scaled; then everything is looked at anew. What is wrong with one StatefulSet
+scales that one not, and stops no other one.
+
+A step down with a delay needs answers of pods first: the plan says whose pods to `ask`, and is made again with the
+answers. So a plan has a step to do, or one to ask for, or neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from msgspec import Struct
+
+from kedge.api.apps import StatefulSet
+from kedge.plan.moving.wait import Wait
+from kedge.plan.zoning import downscale_delay
+from kedge.plan.zoning.downscale_delay import Delay
+from kedge.plan.zoning.leader import follow, leader_of
+from kedge.plan.zoning.mirror import may_mirror, mirror, reference_of
+from kedge.plan.zoning.scaling import ScaleStep, Scaling, Verdict
+
+
+class ScalingPlan(Struct, frozen=True):
+    """What to do now, and what every other StatefulSet waits for."""
+
+    step: ScaleStep | None = None
+    """The one change of replicas."""
+    ask: ScaleStep | None = None
+    """The step for which pods have to be called first."""
+    waits: tuple[Wait, ...] = ()
+    look_again: datetime | None = None
+    """When time alone will change something."""
+
+
+def is_scaled(stateful_set: StatefulSet) -> bool:
+    """Whether it asks to be scaled at all."""
+    return bool(leader_of(stateful_set)) or reference_of(stateful_set) is not None
+
+
+def plan(scaling: Scaling) -> ScalingPlan:
+    """What to do now. Pure: the same of the same."""
+    followed = _one_pass(scaling, follow)
+    if followed.step is not None:
+        return followed
+    mirrored = _one_pass(scaling, _mirror)
+    times = [each for each in (followed.look_again, mirrored.look_again) if each is not None]
+    return ScalingPlan(mirrored.step, mirrored.ask, (*followed.waits, *mirrored.waits), min(times, default=None))
+
+
+def _one_pass(scaling: Scaling, judge: Callable[[StatefulSet, Scaling], Verdict | ScaleStep]) -> ScalingPlan:
+    """The first step in the order of names, and what all before it wait for. Those after it are looked at next time."""
+    waits: list[Wait] = []
+    times: list[datetime] = []
+    for one in scaling.in_order:
+        verdict = _postponed(one, scaling, judge(one, scaling))
+        if isinstance(verdict, ScaleStep):
+            return ScalingPlan(None, verdict, tuple(waits), min(times, default=None))
+        waits += verdict.waits
+        times += [verdict.until] if verdict.until is not None else []
+        if verdict.step is not None:
+            return ScalingPlan(verdict.step, None, tuple(waits), min(times, default=None))
+    return ScalingPlan(None, None, tuple(waits), min(times, default=None))
+
+
+def _postponed(stateful_set: StatefulSet, scaling: Scaling, found: Verdict | ScaleStep) -> Verdict | ScaleStep:
+    """What is found, or what keeps it from being tried again yet."""
+    if isinstance(found, Verdict) and found.step is None:
+        return found
+    return scaling.postponed.get(stateful_set.metadata.name, found)
+
+
+def _mirror(stateful_set: StatefulSet, scaling: Scaling) -> Verdict | ScaleStep:
+    """What mirroring means for it, or the step for which its pods have to be called first."""
+    verdict = mirror(stateful_set, scaling)
+    delay = downscale_delay.delay_of(stateful_set) if may_mirror(stateful_set) and reference_of(stateful_set) else None
+    if isinstance(delay, Wait):
+        return Verdict(waits=(*verdict.waits, delay))
+    if verdict.step is None or delay is None:
+        return verdict
+    return _with_delay(verdict, verdict.step, delay, scaling)
+
+
+def _with_delay(verdict: Verdict, step: ScaleStep, delay: Delay, scaling: Scaling) -> Verdict | ScaleStep:
+    answers = scaling.answers.get(step.name)
+    if answers is None:
+        return step
+    if not step.is_down:
+        return verdict
+    found = downscale_delay.delayed(step, delay, answers, scaling.now)
+    return Verdict(found.step, (*verdict.waits, *found.waits), found.until)

@@ -1,0 +1,105 @@
+"""The rollout of a group keeps to budgets, together with evictions."""
+
+from __future__ import annotations
+
+from random import Random
+
+from prometheus_client import CollectorRegistry
+
+from kedge.api.apps import StatefulSet
+from kedge.api.pods import Pod
+from kedge.controllers.zone.budget_guard import BudgetGuard
+from kedge.controllers.zone.budget_metrics import BudgetMetrics
+from kedge.controllers.zone.disruption_budgets import DisruptionBudgets
+from kedge.kube.cluster import Cluster
+from kedge.plan.zoning.disruption import Allowed, Denied, SelectedZone, pods_of
+from support.budget_bed import LABELS, NAMESPACE, NUMBERED, BudgetBed, play
+from support.stage import LoopClock
+
+
+async def zones(here: BudgetBed) -> dict[str, SelectedZone]:
+    """The zones as they are now, by letter."""
+    pods = (await here.client.list(Pod, NAMESPACE)).items
+    found = (await here.client.list(StatefulSet, NAMESPACE, labels=LABELS)).items
+    return {one.metadata.name[-1]: SelectedZone(one, pods_of(one, pods)) for one in found}
+
+
+async def rolls(here: BudgetBed, short: str, most: int = 2) -> str:
+    """What a rollout is told of a pod."""
+    there = await zones(here)
+    pod = await here.pod(short)
+    found = here.guard.decide(pod, there[short[0]], there.values(), max_unavailable=most)
+    return "allowed" if isinstance(found, Allowed) else f"{found.status} {found.message}"
+
+
+def test_without_a_budget_a_rollout_may_delete_what_it_plans() -> None:
+    async def scene(here: BudgetBed) -> None:
+        assert [await rolls(here, short) for short in ("a-0", "a-1")] == ["allowed"] * 2
+        assert here.recent.uids() == frozenset()
+
+    play(scene)
+
+
+def test_a_rollout_takes_no_more_than_the_budget_allows() -> None:
+    async def scene(here: BudgetBed) -> None:
+        await here.set_budget(maxUnavailable=1)
+        assert await rolls(here, "a-0") == "allowed"
+        assert await rolls(here, "a-1") == "429 1 pod not ready in ingester-zone-a"
+        assert here.counted("eviction_requests_total", reason="allowed", status="200") == 1
+
+    play(scene)
+
+
+def test_an_eviction_waits_for_a_rollout_and_a_rollout_for_an_eviction() -> None:
+    async def scene(here: BudgetBed) -> None:
+        await here.set_budget(maxUnavailable=2)
+        assert await rolls(here, "a-0") == "allowed"
+        assert await here.said("b-0") == "429 1 pod not ready in ingester-zone-a"
+        assert await here.said("a-1") == "allowed"
+        assert await rolls(here, "a-2") == "429 2 pods not ready in ingester-zone-a"
+
+    play(scene)
+
+
+def test_a_rollout_goes_on_where_evictions_are_switched_off() -> None:
+    async def scene(here: BudgetBed) -> None:
+        await here.set_budget(maxUnavailable=0)
+        assert await here.said("a-0") == "403 max unavailable = 0"
+        assert await rolls(here, "a-0") == "allowed"
+        assert await rolls(here, "a-1") == "allowed"
+        assert await rolls(here, "a-2") == "429 2 pods not ready in ingester-zone-a"
+
+    play(scene)
+
+
+def test_with_partitions_and_a_budget_of_0_a_rollout_takes_one_of_each() -> None:
+    async def scene(here: BudgetBed) -> None:
+        await here.set_budget(maxUnavailable=0, podNamePartitionRegex=NUMBERED)
+        assert await rolls(here, "a-0") == "allowed"
+        assert await rolls(here, "b-0") == "429 1 pod not ready in partition 0"
+        assert await rolls(here, "b-1") == "allowed"
+
+    play(scene)
+
+
+def test_a_pod_that_could_not_be_deleted_does_not_count_as_gone() -> None:
+    async def scene(here: BudgetBed) -> None:
+        await here.set_budget(maxUnavailable=1)
+        assert await rolls(here, "a-0") == "allowed"
+        here.guard.stays((await here.pod("a-0")).metadata)
+        assert await rolls(here, "b-0") == "allowed"
+
+    play(scene)
+
+
+def test_before_budgets_are_known_nothing_is_deleted() -> None:
+    async def scene(here: BudgetBed) -> None:
+        there = await zones(here)
+        metrics, clock = BudgetMetrics(CollectorRegistry()), LoopClock()
+        unread = DisruptionBudgets(Cluster("unread", here.client, clock=clock, rng=Random(1)), metrics=metrics)
+        guard = BudgetGuard(unread, here.recent, clock, metrics=metrics)
+        found = guard.decide(await here.pod("a-0"), there["a"], there.values(), max_unavailable=1)
+        assert isinstance(found, Denied)
+        assert found.message == "it is not known yet which ZoneAwarePodDisruptionBudgets there are"
+
+    play(scene)
