@@ -366,6 +366,7 @@ KINDS = (
 )
 def test_a_server_takes_all_of_it(told: OperatorInstall) -> None:
     kinds = {kind.kind: kind for kind in KINDS}
+    documents = yaml_of(told)
 
     async def install() -> None:
         cluster = EmbeddedCluster("one", clock=SystemClock(), rng=Random(1))
@@ -374,7 +375,7 @@ def test_a_server_takes_all_of_it(told: OperatorInstall) -> None:
         for namespace in {"default", *told.namespaces}:
             with suppress(AlreadyExists):
                 await client.create(Namespace, {"metadata": {"name": namespace}})
-        for document in yaml_of(told):
+        for document in documents:
             kind = untyped(kinds[document["kind"]])
             made = await client.create(kind, document)
             assert covers(made, document)

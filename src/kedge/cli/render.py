@@ -27,6 +27,7 @@ from kedge.plan.explaining.story import Story
 from kedge.plan.staging.run_story import RunStory
 from kedge.plan.state import State
 from kedge.plan.text import age
+from kedge.plan.zoning.group_story import GroupStory
 
 _WIDE: Final = 4096  # off a terminal nothing is wrapped
 _NAMED: Final = 10
@@ -107,6 +108,16 @@ def runs_table(stories: Iterable[RunStory]) -> Table:
         state = Text(story.word, _MARKS[story.state][2])
         why = "" if story.is_done else printable(story.why)
         table.add_row(story.path, story.placement, story.index, f"{story.done}/{story.wanted}", state, why)
+    return table
+
+
+def groups_table(stories: Iterable[GroupStory]) -> Table:
+    """One line for each rollout group."""
+    table = _table("GROUP", "ZONES", "UPDATED", "READY", "STATE", "WHY")
+    for story in stories:
+        state = Text(story.state.value, _MARKS[story.state][2])
+        updated, ready = f"{story.updated}/{story.pods}", f"{story.ready}/{story.pods}"
+        table.add_row(story.path, str(len(story.zones)), updated, ready, state, printable(story.why))
     return table
 
 

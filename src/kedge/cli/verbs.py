@@ -57,15 +57,22 @@ def output_option(*forms: str) -> Callable[[F], F]:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[PLACEMENT|RUN]...")
+@click.argument("names", nargs=-1, metavar="[groups] [NAME]...")
 @click.option("-n", "--namespace", help="List only the ResourcePlacements and StagedUpdateRuns of this namespace.")
 @output_option("table", "json", "yaml")
 @hub_options
 def get(names: tuple[str, ...], namespace: str | None, form: str, hub: Hub) -> None:
-    """List placements and staged update runs, and their progress."""
+    """List placements and staged update runs, and their progress.
+
+    `kedge get groups [GROUP]...` lists rollout groups: StatefulSets in zones.
+    """
+    from kedge.cli.groups import GROUPS, run_get_groups
     from kedge.cli.output import run_get
 
-    run_get(hub, names, namespace, form)
+    if names and names[0] in GROUPS:
+        run_get_groups(hub, names[1:], namespace, form)
+    else:
+        run_get(hub, names, namespace, form)
 
 
 @click.command()
@@ -84,15 +91,20 @@ def status(
     form: str,
     hub: Hub,
 ) -> None:
-    """Show a placement or a staged update run as a tree.
+    """Show a placement, a staged update run or a rollout group as a tree.
 
-    Shows the clusters of a placement and the objects on them, or the stages of a run.
+    Shows the clusters of a placement and the objects on them, the stages of a run, or the zones of a group. Write
+    group/NAME if a placement has the same name.
 
-    Exits with 0 if what the hub has now is available on every cluster, or if the run has succeeded and was not rolled
-    back; with 3 if not (yet); with 1 if that is unknown.
+    Exits with 0 if what the hub has now is available on every cluster, if the run has succeeded and was not rolled
+    back, or if every pod of the group is updated and ready; with 3 if not (yet); with 1 if that is unknown.
     """
+    from kedge.cli.groups import group_status
     from kedge.cli.output import run_status
 
+    done = group_status(hub, placement, namespace, watch=watch, timeout=timeout, form=form)
+    if done is not None:
+        raise SystemExit(0 if done else NOT_DONE)
     if not run_status(hub, placement, namespace, watch=watch, timeout=timeout, everything=everything, form=form):
         raise SystemExit(NOT_DONE)
 
@@ -103,13 +115,15 @@ def status(
 @output_option("text", "json", "yaml")
 @hub_options
 def explain(placement: str, cluster: str | None, namespace: str | None, form: str, hub: Hub) -> None:
-    """Explain why a placement or a staged update run is where it is.
+    """Explain why a placement, a staged update run, a rollout group or a pod of one is where it is.
 
-    With CLUSTER, explain that cluster alone.
+    With CLUSTER, explain that cluster alone; of a rollout group, that zone or pod.
     """
+    from kedge.cli.groups import explain_group
     from kedge.cli.output import run_explain
 
-    run_explain(hub, placement, namespace, cluster, form)
+    if not explain_group(hub, placement, namespace, cluster, form):
+        run_explain(hub, placement, namespace, cluster, form)
 
 
 @click.command()

@@ -60,6 +60,10 @@ class Sentences:
             case _:
                 return self._budget(wait)
 
+    def not_ready_because(self, pod: Pod) -> str:
+        """`is not ready (REASON)`."""
+        return f"is not ready ({_state(pod, Blocker(pod.metadata.name))})"
+
     def _turn(self, wait: Wait) -> str:
         first = wait.blockers[0].key
         return (

@@ -1,0 +1,328 @@
+"""Rollout groups for the daily verbs: `kedge get groups`, `kedge status GROUP`, `kedge explain GROUP|POD`.
+
+They read the StatefulSets and pods with the rights of the user, and ask the functions with which the operator decides.
+A placement or a run of the same name comes first; `group/NAME` and `pod/NAME` leave no doubt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import click
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+from rich.live import Live
+from rich.tree import Tree
+
+from kedge.api.apps import StatefulSet
+from kedge.api.meta import controller_of
+from kedge.api.pods import Pod
+from kedge.api.zones import ROLLOUT_GROUP
+from kedge.cli.render import can_draw, console, draw, groups_table, line_of, print_data, print_lines
+from kedge.cli.targets import Hub, PlacementName
+from kedge.kube.cache import Cache
+from kedge.kube.client import Client
+from kedge.kube.connect.config import load
+from kedge.kube.errors import Forbidden, NotFound
+from kedge.plan.state import State
+from kedge.plan.text import listed, natural
+from kedge.plan.zoning.group_story import (
+    GroupStory,
+    PodStory,
+    ZoneStory,
+    explained_group,
+    explained_pod,
+    explained_zone,
+    group_line,
+    pod_line,
+    tell_group,
+    zone_line,
+    zones_of,
+)
+
+GROUPS: Final = ("groups", "group")
+"""The words that `kedge get` takes for rollout groups."""
+STABLE_FOR: Final = 1.5
+"""Seconds for which a group has to stay done: a status may lag behind a change that has just been made."""
+REDRAW_EVERY: Final = 0.1
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+"""What the name of a group can be; a server refuses to look for anything else."""
+_PREFIXES: Final = ("group/", "pod/")
+
+
+class GroupName(Struct, frozen=True):
+    """A group, and the pod or zone of it that is meant, if it is one."""
+
+    namespace: str
+    name: str
+    part: str = ""
+
+
+# get
+
+
+def run_get_groups(hub: Hub, names: Sequence[str], namespace: str | None, form: str) -> None:
+    """Print every rollout group, or those named."""
+
+    async def question(client: Client) -> list[GroupStory]:
+        place = namespace
+        try:
+            sets = (await client.list(StatefulSet, place, labels=ROLLOUT_GROUP)).items
+        except Forbidden:
+            if place is not None:
+                raise
+            place = await _home(hub)
+            sets = (await client.list(StatefulSet, place, labels=ROLLOUT_GROUP)).items
+        return await _stories(client, place, sets)
+
+    found = hub.ask(question)
+    wanted = [story for story in found if not names or story.name in names or story.path in names]
+    if missing := [name for name in names if not any(name in (story.name, story.path) for story in found)]:
+        known = listed(story.path for story in found) or "none"
+        raise click.ClickException(f"there is no rollout group {missing[0]}: there is {known}")
+    if form != "table":
+        return print_data(list(map(_data, wanted)), form)
+    if wanted:
+        return draw(groups_table(wanted))
+    where = f" in namespace {namespace}" if namespace else ""
+    return click.echo(f"there are no rollout groups{where}", err=True)
+
+
+async def _stories(client: Client, namespace: str | None, sets: Sequence[StatefulSet]) -> list[GroupStory]:
+    if not sets:
+        return []
+    pods = (await client.list(Pod, namespace)).items
+    groups: dict[tuple[str, str], list[StatefulSet]] = {}
+    for one in sets:
+        groups.setdefault((one.metadata.namespace or "", one.metadata.labels[ROLLOUT_GROUP]), []).append(one)
+    found = [tell_group(*key, zones_of(members, pods)) for key, members in groups.items()]
+    return sorted(found, key=lambda story: (natural(story.namespace), natural(story.name)))
+
+
+# status
+
+
+def group_status(
+    hub: Hub, name: str, namespace: str | None, *, watch: bool, timeout: float | None, form: str
+) -> bool | None:
+    """Print a group once, or follow it until it is done. Returns whether it is; None if this is no group."""
+
+    async def question(client: Client) -> GroupStory | None:
+        which = await find_group(hub, client, name, namespace)
+        if which is None:
+            return None
+        return await watch_group(client, which, timeout, form) if watch else await read_group(client, which)
+
+    story = hub.ask(question)
+    if story is None:
+        return None
+    if form != "tree":
+        print_data(_data(story), form)
+    elif not watch:
+        out = console()
+        draw(group_tree(story, drawn=can_draw(out)), out)
+    return story.is_done
+
+
+async def read_group(client: Client, which: GroupName) -> GroupStory:
+    """Where a group stands, as the server has it now."""
+    pods = (await client.list(Pod, which.namespace)).items
+    sets = (await client.list(StatefulSet, which.namespace, labels={ROLLOUT_GROUP: which.name})).items
+    if not sets:
+        raise click.ClickException(_no_group(which))
+    return tell_group(which.namespace, which.name, zones_of(sets, pods))
+
+
+async def watch_group(client: Client, which: GroupName, timeout: float | None, form: str) -> GroupStory:
+    """Show a group until it is done and stays so, or until time is up. Returns the last story."""
+    out = console(sys.stdout if form == "tree" else sys.stderr)
+    async with _followed(client, which) as (tell, changed):
+        if not out.is_terminal or out.is_dumb_terminal:
+            return await _until_done(tell, changed, GroupLines(out).show, timeout)
+        with Live(console=out, auto_refresh=False, vertical_overflow="crop") as live:
+            return await _until_done(tell, changed, lambda story: _draw(live, out, story), timeout)
+
+
+def _draw(live: Live, out: Console, story: GroupStory) -> None:
+    live.update(group_tree(story, drawn=can_draw(out), lines=out.height - 2), refresh=True)
+
+
+@asynccontextmanager
+async def _followed(client: Client, which: GroupName) -> AsyncIterator[tuple[Callable[[], GroupStory], asyncio.Event]]:
+    """What tells the story anew, and what is set when it may have changed."""
+    sets = Cache(client, StatefulSet, which.namespace, labels={ROLLOUT_GROUP: which.name})
+    pods = Cache(client, Pod, which.namespace)
+    changed = asyncio.Event()
+    sets.on_change(lambda _: changed.set())
+    pods.on_change(lambda _: changed.set())
+    running = [asyncio.create_task(sets.run()), asyncio.create_task(pods.run())]
+
+    def tell() -> GroupStory:
+        if not (found := sets.all()):
+            raise click.ClickException(_no_group(which))
+        return tell_group(which.namespace, which.name, zones_of(found, pods.all()))
+
+    try:
+        await sets.synced()
+        await pods.synced()
+        yield tell, changed
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _until_done(
+    tell: Callable[[], GroupStory], changed: asyncio.Event, show: Callable[[GroupStory], None], timeout: float | None
+) -> GroupStory:
+    story = tell()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout):
+            while True:
+                changed.clear()
+                story = tell()
+                show(story)
+                try:
+                    await asyncio.wait_for(changed.wait(), STABLE_FOR if story.is_done else None)
+                except TimeoutError:
+                    break
+                await asyncio.sleep(REDRAW_EVERY)
+    return story
+
+
+class GroupLines:
+    """A line for each change."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+        self._printed: dict[str, str] = {}
+
+    def show(self, story: GroupStory) -> None:
+        now = {"": f"rollout group {story.path}: {group_line(story)}"}
+        now |= {zone.name: f"  {zone.name}: {zone_line(zone)}" for zone in story.zones}
+        print_lines((line for key, line in now.items() if self._printed.get(key) != line), self._out)
+        self._printed = now
+
+
+def group_tree(story: GroupStory, *, drawn: bool = True, lines: int | None = None) -> Tree:
+    """A group, its zones, and those of their pods that are not done."""
+    root = Tree(line_of(story.state, f"rollout group {story.path}", group_line(story), drawn))
+    room = None if lines is None else max(0, lines - 1 - len(story.zones))
+    for zone in story.zones:
+        branch = root.add(line_of(zone.state, zone.name, zone_line(zone), drawn))
+        shown = [pod for pod in zone.pods if pod.state in (State.failed, State.moving, State.next)][:room]
+        room = None if room is None else room - len(shown)
+        for pod in shown:
+            branch.add(line_of(pod.state, pod.name, pod_line(pod), drawn))
+    return root
+
+
+# explain
+
+
+def explain_group(hub: Hub, name: str, namespace: str | None, part: str | None, form: str) -> bool:
+    """Print why a group, or one of its zones or pods, is where it is. False if this is no group, and no pod of one."""
+
+    async def question(client: Client) -> tuple[GroupName, GroupStory] | None:
+        which = await find_group(hub, client, name, namespace, pods=True)
+        return None if which is None else (which, await read_group(client, which))
+
+    found = hub.ask(question)
+    if found is None:
+        return False
+    which, story = found
+    lines, data = _explained(story, part or which.part)
+    if form == "text":
+        print_lines(lines)
+    else:
+        print_data(data, form)
+    return True
+
+
+def _explained(story: GroupStory, part: str) -> tuple[list[str], Any]:
+    """What to say about a group, a zone or a pod, as lines and as data."""
+    if not part:
+        return explained_group(story), _data(story)
+    for zone in story.zones:
+        if part == zone.name:
+            return explained_zone(zone), zone
+        for pod in zone.pods:
+            if part == pod.name:
+                return explained_pod(story, zone, pod), _pod_data(story, zone, pod)
+    zones = listed((zone.name for zone in story.zones), most=10)
+    raise click.ClickException(f"{part} is no zone and no pod of rollout group {story.path}: its zones are {zones}")
+
+
+# Which group is meant
+
+
+async def find_group(
+    hub: Hub, client: Client, name: str, namespace: str | None, *, pods: bool = False
+) -> GroupName | None:
+    """The group of this name, or with `pods` that of the pod of this name. None if there is no such thing."""
+    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+    place, slash, rest = name.removeprefix(prefix).rpartition("/")
+    if slash and namespace not in (None, place):
+        raise click.UsageError(f"{name} is in namespace {place}, and --namespace says {namespace}: leave one out")
+    if not _LABEL_VALUE.fullmatch(rest) or "/" in place:
+        return None
+    where = place or namespace or await _home(hub)
+    found = await _of_pod(client, where, rest) if pods and prefix != "group/" else None
+    if prefix != "pod/" and await _has_sets(client, where, rest):
+        found = GroupName(where, rest)
+    if found is None and prefix:
+        raise click.ClickException(f"there is no {prefix.strip('/')} {rest} of a rollout group in namespace {where}")
+    return None if found is not None and not prefix and await _is_placement(client, name, namespace) else found
+
+
+async def _home(hub: Hub) -> str:
+    """The namespace of the context."""
+    files = [hub.kubeconfig] if hub.kubeconfig else None
+    return (await asyncio.to_thread(load, files, hub.context)).namespace
+
+
+async def _has_sets(client: Client, namespace: str, group: str) -> bool:
+    try:
+        page = await client.list(StatefulSet, namespace, labels={ROLLOUT_GROUP: group})
+    except (Forbidden, NotFound):
+        return False
+    return bool(page.items)
+
+
+async def _of_pod(client: Client, namespace: str, name: str) -> GroupName | None:
+    """The group that a pod belongs to by its StatefulSet."""
+    with suppress(NotFound, Forbidden):
+        owner = controller_of((await client.get(Pod, name, namespace)).metadata)
+        if owner is not None and owner.kind == StatefulSet.resource.kind:
+            labels = (await client.get(StatefulSet, owner.name, namespace)).metadata.labels
+            return GroupName(namespace, labels[ROLLOUT_GROUP], name) if ROLLOUT_GROUP in labels else None
+    return None
+
+
+async def _is_placement(client: Client, name: str, namespace: str | None) -> bool:
+    which = PlacementName.of(name, namespace)
+    for kind in (which.kinds.placement, which.kinds.run):
+        with suppress(NotFound, Forbidden):
+            await client.get(kind, which.name, which.namespace)
+            return True
+    return False
+
+
+def _no_group(which: GroupName) -> str:
+    return f"there is no rollout group {which.name} in namespace {which.namespace}"
+
+
+def _data(story: GroupStory) -> dict[str, Any]:
+    """The story as data, with the numbers that a script would otherwise have to count."""
+    numbers = {"updated": story.updated, "ready": story.ready, "pods": story.pods, "done": story.is_done}
+    return {**msgspec.to_builtins(story), **numbers, "why": story.why}
+
+
+def _pod_data(story: GroupStory, zone: ZoneStory, pod: PodStory) -> dict[str, Any]:
+    return {"group": story.path, "zone": zone.name, **msgspec.to_builtins(pod)}

@@ -1,0 +1,142 @@
+"""Where a rollout group stands, for people and for programs."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kedge.api.zones import PAUSED
+from kedge.plan.state import State
+from kedge.plan.zoning.group import plan
+from kedge.plan.zoning.group_story import (
+    GroupStory,
+    explained_group,
+    explained_pod,
+    explained_zone,
+    tell_group,
+    zones_of,
+)
+from kedge.plan.zoning.zone import Zone
+from plan.zoning.making import zone
+
+
+def told(*zones: Zone) -> GroupStory:
+    return tell_group("test", "ingester", zones)
+
+
+def states(story: GroupStory) -> list[str]:
+    return [zone.state.value for zone in story.zones]
+
+
+@pytest.mark.parametrize(
+    ("zones", "state", "of_zones"),
+    [
+        ([zone("a", "nnn"), zone("b", "nnn")], "available", ["available", "available"]),
+        ([zone("a", "ooo"), zone("b", "ooo")], "moving", ["moving", "waiting"]),
+        ([zone("a", "Sno"), zone("b", "ooo")], "moving", ["moving", "waiting"]),
+        ([zone("a", "nnS"), zone("b", "nnn")], "moving", ["moving", "available"]),
+        ([zone("a", "nnX"), zone("b", "ooo")], "failed", ["failed", "waiting"]),
+        ([zone("a", "ooo", strategy="RollingUpdate"), zone("b", "nnn")], "failed", ["failed", "failed"]),
+        ([zone("a", "ooo", annotations={PAUSED: "true"}), zone("b", "nnn")], "paused", ["paused", "available"]),
+        ([zone("a", "nnn", generation=2), zone("b", "nnn")], "unknown", ["unknown", "available"]),
+        ([zone("a", "")], "available", ["available"]),
+    ],
+)
+def test_a_group_is_as_its_zones_are(zones: list[Zone], state: str, of_zones: list[str]) -> None:
+    story = told(*zones)
+    assert (story.state.value, states(story)) == (state, of_zones)
+    assert story.is_done == (state == "available")
+
+
+def test_what_is_deleted_next_and_what_waits_is_told_of_each_pod() -> None:
+    story = told(zone("a", "ooo"), zone("b", "oo"))
+    first, second = story.zones
+    assert story.deletes == ("ingester-zone-a-0", "ingester-zone-a-1")
+    assert [pod.state for pod in first.pods] == [State.next, State.next, State.waiting]
+    assert first.pods[0].why == "is deleted next, to update it to revision last"
+    assert [pod.wait.code for pod in second.pods if pod.wait] == ["OtherZone", "OtherZone"]
+    assert explained_group(story) == [
+        "rollout group test/ingester is moving: 0 of 5 pods updated, 5 ready; 2 zones",
+        (
+            "  ingester-zone-a: 0 of 3 pods updated, 3 ready, 2 pods to be deleted now: "
+            "ingester-zone-a-0 and ingester-zone-a-1"
+        ),
+        (
+            "  ingester-zone-b: 0 of 2 pods updated, 2 ready, waits: ingester-zone-a is rolled out first, "
+            "with 0 of 3 pods updated"
+        ),
+    ]
+
+
+def test_a_pod_that_holds_a_group_up_says_why() -> None:
+    story = told(zone("a", "nnX"), zone("b", "oo"))
+    first, second = story.zones
+    assert explained_zone(first) == [
+        (
+            "ingester-zone-a: 3 of 3 pods updated, 2 ready, waits: all its pods are updated, and "
+            "ingester-zone-a-2 (CrashLoopBackOff) is not ready; at most 2 pods unavailable; revision last"
+        ),
+        "  ingester-zone-a-0: revision last",
+        "  ingester-zone-a-1: revision last",
+        "  ingester-zone-a-2: revision last, is not ready (CrashLoopBackOff)",
+    ]
+    assert explained_pod(story, second, second.pods[0]) == [
+        (
+            "pod ingester-zone-b-0 of rollout group test/ingester, zone ingester-zone-b: ready, revision prev, "
+            "outdated, waits: all pods of the other zones have to be ready, and ingester-zone-a-2 (CrashLoopBackOff) "
+            "is not ready"
+        ),
+        (
+            "  the zone is to run revision last: 0 of 2 pods updated, 2 ready, waits: all pods of the other zones have "
+            "to be ready, and ingester-zone-a-2 (CrashLoopBackOff) is not ready"
+        ),
+    ]
+    assert story.why.startswith("ingester-zone-a: all its pods are updated, and ")
+
+
+def test_missing_and_terminating_pods_are_told() -> None:
+    (only,) = told(zone("a", "-tn")).zones
+    assert [pod.why for pod in only.pods] == [
+        "is missing: the StatefulSet controller has to create it", "is terminating", "",
+    ]  # fmt: skip
+    assert (only.updated, only.ready, only.replicas) == (2, 1, 3)
+
+
+def test_a_bad_annotation_is_told() -> None:
+    (only,) = told(zone("a", "nnn", limit="many")).zones
+    assert "'many'" in only.problem
+    assert only.problem in explained_zone(only)[0]
+
+
+def test_waits_are_data() -> None:
+    data = msgspec.json.decode(msgspec.json.encode(told(zone("a", "nnX"), zone("b", "oo"))))
+    blocker = {"key": "ingester-zone-a-2", "proof": "failed", "since": None, "until": None, "reported": ""}
+    assert data["zones"][1]["wait"] == {
+        "unit": "ingester-zone-b",
+        "code": "ProofLost",
+        "numbers": {"lost": 1},
+        "blockers": [blocker],
+    }
+
+
+def test_pods_are_given_to_the_set_that_controls_them() -> None:
+    made = [zone("b", "on"), zone("a", "n")]
+    pods = [pod for one in made for pod in one.pods]
+    assert zones_of([one.stateful_set for one in made], pods) == tuple(sorted(made, key=lambda one: one.name))
+
+
+LETTERS = st.text("ontTxXuUsSfp-", max_size=4)
+
+
+@given(st.lists(LETTERS, min_size=1, max_size=3))
+def test_the_story_says_what_the_plan_says(groups: list[str]) -> None:
+    zones = [zone(name, pods) for name, pods in zip("abc", groups, strict=False)]
+    story, found = told(*zones), plan(zones)
+    assert {one.name: one.wait for one in story.zones if one.wait is not None} == dict(found.waits)
+    assert story.deletes == found.delete
+    assert story.is_done == all(one.is_done for one in zones)
+    for one in story.zones:
+        assert one.is_done or one.why or one.name == found.zone, "whoever is not done says why"
+    assert explained_group(story)
