@@ -11,6 +11,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import uvloop
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
@@ -92,7 +93,12 @@ async def test_a_connection_with_the_old_certificate_is_answered_and_then_closed
             assert "Connection" not in third.headers
 
 
-async def test_callers_never_fail_while_certificates_are_exchanged() -> None:
+def test_callers_never_fail_while_certificates_are_exchanged_on_either_loop() -> None:
+    asyncio.run(exchanged_under_load())
+    uvloop.run(exchanged_under_load())
+
+
+async def exchanged_under_load() -> None:
     """New connections and kept ones, under load, over many exchanges."""
     every = [made() for _ in range(6)]
     bundle = b"".join(one.ca for one in every)

@@ -15,6 +15,7 @@ from kedge.simulate.faults import Counts, link_role
 from simulate.many import is_write
 from simulate.seeds import IN_A_TEST_RUN
 from simulate.weather import REQUESTS
+from simulate.zone_promises import BUDGET, ONE_ZONE, OUTDATED, UNPROVEN
 
 FAULTS = (*REQUESTS, "partitions", "crash")
 HUB, AGENT_TO_HUB, AGENT_TO_MEMBER = "hub → hub", "cluster → hub", "cluster → cluster"
@@ -69,6 +70,14 @@ STAGING: Mapping[str, Expected] = {
     "a gate opens only while its stage works": Expected(100, tight=1, asked=100),
     "a run that stands still says what it waits for": Expected(50, tight=1),
     "an explanation contradicts neither itself nor the facts": Expected(1000, tight=200),
+}
+
+
+ZONING: Mapping[str, Expected] = {
+    OUTDATED: Expected(300, tight=20),
+    ONE_ZONE: Expected(300, tight=20),
+    BUDGET: Expected(200, tight=10),
+    UNPROVEN: Expected(100, tight=5),
 }
 
 

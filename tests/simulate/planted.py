@@ -10,15 +10,20 @@ from typing import Any
 from unittest.mock import patch
 
 from kedge.controllers.hub.run_writes import RunWrites
+from kedge.controllers.zone.observed import GroupCaches
 from kedge.kube.client import Client
 from kedge.kube.expectations import WriteSet
 from kedge.kube.patches import MergePatch
+from kedge.kube.queue import Key
 from kedge.plan.moving.exposure import Exposure
 from kedge.plan.moving.gate import Open
 from kedge.plan.staging.gates import Gates
+from kedge.plan.zoning import group, zone
+from kedge.plan.zoning.zone import Zone
 from kedge.simulate.simulation import Simulation
 from simulate.rolling import rolling
 from simulate.staging import staging
+from simulate.zoning import zoning
 
 _patch = Client.patch
 _passed = Gates.passed
@@ -84,3 +89,41 @@ async def without_health(simulation: Simulation) -> None:
     """No gate looks at whether what is behind it still works."""
     with patch("kedge.plan.staging.stages.lost_proofs", lambda *_: []):
         await staging(simulation)
+
+
+# In rollout groups
+
+
+async def without_fresh_pods(simulation: Simulation) -> None:
+    """Pods are deleted by what a cache shows, however old that is."""
+
+    async def by_cache(self: GroupCaches, key: Key) -> Any:
+        return self.zones(key)
+
+    with patch.object(GroupCaches, "zones_now", by_cache):
+        await zoning(simulation)
+
+
+async def without_other_zones(simulation: Simulation) -> None:
+    """A zone is rolled out whatever the others do."""
+    with patch.object(group, "while_proven", lambda *_: Open()):
+        await zoning(simulation)
+
+
+async def without_proof_of_pods(simulation: Simulation) -> None:
+    """A pod that does not work is given whatever is wanted, though that works nowhere yet."""
+    with patch.object(Exposure, "has_room", lambda *_: True):
+        await zoning(simulation)
+
+
+async def by_the_status(simulation: Simulation) -> None:
+    """Pods are counted by the status of their StatefulSet."""
+
+    def unavailable(self: Zone) -> int:
+        return self.stateful_set.status.replicas - self.stateful_set.status.ready_replicas
+
+    with (
+        patch.object(Zone, "unavailable", property(unavailable)),
+        patch.object(zone, "is_running_and_ready", lambda _: True),
+    ):
+        await zoning(simulation)

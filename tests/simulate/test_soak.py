@@ -111,10 +111,10 @@ def test_seeds_that_test_too_little_are_wrong_too(file: Path, monkeypatch: pytes
 
 
 def test_a_crash_is_tried_after_every_write(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = Runs(monkeypatch, Counter({("writes", "hub"): 30, ("writes", "cluster-1"): 3}))
+    runs = Runs(monkeypatch, Counter({("writes", "hub"): 30, ("writes", "cluster-1"): 3, ("writes", "operator"): 4}))
     wrong = soak_crashes(Progress(file))
     tried = Counter(dict.fromkeys(soak.CRASHING, 0))
     for chunk in runs.chunks:
         tried[chunk.scenario] += chunk.seeds if chunk.first else 0
-    assert [*tried.values()] == [30, 3, 30]
+    assert [*tried.values()] == [30, 3, 30, 4]
     assert wrong[0] == "simulate.rolling:hub_crashing: only 0 of 30 runs had a crash"

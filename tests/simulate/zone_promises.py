@@ -34,6 +34,10 @@ _READS_SETS = re.compile(r"GET /apis/apps/v1/namespaces/[^/]+/statefulsets\?.*la
 _DELETES = re.compile(r"DELETE /api/v1/namespaces/[^/]+/pods/([^?]+)")
 STUCK = ("CrashLoopBackOff", "ImagePullBackOff")
 KEPT = 4000
+OUTDATED = "only outdated pods are deleted"
+ONE_ZONE = "pods of a zone go only while the others are ready"
+BUDGET = "no more pods are unavailable than may be"
+UNPROVEN = "few pods hold what none has proven"
 GIVEN_UP = 25.0  # seconds: nobody waits longer for an answer
 
 
@@ -169,10 +173,23 @@ class ZonePromises:
             return f"{name}: it is not outdated"
         verdicts = [self._wrong(state, pod) for state in there]
         if "" in verdicts:
+            self._count(there[verdicts.index("")], pod)
             self._deleted.append((self._simulation.loop.time(), name, pod.uid))
-            self._simulation.counts["asked", "deletions"] += 1
             return ""
         return f"{name}: {verdicts[-1] if verdicts else 'it was never there'}"
+
+    def _count(self, state: State, pod: PodFacts) -> None:
+        """Note which promises this deletion put to the test, and which of them would not have borne more."""
+        zone, own = state.zones[pod.zone], state.of(pod.zone)
+        holders = [one for one in own if one.revision == zone.revision or one.is_going]
+        tight = {
+            OUTDATED: any(not state.is_outdated(one) for one in own),
+            ONE_ZONE: len(state.zones) > 1,
+            BUDGET: state.unavailable(pod.zone) + 1 >= zone.limit < len(own),
+            UNPROVEN: not any(one.is_ready for one in holders) and len(holders) + 1 >= zone.limit < len(own),
+        }
+        for promise, is_tight in tight.items():
+            self._simulation.counts["promise", promise, "tight" if is_tight else "asked"] += 1
 
     @staticmethod
     def _has(state: State, name: str, pod: PodFacts) -> bool:

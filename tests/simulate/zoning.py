@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from random import Random
 from typing import Any
 
 import msgspec
@@ -66,22 +67,28 @@ async def quiet(simulation: Simulation) -> None:
 
 
 async def operator_crashing(simulation: Simulation) -> None:
-    """The same, and the operator crashes after its nth write, n being the seed."""
-    zones = Zones(simulation, operators=("operator",))
+    """The same, and the operator crashes after its nth write, n being the seed. It must end as if it had not."""
+    zones = Zones(simulation, Random(7), operators=("operator",))
     await zones.open()
-    simulation.processes["operator"].crash_after_write(simulation.seed)
+    process = simulation.processes["operator"]
+    process.crash_after_write(simulation.seed)
+    began = process.writes
     for image in ("app:2", BAD, "app:3"):
         await zones.release(image)
         await asyncio.sleep(60)
-    await zones.settle()
+    await simulation.until("every pod runs the last release", lambda: zones.all_run("app:3"))
+    await simulation.until("the status names its revision", zones.all_named, within=120)
+    simulation.counts["writes", "operator"] += process.writes - began
+    for line in zones.end_state():
+        simulation.counts["end", line] += 1
 
 
 class Zones:
     """One rollout group, and all who act on it."""
 
-    def __init__(self, simulation: Simulation, operators: tuple[str, ...] = ()) -> None:
+    def __init__(self, simulation: Simulation, rng: Random | None = None, operators: tuple[str, ...] = ()) -> None:
         self.simulation = simulation
-        self.rng = rng = simulation.rng("zones")
+        self.rng = rng = rng or simulation.rng("zones")
         self.names = [f"{GROUP}-zone-{letter}" for letter in "abc"[: rng.choice([1, 2, 3, 3])]]
         self.operators = operators or rng.choice([("operator",), ("operator",), ("operator", "operator-2")])
         self.limits = [rng.choice(["1", "1", "2", "3"]) for _ in self.names]
@@ -103,7 +110,7 @@ class Zones:
         for name in self.operators:
             main = _operator if len(self.operators) == 1 else _contending_operator
             self.simulation.start(name, main, exits_on=(Crashed,))
-        await self.simulation.until("all pods are ready", lambda: self._all_run("app:1"), within=3600)
+        await self.simulation.until("all pods are ready", lambda: self.all_run("app:1"), within=3600)
 
     async def _workloads(self) -> None:
         simulation = self.simulation
@@ -235,21 +242,26 @@ class Zones:
             await self.release(BAD)
             await asyncio.sleep(120.0)
         await self.release("app:final")
-        await self.simulation.until("every pod runs the last release", lambda: self._all_run("app:final"))
-        await self.simulation.until("the status names its revision", self._all_named, within=120)
+        await self.simulation.until("every pod runs the last release", lambda: self.all_run("app:final"))
+        await self.simulation.until("the status names its revision", self.all_named, within=120)
         if len(self.operators) == 1:  # others renew their lease
             await self.simulation.rest()
 
     def pods(self) -> list[Pod]:
         return self._objects(Pod)
 
-    def _all_run(self, image: str) -> bool:
+    def all_run(self, image: str) -> bool:
         pods = [pod for pod in self.pods() if _is_ready(pod) and (pod.spec.containers or ())[0].image == image]
         return len(pods) == len(self.pods()) == sum(one.spec.replicas or 0 for one in self._objects(StatefulSet))
 
-    def _all_named(self) -> bool:
+    def all_named(self) -> bool:
         statuses = [one.status for one in self._objects(StatefulSet)]
         return all(one.current_revision == one.update_revision for one in statuses)
+
+    def end_state(self) -> list[str]:
+        """Every StatefulSet and pod, without what is different each time."""
+        pods = [f"{pod.metadata.name} {(pod.spec.containers or ())[0].image} {pod.status.phase}" for pod in self.pods()]
+        return pods + [f"{one.metadata.name} {one.status}" for one in self._objects(StatefulSet)]
 
     def _objects(self, of: type[Any]) -> list[Any]:
         kind = next(kind for kind in self.server.registry.kinds() if kind.resource == of.resource)

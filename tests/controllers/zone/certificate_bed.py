@@ -225,8 +225,8 @@ class Bed:
         await self.client.create(untyped(kind.resource), body)
 
     async def bundles_of(self, name: str, kind: Kinds = ValidatingWebhookConfiguration) -> list[bytes]:
-        found = await self.client.get(kind, name)
-        return [b64decode(one.client_config.ca_bundle) for one in found.webhooks]
+        found = await self.client.get(untyped(kind.resource), name)
+        return [b64decode(one["clientConfig"].get("caBundle", "")) for one in found["webhooks"]]
 
     async def until_injected(self, name: str, kind: Kinds = ValidatingWebhookConfiguration) -> bytes:
         """Wait until every webhook has what the Secret says."""

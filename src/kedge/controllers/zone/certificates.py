@@ -41,10 +41,7 @@ from kedge.plan.zoning.certificate_renewal import (
 )
 
 READ_EVERY: Final = 30.0
-"""Seconds between two reads of the Secret at most."""
-READ_WHILE_RENEWING: Final = 5.0
 KNOWN_AFTER: Final = 60.0
-"""Seconds until every API server has surely seen a change of a webhook configuration."""
 MAKING: Final = 600.0
 """Seconds in which even a busy machine makes two keys."""
 _AT_ONCE: Final = 0.001
@@ -98,8 +95,14 @@ class Certificates:
         generate: GenerateCertificate,
         show: ShowCertificate,
         bundles: Bundles | None = None,
+        read_every: float = READ_EVERY,
+        known_after: float = KNOWN_AFTER,
     ) -> None:
-        """Without `bundles`, somebody else makes the authorities known, and has half of the time before the end."""
+        """Without `bundles`, somebody else makes the authorities known, and has half of the time before the end.
+
+        `read_every`: seconds between two reads of the Secret at most, and six times more often during a renewal;
+        `known_after`: seconds until every API server has surely seen a change of a webhook configuration.
+        """
         self._secret = secret
         self._names = names
         self._clock = clock
@@ -108,6 +111,8 @@ class Certificates:
         self._generate = generate
         self._show = show
         self._bundles = bundles
+        self._read_every = read_every
+        self._known_after = known_after
         self._last_good: StoredCertificate | None = None
         self._served: ServedPair | None = None
         self._held_since: tuple[bytes, float] | None = None  # which bundle all have, and since when
@@ -166,11 +171,11 @@ class Certificates:
             return held
         if self._held_since is None or self._held_since[0] != stored.ca:
             self._held_since = (stored.ca, now)
-        return now - self._held_since[1] >= KNOWN_AFTER
+        return now - self._held_since[1] >= self._known_after
 
     def _pause(self, step: Wait, facts: CertificateFacts, now: datetime) -> float:
         """Seconds until the next look: the moment itself, or sooner, since the Secret and the clock may change."""
-        usual = READ_WHILE_RENEWING if step.for_trust and facts.trusted is not None else READ_EVERY
+        usual = self._read_every / 6 if step.for_trust and facts.trusted is not None else self._read_every
         if self._served is not None:
             usual = min(usual, lead_time(self._served.pair).total_seconds() / 20)
         due = (step.until - now).total_seconds()

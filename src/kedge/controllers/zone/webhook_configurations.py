@@ -42,7 +42,7 @@ class WebhookConfigurations(Generic[C]):
 
     def __init__(self, cluster: Cluster, kind: type[C], labels: str, changed: Callable[[], None]) -> None:
         """`changed` is called when one of them has changed."""
-        self.kind = kind
+        self.kind: type[C] = kind
         self._cluster = cluster
         self._labels = labels
         self._logged = ""
