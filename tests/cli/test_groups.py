@@ -183,6 +183,38 @@ def test_a_group_is_watched_until_it_is_done(outdated: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "code", "says"),
+    [
+        ({"rollout-downscale-leader": "nobody"}, "LeaderMissing", "could not find leader for ingester-zone-b"),
+        ({"rollout-downscale-leader": "ingester-zone-b"}, "LeaderIsItself", "makes ingester-zone-b its own leader"),
+        ({"rollout-mirror-replicas-from-resource-name": "web", "rollout-mirror-replicas-from-resource-kind": "Nothing"},
+         "ReferenceUnavailable", "the scale of Nothing/web is not known"),
+        ({"rollout-force-replicas": "many", "rollout-downscale-leader": "ingester-zone-a"},
+         "ForceReplicasInvalid", "is no number of at least 0"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_zone_from_being_scaled_is_explained(
+    cluster: Path, given: dict[str, str], code: str, says: str
+) -> None:
+    def annotate(values: dict[str, Any]) -> None:
+        named = {f"grafana.com/{key}": value for key, value in values.items()}
+        patch = MergePatch({"metadata": {"annotations": named}})
+
+        async def write(client: Client) -> None:
+            await client.patch(SETS, "ingester-zone-b", patch, "prod")
+
+        on(cluster, write)
+
+    annotate(given)
+    try:
+        assert says in kedge(cluster, "explain", "ingester").output
+        found = msgspec.json.decode(kedge(cluster, "explain", "ingester", "-o", "json").stdout)
+        assert [wait["code"] for wait in found["zones"][1]["scaling_waits"]] == [code]
+    finally:
+        annotate(dict.fromkeys(given))
+
+
+@pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (("status", "group/nothing"), "there is no group nothing of a rollout group in namespace prod"),

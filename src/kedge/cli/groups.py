@@ -1,35 +1,31 @@
 """Rollout groups for the daily verbs: `kedge get groups`, `kedge status GROUP`, `kedge explain GROUP|POD`.
 
 They read the StatefulSets and pods with the rights of the user, and ask the functions with which the operator decides.
-A placement or a run of the same name comes first; `group/NAME` and `pod/NAME` leave no doubt.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import click
 import msgspec
-from msgspec import Struct
 from rich.console import Console
 from rich.live import Live
 from rich.tree import Tree
 
 from kedge.api.apps import StatefulSet
-from kedge.api.meta import controller_of
 from kedge.api.pods import Pod
 from kedge.api.zones import ROLLOUT_GROUP
+from kedge.cli.group_target import GroupName, GroupReader, find_group, home_of, no_group, read_group
 from kedge.cli.render import can_draw, console, draw, groups_table, line_of, print_data, print_lines
-from kedge.cli.targets import Hub, PlacementName
+from kedge.cli.targets import Hub
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
-from kedge.kube.connect.config import load
-from kedge.kube.errors import Forbidden, NotFound
+from kedge.kube.errors import Forbidden
 from kedge.plan.state import State
 from kedge.plan.text import listed, natural
 from kedge.plan.zoning.group_story import (
@@ -41,27 +37,16 @@ from kedge.plan.zoning.group_story import (
     explained_zone,
     group_line,
     pod_line,
-    tell_group,
     zone_line,
     zones_of,
 )
 
+Tell: TypeAlias = Callable[[], Awaitable[GroupStory]]
 GROUPS: Final = ("groups", "group")
 """The words that `kedge get` takes for rollout groups."""
 STABLE_FOR: Final = 1.5
 """Seconds for which a group has to stay done: a status may lag behind a change that has just been made."""
 REDRAW_EVERY: Final = 0.1
-_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-"""What the name of a group can be; a server refuses to look for anything else."""
-_PREFIXES: Final = ("group/", "pod/")
-
-
-class GroupName(Struct, frozen=True):
-    """A group, and the pod or zone of it that is meant, if it is one."""
-
-    namespace: str
-    name: str
-    part: str = ""
 
 
 # get
@@ -77,7 +62,7 @@ def run_get_groups(hub: Hub, names: Sequence[str], namespace: str | None, form: 
         except Forbidden:
             if place is not None:
                 raise
-            place = await _home(hub)
+            place = await home_of(hub)
             sets = (await client.list(StatefulSet, place, labels=ROLLOUT_GROUP)).items
         return await _stories(client, place, sets)
 
@@ -101,7 +86,8 @@ async def _stories(client: Client, namespace: str | None, sets: Sequence[Statefu
     groups: dict[tuple[str, str], list[StatefulSet]] = {}
     for one in sets:
         groups.setdefault((one.metadata.namespace or "", one.metadata.labels[ROLLOUT_GROUP]), []).append(one)
-    found = [tell_group(*key, zones_of(members, pods)) for key, members in groups.items()]
+    reader = GroupReader(client)
+    found = [await reader.story(GroupName(*key), zones_of(members, pods)) for key, members in groups.items()]
     return sorted(found, key=lambda story: (natural(story.namespace), natural(story.name)))
 
 
@@ -130,15 +116,6 @@ def group_status(
     return story.is_done
 
 
-async def read_group(client: Client, which: GroupName) -> GroupStory:
-    """Where a group stands, as the server has it now."""
-    pods = (await client.list(Pod, which.namespace)).items
-    sets = (await client.list(StatefulSet, which.namespace, labels={ROLLOUT_GROUP: which.name})).items
-    if not sets:
-        raise click.ClickException(_no_group(which))
-    return tell_group(which.namespace, which.name, zones_of(sets, pods))
-
-
 async def watch_group(client: Client, which: GroupName, timeout: float | None, form: str) -> GroupStory:
     """Show a group until it is done and stays so, or until time is up. Returns the last story."""
     out = console(sys.stdout if form == "tree" else sys.stderr)
@@ -154,8 +131,9 @@ def _draw(live: Live, out: Console, story: GroupStory) -> None:
 
 
 @asynccontextmanager
-async def _followed(client: Client, which: GroupName) -> AsyncIterator[tuple[Callable[[], GroupStory], asyncio.Event]]:
+async def _followed(client: Client, which: GroupName) -> AsyncIterator[tuple[Tell, asyncio.Event]]:
     """What tells the story anew, and what is set when it may have changed."""
+    reader = GroupReader(client)
     sets = Cache(client, StatefulSet, which.namespace, labels={ROLLOUT_GROUP: which.name})
     pods = Cache(client, Pod, which.namespace)
     changed = asyncio.Event()
@@ -163,10 +141,10 @@ async def _followed(client: Client, which: GroupName) -> AsyncIterator[tuple[Cal
     pods.on_change(lambda _: changed.set())
     running = [asyncio.create_task(sets.run()), asyncio.create_task(pods.run())]
 
-    def tell() -> GroupStory:
+    async def tell() -> GroupStory:
         if not (found := sets.all()):
-            raise click.ClickException(_no_group(which))
-        return tell_group(which.namespace, which.name, zones_of(found, pods.all()))
+            raise click.ClickException(no_group(which))
+        return await reader.story(which, zones_of(found, pods.all()))
 
     try:
         await sets.synced()
@@ -179,14 +157,14 @@ async def _followed(client: Client, which: GroupName) -> AsyncIterator[tuple[Cal
 
 
 async def _until_done(
-    tell: Callable[[], GroupStory], changed: asyncio.Event, show: Callable[[GroupStory], None], timeout: float | None
+    tell: Tell, changed: asyncio.Event, show: Callable[[GroupStory], None], timeout: float | None
 ) -> GroupStory:
-    story = tell()
+    story = await tell()
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout):
             while True:
                 changed.clear()
-                story = tell()
+                story = await tell()
                 show(story)
                 try:
                     await asyncio.wait_for(changed.wait(), STABLE_FOR if story.is_done else None)
@@ -257,65 +235,6 @@ def _explained(story: GroupStory, part: str) -> tuple[list[str], Any]:
                 return explained_pod(story, zone, pod), _pod_data(story, zone, pod)
     zones = listed((zone.name for zone in story.zones), most=10)
     raise click.ClickException(f"{part} is no zone and no pod of rollout group {story.path}: its zones are {zones}")
-
-
-# Which group is meant
-
-
-async def find_group(
-    hub: Hub, client: Client, name: str, namespace: str | None, *, pods: bool = False
-) -> GroupName | None:
-    """The group of this name, or with `pods` that of the pod of this name. None if there is no such thing."""
-    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
-    place, slash, rest = name.removeprefix(prefix).rpartition("/")
-    if slash and namespace not in (None, place):
-        raise click.UsageError(f"{name} is in namespace {place}, and --namespace says {namespace}: leave one out")
-    if not _LABEL_VALUE.fullmatch(rest) or "/" in place:
-        return None
-    where = place or namespace or await _home(hub)
-    found = await _of_pod(client, where, rest) if pods and prefix != "group/" else None
-    if prefix != "pod/" and await _has_sets(client, where, rest):
-        found = GroupName(where, rest)
-    if found is None and prefix:
-        raise click.ClickException(f"there is no {prefix.strip('/')} {rest} of a rollout group in namespace {where}")
-    return None if found is not None and not prefix and await _is_placement(client, name, namespace) else found
-
-
-async def _home(hub: Hub) -> str:
-    """The namespace of the context."""
-    files = [hub.kubeconfig] if hub.kubeconfig else None
-    return (await asyncio.to_thread(load, files, hub.context)).namespace
-
-
-async def _has_sets(client: Client, namespace: str, group: str) -> bool:
-    try:
-        page = await client.list(StatefulSet, namespace, labels={ROLLOUT_GROUP: group})
-    except (Forbidden, NotFound):
-        return False
-    return bool(page.items)
-
-
-async def _of_pod(client: Client, namespace: str, name: str) -> GroupName | None:
-    """The group that a pod belongs to by its StatefulSet."""
-    with suppress(NotFound, Forbidden):
-        owner = controller_of((await client.get(Pod, name, namespace)).metadata)
-        if owner is not None and owner.kind == StatefulSet.resource.kind:
-            labels = (await client.get(StatefulSet, owner.name, namespace)).metadata.labels
-            return GroupName(namespace, labels[ROLLOUT_GROUP], name) if ROLLOUT_GROUP in labels else None
-    return None
-
-
-async def _is_placement(client: Client, name: str, namespace: str | None) -> bool:
-    which = PlacementName.of(name, namespace)
-    for kind in (which.kinds.placement, which.kinds.run):
-        with suppress(NotFound, Forbidden):
-            await client.get(kind, which.name, which.namespace)
-            return True
-    return False
-
-
-def _no_group(which: GroupName) -> str:
-    return f"there is no rollout group {which.name} in namespace {which.namespace}"
 
 
 def _data(story: GroupStory) -> dict[str, Any]:

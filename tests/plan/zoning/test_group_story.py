@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.api.zones import PAUSED
+from kedge.api.zones import DOWNSCALE_LEADER, PAUSED
 from kedge.plan.state import State
+from kedge.plan.zoning import replicas
 from kedge.plan.zoning.group import plan
 from kedge.plan.zoning.group_story import (
     GroupStory,
@@ -18,8 +19,9 @@ from kedge.plan.zoning.group_story import (
     tell_group,
     zones_of,
 )
+from kedge.plan.zoning.scaling import Scaling
 from kedge.plan.zoning.zone import Zone
-from plan.zoning.making import zone
+from plan.zoning.making import NOW, zone
 
 
 def told(*zones: Zone) -> GroupStory:
@@ -125,6 +127,25 @@ def test_pods_are_given_to_the_set_that_controls_them() -> None:
     made = [zone("b", "on"), zone("a", "n")]
     pods = [pod for one in made for pod in one.pods]
     assert zones_of([one.stateful_set for one in made], pods) == tuple(sorted(made, key=lambda one: one.name))
+
+
+def test_what_is_done_about_replicas_is_told_of_each_zone() -> None:
+    follows = {DOWNSCALE_LEADER: "nobody"}
+    zones = (
+        zone("a", "nn", annotations={DOWNSCALE_LEADER: "ingester-zone-b"}),
+        zone("b", "nnn"),
+        zone("c", "nn", annotations=follows),
+    )
+    scaling = replicas.plan(Scaling(tuple(one.stateful_set for one in zones), NOW))
+    a, b, c = tell_group("test", "ingester", zones, scaling).zones
+    assert a.scaling == "is to be scaled up from 2 to 3 replicas to match leader ingester-zone-b"
+    assert (b.scaling, b.scaling_waits) == ("", ())
+    assert c.scaling == "", "one at a time: it is looked at when the step is done"
+    others = (zone("b", "nnn"), zone("c", "nn", annotations=follows))
+    scaling = replicas.plan(Scaling(tuple(one.stateful_set for one in others), NOW))
+    _, c = tell_group("test", "ingester", others, scaling).zones
+    assert [wait.code for wait in c.scaling_waits] == ["LeaderMissing"]
+    assert "could not find leader for ingester-zone-c" in explained_zone(c)[0]
 
 
 LETTERS = st.text("ontTxXuUsSfp-", max_size=4)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.api.apps import StatefulSet
 from kedge.api.meta import controller_of
@@ -20,9 +21,12 @@ from kedge.plan.state import State
 from kedge.plan.text import counted, listed, natural, of_all, path_of
 from kedge.plan.zoning.group import GroupPlan, ZoneCode, plan
 from kedge.plan.zoning.pods import is_running_and_ready
+from kedge.plan.zoning.replicas import ScalingPlan
+from kedge.plan.zoning.scaling_text import step_text, wait_text
 from kedge.plan.zoning.wait_text import Sentences
 from kedge.plan.zoning.zone import Zone
 
+_NO_SCALING: Final = ScalingPlan()
 _STATES: Final = {
     ZoneCode.not_on_delete: State.failed,
     ZoneCode.paused: State.paused,
@@ -61,6 +65,9 @@ class ZoneStory(Struct, frozen=True):
     wait: Wait | None = None
     problem: str = ""
     """What is wrong with its annotations."""
+    scaling: str = ""
+    """What is done about its replicas, or what that waits for."""
+    scaling_waits: tuple[Wait, ...] = ()
     pods: tuple[PodStory, ...] = ()
 
     @property
@@ -115,11 +122,11 @@ def zones_of(sets: Iterable[StatefulSet], pods: Iterable[Pod]) -> tuple[Zone, ..
     return tuple(sorted(found, key=lambda zone: natural(zone.name)))
 
 
-def tell_group(namespace: str, name: str, zones: Iterable[Zone]) -> GroupStory:
-    """Where a group stands."""
+def tell_group(namespace: str, name: str, zones: Iterable[Zone], scaling: ScalingPlan = _NO_SCALING) -> GroupStory:
+    """Where a group stands. `scaling` is what is found about its replicas."""
     ordered = tuple(zones)
     found, sentences = plan(ordered), Sentences(ordered)
-    told = tuple(_zone(zone, found, sentences) for zone in ordered)
+    told = tuple(_with_scaling(_zone(zone, found, sentences), scaling) for zone in ordered)
     states = {zone.state for zone in told}
     state = next((state for state in _ORDER if state in states), State.available)
     return GroupStory(namespace, name, state, told, found.delete)
@@ -140,6 +147,16 @@ def _zone(zone: Zone, found: GroupPlan, sentences: Sentences) -> ZoneStory:
         problem=zone.limit.problem,
         pods=tuple(_pod(unit, zone, found, sentences) for unit in zone.units),
     )
+
+
+def _with_scaling(zone: ZoneStory, scaling: ScalingPlan) -> ZoneStory:
+    waits = tuple(wait for wait in scaling.waits if wait.unit == zone.name)
+    said = [wait_text(wait) for wait in waits]
+    if scaling.step is not None and scaling.step.name == zone.name:
+        said.insert(0, f"is to be {step_text(scaling.step)}")
+    if scaling.ask is not None and scaling.ask.name == zone.name:
+        said.insert(0, f"is to be {step_text(scaling.ask)}, once its pods are prepared")
+    return replace(zone, scaling="; ".join(said), scaling_waits=waits)
 
 
 def _existing(zone: Zone) -> list[Unit]:
@@ -217,7 +234,8 @@ def zone_line(zone: ZoneStory) -> str:
     numbers = f"{of_all(zone.updated, zone.replicas, 'pod')} updated, {zone.ready} ready"
     verb = "waits: " if zone.wait is not None else ""
     why = f", {verb}{zone.why}" if zone.why else ""
-    return f"{numbers}{why}" + (f" ({zone.problem})" if zone.problem else "")
+    scaling = f"; {zone.scaling}" if zone.scaling else ""
+    return f"{numbers}{why}{scaling}" + (f" ({zone.problem})" if zone.problem else "")
 
 
 def pod_line(pod: PodStory) -> str:

@@ -1,0 +1,125 @@
+"""Group target: the rollout group that a command is about, and its story.
+
+A placement or a run of the same name comes first; `group/NAME` and `pod/NAME` leave no doubt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+import click
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kedge.api.apps import StatefulSet
+from kedge.api.meta import controller_of
+from kedge.api.pods import Pod
+from kedge.api.zones import ROLLOUT_GROUP
+from kedge.cli.targets import Hub, PlacementName
+from kedge.controllers.zone.reference import References
+from kedge.kube.client import Client
+from kedge.kube.connect.config import load
+from kedge.kube.errors import Forbidden, NotFound
+from kedge.plan.zoning import mirror, replicas
+from kedge.plan.zoning.group_story import GroupStory, tell_group, zones_of
+from kedge.plan.zoning.pods import is_running_and_ready
+from kedge.plan.zoning.scaling import Scaling
+from kedge.plan.zoning.zone import Zone
+
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+"""What the name of a group can be; a server refuses to look for anything else."""
+_PREFIXES: Final = ("group/", "pod/")
+
+
+class GroupName(Struct, frozen=True):
+    """A group, and the pod or zone of it that is meant, if it is one."""
+
+    namespace: str
+    name: str
+    part: str = ""
+
+
+async def read_group(client: Client, which: GroupName) -> GroupStory:
+    """Where a group stands, as the server has it now."""
+    pods = (await client.list(Pod, which.namespace)).items
+    sets = (await client.list(StatefulSet, which.namespace, labels={ROLLOUT_GROUP: which.name})).items
+    if not sets:
+        raise click.ClickException(no_group(which))
+    return await GroupReader(client).story(which, zones_of(sets, pods))
+
+
+class GroupReader:
+    """Tells stories of groups, with the scales of what their StatefulSets mirror. A scale is read every few seconds."""
+
+    def __init__(self, client: Client) -> None:
+        self._references = References(client)
+
+    async def story(self, which: GroupName, zones: Sequence[Zone]) -> GroupStory:
+        ready = {zone.name: sum(map(is_running_and_ready, zone.pods)) for zone in zones}
+        known = Scaling(tuple(zone.stateful_set for zone in zones), datetime.now(UTC), ready_pods=ready)
+        scales = {one: await self._references.read(which.namespace, one) for one in mirror.references(known)}
+        return tell_group(which.namespace, which.name, zones, replicas.plan(replace(known, scales=scales)))
+
+
+# Which group is meant
+
+
+async def find_group(
+    hub: Hub, client: Client, name: str, namespace: str | None, *, pods: bool = False
+) -> GroupName | None:
+    """The group of this name, or with `pods` that of the pod of this name. None if there is no such thing."""
+    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+    place, slash, rest = name.removeprefix(prefix).rpartition("/")
+    if slash and namespace not in (None, place):
+        raise click.UsageError(f"{name} is in namespace {place}, and --namespace says {namespace}: leave one out")
+    if not _LABEL_VALUE.fullmatch(rest) or "/" in place:
+        return None
+    where = place or namespace or await home_of(hub)
+    found = await _of_pod(client, where, rest) if pods and prefix != "group/" else None
+    if prefix != "pod/" and await _has_sets(client, where, rest):
+        found = GroupName(where, rest)
+    if found is None and prefix:
+        raise click.ClickException(f"there is no {prefix.strip('/')} {rest} of a rollout group in namespace {where}")
+    return None if found is not None and not prefix and await _is_placement(client, name, namespace) else found
+
+
+async def home_of(hub: Hub) -> str:
+    """The namespace of the context."""
+    files = [hub.kubeconfig] if hub.kubeconfig else None
+    return (await asyncio.to_thread(load, files, hub.context)).namespace
+
+
+async def _has_sets(client: Client, namespace: str, group: str) -> bool:
+    try:
+        page = await client.list(StatefulSet, namespace, labels={ROLLOUT_GROUP: group})
+    except (Forbidden, NotFound):
+        return False
+    return bool(page.items)
+
+
+async def _of_pod(client: Client, namespace: str, name: str) -> GroupName | None:
+    """The group that a pod belongs to by its StatefulSet."""
+    with suppress(NotFound, Forbidden):
+        owner = controller_of((await client.get(Pod, name, namespace)).metadata)
+        if owner is not None and owner.kind == StatefulSet.resource.kind:
+            labels = (await client.get(StatefulSet, owner.name, namespace)).metadata.labels
+            return GroupName(namespace, labels[ROLLOUT_GROUP], name) if ROLLOUT_GROUP in labels else None
+    return None
+
+
+async def _is_placement(client: Client, name: str, namespace: str | None) -> bool:
+    which = PlacementName.of(name, namespace)
+    for kind in (which.kinds.placement, which.kinds.run):
+        with suppress(NotFound, Forbidden):
+            await client.get(kind, which.name, which.namespace)
+            return True
+    return False
+
+
+def no_group(which: GroupName) -> str:
+    return f"there is no rollout group {which.name} in namespace {which.namespace}"
