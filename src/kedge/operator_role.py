@@ -146,6 +146,7 @@ class Operator:
             scaling=GroupScaling(cluster.client, calls, cluster.events, clock=clock, rng=_branch(self._rng)),
             guard=BudgetGuard(self._budgets, self._recent, clock, metrics=self._budget_metrics),
             budgets=self._budgets,
+            interval=options.reconcile_interval,
         )
         ready_times = ReadyTimes(
             cluster, observed.pod_caches, self._budgets, clock=clock, patch_timeout=options.ready_time_timeout

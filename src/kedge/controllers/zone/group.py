@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from kedge.api.apps import StatefulSet
 from kedge.api.meta import ObjectMeta
 from kedge.controllers.gather import gather
+from kedge.controllers.throttle import Throttle
 from kedge.controllers.zone.adjustment import ScalingGroup
 from kedge.controllers.zone.budget_guard import BudgetGuard
 from kedge.controllers.zone.deletions import Deletions
@@ -61,7 +62,9 @@ class Groups:
         scaling: GroupScaling | None = None,
         guard: BudgetGuard | None = None,
         budgets: DisruptionBudgets | None = None,
+        interval: float = 0.0,
     ) -> None:
+        """`interval` is how many seconds are between two reconciles of a group at least."""
         self._client = cluster.client
         self._clock = clock
         self._deletions = Deletions(cluster.client)
@@ -70,6 +73,7 @@ class Groups:
         self._metrics = metrics
         self._scaling = scaling
         self._guard = guard
+        self._distance = Throttle(interval) if interval > 0 else None
         sources = [*self._observed.sources()]
         if budgets is not None:
             sources.append(budgets.changes(self._observed.groups_in))
@@ -80,6 +84,10 @@ class Groups:
         if not zones:
             self._forget(key)
             return Outcome.done
+        if self._distance is not None:
+            if left := self._distance.remaining(key):
+                return Outcome.again(after=left)
+            self._distance.restart(key)
         with self._measured(key.name):
             return await self._reconcile(key, zones)
 
@@ -105,6 +113,8 @@ class Groups:
     def _forget(self, key: Key) -> None:
         """The group has no StatefulSets any more."""
         self._events.forget(key)
+        if self._distance is not None:
+            self._distance.reset(key)
         if self._scaling is not None:
             self._scaling.forget(key.namespace or "", key.name)
         if self._metrics is not None and not self._observed.exists_anywhere(key.name):
