@@ -147,7 +147,8 @@ def soak_seeds(progress: Progress, seeds: range) -> list[str]:
     run_all(progress, every)
     if failed := progress.commands(every):
         return failed
-    return list(seed_problems(*map(progress.counts, scopes), len(seeds)))
+    rolling, staging, zoning = map(progress.counts, scopes)
+    return list(seed_problems(rolling, staging, zoning, len(seeds)))
 
 
 def soak_crashes(progress: Progress) -> list[str]:

@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from kedge.admission.pod_eviction import eviction_rules
+from kedge.admission import review
+from kedge.admission.pod_eviction import Rule, eviction_rules
 from kedge.api.admission import AdmissionRequest, AdmissionResponse
 from kedge.api.apps import StatefulSet
 from kedge.api.crd import crd
@@ -28,6 +30,7 @@ from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.kube.client import Client
 from kedge.kube.codec import untyped
+from kedge.kube.connect.outbound import Answer, Call
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
@@ -86,17 +89,33 @@ class Gatekeeper(InProcessTransport):
         return Response(self.code, msgspec.json.encode(body))
 
 
+class RuleOutbound:
+    """Calls of webhooks, answered by the rules themselves."""
+
+    def __init__(self) -> None:
+        self.rules: Mapping[str, Rule] = {}
+
+    async def fetch(self, call: Call, *, timeout: float) -> Answer:
+        question = review.decode(review.JSON, call.body)
+        answer = await self.rules[urlsplit(call.url).path](question.request)
+        return Answer(200, review.encode(question, answer), {"content-type": review.JSON})
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
 class BudgetBed:
     """The server, what users do there, and what the operator answers."""
 
-    def __init__(self, cluster: EmbeddedCluster) -> None:
+    def __init__(self, cluster: EmbeddedCluster, webhooks: RuleOutbound) -> None:
+        self._webhooks = webhooks
         self.client = Client(cluster.transport(), limiter=Limiter(rate=0))
         self.transport = Gatekeeper(cluster.server, rng=Random(3), delay=(0.001, 0.01))
         self.registry = CollectorRegistry()
         self.budgets: DisruptionBudgets
         self.recent: RecentEvictions
         self.guard: BudgetGuard
-        self._rules: Mapping[str, Callable[[AdmissionRequest], Any]] = {}
+        self._rules: Mapping[str, Rule] = {}
 
     async def prepare(self, definition: Mapping[str, Any] | None) -> None:
         if definition is not None:
@@ -118,6 +137,7 @@ class BudgetBed:
             self.recent.follow(pods)
             self.guard = BudgetGuard(self.budgets, self.recent, clock, metrics=metrics)
             self._rules = eviction_rules(cluster.client, self.budgets, self.recent, clock, metrics=metrics)
+            self._webhooks.rules = self._rules
             manager.add_controller(ReadyTimes(cluster, [pods], self.budgets, clock=clock).controller)
             running = asyncio.create_task(manager.run(signals=False))
             try:
@@ -208,8 +228,7 @@ class BudgetBed:
         return "allowed" if found.status is None else f"{found.status.code} {found.status.message}"
 
     async def ask(self, path: str, **fields: Any) -> AdmissionResponse:
-        found: AdmissionResponse = await self._rules[path](AdmissionRequest(**fields))
-        return found
+        return await self._rules[path](AdmissionRequest(**fields))
 
     def counted(self, name: str, **labels: str) -> float:
         return self.registry.get_sample_value(f"rollout_operator_zpdb_{name}", labels) or 0.0
@@ -228,9 +247,10 @@ def play(
     """Run a scene; without a definition, the server does not know budgets. `refuses`: what the operator may not do."""
 
     async def whole() -> None:
-        cluster = EmbeddedCluster("here", clock=LoopClock(), rng=Random(1))
+        webhooks = RuleOutbound()
+        cluster = EmbeddedCluster("here", clock=LoopClock(), rng=Random(1), outbound=webhooks)
         cluster.start()
-        here = BudgetBed(cluster)
+        here = BudgetBed(cluster, webhooks)
         here.transport.refuses, here.transport.code = refuses, code
         try:
             await here.prepare(definition)

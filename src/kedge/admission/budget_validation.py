@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kedge.admission.answers import allow, deny
+from kedge.admission.review import allow, deny
 from kedge.api.admission import AdmissionRequest, AdmissionResponse
 from kedge.plan.zoning.budget_spec import InvalidBudget, read_budget
 

@@ -17,7 +17,7 @@ from typing import Final, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 from kedge.admission import budget_validation
-from kedge.admission.answers import allow, deny
+from kedge.admission.review import allow, deny
 from kedge.api.admission import AdmissionRequest, AdmissionResponse
 from kedge.api.apps import StatefulSet
 from kedge.api.meta import ObjectMeta

@@ -81,6 +81,9 @@ def allow(request: AdmissionRequest, *, warnings: Iterable[str] = (), message: s
     return AdmissionResponse(uid=request.uid, allowed=True, status=status, warnings=tuple(warnings))
 
 
-def deny(request: AdmissionRequest, message: str, *, code: int = 0) -> AdmissionResponse:
-    """Refuse it. The user sees the message; without a code the API server answers 400."""
-    return AdmissionResponse(uid=request.uid, allowed=False, status=AdmissionStatus(message=message, code=code))
+def deny(
+    request: AdmissionRequest, message: str, *, code: int = 0, warnings: Iterable[str] = ()
+) -> AdmissionResponse:
+    """Refuse it. The user sees the message and the warnings; without a code the API server answers 400."""
+    status = AdmissionStatus(message=message, code=code)
+    return AdmissionResponse(uid=request.uid, allowed=False, status=status, warnings=tuple(warnings))

@@ -1,4 +1,4 @@
-"""Pods of a zone: whether one runs and is ready, why one is stuck, and their order.
+"""Pods of a zone: whether one runs and is ready, and why one is stuck.
 
 A pod is running and ready as Grafana's rollout-operator counts it: in phase Running, not being deleted, every container
 ready and running; and its condition Ready, which knows readiness gates too, does not deny it. A pod is stuck if a
@@ -7,7 +7,6 @@ container waits for a reason that does not pass by itself, or no node takes it.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from kedge.api.condition import TRUE
@@ -26,7 +25,6 @@ STUCK_REASONS: Final = frozenset(
     }
 )
 REVISION: Final = "controller-revision-hash"
-_NUMBERS: Final = re.compile(r"([0-9]+)")
 
 
 def is_running_and_ready(pod: Pod) -> bool:
@@ -50,8 +48,3 @@ def stuck_reason(pod: Pod) -> str:
 def revision(pod: Pod) -> str:
     """The revision of its StatefulSet that it runs; empty if it does not say."""
     return pod.metadata.labels.get(REVISION, "")
-
-
-def natural_order(name: str) -> tuple[int | str, ...]:
-    """The key that sorts `x-2` before `x-10`: text and numbers take turns in it."""
-    return tuple(int(part) if index % 2 else part for index, part in enumerate(_NUMBERS.split(name)))
