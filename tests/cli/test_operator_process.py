@@ -10,16 +10,25 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from aiohttp import ClientSession
 from prometheus_client import CollectorRegistry
 
+from kedge.api.apps import StatefulSet
+from kedge.api.pods import Pod
 from kedge.cli.operator_http import OperatorHttp
+from kedge.kube.client import Client
+from kedge.kube.codec import untyped
 from kedge.kube.connect.config import load
+from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.health import Address, Check
+from kedge.kube.patches import MergePatch
 from support.waiting import until_so
 
+SETS, PODS = untyped(StatefulSet.resource), untyped(Pod.resource)
 KEDGE = [sys.executable, "-m", "kedge"]
 
 
@@ -131,6 +140,75 @@ async def test_an_operator_with_a_lease_is_ready_and_says_so_in_json(
                 return 'leader_election_master_status{name="kedge-operator"} 1.0' in await answer.text()
 
         await until_so(leads, 60)
+
+
+@pytest.mark.timeout(300)
+async def test_a_rollout_group_is_rolled_out_and_counted(tmp_path: Path, session: ClientSession) -> None:
+    file = tmp_path / "kubeconfig"
+    up = ["up", "--bare", "--members", "1", "--kubeconfig", str(file), "--detach"]
+    await asyncio.to_thread(subprocess.run, [*KEDGE, *up], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    connection = await asyncio.to_thread(load, [file], "cluster-1")
+    user = Client(HttpsTransport(connection))
+    mine = await asyncio.to_thread(cluster_1, file)
+    arguments = ["-kubernetes.namespace=default", f"-kubernetes.api-url={connection.server}", "-server.port=0",
+                 f"-kubernetes.config-file={mine}", "-kubernetes.client-qps=0"]  # fmt: skip
+    try:
+        async with running(tmp_path / "log", "rollout-operator", *arguments) as url:
+            await make_group(user, "app:1")
+            await until_so(lambda: all_run(user, "app:1"), 60)
+            await change_group(user, "app:2")
+            await until_so(lambda: all_run(user, "app:2"), 60)
+            async with session.get(f"{url}/metrics") as answer:
+                text = await answer.text()
+            assert re.search(r'rollout_operator_group_reconciles_total{rollout_group="ingester"} [1-9]', text)
+            assert 'rollout_operator_group_reconciles_failed_total{rollout_group="ingester"} 0.0' in text
+            async with session.get(f"{url}/debug/pprof/heap") as answer:
+                assert answer.status == 404
+            async with session.get(f"{url}/metrics") as answer:
+                text = await answer.text()
+            for route in ("metrics", "debug_pprof"):
+                assert f'rollout_operator_request_message_bytes_count{{method="GET",route="{route}"}}' in text
+    finally:
+        await user.close()
+        down = ["down", "--kubeconfig", str(file)]
+        await asyncio.to_thread(subprocess.run, [*KEDGE, *down], check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+
+def cluster_1(file: Path) -> Path:
+    """The same kubeconfig, for its member: the peer has no flag for a context."""
+    own = yaml.safe_load(file.read_text())
+    own["current-context"] = "cluster-1"
+    mine = file.with_name("cluster-1")
+    mine.write_text(yaml.safe_dump(own))
+    return mine
+
+
+async def make_group(user: Client, image: str) -> None:
+    for name in ("ingester-zone-a", "ingester-zone-b"):
+        spec = {
+            "replicas": 2,
+            "serviceName": name,
+            "updateStrategy": {"type": "OnDelete"},
+            "selector": {"matchLabels": {"name": name}},
+            "template": {"metadata": {"labels": {"name": name}}, "spec": pod_spec(image)},
+        }
+        meta = {"name": name, "labels": {"rollout-group": "ingester"}}
+        await user.create(SETS, {"metadata": meta, "spec": spec}, "default")
+
+
+async def change_group(user: Client, image: str) -> None:
+    for name in ("ingester-zone-a", "ingester-zone-b"):
+        await user.patch(SETS, name, MergePatch({"spec": {"template": {"spec": pod_spec(image)}}}), "default")
+
+
+def pod_spec(image: str) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "image": image}]}
+
+
+async def all_run(user: Client, image: str) -> bool:
+    pods = (await user.list(PODS, "default")).items
+    images = [pod["spec"]["containers"][0]["image"] for pod in pods]
+    return images == [image] * 4 and all(pod["status"].get("phase") == "Running" for pod in pods)
 
 
 async def test_a_port_that_is_taken_is_named(file: Path) -> None:

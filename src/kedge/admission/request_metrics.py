@@ -78,7 +78,7 @@ def route_of(request: web.Request) -> str:
     resource = request.match_info.route.resource
     if resource is None:
         return "notfound" if isinstance(request.match_info.http_exception, web.HTTPNotFound) else "other"
-    return resource.canonical.strip("/").replace("/", "_").replace("-", "_") or "root"
+    return resource.canonical.partition("{")[0].strip("/").replace("/", "_").replace("-", "_") or "root"
 
 
 def _size(answer: web.StreamResponse) -> int:
