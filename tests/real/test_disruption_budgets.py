@@ -15,8 +15,8 @@ from prometheus_client import CollectorRegistry
 from controlplane.cluster import Cluster
 from controlplane.pytest_plugin import SECONDS_FOR_A_REAL_TEST
 from kedge.admission import budget_validation
-from kedge.admission.pod_eviction import PATH, Rule, eviction_rules
-from kedge.admission.server import WebhookServer
+from kedge.admission.pod_eviction import PATH, eviction_rules
+from kedge.admission.server import Rule, WebhookServer
 from kedge.api.admission import AdmissionRequest, ValidatingWebhookConfiguration
 from kedge.api.apps import StatefulSet
 from kedge.api.crds import zone_crds
