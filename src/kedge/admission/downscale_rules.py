@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kedge.admission import no_downscale, prepare_downscale
 from kedge.admission.downscale_records import AnnotationRecords, Records
 from kedge.admission.no_downscale import NoDownscale
-from kedge.admission.pod_calls import TIMEOUT, PodCalls
+from kedge.admission.prepare_calls import TIMEOUT, PrepareCalls
 from kedge.admission.prepare_downscale import CLUSTER_DOMAIN, PrepareDownscale
 from kedge.admission.server import REQUEST_TIMEOUT, Rule, rule_deadline
 from kedge.admission.zone_tracker import ZoneTracker
@@ -37,7 +37,7 @@ def downscale_rules(
         records = ZoneTracker(preparing, clock=clock, name=zone_tracker)
     prepare = PrepareDownscale(
         preparing,
-        PodCalls(outbound, timeout=pod_timeout),
+        PrepareCalls(outbound, timeout=pod_timeout),
         records,
         clock=clock,
         deadline=deadline,

@@ -23,7 +23,7 @@ from msgspec import Struct
 from kedge.admission.confirmations import Confirmations
 from kedge.admission.downscale_records import AnotherWasFaster, Loaded, LoadFailed, Record, Records
 from kedge.admission.no_downscale import UnknownResource, answer, in_words
-from kedge.admission.pod_calls import PodCalls, PodFailed
+from kedge.admission.prepare_calls import PodFailed, PrepareCalls
 from kedge.admission.zone_claims import Claim, ZoneClaims
 from kedge.api.admission import AdmissionRequest, AdmissionResponse
 from kedge.api.apps import StatefulSet
@@ -75,7 +75,7 @@ class PrepareDownscale:
     def __init__(
         self,
         client: Client,
-        calls: PodCalls,
+        calls: PrepareCalls,
         records: Records,
         *,
         clock: Clock,

@@ -1,4 +1,4 @@
-"""Pod calls: telling pods that they are about to go, and telling them that they are not.
+"""Prepare calls: telling pods that they are about to go, and telling them that they are not.
 
 POST prepares a pod for its shutdown, DELETE takes that back. At most 32 calls run at the same time, and each has its
 own time limit. Only an answer 2xx is a success.
@@ -24,7 +24,7 @@ class PodFailed(Exception):
     """A pod did not do what it was told; the message says which, and why."""
 
 
-class PodCalls:
+class PrepareCalls:
     """Calls endpoints of pods. `timeout` bounds each call, in seconds."""
 
     def __init__(self, outbound: Outbound, *, timeout: float = TIMEOUT) -> None:
