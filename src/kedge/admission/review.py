@@ -81,9 +81,7 @@ def allow(request: AdmissionRequest, *, warnings: Iterable[str] = (), message: s
     return AdmissionResponse(uid=request.uid, allowed=True, status=status, warnings=tuple(warnings))
 
 
-def deny(
-    request: AdmissionRequest, message: str, *, code: int = 0, warnings: Iterable[str] = ()
-) -> AdmissionResponse:
+def deny(request: AdmissionRequest, message: str, *, code: int = 0, warnings: Iterable[str] = ()) -> AdmissionResponse:
     """Refuse it. The user sees the message and the warnings; without a code the API server answers 400."""
     status = AdmissionStatus(message=message, code=code)
     return AdmissionResponse(uid=request.uid, allowed=False, status=status, warnings=tuple(warnings))
