@@ -37,6 +37,7 @@ from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.codec import untyped
+from kedge.kube.connect.outbound import Outbound
 from kedge.kube.errors import AlreadyExists
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
@@ -51,11 +52,25 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 class Fleet:
-    """A hub and `members` clusters, named `cluster-1` and on; each has `nodes` nodes."""
+    """A hub and `members` clusters, named `cluster-1` and on; each has `nodes` nodes.
 
-    def __init__(self, *, members: int, clock: Clock, rng: Random, nodes: int = NODES, authority: str = "") -> None:
+    Their admission webhooks are called through `outbound`; without one they cannot be reached.
+    """
+
+    def __init__(
+        self,
+        *,
+        members: int,
+        clock: Clock,
+        rng: Random,
+        nodes: int = NODES,
+        authority: str = "",
+        outbound: Outbound | None = None,
+    ) -> None:
         names = ["hub", *(f"cluster-{number}" for number in range(1, members + 1))]
-        clusters = [EmbeddedCluster(name, clock=clock, rng=child(rng), authority=authority) for name in names]
+        clusters = [
+            EmbeddedCluster(name, clock=clock, rng=child(rng), authority=authority, outbound=outbound) for name in names
+        ]
         self.hub, self.members = clusters[0], tuple(clusters[1:])
         self._nodes = nodes
         self._manager = Manager(component="kube-controller-manager", clock=clock, rng=child(rng), grace=1.0)

@@ -123,9 +123,10 @@ class Operator:
         self._recent = RecentEvictions(asyncio.get_running_loop().time)
         self._budgets = DisruptionBudgets(self._serving, options.namespaces, metrics=self._budget_metrics)
         self.acting = self._acting_controllers(cluster)
-        self.webhooks = (
-            Webhooks(self._serving, options, self._rules(), clock, rng, registry) if options.webhooks else None
-        )
+        self.rules = self._all_rules()
+        self.webhooks: Webhooks | None = None
+        if options.webhooks is not None:
+            self.webhooks = Webhooks(self._serving, options, self.rules, clock, rng, registry)
 
     @property
     def serving(self) -> Sequence[Controller]:
@@ -153,9 +154,10 @@ class Operator:
         )
         return groups.controller, ready_times.controller
 
-    def _rules(self) -> dict[str, Rule]:
+    def _all_rules(self) -> Mapping[str, Rule]:
+        """The rules of all webhooks, by path."""
         options, client = self._options, self._serving.client
-        timeout = options.webhooks.request_timeout if options.webhooks is not None else 0.0
+        timeout = (options.webhooks or WebhookOptions()).request_timeout
         downscaling = downscale_rules(
             client,
             self._outbound,

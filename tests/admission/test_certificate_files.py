@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from kedge.admission.certificate import GeneratedCertificate
 from kedge.admission.certificate_files import CertificateFiles
+from kedge.admission.tls_server import ShownCertificate, serve
 from kedge.kube.clock import SystemClock
+from kedge.kube.connect.outbound import Call, HttpOutbound
+from kedge.kube.health import Address
 from kedge.plan.zoning.certificate import ServingPair
 from support import certificates
 from support.waiting import until
@@ -142,3 +148,45 @@ async def test_an_expired_certificate_does_not_take_the_place_of_another(files: 
     await files.watched.look()
     assert files.shown[-1].certificate == one.certificate
     assert files.watched.problem.startswith("it expired at")
+
+
+async def test_no_call_fails_while_files_are_written_in_place(files: Files) -> None:
+    """Each file is cut off, then filled in two parts, as a careless tool does it; callers trust all of them."""
+    every = [certificates.made("127.0.0.1", at=SystemClock().now()) for _ in range(4)]
+    bundle = b"".join(one.ca for one in every)
+    shown = ShownCertificate(CollectorRegistry())
+    watched = CertificateFiles(files.certificate, files.key, show=shown.show, clock=SystemClock())
+    await asyncio.to_thread(files.write, every[0])
+    await watched.look()
+    outbound, problems, answered = HttpOutbound(environ={}), set[str](), 0
+    async with serve(_application(), Address("127.0.0.1", 0), shown) as url:
+        for one in every[1:]:
+            for path, content in ((files.certificate, one.certificate), (files.key, one.key)):
+                for part in (b"", content[:100], content):
+                    await asyncio.to_thread(path.write_bytes, part)
+                    await watched.look()
+                    problems.add(watched.problem)
+                    for _ in range(2):
+                        answer = await outbound.fetch(Call("GET", url, {"Connection": "close"}, ca=bundle), timeout=60)
+                        answered += answer.body == b"yes"
+            assert await asyncio.to_thread(shown_by, url, bundle) == one.certificate
+        await outbound.close()
+    assert answered == 3 * 2 * 3 * 2
+    assert len(problems) > 1  # so it did read what was half-written
+
+
+def shown_by(url: str, ca: bytes) -> bytes:
+    """The certificate that a new connection gets."""
+    context = ssl.create_default_context(cadata=ca.decode())
+    address = ("127.0.0.1", int(url.rpartition(":")[2]))
+    with socket.create_connection(address) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as secured:
+        return ssl.DER_cert_to_PEM_cert(secured.getpeercert(binary_form=True) or b"").encode()
+
+
+def _application() -> web.Application:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="yes")
+
+    app = web.Application()
+    app.router.add_get("/", answer)
+    return app

@@ -465,3 +465,14 @@ def test_when_the_API_server_asks_again_the_time_stays_as_it_is() -> None:
         assert await bed.annotation(A) != first
 
     play(scene)
+
+
+def test_a_time_limit_around_the_rule_still_works_after_a_pod_has_failed() -> None:
+    async def scene(bed: Bed) -> None:
+        await bed.zone(A, 2)
+        bed.pods.answers = {("POST", f"{A}-1"): 500, ("DELETE", f"{A}-1"): 4.0}
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await bed.prepare(A, 1)
+
+    play(scene)

@@ -151,8 +151,8 @@ def test_the_stock_command_line_of_the_peer() -> None:
         ),
         component="rollout-operator",
         http=Address("", 8001),
-        qps=5.0,
-        burst=10,
+        qps=100.0,
+        burst=200,
         log_level="debug",
         log_format="logfmt",
     )

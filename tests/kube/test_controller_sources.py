@@ -247,6 +247,17 @@ def test_a_key_waits_until_every_source_of_its_cluster_is_ready() -> None:
     run(main())
 
 
+def test_a_signal_may_wake_keys_at_the_start() -> None:
+    async def main() -> None:
+        world = World()
+        world.start(Controller("test", world.reconcile, [Signal("hub", at_start=[SEEN_A])]))
+        await asyncio.sleep(10)
+        assert world.keys == [SEEN_A]
+        await world.end()
+
+    run(main())
+
+
 def test_a_cluster_that_is_not_ready_holds_up_no_other() -> None:
     async def main() -> None:
         ready, unreachable = Signal("hub"), Late("member")

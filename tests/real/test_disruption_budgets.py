@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import base64
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
+from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from controlplane.cluster import Cluster
 from controlplane.pytest_plugin import SECONDS_FOR_A_REAL_TEST
-from kedge.admission.pod_eviction import PATH, Rule, eviction_rules
-from kedge.api.admission import AdmissionRequest
+from kedge.admission import budget_validation
+from kedge.admission.pod_eviction import PATH, eviction_rules
+from kedge.admission.server import Rule, WebhookServer
+from kedge.api.admission import AdmissionRequest, ValidatingWebhookConfiguration
 from kedge.api.apps import StatefulSet
 from kedge.api.crds import zone_crds
 from kedge.api.pods import Pod
@@ -23,11 +27,13 @@ from kedge.controllers.zone.budget_metrics import BudgetMetrics
 from kedge.controllers.zone.disruption_budgets import BUDGETS, DisruptionBudgets
 from kedge.controllers.zone.ready_times import ReadyTimes
 from kedge.controllers.zone.recent_evictions import RecentEvictions
+from kedge.embedded.certificates import ServingCertificate
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
-from kedge.kube.codec import untyped
+from kedge.kube.codec import Untyped, untyped
 from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.errors import ApiError, TooManyRequests
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.plan.zoning.pods import is_running_and_ready
@@ -37,17 +43,23 @@ from support.waiting import until_so
 pytestmark = [pytest.mark.real, pytest.mark.timeout(SECONDS_FOR_A_REAL_TEST)]
 
 DEFINITIONS = zone_crds()
+PODS = untyped(Resource("", "v1", "Pod", "pods"))
+CONFIGURATIONS = untyped(ValidatingWebhookConfiguration.resource)
+ASKED = {
+    PATH: ("", "pods/eviction"),
+    budget_validation.PATH: (BUDGETS.resource.group, BUDGETS.resource.plural),
+}
 LABELS = {"rollout-group": "ingester"}
 REPLICAS = 2
 
 
 class Zones:
-    """A namespace with three zones, and the rule that is asked about evictions."""
+    """A namespace with three zones, and the rules that are asked about budgets."""
 
-    def __init__(self, client: Client, namespace: str, rule: Rule, budgets: DisruptionBudgets) -> None:
+    def __init__(self, client: Client, namespace: str, rules: Mapping[str, Rule], budgets: DisruptionBudgets) -> None:
         self.client = client
         self.namespace = namespace
-        self._rule = rule
+        self.rules = rules
         self._budgets = budgets
 
     async def prepare(self) -> None:
@@ -92,15 +104,15 @@ class Zones:
             sub_resource="eviction",
             dry_run=dry_run,
         )
-        found = await self._rule(request)
+        found = await self.rules[PATH](request)
         return "allowed" if found.status is None else f"{found.status.code} {found.status.message}"
 
-    async def evict(self, short: str) -> None:
+    async def evict(self, short: str, *, dry_run: bool = False) -> None:
         name = f"ingester-zone-{short}"
         body = {"metadata": {"name": name, "namespace": self.namespace}}
-        path = untyped(Resource("", "v1", "Pod", "pods"))
         whole = {"apiVersion": "policy/v1", "kind": "Eviction", **body}
-        await self.client.create(path, whole, self.namespace, name=name, subresource="eviction")
+        once = self.client.without_retry()
+        await once.create(PODS, whole, self.namespace, name=name, subresource="eviction", dry_run=dry_run)
 
 
 @asynccontextmanager
@@ -121,7 +133,7 @@ async def zones_on(cluster: Cluster) -> AsyncIterator[Zones]:
         rules = eviction_rules(here.client, budgets, recent, clock, metrics=metrics)
         running = asyncio.create_task(manager.run(signals=False))
         try:
-            zones = Zones(client, namespace, rules[PATH], budgets)
+            zones = Zones(client, namespace, rules, budgets)
             await zones.prepare()
             yield zones
         finally:
@@ -166,3 +178,67 @@ async def test_pods_of_a_budget_say_since_when_they_are_ready(full_cluster: Clus
             return any(READY_TIME in pod.metadata.annotations for pod in new)
 
         await until_so(the_new_one_says_so)
+
+
+@asynccontextmanager
+async def webhooks(zones: Zones, certificate: ServingCertificate) -> AsyncIterator[None]:
+    """The rules behind HTTPS on loopback, and the server told to ask them."""
+    runner = web.AppRunner(WebhookServer(zones.rules).application(), access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certificate.context).start()
+    port = runner.addresses[0][1]
+    bundle = base64.b64encode(certificate.authority).decode()
+    hooks = [_webhook(zones.namespace, path, f"https://127.0.0.1:{port}{path}", bundle) for path in ASKED]
+    name = f"budgets-{zones.namespace}"
+    await zones.client.create(CONFIGURATIONS, {"metadata": {"name": name}, "webhooks": hooks})
+    try:
+        yield
+    finally:
+        await zones.client.delete(CONFIGURATIONS, name)
+        await runner.cleanup()
+
+
+def _webhook(namespace: str, path: str, url: str, bundle: str) -> Untyped:
+    group, resource = ASKED[path]
+    rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource]}
+    return {
+        "name": f"{path.rpartition('/')[2]}.grafana.com",
+        "clientConfig": {"url": url, "caBundle": bundle},
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+@pytest.fixture
+def certificate() -> ServingCertificate:
+    return ServingCertificate(SystemClock().now())  # not in the loop: it writes a file
+
+
+async def test_the_server_asks_about_evictions_and_budgets(
+    full_cluster: Cluster, certificate: ServingCertificate
+) -> None:
+    bad = {"selector": {"matchLabels": LABELS}, "podNamePartitionRegex": "x"}
+    async with zones_on(full_cluster) as zones, webhooks(zones, certificate):
+
+        async def refused_budget() -> str:
+            body = {"metadata": {"name": "bad", "namespace": zones.namespace}, "spec": bad}
+            try:
+                await zones.client.create(BUDGETS, body, dry_run=True)
+            except ApiError as error:
+                return f"{error.code} {error.message}"
+            return ""
+
+        await until_so(refused_budget)  # once the server has noticed the configuration
+        assert await refused_budget() == (
+            '400 admission webhook "zpdb-validation.grafana.com" denied the request: '
+            "invalid value: regex is not valid, got regular expression requires at least one subexpression"
+        )
+        await zones.evict("b-0", dry_run=True)
+        await zones.evict("a-0")
+        with pytest.raises(
+            TooManyRequests, match=r'"pod-eviction.grafana.com" denied the request: 1 pod .* in ingester'
+        ):
+            await zones.evict("b-0")

@@ -53,6 +53,31 @@ ROWS: Mapping[str, tuple[dict[str, Any], str]] = {
         {"replicas": 2, "podManagementPolicy": "Parallel", "updateStrategy": {"type": "OnDelete"}},
         "all image=b replicas=3 ready delete=0 ready",
     ),
+    "OnDelete, back to the template of before": (
+        {"replicas": 3, "updateStrategy": {"type": "OnDelete"}},
+        "all image=b delete=2 ready delete=1 ready image=a delete=2 ready delete=1 ready",
+    ),
+    "OnDelete, and somebody says that the update is over": (
+        {"replicas": 2, "updateStrategy": {"type": "OnDelete"}},
+        "all image=b delete=0 ready delete=1 ready current=update image=c delete=1 ready current=update",
+    ),
+    "OnDelete, and somebody names a revision that there is not": (
+        {"replicas": 2, "updateStrategy": {"type": "OnDelete"}},
+        "all image=b delete=1 ready current=web-nothing delete=0 ready",
+    ),
+    "OnDelete, scaled down in the middle, with a broken pod": (
+        {"replicas": 4, "updateStrategy": {"type": "OnDelete"}},
+        "all image=b delete=3 ready unready=1 replicas=2 ready replicas=3 ready",
+    ),
+    "OnDelete, parallel, scaled down with a broken pod": (
+        {"replicas": 4, "podManagementPolicy": "Parallel", "updateStrategy": {"type": "OnDelete"}},
+        "all image=b delete=3 delete=0 unready=1 replicas=2 ready ready",
+    ),
+    "OnDelete becomes a rolling update": (
+        {"replicas": 2, "updateStrategy": {"type": "OnDelete"}},
+        "all image=b delete=1 ready strategy=RollingUpdate ready",
+    ),
+    "somebody says that a rolling update is over": ({"replicas": 3}, "all image=b ready current=update ready ready"),
     "a broken pod of the old revision blocks": ({"replicas": 3}, "all unready=1 image=b ready ready ready ready"),
     "a broken pod of the new revision blocks the way back": (
         {"replicas": 3},
@@ -175,6 +200,10 @@ async def take(stage: Stage, step: str) -> None:
             await change(stage, {"replicas": int(value)})
         case "partition":
             await change(stage, {"updateStrategy": {"rollingUpdate": {"partition": int(value)}}})
+        case "strategy":
+            await change(stage, {"updateStrategy": {"type": value}})
+        case "current":
+            await say_current_revision(stage, value)
         case "keep":
             await change(stage, {"persistentVolumeClaimRetentionPolicy": {"whenScaled": value, "whenDeleted": value}})
         case "orphan":
@@ -183,6 +212,14 @@ async def take(stage: Stage, step: str) -> None:
             await change(stage, {"ordinals": {"start": int(value)}})
         case _:
             raise AssertionError(f"no such step: {step}")
+
+
+async def say_current_revision(stage: Stage, value: str) -> None:
+    """What somebody beside the controller writes to the status: `update` stands for the update revision."""
+    found = await stage.client.get(SETS, "web", stage.namespace)
+    name = found["status"]["updateRevision"] if value == "update" else value
+    patch = MergePatch({"status": {"currentRevision": name}})
+    await stage.client.patch(SETS, "web", patch, stage.namespace, subresource="status")
 
 
 async def begin_again(stage: Stage) -> None:

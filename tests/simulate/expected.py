@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from kedge.simulate.faults import Counts, link_role
 from simulate.many import is_write
+from simulate.scaling_promises import APART, PREPARED
 from simulate.seeds import IN_A_TEST_RUN
 from simulate.weather import REQUESTS
 from simulate.zone_promises import BUDGET, ONE_ZONE, OUTDATED, UNPROVEN
@@ -78,6 +79,8 @@ ZONING: Mapping[str, Expected] = {
     ONE_ZONE: Expected(300, tight=20),
     BUDGET: Expected(200, tight=10),
     UNPROVEN: Expected(100, tight=5),
+    PREPARED: Expected(100, tight=15),
+    APART: Expected(50, tight=5),
 }
 
 

@@ -225,6 +225,9 @@ class Promises:
         first, last = self.bindings.versions[name][0], self.bindings.versions[name][-1]
         if not first.number or last.object is None or not _is_picked(last.object):
             return False
+        taken_back = any(one.object is None or not _is_picked(one.object) for one in self.bindings.versions[name])
+        if self.restores and taken_back:
+            return False  # a restore may have brought it back: that is for the hub to hear
         ours = self.bindings.sent[first.number]
         known = ours.life == sent.life and ours.first <= sent.first < ours.lost_at
         return known and last.object.spec.target_cluster == cluster

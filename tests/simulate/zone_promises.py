@@ -114,8 +114,8 @@ class ZonePromises:
     def _heard(self, entry: Entry) -> None:
         if entry.what == "starts":
             self._started[entry.who] = entry.at
-        elif _LOOKS.match(entry.what) and entry.who not in self._looking:
-            self._looking[entry.who] = entry.at
+        elif _LOOKS.match(entry.what):
+            self._looking[entry.who] = entry.at  # pods of all zones are read at the same moment
         elif _READS_SETS.match(entry.what) and entry.who in self._looking:
             self._looked[entry.who] = self._looking.pop(entry.who)
         elif _DELETES.match(entry.what):

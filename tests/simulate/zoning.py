@@ -14,28 +14,40 @@ from random import Random
 from typing import Any
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
+from kedge.api.admission import MutatingWebhookConfiguration
 from kedge.api.apps import StatefulSet
 from kedge.api.core import Namespace
 from kedge.api.pods import Pod
-from kedge.api.zones import MAX_UNAVAILABLE, PAUSED, ROLLOUT_GROUP
-from kedge.controllers.zone.group import Groups
-from kedge.controllers.zone.observed import GroupCaches
+from kedge.api.zones import (
+    DOWNSCALE_LEADER,
+    MAX_UNAVAILABLE,
+    MIN_TIME_BETWEEN_ZONES,
+    PAUSED,
+    PREPARE_DOWNSCALE,
+    PREPARE_DOWNSCALE_PATH,
+    PREPARE_DOWNSCALE_PORT,
+    ROLLOUT_GROUP,
+)
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.client import Client
 from kedge.kube.crash import Crashed
-from kedge.kube.errors import NotFound
+from kedge.kube.errors import ApiError, NotFound
 from kedge.kube.fencing import FencedTransport
 from kedge.kube.lease import Election
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.kube.transport import Transport
+from kedge.operator_role import Operator, OperatorOptions
 from kedge.simulate.faults import NONE
 from kedge.simulate.process import Process
 from kedge.simulate.simulation import Simulation
+from simulate.scaling_promises import MIN_TIME, ScalingPromises
 from simulate.weather import weather
 from simulate.zone_promises import NAMESPACE, ZonePromises
+from simulate.zone_services import PREPARE, OperatorWebhooks, PodEndpoints
 
 SERVER, GROUP = "cluster", "ingester"
 BAD = "app:bad"
@@ -97,20 +109,29 @@ class Zones:
         self.ready_after = rng.choice(["200ms", "3s", "8s"])
         self.image = "app:1"
         self.kinds = rng.sample(["die", "crash", "never ready", "pending"], rng.randint(0, 2))
-        self.server = simulation.cluster(SERVER).server
+        self.follows = rng.random() < 0.3
+        self.prepares = rng.random() < 0.4
+        self.webhooks = OperatorWebhooks(simulation.rng("webhooks"))
+        self.server = simulation.cluster(SERVER, outbound=self.webhooks).server
         self.user = simulation.client(SERVER)
+        self.endpoints = PodEndpoints(simulation.rng("endpoints"), simulation.clock, self._uid_of)
+        self.trouble_share = 0.0 if simulation.faults == NONE else 0.1
         ZonePromises(simulation, self.operators, SERVER)
+        if self.prepares:
+            ScalingPromises(simulation, self.endpoints, SERVER)
 
     async def open(self) -> None:
         await make_nodes(self.user, NODES, self.simulation.clock)
         self.simulation.loop.create_task(self._workloads(), name="workloads")
         await self.user.create(Namespace, {"metadata": {"name": NAMESPACE}})
+        if self.prepares:
+            await self.user.create(MutatingWebhookConfiguration, _prepare_downscale())
         for name in self.names:
             await self.user.create(StatefulSet, self._stateful_set(name))
         for name in self.operators:
-            main = _operator if len(self.operators) == 1 else _contending_operator
-            self.simulation.start(name, main, exits_on=(Crashed,))
+            self.simulation.start(name, self._operator, exits_on=(Crashed,))
         await self.simulation.until("all pods are ready", lambda: self.all_run("app:1"), within=3600)
+        self.endpoints.failing = self.webhooks.failing = self.trouble_share
 
     async def _workloads(self) -> None:
         simulation = self.simulation
@@ -129,8 +150,14 @@ class Zones:
             "metadata": {
                 "name": name,
                 "namespace": NAMESPACE,
-                "labels": {ROLLOUT_GROUP: GROUP},
-                "annotations": {MAX_UNAVAILABLE: self.limits[self.names.index(name)]},
+                "labels": {ROLLOUT_GROUP: GROUP, MIN_TIME_BETWEEN_ZONES: f"{MIN_TIME:g}s"}
+                | ({PREPARE_DOWNSCALE: "true"} if self.prepares else {}),
+                "annotations": {
+                    MAX_UNAVAILABLE: self.limits[self.names.index(name)],
+                    PREPARE_DOWNSCALE_PATH: PREPARE.removeprefix("/"),
+                    PREPARE_DOWNSCALE_PORT: "80",
+                    **self._leader(name),
+                },
             },
             "spec": {
                 "replicas": self.replicas,
@@ -141,6 +168,13 @@ class Zones:
                 "template": template,
             },
         }
+
+    def _leader(self, name: str) -> dict[str, str]:
+        index = self.names.index(name)
+        return {DOWNSCALE_LEADER: self.names[index - 1]} if self.follows and index else {}
+
+    def _uid_of(self, pod: str) -> str:
+        return next((one.metadata.uid for one in self.pods() if one.metadata.name == pod), "")
 
     # What happens
 
@@ -166,7 +200,9 @@ class Zones:
         await self.release(f"app:{self.rng.randint(2, 9)}", [self.rng.choice(self.names)])
 
     async def _scale(self) -> None:
-        await self._patch(self.rng.choice(self.names), {"spec": {"replicas": self.rng.randint(0, 5)}})
+        name = self.names[0] if self.follows else self.rng.choice(self.names)
+        with suppress(ApiError):  # a webhook may refuse it, or not answer
+            await self._try_patch(name, {"spec": {"replicas": self.rng.randint(0, 5)}})
 
     async def _pause(self) -> None:
         await self._annotate(self.rng.choice(self.names), PAUSED, self.rng.choice(["true", None]))
@@ -178,6 +214,13 @@ class Zones:
         await self._patch(name, {"metadata": {"annotations": {key: value}}})
 
     async def _patch(self, name: str, body: dict[str, Any]) -> None:
+        """Edit a StatefulSet, as often as it takes: a webhook may not answer."""
+        while True:
+            with suppress(ApiError):
+                return await self._try_patch(name, body)
+            await asyncio.sleep(1.0)
+
+    async def _try_patch(self, name: str, body: dict[str, Any]) -> None:
         await self.user.patch(StatefulSet, name, MergePatch(body), NAMESPACE)
 
     async def trouble(self, days: int = 8) -> None:
@@ -225,11 +268,54 @@ class Zones:
                 if not process.alive:
                     process.start()
 
+    # The operator
+
+    async def _operator(self, process: Process) -> None:
+        """One operator, or one of several: then it acts while it holds the lease, and exits when it loses it."""
+        link = process.link(SERVER)
+        if len(self.operators) == 1:
+            await self._operate(process, link, None)
+            return
+        election = Election(
+            Client(link, rng=process.rng("lease client")),
+            "kedge-operator",
+            NAMESPACE,
+            f"{process.name}-{process.starts}",
+            clock=process.clock,
+            rng=process.rng("lease"),
+            duration=LEASE_SECONDS,
+            renew_deadline=LEASE_SECONDS * 2 / 3,
+            retry=LEASE_SECONDS / 6,
+        )
+        await self._operate(process, FencedTransport(link, election), election)
+
+    async def _operate(self, process: Process, transport: Transport, election: Election | None) -> None:
+        options = OperatorOptions(namespace=NAMESPACE, namespaces=(NAMESPACE,))
+        made: dict[str, Any] = {"component": "operator", "clock": process.clock, "rng": process.rng("manager")}
+        async with Manager(**made, leader=election) as manager, Manager(**made) as serving:
+            operator = Operator(
+                await manager.connect(SERVER, transport),
+                options,
+                clock=process.clock,
+                rng=process.rng("operator"),
+                registry=CollectorRegistry(),
+                outbound=self.endpoints,
+                to_serve=await serving.connect(SERVER, process.link(SERVER)),
+            )
+            for controller in operator.acting:
+                manager.add_controller(controller)
+            starts = process.starts
+            self.webhooks.serve(process.name, operator.rules, lambda: process.alive and process.starts == starts)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(serving.run(signals=False))
+                tasks.create_task(manager.run(signals=False))
+
     # The end of trouble
 
     async def settle(self) -> None:
         """Nothing goes wrong any more: a bad release stops, and the one that mends it arrives."""
         self.simulation.end_faults()
+        self.endpoints.failing = self.webhooks.failing = 0.0
         for process in self.simulation.processes.values():
             process.crash_no_more()
         for name in self.names:
@@ -244,8 +330,19 @@ class Zones:
         await self.release("app:final")
         await self.simulation.until("every pod runs the last release", lambda: self.all_run("app:final"))
         await self.simulation.until("the status names its revision", self.all_named, within=120)
+        if self.prepares:
+            await self._scale_down()
+        if self.follows:
+            await self.simulation.until("followers have as many replicas as their leader", self._are_equal)
+        await self.simulation.until("every pod runs the last release", lambda: self.all_run("app:final"))
         if len(self.operators) == 1:  # others renew their lease
             await self.simulation.rest()
+
+    async def _scale_down(self) -> None:
+        """All zones are scaled down: the first one by its user, the others as well unless they follow."""
+        for name in self.names[:1] if self.follows else self.names:
+            found = await self.user.get(StatefulSet, name, NAMESPACE)
+            await self._patch(name, {"spec": {"replicas": max(0, (found.spec.replicas or 0) - 1)}})
 
     def pods(self) -> list[Pod]:
         return self._objects(Pod)
@@ -253,6 +350,9 @@ class Zones:
     def all_run(self, image: str) -> bool:
         pods = [pod for pod in self.pods() if _is_ready(pod) and (pod.spec.containers or ())[0].image == image]
         return len(pods) == len(self.pods()) == sum(one.spec.replicas or 0 for one in self._objects(StatefulSet))
+
+    def _are_equal(self) -> bool:
+        return len({one.spec.replicas for one in self._objects(StatefulSet)}) == 1
 
     def all_named(self) -> bool:
         statuses = [one.status for one in self._objects(StatefulSet)]
@@ -269,34 +369,24 @@ class Zones:
         return [msgspec.json.decode(version.body, type=of) for version in versions]
 
 
-async def _operator(process: Process) -> None:
-    """An operator that is the only one."""
-    await _operate(process, process.link(SERVER), None)
-
-
-async def _contending_operator(process: Process) -> None:
-    """One of several: it acts while it holds the lease, and exits when it loses it."""
-    link = process.link(SERVER)
-    election = Election(
-        Client(link, rng=process.rng("lease client")),
-        "kedge-operator",
-        NAMESPACE,
-        f"{process.name}-{process.starts}",
-        clock=process.clock,
-        rng=process.rng("lease"),
-        duration=LEASE_SECONDS,
-        renew_deadline=LEASE_SECONDS * 2 / 3,
-        retry=LEASE_SECONDS / 6,
-    )
-    await _operate(process, FencedTransport(link, election), election)
-
-
-async def _operate(process: Process, transport: Transport, election: Election | None) -> None:
-    rng = process.rng("manager")
-    async with Manager(component="operator", clock=process.clock, rng=rng, leader=election) as manager:
-        cluster = await manager.connect(SERVER, transport)
-        manager.add_controller(Groups(cluster, GroupCaches(cluster, (NAMESPACE,)), clock=manager.clock).controller)
-        await manager.run(signals=False)
+def _prepare_downscale() -> dict[str, Any]:
+    rule = {
+        "apiGroups": ["apps"],
+        "apiVersions": ["v1"],
+        "operations": ["UPDATE"],
+        "resources": ["statefulsets", "statefulsets/scale"],
+        "scope": "Namespaced",
+    }
+    hook = {
+        "name": "prepare-downscale.grafana.com",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://operator/admission/prepare-downscale"},
+        "rules": [rule],
+        "sideEffects": "NoneOnDryRun",
+        "failurePolicy": "Fail",
+        "timeoutSeconds": 10,
+    }
+    return {"metadata": {"name": "prepare-downscale"}, "webhooks": [hook]}
 
 
 def _is_ready(pod: Pod) -> bool:

@@ -13,7 +13,8 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from kedge.admission import review
-from kedge.admission.pod_eviction import Rule, eviction_rules
+from kedge.admission.pod_eviction import eviction_rules
+from kedge.admission.server import Rule
 from kedge.api.admission import AdmissionRequest, AdmissionResponse
 from kedge.api.apps import StatefulSet
 from kedge.api.crd import crd

@@ -28,6 +28,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from msgspec import Struct
 
+from kedge.api.redacted import Redacted
+
 PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 NewKey: TypeAlias = Callable[[], PrivateKey]
 
@@ -45,15 +47,12 @@ class CertificateRequest(Struct, frozen=True):
     expiration: timedelta = YEAR
 
 
-class GeneratedCertificate(Struct, frozen=True):
-    """An authority, and the one certificate that it has signed, with its key; all PEM. Printing one shows nothing."""
+class GeneratedCertificate(Redacted, Struct, frozen=True):
+    """An authority, and the one certificate that it has signed, with its key; all PEM."""
 
     ca: bytes
     certificate: bytes
     key: bytes
-
-    def __repr__(self) -> str:
-        return "GeneratedCertificate(…)"
 
 
 def rsa_2048() -> PrivateKey:

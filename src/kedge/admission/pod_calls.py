@@ -33,10 +33,7 @@ class PodCalls:
 
     async def prepare(self, urls: Sequence[str], *, cluster: str) -> None:
         """POST to all of them. Raises `PodFailed` for the first that fails; the others are then cancelled."""
-        try:
-            await _each(urls, lambda url: self._call("POST", url, cluster))
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+        await _each(urls, lambda url: self._call("POST", url, cluster))
 
     async def undo(self, urls: Sequence[str], *, cluster: str) -> None:
         """DELETE on all of them, whatever their answers are."""
@@ -69,6 +66,12 @@ async def _each(urls: Sequence[str], call: Callable[[str], Awaitable[None]]) -> 
         for url in left:
             await call(url)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(AT_ONCE, len(urls))):
-            group.create_task(worker())
+    # Not a TaskGroup: Python 3.11 forgets to take back its own cancellation, and a time limit around it then breaks.
+    workers = [asyncio.create_task(worker()) for _ in range(min(AT_ONCE, len(urls)))]
+    try:
+        for ended in asyncio.as_completed(workers):
+            await ended
+    finally:
+        for one in workers:
+            one.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)

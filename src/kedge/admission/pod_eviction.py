@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from kedge.admission import budget_validation
 from kedge.admission.review import allow, deny
+from kedge.admission.server import Rule
 from kedge.api.admission import AdmissionRequest, AdmissionResponse
 from kedge.api.apps import StatefulSet
 from kedge.api.meta import ObjectMeta
@@ -44,7 +45,6 @@ from kedge.plan.zoning.disruption import (
 )
 
 PATH: Final = "/admission/pod-eviction"
-Rule: TypeAlias = Callable[[AdmissionRequest], Awaitable[AdmissionResponse]]
 log = logging.getLogger(__name__)
 
 

@@ -24,6 +24,7 @@ from kedge.embedded.https_server import HttpsServer
 from kedge.embedded.request_info import Caller
 from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
+from kedge.kube.connect.outbound import HttpOutbound
 from kedge.kube.memory import freeze_heap
 from kedge.plan.text import counted
 
@@ -47,8 +48,11 @@ async def _run(members: int, port: int, file: Path, bare: bool) -> None:
     serving = ServingCertificate(SystemClock().now())
     token = secrets.token_urlsafe(32)
     async with AsyncExitStack() as stack:
+        outbound = HttpOutbound()
+        stack.push_async_callback(outbound.close)
+        authority = serving.authority.decode()
         fleet = await stack.enter_async_context(
-            Fleet(members=members, clock=SystemClock(), rng=Random(), authority=serving.authority.decode())
+            Fleet(members=members, clock=SystemClock(), rng=Random(), authority=authority, outbound=outbound)
         )
         servers = await _open_servers(stack, fleet, serving, token, port)
         await fleet.run_workloads(_Progress(members, "up").says)

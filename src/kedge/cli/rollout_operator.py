@@ -1,8 +1,9 @@
 """`kedge rollout-operator`: the role of Grafana's rollout-operator, with its command line.
 
-Every flag of the peer is read, in Go's syntax, with the peer's defaults, checks and texts. Two defaults differ from
+Every flag of the peer is read, in Go's syntax, with the peer's defaults, checks and texts. Some defaults differ from
 what usage shows, and hold only if they are given: `reconcile.interval`, since Kedge acts when something changes and
-need not wait; and the time-out of the API client, since five minutes without an answer is too long for a rollout.
+need not wait; the limit of requests, which is meant for a loop that looks every five seconds; and the time-out of the
+API client, since five minutes without an answer is too long for a rollout.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ LOG_FORMATS: Final = ("logfmt", "json")
 LOG_LEVELS: Final = ("debug", "info", "warn", "error")
 _SELF_SIGNED: Final = "server-tls.self-signed-cert"
 _VALIDATION: Final = "server.cluster-validation.http"
+QPS: Final = 100.0
+BURST: Final = 200
 _CONFIG: Final = "kubernetes.config-file"
 
 FLAGS: Final = (
@@ -53,8 +56,10 @@ FLAGS: Final = (
     Flag("kubernetes.namespace", String(), "", "The namespace whose StatefulSets are managed. Required."),
     Flag("kubernetes.client-timeout", GoDuration(), timedelta(minutes=5),
          "How long a request to the API server may take. If not given, 30s."),
-    Flag("kubernetes.client-qps", Float(), 5.0, "Requests per second to each API group; 0 for no limit."),
-    Flag("kubernetes.client-burst", Integer(), 10, "Requests to each API group at once."),
+    Flag("kubernetes.client-qps", Float(), 5.0,
+         f"Requests per second to each API group; 0 for no limit. If not given, {QPS:g}."),
+    Flag("kubernetes.client-burst", Integer(), 10,
+         f"Requests to each API group at once. If -kubernetes.client-qps is not given, {BURST}."),
     Flag("pods.client-timeout", GoDuration(), timedelta(seconds=5), "How long a call to a pod may take."),
     Flag("reconcile.interval", GoDuration(), timedelta(seconds=5),
          "The least time between two reconciles of a group. If not given, changes are acted on at once."),
@@ -182,14 +187,15 @@ def process(given: Parsed) -> OperatorProcess:
     timeout = (
         given["kubernetes.client-timeout"] if "kubernetes.client-timeout" in given.given else timedelta(seconds=30)
     )
+    is_limited = "kubernetes.client-qps" in given.given
     return OperatorProcess(
         options=options(given),
         component=PROGRAM,
         http=Address("", given["server.port"]),
         kubeconfig=_path(given[_CONFIG]),
         api_url=given["kubernetes.api-url"],
-        qps=given["kubernetes.client-qps"],
-        burst=given["kubernetes.client-burst"],
+        qps=given["kubernetes.client-qps"] if is_limited else QPS,
+        burst=given["kubernetes.client-burst"] if is_limited else BURST,
         client_timeout=timeout.total_seconds(),
         log_level={"warn": "warning"}.get(given["log.level"], given["log.level"]),
         log_format=given["log.format"],

@@ -28,6 +28,7 @@ from kedge.embedded.kind import Kind
 from kedge.embedded.server import Server
 from kedge.embedded.store import Change
 from kedge.kube.client import Client
+from kedge.kube.connect.outbound import Outbound
 from kedge.kube.limits import Limiter
 from kedge.kube.transport import Request
 from kedge.simulate.clock import START, JumpingClock, Jumps, LoopClock
@@ -85,9 +86,12 @@ class Simulation:
         """A new server; options are those of `Server`."""
         return self.add_server(name, Server(clock=self.clock, rng=self.rng("server", name), **options))
 
-    def cluster(self, name: str) -> EmbeddedCluster:
-        """A new server with the controllers of a cluster: garbage collection, and the contents of namespaces."""
-        made = EmbeddedCluster(name, clock=self.clock, rng=self.rng("cluster", name))
+    def cluster(self, name: str, *, outbound: Outbound | None = None) -> EmbeddedCluster:
+        """A new server with the controllers of a cluster: garbage collection, and the contents of namespaces.
+
+        Its admission webhooks are called through `outbound`.
+        """
+        made = EmbeddedCluster(name, clock=self.clock, rng=self.rng("cluster", name), outbound=outbound)
         self.add_server(name, made.server)
         self._clusters.append(made)
         made.start()

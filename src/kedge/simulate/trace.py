@@ -77,13 +77,20 @@ class Trace:
 
     @contextmanager
     def carrying(self, link: str, number: int) -> Iterator[None]:
-        """While inside, what the current task has a server do is done for this request."""
+        """While inside, what the current task has a server do is done for this request.
+
+        A webhook that is asked about a request may have a server do something else meanwhile.
+        """
         task = asyncio.current_task()
+        before = self._carried.get(task)
         self._carried[task] = (link, number)
         try:
             yield
         finally:
-            del self._carried[task]
+            if before is None:
+                del self._carried[task]
+            else:
+                self._carried[task] = before
 
     def carried(self) -> tuple[str, int] | None:
         """The link and the number of the request that is being carried out; None if a server acts by itself."""

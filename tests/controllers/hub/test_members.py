@@ -234,6 +234,27 @@ def test_a_member_leaves_when_its_agent_has_answered() -> None:
     play(scene)
 
 
+def test_a_member_leaves_also_if_its_namespace_goes_unseen() -> None:
+    """As after a restore of the hub: the namespace was back, and gone again before the cache had listed it."""
+
+    async def scene(book: Book) -> None:
+        await joined(book)
+        await book.client.delete(MemberCluster, "cluster-1")
+
+        async def asked() -> bool:
+            return (await book.said("cluster-1")).spec.state == "Leave"
+
+        await until_so(asked)
+        unlabelled = {"metadata": {"labels": {IS_FLEET_RESOURCE: None}, "finalizers": ["example.com/held"]}}
+        await book.client.patch(Namespace, NS, MergePatch(unlabelled))
+        await answer(book, "False")
+        await asyncio.sleep(15)
+        await book.client.patch(Namespace, NS, MergePatch({"metadata": {"finalizers": None}}))
+        await until_so(lambda: gone(book.client, MemberCluster, "cluster-1"), 30)
+
+    play(scene)
+
+
 def test_an_agent_that_does_not_answer_is_not_waited_for_for_ever() -> None:
     async def scene(book: Book) -> None:
         await joined(book)

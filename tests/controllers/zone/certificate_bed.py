@@ -53,6 +53,12 @@ class Gate:
         self.refuses: Callable[[str, str], bool] = lambda *_: False
         self.writes_left: int | None = None
 
+    def disconnect(self) -> None:
+        self._inner.disconnect()
+
+    def connect(self) -> None:
+        self._inner.connect()
+
     def writes(self) -> list[str]:
         return [one for one in self.asked if not one.startswith(("GET", "WATCH"))]
 

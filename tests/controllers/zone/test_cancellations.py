@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from controllers.zone.scaling_bed import BOTH, Bed, calls, play
-from kedge.controllers.zone.pod_calls import PodCalls
 from kedge.kube.connect.outbound import Answer
-from plan.zoning.scaled_sets import zone
 
 
 def test_a_downscale_that_is_not_wanted_any_more_is_cancelled() -> None:
@@ -81,20 +79,5 @@ def test_pods_at_rest_that_fail_are_told_again_sooner_and_less_and_less() -> Non
         while loop.time() < until:
             await asyncio.sleep((await bed.adjust()).look_again or 0)
         assert 6 <= len(bed.pods.took()) <= 14
-
-    play(scene())
-
-
-def test_calls_are_observed_with_their_path_and_status() -> None:
-    async def scene() -> None:
-        bed, seen = Bed(), []
-        observed = PodCalls(bed.pods, timeout=2, observe=lambda *what: seen.append(what[:3]))
-        bed.pods.faults = {"ingester-zone-a-0": "hang", "ingester-zone-a-1": Answer(409)}
-        await observed.cancel(zone("a"), "http://pod:80/prepare?x=1", range(3))
-        assert sorted(seen) == [
-            ("DELETE", "/prepare", "200"),
-            ("DELETE", "/prepare", "409"),
-            ("DELETE", "/prepare", "error"),
-        ]
 
     play(scene())

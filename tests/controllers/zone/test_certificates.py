@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
@@ -289,5 +290,38 @@ def test_a_damaged_next_certificate_is_made_again() -> None:
             await asyncio.sleep(60)
             assert set(await bed.data() or {}) == {"ca", "cert", "key"}
             assert not await bed.call("hook")
+
+    play(act)
+
+
+@pytest.mark.parametrize("verb", ["GET", "POST"])
+def test_a_missing_right_is_reported_once_and_made_up_for_when_it_is_granted(
+    verb: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act(bed: Bed) -> None:
+        async with bed.replica(refuses=lambda asked, path: asked == verb and "/secrets" in path) as one:
+            await asyncio.sleep(600)
+            assert not one.shown
+            one.gate.refuses = lambda *_: False
+            await until_shown(one)
+
+    play(act)
+    said = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+    assert said == [f"Secret shop/{NAME}: grant create of secrets, and get and update of this one (not granted)"]
+
+
+def test_an_API_that_is_away_for_a_while_harms_nothing() -> None:
+    async def act(bed: Bed) -> None:
+        await bed.configure("hook")
+        async with bed.replica(expiration=HOUR) as one:
+            await until_shown(one)
+            await bed.until_injected("hook")
+            one.gate.disconnect()
+            await asyncio.sleep(0.6 * HOUR.total_seconds())
+            one.gate.connect()
+            for _ in range(200):
+                await asyncio.sleep(5)
+                assert not await bed.call("hook")
+            assert len(one.shown) == 2
 
     play(act)

@@ -121,7 +121,7 @@ class Bed:
 
 
 @asynccontextmanager
-async def bed() -> AsyncIterator[Bed]:
+async def bed(interval: float = 0.0) -> AsyncIterator[Bed]:
     clock = LoopClock()
     cluster = EmbeddedCluster("cluster", clock=clock, rng=Random(1))
     cluster.start()
@@ -138,7 +138,8 @@ async def bed() -> AsyncIterator[Bed]:
         add_workloads(others, await others.connect("cluster", cluster.transport()))
         connected = await manager.connect("cluster", transport, limiter=Limiter(rate=0))
         observed = GroupCaches(connected)
-        manager.add_controller(Groups(connected, observed, clock=clock, metrics=GroupMetrics(registry)).controller)
+        groups = Groups(connected, observed, clock=clock, metrics=GroupMetrics(registry), interval=interval)
+        manager.add_controller(groups.controller)
         running = [asyncio.create_task(one.run(signals=False)) for one in (others, manager)]
         yield Bed(user, transport, registry)
         manager.stop()
@@ -287,5 +288,22 @@ def test_every_pod_is_deleted_in_the_version_that_was_seen() -> None:
             assert [sorted(one) for one in here.transport.preconditions] == [["resourceVersion", "uid"]] * 2
             promoted = [write for write in here.transport.writes if write.startswith("PUT")]
             assert promoted == [f"PUT /apis/apps/v1/namespaces/{SHOP}/statefulsets/{A}/status"]
+
+    run(body())
+
+
+def test_two_reconciles_of_a_group_are_as_far_apart_as_asked_for() -> None:
+    async def body() -> None:
+        async with bed(interval=5.0) as here:
+            await here.create(A)
+            await here.until_runs("app:1", A)
+            before = here.metric("rollout_operator_group_reconciles_total", rollout_group="ingester") or 0
+            began = asyncio.get_running_loop().time()
+            await here.release("app:2", A)
+            await here.until_runs("app:2", A)
+            seconds = asyncio.get_running_loop().time() - began
+            after = here.metric("rollout_operator_group_reconciles_total", rollout_group="ingester") or 0
+            assert after - before <= seconds / 5 + 1
+            assert seconds > 5
 
     run(body())

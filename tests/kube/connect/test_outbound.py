@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
+from yarl import URL
 
 import kedge
 from kedge.kube.connect.outbound import Answer, Call, HttpOutbound, Outbound, OutboundFailed
@@ -12,6 +13,7 @@ from kube.connect.tlsfixtures import Authority, Tunnel, api, raw, serving
 
 AUTHORITY = Authority()
 SERVER = serving(AUTHORITY.server("127.0.0.1"))
+SERVICE = serving(AUTHORITY.server("hooks.default.svc"))
 
 
 @pytest.fixture
@@ -137,3 +139,17 @@ async def test_a_simulation_can_answer_instead() -> None:
 
     simulated: Outbound = Simulated()
     assert (await simulated.fetch(Call("GET", "http://x"), timeout=1)).body == b"http://x"
+
+
+async def test_a_call_may_go_to_another_address_than_that_of_its_name() -> None:
+    async def named(request: web.Request) -> web.Response:
+        return web.Response(text=request.headers["Host"])
+
+    outbound = HttpOutbound(environ={"HTTPS_PROXY": "http://nowhere.example:1"})  # there is no way but to the address
+    async with api(named, SERVICE) as server:
+        address = ("127.0.0.1", URL(server).port or 0)
+        call = Call("GET", "https://hooks.default.svc:443/", ca=AUTHORITY.pem, address=address)
+        assert (await outbound.fetch(call, timeout=5)).body == b"hooks.default.svc"
+        other = Call("GET", "https://other.default.svc:443/", ca=AUTHORITY.pem, address=address)
+        assert "is for another name" in await failure(outbound, other)
+    await outbound.close()

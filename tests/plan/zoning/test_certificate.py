@@ -6,6 +6,11 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from kedge.plan.zoning.certificate import (
     BadCertificate,
@@ -106,6 +111,7 @@ def test_of_a_broken_list_of_authorities_the_readable_ones_count() -> None:
     assert [one.pem for one in found] == [ONE.ca, OTHER.ca]
     assert bundle((*found, *found)) == ONE.ca + OTHER.ca
     assert readable_authorities(b"", NOW) == ()
+    assert readable_authorities(OTHER.ca, NOW + 10 * DAY) == ()
 
 
 def test_a_pair_from_files_needs_no_authority() -> None:
@@ -118,5 +124,23 @@ def test_a_pair_from_files_needs_no_authority() -> None:
 
 def test_a_chain_that_ends_with_its_authority_is_trusted() -> None:
     assert read_secret({**GOOD, "cert": ONE.certificate + ONE.ca}, NOW).issuer.pem == ONE.ca
-    with pytest.raises(BadCertificate, match="cert is not signed by ca"):
-        read_secret({**GOOD, "cert": ONE.certificate + OTHER.ca}, NOW)
+    for ca in (ONE.ca, OTHER.ca):
+        with pytest.raises(BadCertificate, match="cert is not signed by ca"):
+            read_secret({"ca": ca, "cert": ONE.certificate + OTHER.ca, "key": ONE.key}, NOW)
+
+
+def test_a_certificate_counts_only_as_long_as_its_authority() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "shop")])
+
+    def signed(begins: timedelta, ends: timedelta) -> bytes:
+        builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        builder = builder.not_valid_before(NOW + begins).not_valid_after(NOW + ends)
+        return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    long, short = signed(-5 * DAY, 5 * DAY), signed(-DAY, DAY)
+    for ca, cert in ((long, short), (short, long)):
+        pair = read_secret({"ca": ca, "cert": cert, "key": secret}, NOW).current
+        assert (pair.not_before, pair.not_after) == (NOW - DAY, NOW + DAY)
+        assert pair.names == ()

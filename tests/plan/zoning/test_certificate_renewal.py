@@ -84,6 +84,16 @@ def test_a_new_certificate_keeps_the_authorities_that_somebody_may_still_need() 
     assert data == {"ca": NEW.ca + OTHER.ca + ONE.ca, "cert": NEW.certificate, "key": NEW.key}
 
 
+def test_a_first_certificate_stands_alone() -> None:
+    data = generated_data(facts(None), NEW.ca, NEW.certificate, NEW.key, is_next=False, now=NOW)
+    assert data == data_of(NEW)
+
+
+def test_a_certificate_that_is_used_at_once_takes_the_place_of_the_old_one() -> None:
+    data = generated_data(facts(GOOD), NEW.ca, NEW.certificate, NEW.key, is_next=False, now=NOW)
+    assert data == data_of(NEW, ONE.ca)
+
+
 # Taking over
 
 
@@ -206,7 +216,7 @@ def test_a_regular_renewal_drops_names_that_are_no_longer_needed() -> None:
 
 def test_an_expired_authority_is_removed() -> None:
     old = made(at=NOW - 360 * DAY)
-    data, later = data_of(ONE, old.ca), NOW + 6 * DAY
+    data, later = data_of(ONE, old.ca), NOW + 5 * DAY
     assert isinstance(step(facts(data, served=served(data))), Wait)
     found = step(facts(data, later, served=served(data)), later)
     assert found == WriteSecret(GOOD, "an old authority has expired")

@@ -21,6 +21,7 @@ from kedge.plan.zoning.downscale import (
     BadRecord,
     ZoneCount,
     endpoints,
+    name_label,
     no_downscale,
     ready_pods,
     too_soon,
@@ -127,8 +128,18 @@ def test_a_zone_that_says_all_of_it_goes_on_to_the_next_check() -> None:
     assert unprepared(zone(annotations=GOOD), shrinking()) is None
 
 
+@pytest.mark.parametrize("port", ["1", "80", "65535"])
+def test_every_port_is_a_port(port: str) -> None:
+    assert unprepared(zone(annotations={**GOOD, PORT: port}), shrinking()) is None
+
+
+def test_a_large_zone_may_lose_a_few_pods() -> None:
+    assert unprepared(zone(annotations=GOOD), shrinking(20_000, 19_999)) is None
+
+
 def test_a_number_that_nobody_can_mean_is_denied() -> None:
     assert unprepared(zone(annotations=GOOD), shrinking(10_000, 0)) is None
+    assert unprepared(zone(annotations=GOOD), shrinking(10_001, 0)) is not None
     denied = unprepared(zone(annotations=GOOD), shrinking(2**31 - 1, 0))
     assert denied is not None
     assert denied.message.endswith("because it would take away more than 10000 pods at once.")
@@ -316,6 +327,11 @@ def test_pods_are_counted_by_owner_then_by_name(pods: list[Pod], ready: int) -> 
 @pytest.mark.parametrize("template", [{}, {"metadata": {}}, {"metadata": {"labels": {}}}, {"metadata": {"labels": 1}}])
 def test_without_a_name_no_pod_is_taken_for_one_of_the_zone(template: dict[str, Any]) -> None:
     assert ready_pods(zone("b", template=template), [pod("x", label="")]) == 0
+
+
+@pytest.mark.parametrize("name", [1, ["b"], {"b": 1}])
+def test_a_name_that_is_no_text_is_none(name: Any) -> None:
+    assert name_label(zone("b", template={"metadata": {"labels": {"name": name}}})) == ""
 
 
 def stored(replicas: int, generation: int, uid: str = "u") -> StatefulSet:

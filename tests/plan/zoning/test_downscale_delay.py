@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kedge.api import zones
 from kedge.plan.moving.wait import Wait
 from kedge.plan.zoning.downscale_delay import (
+    CLUSTER_DOMAIN,
     Delay,
     delay_of,
     delayed,
@@ -75,15 +76,17 @@ def test_pods_without_a_service_cannot_be_called() -> None:
     annotations = {zones.DELAYED_DOWNSCALE: "1h", zones.DELAYED_DOWNSCALE_URL: URL}
     found = delay_of(zone("a", annotations=annotations, service=""))
     assert isinstance(found, Wait)
-    assert "spec.serviceName" in wait_text(found)
+    why = "it is not set: its pods have no names that can be called"
+    assert wait_text(found) == f"not scaled: spec.serviceName of the delayed downscale: {why}"
 
 
 def test_a_huge_number_of_pods_is_not_called() -> None:
     annotations = {zones.DELAYED_DOWNSCALE: "1h", zones.DELAYED_DOWNSCALE_URL: URL}
     assert isinstance(delay_of(zone("a", 10_000, annotations=annotations)), Delay)
-    found = delay_of(zone("a", 2**31 - 1, annotations=annotations))
+    found = delay_of(zone("a", 10_001, annotations=annotations))
     assert isinstance(found, Wait)
-    assert "spec.replicas" in wait_text(found)
+    why = "it is 10001, and at most 10000 pods are told to prepare"
+    assert wait_text(found) == f"not scaled: spec.replicas of the delayed downscale: {why}"
 
 
 @pytest.mark.parametrize(
@@ -103,6 +106,7 @@ def test_the_host_of_a_url_is_replaced_by_that_of_a_pod(url: str, start: int, ex
 
 
 def test_the_domain_of_the_cluster_ends_the_host_of_a_pod() -> None:
+    assert CLUSTER_DOMAIN == "cluster.local."
     assert pod_host(zone("b"), 4, "k8s.example.") == "ingester-zone-b-4.ingester-zone-b.test.svc.k8s.example."
 
 
@@ -117,6 +121,7 @@ def test_those_that_stay_cancel_and_those_that_go_prepare() -> None:
     [
         (b'{"timestamp": 1893499200}', NOW),
         (b'{"timestamp": 1893499200, "more": {}}', NOW),
+        (b'{"timestamp": 1893499200}' + b" " * (65536 - 25), NOW),
         (b'{"timestamp": 1}', datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
         (b'{"timestamp": 253402300799}', datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
     ],
@@ -158,6 +163,7 @@ def test_a_timestamp_that_does_not_count_is_an_error(body: bytes, problem: str) 
 def test_a_delay_that_is_not_reached_says_when_it_will_be() -> None:
     found = delayed(down(5, 3), HOUR, prepared({4: 20, 3: 70}), NOW)
     assert (found.step, found.until) == (None, NOW + timedelta(minutes=40))
+    assert found.waits[0].numbers == {"seconds": 3600}
     assert wait_text(found.waits[0]) == (
         "configured downscale delay 1h0m0s has not been reached for any pods at the end of statefulset replicas range: "
         "ingester-zone-a-4 is prepared since 2030-01-01T11:40:00Z, and may go at 2030-01-01T12:40:00Z"
@@ -180,6 +186,7 @@ def test_one_pod_that_fails_keeps_all_from_going() -> None:
     found = delayed(down(5, 2), HOUR, answers, NOW)
     assert found.step is None
     assert wait_text(found.waits[0]) == "failed prepare pods for delayed downscale: ingester-zone-a-12: 500"
+    assert found.waits[0].numbers == {"failed": 1, "pods": 3}
 
 
 MINUTES = st.one_of(st.none(), st.integers(-100, 200))

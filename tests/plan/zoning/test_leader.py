@@ -43,6 +43,10 @@ def ready_follower(letter: str, leader: str, replicas: int, ready: int | None = 
         pytest.param((zone("a", 3),), "", id="no leader"),
         pytest.param((zone("a", 4), follower("b", "a", 2)), "b=4", id="up"),
         pytest.param((zone("a", 4), follower("b", "a", 4)), "", id="equal"),
+        pytest.param((zone("a", 1), follower("b", "a", None)), "", id="equal to what is not set"),
+        pytest.param((zone("a", 5), follower("b", "a", 3, force_replicas="3")), "", id="forced, equal"),
+        pytest.param((zone("a", 4), follower("b", "a", 2, mirror_name="x")), "b=4", id="half a reference is none"),
+        pytest.param((zone("a", 4), follower("b", "a", 2, mirror_kind="X")), "b=4", id="the other half"),
         pytest.param((zone("a", 2), follower("b", "a", 3)), "b=2", id="down, never downscaled"),
         pytest.param((zone("a", 0), follower("b", "a", None)), "b=0", id="replicas that are not set are 1"),
         pytest.param((zone("a", 5), follower("b", "a", 3), follower("c", "b", 3)), "b=5", id="one at a time"),
@@ -68,6 +72,7 @@ def test_a_follower_gets_the_replicas_of_its_leader(sets: tuple[StatefulSet, ...
         ((zone("a", 4), ready_follower("b", "a", 4, 4), ready_follower("c", "b", 2)), "c=4", []),
         ((zone("a", 4, ready=5), ready_follower("b", "a", 2)), "", ["b LeaderNotReady"]),
         ((zone("a", 2, ready=0), ready_follower("b", "a", 4)), "b=2", []),
+        ((zone("a", 4, ready=0), ready_follower("b", "a", 4)), "", []),
         ((zone("a", 4, ready=0), follower("b", "a", 2, upscale_when_leader_ready="yes")), "b=4", []),
     ],
 )
@@ -79,8 +84,8 @@ def test_an_upscale_waits_for_a_ready_leader_if_asked_to(
 
 
 def test_a_leader_whose_status_is_older_than_its_spec_is_not_ready() -> None:
-    status = StatefulSetStatus(observed_generation=1, replicas=4, ready_replicas=4)
-    sets = (zone("a", 4, status=status, generation=2), ready_follower("b", "a", 2))
+    status = StatefulSetStatus(observed_generation=1, replicas=1, ready_replicas=1)
+    sets = (zone("a", 1, status=status, generation=2), ready_follower("b", "a", 0))
     assert codes(plan(group(*sets))) == ["b LeaderNotReady"]
 
 
@@ -119,6 +124,8 @@ def test_a_leader_with_a_pod_that_is_not_ready_is_not_ready_whatever_its_status_
             id="10 h",
         ),
         pytest.param((downscaled("a", 2, 14 * HOUR), follower("b", "a", 3, min_time="12h")), "b=2", [], id="14 h"),
+        pytest.param((downscaled("a", 2, HOUR), follower("b", "a", 3, min_time="0")), "b=2", [], id="no time"),
+        pytest.param((downscaled("a", 3, HOUR), follower("b", "a", 3)), "", [], id="equal: no label needed"),
         pytest.param(
             (downscaled("a", 2, 12 * HOUR), follower("b", "a", 3, min_time="12h")),
             "",
@@ -159,6 +166,7 @@ def test_the_end_of_the_minimum_time_is_a_moment_to_look_again_at() -> None:
     sets = (downscaled("a", 2, 10 * HOUR), follower("b", "a", 3, min_time="12h"))
     found = plan(group(*sets))
     assert found.look_again == NOW + 2 * HOUR + MS
+    assert found.waits[0].numbers == {"seconds": 12 * 3600}
     text = (
         "not scaled down until 2030-01-01T14:00:00Z: ingester-zone-a was scaled down at 2030-01-01T02:00:00Z, 12h apart"
     )
@@ -219,6 +227,18 @@ def test_a_last_downscale_at_the_end_of_the_calendar_is_waited_for_without_a_mom
             ],
         ),
         (
+            (follower("a", "b", 1), follower("b", "c", 2), follower("c", "a", 3), follower("d", "a", 4)),
+            "d=1",
+            [
+                (
+                    "not scaled: annotation grafana.com/rollout-downscale-leader leads in a circle: "
+                    f"ingester-zone-{one} follows ingester-zone-{two} follows ingester-zone-{three} "
+                    f"follows ingester-zone-{one}"
+                )
+                for one, two, three in ("abc", "bca", "cab")
+            ],
+        ),
+        (
             (zone("a", 2), zone("b", 3, annotations={zones.DOWNSCALE_LEADER: "ingester-zone-a", **MIRRORS})),
             "",
             [
@@ -240,3 +260,18 @@ def test_a_leader_that_cannot_be_followed_stops_nobody_else(
 def test_a_follower_without_a_leader_does_not_stop_those_that_mirror() -> None:
     sets = (follower("a", "x", 1), zone("b", 2, annotations=MIRRORS))
     assert steps(plan(group(*sets, scales={TEMPLATE: ReferenceScale(5, 2)}))) == "b=5"
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        ({}, "missing label grafana.com/min-time-between-zones-downscale on follower"),
+        (
+            {"min_time": "-1h"},
+            "unable to parse label grafana.com/min-time-between-zones-downscale value on follower: '-1h' is negative",
+        ),
+    ],
+)
+def test_a_bad_minimum_time_is_said_as_the_peer_says_it(labels: dict[str, str], text: str) -> None:
+    (wait,) = plan(group(downscaled("a", 2, HOUR), follower("b", "a", 3, **labels))).waits
+    assert wait_text(wait) == text

@@ -12,6 +12,7 @@ from kedge.api.apps import StatefulSet
 from kedge.plan.zoning.mirror import WriteBack, at_rest, references, write_backs
 from kedge.plan.zoning.replicas import is_scaled, plan
 from kedge.plan.zoning.scaling import (
+    Reason,
     Reference,
     ReferenceProblem,
     ReferenceScale,
@@ -41,7 +42,10 @@ READY = {zones.UPSCALE_WHEN_LEADER_READY: "true"}
         pytest.param(2, ReferenceScale(5, 2), {zones.MIRROR_WRITE_BACK: "false"}, "a=5", [], id="no write-back"),
         pytest.param(2, ReferenceScale(5, 2), {zones.MIRROR_WRITE_BACK: "bad value"}, "a=5", [], id="no boolean"),
         pytest.param(2, ReferenceScale(5, 2), {zones.MIRROR_WRITE_BACK: ""}, "a=5", [], id="empty is no boolean"),
-        pytest.param(2, ReferenceScale(5, 2), {zones.MIRROR_WRITE_BACK: "T"}, "a=5", [5], id="T is true"),
+        *(
+            pytest.param(2, ReferenceScale(5, 2), {zones.MIRROR_WRITE_BACK: text}, "a=5", [5], id=f"{text} is true")
+            for text in ("1", "t", "T", "TRUE", "true", "True")
+        ),
         pytest.param(3, ReferenceScale(2, 3), {}, "a=2", [2], id="down"),
         pytest.param(3, ReferenceScale(3, 5), {}, "", [3], id="equal, but the status is not"),
         pytest.param(3, ReferenceScale(3, 3), {}, "", [], id="equal"),
@@ -61,6 +65,8 @@ def test_a_mirror_gets_the_replicas_of_its_reference(
     scaling = group(zone("a", replicas, annotations={**MIRRORS, **annotations}), scales={TEMPLATE: scale})
     found = plan(scaling)
     patched = {found.step.name: found.step.replicas} if found.step is not None else {}
+    is_forced = annotations.get(zones.FORCE_REPLICAS, "x") != "x"
+    assert found.step is None or found.step.reason is (Reason.forced if is_forced else Reason.reference)
     assert (steps(found), [one.replicas for one in write_backs(scaling, patched)]) == (step, written)
 
 
@@ -183,3 +189,25 @@ def test_a_bad_delay_scales_nothing_either_way_and_says_so_at_rest_too() -> None
         scaling = group(zone("a", 3, annotations=annotations), scales={TEMPLATE: ReferenceScale(wanted, 3)})
         assert (steps(plan(scaling)), codes(plan(scaling))) == ("", ["a DelayedDownscaleInvalid"])
         assert at_rest(scaling) == ()
+
+
+def test_a_bad_delay_of_one_that_mirrors_nothing_is_not_told() -> None:
+    odd = {**DELAYED, zones.DELAYED_DOWNSCALE: "soon"}
+    follows = {**odd, zones.DOWNSCALE_LEADER: "ingester-zone-a"}
+    both = zone("c", annotations={**follows, **MIRRORS})
+    assert codes(plan(group(zone("a", annotations=odd), zone("b", annotations=follows)))) == []
+    assert codes(plan(group(zone("a"), both))) == ["c LeaderAndReference"]
+
+
+def test_pods_are_not_told_to_cancel_while_the_reference_is_not_known() -> None:
+    mirrors = zone("a", annotations={**MIRRORS, **DELAYED})
+    assert at_rest(group(mirrors, scales={TEMPLATE: ReferenceProblem("no")})) == ()
+    assert at_rest(group(mirrors)) == ()
+
+
+def test_references_are_read_in_order_and_each_once() -> None:
+    def mirrors(letter: str, name: str) -> StatefulSet:
+        return zone(letter, annotations={**MIRRORS, zones.MIRROR_NAME: name})
+
+    found = references(group(mirrors("a", "y"), mirrors("b", "x"), mirrors("c", "y")))
+    assert [one.name for one in found] == ["x", "y"]

@@ -147,6 +147,42 @@ DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet"}
             id="old without replicas",
         ),
         pytest.param(
+            {"apiVersion": "apps/v1", "kind": "ControllerRevision"},
+            having(1),
+            False,
+            "can't get old replicas, allowing the change, err: "
+            "unsupported type apps/v1, Kind=ControllerRevision (go type *v1.ControllerRevision)",
+            id="a revision",
+        ),
+        pytest.param(
+            {"apiVersion": "apps/v1", "kind": ""},
+            having(1),
+            False,
+            "can't decode old object, allowing the change, err: Object 'Kind' is missing",
+            id="an empty kind",
+        ),
+        pytest.param(
+            {"apiVersion": "", "kind": "StatefulSet"},
+            having(1),
+            False,
+            "can't decode old object, allowing the change, err: Object 'apiVersion' is missing",
+            id="an empty version",
+        ),
+        pytest.param(
+            {"apiVersion": "apps/v1", "kind": 1},
+            having(1),
+            False,
+            "can't decode old object, allowing the change, err: Object 'Kind' is missing",
+            id="a kind that is a number",
+        ),
+        pytest.param(
+            {"apiVersion": 1, "kind": "StatefulSet"},
+            having(1),
+            False,
+            "can't decode old object, allowing the change, err: Object 'apiVersion' is missing",
+            id="a version that is a number",
+        ),
+        pytest.param(
             having(1),
             DAEMON_SET,
             False,
@@ -166,6 +202,14 @@ DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet"}
 )
 def test_what_cannot_be_read_is_allowed_with_a_warning(old: Any, new: Any, merged: bool, warning: str) -> None:
     assert replica_change(asked(old, new), decode_says_it_all=merged) == Verdict(True, warnings=(warning,))
+    if not merged:
+        assert replica_change(asked(old, new)) == Verdict(True, warnings=(warning,))
+
+
+def test_the_largest_numbers_are_numbers() -> None:
+    change = replica_change(asked(having(2**31 - 1), having(-(2**31))))
+    assert isinstance(change, Downscale)
+    assert (change.old, change.new) == (2**31 - 1, -(2**31))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kedge.api import zones
 from kedge.api.apps import StatefulSet
 from kedge.plan.zoning.mirror import at_rest, references, write_backs
-from kedge.plan.zoning.replicas import ScalingPlan, plan
+from kedge.plan.zoning.replicas import ScalingPlan, is_scaled, plan
 from kedge.plan.zoning.scaling import (
     Reason,
     Reference,
@@ -110,3 +110,44 @@ def test_a_long_annotation_makes_no_long_sentence() -> None:
     scaled = zone("a", annotations={**MIRRORS, zones.FORCE_REPLICAS: "x" * 100_000})
     (wait,) = plan(group(scaled, scales={TEMPLATE: ReferenceScale(3, 3)})).waits
     assert len(wait_text(wait)) == 1024
+
+
+def test_a_step_to_the_same_number_is_not_down() -> None:
+    assert not ScaleStep("b", 3, 3, Reason.leader, "a").is_down
+
+
+def test_only_a_leader_or_a_reference_makes_a_set_scaled() -> None:
+    assert not is_scaled(zone("a", annotations={**DELAYED, zones.FORCE_REPLICAS: "3"}))
+    assert is_scaled(follower("b", "a"))
+    assert is_scaled(zone("c", annotations=MIRRORS))
+
+
+@pytest.mark.parametrize("found", ["follow", "mirror", "ask", "step"])
+def test_the_first_of_several_moments_is_the_one_to_look_again_at(found: str) -> None:
+    def later(letter: str, hours: int) -> dict[str, Verdict]:
+        return {f"ingester-zone-{letter}": Verdict(until=NOW + hours * HOUR)}
+
+    mirrors = [zone(letter, 2, annotations=MIRRORS) for letter in "de"]
+    last = {
+        "follow": follower("f", "a", 4),
+        "mirror": follower("f", "a", 4),
+        "ask": zone("f", 2, annotations={**MIRRORS, **DELAYED}),
+        "step": zone("f", 2, annotations=MIRRORS),
+    }[found]
+    early = {"follow": later("b", 1), "mirror": later("d", 1)}.get(found, later("d", 1))
+    postponed = {**later("b", 2), **later("c", 3), **later("d", 4), **later("e", 5), **early}
+    sets = (zone("a", 4), follower("b", "a", 2), follower("c", "a", 2), *mirrors, last)
+    scales = {TEMPLATE: ReferenceScale(4, 4)}
+    assert plan(group(*sets, scales=scales, postponed=postponed)).look_again == NOW + HOUR
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (ScaleCode.refused, "not scaled: no"),
+        (ScaleCode.group_unread, "not scaled: the StatefulSets of the group cannot be read: no"),
+        (ScaleCode.write_back_failed, "the status of x was not updated: no"),
+    ],
+)
+def test_what_the_server_refuses_is_said_in_a_sentence(code: ScaleCode, text: str) -> None:
+    assert wait_text(wait_for("a", code, "x", "no")) == text

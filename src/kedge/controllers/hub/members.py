@@ -47,6 +47,8 @@ Kind = TypeVar("Kind", bound=Object)
 
 REFUSED: Final = 60.0
 """Seconds until what the server does not take is tried again: a policy of admission may be changed meanwhile."""
+_GONE_AFTER: Final = 10.0
+"""Seconds until a namespace that is being deleted is asked for again: a cache that lists late never shows it."""
 
 
 class NotReady(Exception):
@@ -206,7 +208,7 @@ class Members:
             await self._client.remove(Namespace, namespace.metadata)
         # Again, now that nothing new can be made in there.
         await self._free_works(namespace.metadata.name)
-        return Outcome.done  # the namespace wakes us when it is gone
+        return Outcome.again(after=_GONE_AFTER)  # it wakes us when it is gone, if the cache has ever shown it
 
     async def _farewell(self, member: MemberCluster) -> float:
         """Tell the agent, and give the seconds it still has to answer; 0 once there is nothing to wait for."""

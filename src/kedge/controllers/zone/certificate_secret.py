@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kedge.api.core import Secret
+from kedge.api.redacted import Redacted
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import AlreadyExists, NotFound, as_conflict
@@ -24,14 +25,11 @@ _SECRETS: Final = untyped(Secret.resource)
 _OURS: Final = frozenset({CA, CERT, KEY, NEXT_CERT, NEXT_KEY})
 
 
-class ReadSecret(Struct, frozen=True):
-    """The Secret as it was read, and its data. Printing one shows nothing."""
+class ReadSecret(Redacted, Struct, frozen=True):
+    """The Secret as it was read, and its data."""
 
     body: Untyped
     data: Mapping[str, bytes]
-
-    def __repr__(self) -> str:
-        return "ReadSecret(…)"
 
 
 class CertificateSecret:

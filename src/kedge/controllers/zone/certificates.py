@@ -23,6 +23,7 @@ from kedge.controllers.zone.certificate_secret import CertificateSecret, ReadSec
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
+from kedge.kube.errors import Forbidden
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal
@@ -115,6 +116,7 @@ class Certificates:
         self._known_after = known_after
         self._last_good: StoredCertificate | None = None
         self._served: ServedPair | None = None
+        self._refusal = ""
         self._held_since: tuple[bytes, float] | None = None  # which bundle all have, and since when
         key = Key(cluster.name, None, str(secret))
         wakes = Signal(cluster.name, at_start=[key])
@@ -133,6 +135,17 @@ class Certificates:
         return self._last_good.ca if self._last_good is not None else b""
 
     async def reconcile(self, _: Key) -> Outcome:
+        try:
+            return await self._look_and_act()
+        except Forbidden as error:
+            if error.message != self._refusal:
+                log.warning(
+                    "%s: grant create of secrets, and get and update of this one (%s)", self._secret, error.message
+                )
+            self._refusal = error.message
+            return Outcome.again(after=self._read_every)
+
+    async def _look_and_act(self) -> Outcome:
         read = await self._secret.read()
         now = self._clock.now()
         facts = self._facts(read, now)

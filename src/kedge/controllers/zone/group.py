@@ -64,7 +64,7 @@ class Groups:
         budgets: DisruptionBudgets | None = None,
         interval: float = 0.0,
     ) -> None:
-        """`interval` is how many seconds are between two reconciles of a group at least."""
+        """`interval` is how many seconds are between two reconciles of one group at least."""
         self._client = cluster.client
         self._clock = clock
         self._deletions = Deletions(cluster.client)
@@ -73,7 +73,7 @@ class Groups:
         self._metrics = metrics
         self._scaling = scaling
         self._guard = guard
-        self._distance = Throttle(interval) if interval > 0 else None
+        self._pace = Throttle(interval)
         sources = [*self._observed.sources()]
         if budgets is not None:
             sources.append(budgets.changes(self._observed.groups_in))
@@ -84,10 +84,9 @@ class Groups:
         if not zones:
             self._forget(key)
             return Outcome.done
-        if self._distance is not None:
-            if left := self._distance.remaining(key):
-                return Outcome.again(after=left)
-            self._distance.restart(key)
+        if left := self._pace.remaining(key):
+            return Outcome.again(after=left)
+        self._pace.restart(key)
         with self._measured(key.name):
             return await self._reconcile(key, zones)
 
@@ -113,8 +112,7 @@ class Groups:
     def _forget(self, key: Key) -> None:
         """The group has no StatefulSets any more."""
         self._events.forget(key)
-        if self._distance is not None:
-            self._distance.reset(key)
+        self._pace.reset(key)
         if self._scaling is not None:
             self._scaling.forget(key.namespace or "", key.name)
         if self._metrics is not None and not self._observed.exists_anywhere(key.name):

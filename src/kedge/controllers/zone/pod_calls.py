@@ -13,10 +13,9 @@ the same time, all together within 15 seconds. Pods whose turn does not come unt
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from typing import Final, TypeAlias
-from urllib.parse import urlsplit
+from typing import Final
 
 from kedge.api.apps import StatefulSet
 from kedge.controllers.gather import gather
@@ -30,25 +29,15 @@ TOGETHER: Final = 15.0
 """Seconds for all pods of a StatefulSet; a whole time-out if that is longer."""
 CLUSTER_HEADER: Final = "X-Cluster"
 _LOCKED: Final = 409
-ObserveCall: TypeAlias = Callable[[str, str, str, float], None]
-"""Is told method, path, status (`error` if no answer came) and seconds of every call."""
 
 
 class PodCalls:
     """Calls to the pods of StatefulSets."""
 
-    def __init__(
-        self,
-        outbound: Outbound,
-        *,
-        timeout: float = TIMEOUT,
-        cluster_domain: str = CLUSTER_DOMAIN,
-        observe: ObserveCall | None = None,
-    ) -> None:
+    def __init__(self, outbound: Outbound, *, timeout: float = TIMEOUT, cluster_domain: str = CLUSTER_DOMAIN) -> None:
         self._outbound = outbound
         self._timeout = timeout
         self._cluster_domain = cluster_domain
-        self._observe = observe or (lambda *_: None)
 
     async def prepare(self, stateful_set: StatefulSet, url: str, ordinals: Iterable[int]) -> tuple[PodAnswer, ...]:
         """What these pods say to POST."""
@@ -81,17 +70,11 @@ class PodCalls:
             return PodAnswer(ordinal, problem=str(error), pod=pod)
 
     async def _fetch(self, call: Call, seconds: float) -> Answer:
-        loop = asyncio.get_running_loop()
-        begun, status = loop.time(), "error"
         try:
-            async with asyncio.timeout(seconds):
-                answer = await self._outbound.fetch(call, timeout=seconds)
-            status = str(answer.status)
+            async with asyncio.timeout(seconds):  # whatever the outbound makes of its own time-out
+                return await self._outbound.fetch(call, timeout=seconds)
         except TimeoutError:
             raise OutboundFailed(f"{call}: no answer within {seconds:g} s") from None
-        finally:
-            self._observe(call.method, urlsplit(call.url).path, status, loop.time() - begun)
-        return answer
 
 
 def _checked(answer: Answer, method: str) -> bytes:

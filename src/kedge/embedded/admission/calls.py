@@ -41,7 +41,7 @@ class CallFailed(Exception):
 class _Endpoint(Struct, frozen=True):
     """Where to ask: a URL, and the address behind it if its name is that of a Service."""
 
-    url: URL
+    url: str
     address: Address | None = None
 
 
@@ -63,7 +63,7 @@ class WebhookCalls:
             raise CallFailed(f"{shown}: this server calls no webhooks")
         call = Call(
             "POST",
-            str(endpoint.url),
+            endpoint.url,
             _HEADERS,
             review,
             ca=hook.client_config.ca_bundle,
@@ -81,16 +81,13 @@ class WebhookCalls:
         return _Endpoint(_url(hook), self._addresses.resolve(service) if service else None)
 
 
-def _url(hook: Webhook) -> URL:
+def _url(hook: Webhook) -> str:
     """The URL that is asked: the webhook is told how long it has. A Service has its name in the cluster."""
     config = hook.client_config
-    if config.service is None:
-        url = URL(config.url or "")
-    else:
-        service = config.service
-        host = f"{service.name}.{service.namespace}.svc"
-        url = URL(f"https://{host}:{service.port}/{service.path.removeprefix('/')}")
-    return url.update_query(timeout=f"{hook.timeout_seconds}s")
+    base = config.url or ""
+    if service := config.service:
+        base = f"https://{service.name}.{service.namespace}.svc:{service.port}/{service.path.removeprefix('/')}"
+    return f"{base}{'&' if '?' in base else '?'}timeout={hook.timeout_seconds}s"
 
 
 def _body(answer: Answer) -> bytes:
@@ -123,7 +120,8 @@ def _error_text(answer: Answer) -> str:
 
 def _go_words(error: OutboundFailed, endpoint: _Endpoint, shown: str) -> str:
     """Why there was no answer, as Go's HTTP client says it; empty if it has no such words."""
-    host, port = endpoint.address or (endpoint.url.host, endpoint.url.port)
+    url = URL(endpoint.url)
+    host, port = endpoint.address or (url.host, url.port)
     for cause in _chain(error):
         match cause:
             case ConnectionRefusedError():

@@ -13,10 +13,11 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
+from kedge.api.redacted import Redacted
 from kedge.kube.clock import Clock
 
 EARLY = timedelta(minutes=1)
@@ -26,18 +27,6 @@ READ_AGAIN = 60.0
 """Seconds between two reads of files. A projected token is replaced at 80 % of a lifetime of at least ten minutes."""
 
 log = logging.getLogger(__name__)
-
-
-class Redacted:
-    """Mixed into Structs that hold secrets: printing one, or a traceback that shows one, tells only its type."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(…)"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return []
 
 
 class ClientCertificate(Redacted, Struct, frozen=True):

@@ -21,6 +21,7 @@ import msgspec
 from cryptography import x509
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from kedge.api.redacted import Redacted
 from kedge.kube.clock import Clock
 from kedge.kube.connect.credentials import (
     ClientCertificate,
@@ -28,7 +29,6 @@ from kedge.kube.connect.credentials import (
     CredentialsFailed,
     Identity,
     IssuedIdentity,
-    Redacted,
     RefreshingCredentials,
     bearer,
 )

@@ -16,10 +16,10 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kedge.api.redacted import Redacted
 from kedge.kube.clock import Clock, SystemClock
 from kedge.kube.connect import kubeconfig_users, proxies
 from kedge.kube.connect.connection import ConfigError, Connection, server_url
-from kedge.kube.connect.credentials import Redacted
 from kedge.kube.connect.exec_plugin import GROUP, ClusterInfo
 from kedge.kube.connect.kubeconfig_entries import Cluster, Context, Entry, User
 

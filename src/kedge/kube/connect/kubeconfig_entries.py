@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from kedge.api.redacted import Redacted
 from kedge.kube.connect.connection import ConfigError
-from kedge.kube.connect.credentials import Redacted
 
 T = TypeVar("T")
 

@@ -21,13 +21,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from kedge.api.redacted import Redacted
 from kedge.kube.clock import Clock
 from kedge.kube.connect.credentials import (
     Credentials,
     CredentialsFailed,
     Identity,
     IssuedIdentity,
-    Redacted,
     RefreshingCredentials,
     bearer,
 )

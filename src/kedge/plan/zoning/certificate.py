@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -21,6 +22,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from msgspec import Struct
+
+from kedge.api.redacted import Redacted
 
 CA: Final = "ca"
 CERT: Final = "cert"
@@ -34,8 +37,8 @@ class BadCertificate(Exception):
     """The certificate cannot be served; the message says why."""
 
 
-class ServingPair(Struct, frozen=True):
-    """A certificate chain and its key (PEM), with what the chain says. Printing one does not show the key."""
+class ServingPair(Redacted, Struct, frozen=True):
+    """A certificate chain and its key (PEM), with what the chain says."""
 
     certificate: bytes
     key: bytes
@@ -48,9 +51,6 @@ class ServingPair(Struct, frozen=True):
         if now < self.not_before:
             return f"it is not valid before {_moment(self.not_before)}"
         return f"it expired at {_moment(self.not_after)}" if now >= self.not_after else ""
-
-    def __repr__(self) -> str:
-        return f"ServingPair(names={self.names!r}, not_after={_moment(self.not_after)})"
 
 
 class Authority(Struct, frozen=True):
@@ -110,10 +110,8 @@ def readable_authorities(ca: bytes, now: datetime) -> tuple[Authority, ...]:
     """The authorities in a text that may be broken: those that can be read and have not expired."""
     found: list[Authority] = []
     for block in _PEM.findall(ca):
-        try:
+        with suppress(BadCertificate):
             found += _authorities(block + b"\n")
-        except BadCertificate:
-            continue
     return tuple(one for one in found if now < one.not_after)
 
 
@@ -153,8 +151,6 @@ def _pair(certificate: bytes, key: bytes, chain: list[x509.Certificate], key_nam
 
 def _is_issued_by(chain: list[x509.Certificate], authority: x509.Certificate) -> bool:
     """Whether each certificate of a chain is signed by the one after it, and the last by the authority."""
-    if chain[-1] == authority:
-        chain = chain[:-1]
     return all(_is_signed_by(one, issuer) for one, issuer in zip(chain, [*chain[1:], authority], strict=True))
 
 

@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from kedge.api.redacted import Redacted
 from kedge.plan.zoning.certificate import (
     CA,
     CERT,
@@ -47,7 +48,7 @@ class ServedPair(Struct, frozen=True):
     issuer: Authority
 
 
-class CertificateFacts(Struct, frozen=True):
+class CertificateFacts(Redacted, Struct, frozen=True):
     """What is known of the certificate."""
 
     data: SecretData
@@ -62,14 +63,11 @@ class CertificateFacts(Struct, frozen=True):
     """Whether all webhook configurations have `ca` of the Secret; None if nobody can know."""
 
 
-class WriteSecret(Struct, frozen=True):
+class WriteSecret(Redacted, Struct, frozen=True):
     """Store this, in place of what was read."""
 
     data: SecretData
     why: str
-
-    def __repr__(self) -> str:
-        return f"WriteSecret({self.why!r})"
 
 
 class Generate(Struct, frozen=True):

@@ -133,32 +133,29 @@ def prepared_at(body: bytes) -> datetime:
 def delayed(step: ScaleStep, delay: Delay, answers: Iterable[PodAnswer], now: datetime) -> Verdict:
     """How far a step down may go, given what the pods said, or what it waits for."""
     found = {one.ordinal: one for one in answers}
-    failed = [one for ordinal in to_prepare(step) if (one := _answer(found, ordinal)).prepared_at is None]
+    answered = [found.get(ordinal) or PodAnswer(ordinal, problem="it was not asked") for ordinal in to_prepare(step)]
+    failed = [one for one in answered if one.prepared_at is None]
     if failed:
         return Verdict(waits=(_not_prepared(step, failed),))
     elapsed, until = 0, None
-    for ordinal in to_prepare(step):
-        until = _due(_answer(found, ordinal), delay)
+    for moment in (one.prepared_at for one in answered if one.prepared_at is not None):
+        until = _later(moment, delay.length)
         if until is None or now < until:
             break
         elapsed += 1
     if not elapsed:
-        return Verdict(waits=(_not_reached(step, delay, found, until),), until=until)
+        return Verdict(waits=(_not_reached(step, delay, answered[0], until),), until=until)
     return Verdict(msgspec.structs.replace(step, replicas=step.current - elapsed))
-
-
-def _answer(found: dict[int, PodAnswer], ordinal: int) -> PodAnswer:
-    return found.get(ordinal) or PodAnswer(ordinal, problem="it was not asked")
 
 
 def _name(step: ScaleStep, answer: PodAnswer) -> str:
     return answer.pod or f"{step.name}-{answer.ordinal}"
 
 
-def _due(answer: PodAnswer, delay: Delay) -> datetime | None:
-    """When it may go; None if no calendar has it."""
+def _later(moment: datetime, length: timedelta) -> datetime | None:
+    """The moment so much later; None if no calendar has it."""
     try:
-        return answer.prepared_at + delay.length if answer.prepared_at is not None else None
+        return moment + length
     except OverflowError:
         return None
 
@@ -169,9 +166,7 @@ def _not_prepared(step: ScaleStep, failed: list[PodAnswer]) -> Wait:
     return Wait(step.name, ScaleCode.pods_not_prepared, numbers, blockers)
 
 
-def _not_reached(step: ScaleStep, delay: Delay, found: dict[int, PodAnswer], until: datetime | None) -> Wait:
-    last = step.current - 1
-    answer = _answer(found, last)
+def _not_reached(step: ScaleStep, delay: Delay, answer: PodAnswer, until: datetime | None) -> Wait:
     blocker = Blocker(
         _name(step, answer), since=answer.prepared_at, until=until, reported=format_duration(delay.length)
     )

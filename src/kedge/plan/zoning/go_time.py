@@ -26,7 +26,7 @@ def parse_rfc3339(text: str) -> datetime:
 
 def print_moment(at: datetime) -> str:
     """As Go prints it: `2024-05-01 10:00:00 +0000 UTC`. Assumes that it knows its time zone."""
-    offset = f"{at:%z}"[:5]
+    offset = f"{at:%z}"
     fraction = f".{at.microsecond:06}".rstrip("0") if at.microsecond else ""
     zone = "UTC" if offset == "+0000" else offset
     return f"{at.year:04}-{at:%m-%d %H:%M:%S}{fraction} {offset} {zone}"

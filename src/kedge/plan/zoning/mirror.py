@@ -85,12 +85,15 @@ def mirror(stateful_set: StatefulSet, scaling: Scaling) -> Verdict:
     name, reference = stateful_set.metadata.name, reference_of(stateful_set)
     if isinstance(reference, Wait):
         return Verdict(waits=(reference,))
-    scale = scaling.scales.get(reference) if reference is not None else None
-    if reference is None or scale is None:
+    if reference is None:
         return Verdict()
-    if isinstance(scale, ReferenceProblem):
-        return Verdict(waits=(wait_for(name, ScaleCode.reference_unavailable, str(reference), scale.text),))
-    return _to(stateful_set, scale, reference)
+    match scaling.scales.get(reference):
+        case ReferenceScale() as scale:
+            return _to(stateful_set, scale, reference)
+        case ReferenceProblem(text=text):
+            return Verdict(waits=(wait_for(name, ScaleCode.reference_unavailable, str(reference), text),))
+        case _:
+            return Verdict()
 
 
 def _to(stateful_set: StatefulSet, scale: ReferenceScale, reference: Reference) -> Verdict:

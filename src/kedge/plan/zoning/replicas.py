@@ -12,7 +12,7 @@ answers. So a plan has a step to do, or one to ask for, or neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from msgspec import Struct
@@ -49,23 +49,29 @@ def plan(scaling: Scaling) -> ScalingPlan:
     if followed.step is not None:
         return followed
     mirrored = _one_pass(scaling, _mirror)
-    times = [each for each in (followed.look_again, mirrored.look_again) if each is not None]
-    return ScalingPlan(mirrored.step, mirrored.ask, (*followed.waits, *mirrored.waits), min(times, default=None))
+    look_again = _first((followed.look_again, mirrored.look_again))
+    return ScalingPlan(mirrored.step, mirrored.ask, (*followed.waits, *mirrored.waits), look_again)
+
+
+def _first(moments: Iterable[datetime | None]) -> datetime | None:
+    return min((each for each in moments if each is not None), default=None)
 
 
 def _one_pass(scaling: Scaling, judge: Callable[[StatefulSet, Scaling], Verdict | ScaleStep]) -> ScalingPlan:
     """The first step in the order of names, and what all before it wait for. Those after it are looked at next time."""
-    waits: list[Wait] = []
-    times: list[datetime] = []
+    found: list[Verdict] = []
+    step = ask = None
     for one in scaling.in_order:
         verdict = _postponed(one, scaling, judge(one, scaling))
         if isinstance(verdict, ScaleStep):
-            return ScalingPlan(None, verdict, tuple(waits), min(times, default=None))
-        waits += verdict.waits
-        times += [verdict.until] if verdict.until is not None else []
+            ask = verdict
+            break
+        found.append(verdict)
         if verdict.step is not None:
-            return ScalingPlan(verdict.step, None, tuple(waits), min(times, default=None))
-    return ScalingPlan(None, None, tuple(waits), min(times, default=None))
+            step = verdict.step
+            break
+    waits = tuple(wait for verdict in found for wait in verdict.waits)
+    return ScalingPlan(step, ask, waits, _first(verdict.until for verdict in found))
 
 
 def _postponed(stateful_set: StatefulSet, scaling: Scaling, found: Verdict | ScaleStep) -> Verdict | ScaleStep:

@@ -158,8 +158,8 @@ def wait_for(unit: str, code: ScaleCode, key: str = "", reported: str = "", unti
 def force_replicas(stateful_set: StatefulSet) -> int | None:
     """The number that replaces what the leader or the reference says; None if there is none, or none that counts."""
     text = annotation(stateful_set, zones.FORCE_REPLICAS)
-    number = int(text) if _NUMBER.fullmatch(text) else -1
-    return number if 0 <= number <= MOST_REPLICAS else None
+    number = int(text) if _NUMBER.fullmatch(text) else None
+    return number if number is None or number <= MOST_REPLICAS else None
 
 
 def force_problems(stateful_set: StatefulSet) -> tuple[Wait, ...]:

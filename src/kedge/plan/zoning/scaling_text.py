@@ -30,7 +30,7 @@ def wait_text(wait: Wait) -> str:
 
 
 def _wait_text(wait: Wait) -> str:
-    blocker = wait.blockers[0] if wait.blockers else Blocker("")
+    blocker = wait.blockers[0]
     match wait.code:
         case ScaleCode.leader_missing | ScaleCode.leader_itself | ScaleCode.leader_circular | ScaleCode.two_sources:
             return _leader_text(wait, blocker)
@@ -108,6 +108,7 @@ def _invalid_text(wait: Wait, about: Blocker) -> str:
 
 
 def _when(blocker: Blocker) -> tuple[str, str]:
-    since = moment(blocker.since) if blocker.since is not None else "an unknown time"
-    until = moment(blocker.until) if blocker.until is not None else "a time beyond the calendar"
+    since, until = (
+        moment(at) if at is not None else "a time beyond the calendar" for at in (blocker.since, blocker.until)
+    )
     return since, until
