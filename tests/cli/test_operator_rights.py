@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ async def prepare(user: Client) -> None:
         if document["kind"] in kinds:
             await user.create(kinds[document["kind"]], document)
     for kind in (ReplicaTemplate, ZoneAwarePodDisruptionBudget):
-        await until_so(lambda kind=kind: is_served(user, kind.resource), 30)
+        await until_so(partial(is_served, user, kind.resource), 30)
     template = untyped(ReplicaTemplate.resource)
     await user.create(template, {"metadata": {"name": "wanted"}, "spec": {"replicas": 3}}, "default")
     budget = {"selector": {"matchLabels": {"app": "ingester"}}, "maxUnavailable": 1}
