@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,23 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.apps import StatefulSet
 from kedge.api.core import Namespace
+from kedge.api.crd import crd
 from kedge.api.pods import Pod
+from kedge.api.zones import ZoneAwarePodDisruptionBudget
 from kedge.cli import main
 from kedge.kube.client import Client
 from kedge.kube.codec import untyped
 from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
+from support.waiting import until_so
 
 SECONDS = 120
-SETS = untyped(StatefulSet.resource)
+SETS, BUDGETS = untyped(StatefulSet.resource), untyped(ZoneAwarePodDisruptionBudget.resource)
 KEDGE = [sys.executable, "-m", "kedge"]
 pytestmark = pytest.mark.timeout(400)  # a process of its own
 
@@ -180,6 +186,32 @@ def test_a_group_is_watched_until_it_is_done(outdated: Path) -> None:
     done = kedge(outdated, "status", "ingester", "--watch", "--timeout", str(SECONDS))
     assert done.exit_code == 0, done.output
     assert done.output.splitlines()[-1].startswith("  ingester-zone-"), "the last line is the last change"
+
+
+def test_a_disruption_budget_that_keeps_a_pod_is_explained(outdated: Path) -> None:
+    definition = crd(ZoneAwarePodDisruptionBudget)  # here: it reads files
+
+    async def guard(client: Client) -> None:
+        await client.create(untyped(CustomResourceDefinition.resource), definition)
+        await until_so(lambda: is_served(client), 30)
+        spec = {"selector": {"matchLabels": {"name": "ingester-zone-a"}}, "maxUnavailable": 1}
+        await client.create(BUDGETS, {"metadata": {"name": "pods"}, "spec": spec}, "prod")
+
+    async def unguard(client: Client) -> None:
+        await client.delete(BUDGETS, "pods", "prod")
+
+    on(outdated, guard)
+    told = kedge(outdated, "explain", "ingester-zone-a-0")
+    on(outdated, unguard)
+    assert "minimum number of StatefulSets not found" in told.output
+    assert "is deleted next" not in told.output
+
+
+async def is_served(client: Client) -> bool:
+    with suppress(NotFound):
+        await client.list(BUDGETS, "prod")
+        return True
+    return False
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from contract.backend import config_map, deployment
+from contract.backend import Api, config_map, deployment
 from contract.test_pods import made, pod, pods
-from contract.webhooks import NAME, Hooked, calm, rule
+from contract.webhooks import NAME, VALIDATING, Hooked, calm, rule
 from kedge.kube.codec import Untyped
 
 __all__ = ["pods"]
@@ -440,3 +440,37 @@ async def test_webhooks_are_asked_in_the_order_of_their_configurations(hooked: H
     await hooked.mutating("annotate")
     assert await create(hooked) == CREATED
     assert [one["path"] for one in hooked.asked("path")] == ["count", "data", "annotate"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "problems"),
+    [
+        ([{"name": "a", "expression": "object."}], [("FieldValueInvalid", "expression")]),
+        ([{"name": "a", "expression": "1 + 1"}], [("FieldValueInvalid", "expression")]),
+        ([{"name": "a", "expression": "nothing == 1"}], [("FieldValueInvalid", "expression")]),
+        ([{"name": "a", "expression": ""}], [("FieldValueRequired", "expression")]),
+        ([{"name": "", "expression": "true"}], [("FieldValueRequired", "name")]),
+        ([{"name": "not a name", "expression": "true"}], [("FieldValueInvalid", "name")]),
+    ],
+)
+async def test_conditions_must_make_sense(api: Api, conditions: Untyped, problems: list[tuple[str, str]]) -> None:
+    answer = await api.ask("POST", VALIDATING.path(), configuration(api, conditions))
+    wanted = [(reason, f"webhooks[0].matchConditions[0].{field}") for reason, field in problems]
+    assert (answer.code, answer.fields) == (422, wanted)
+
+
+async def test_conditions_have_different_names(api: Api) -> None:
+    conditions = [{"name": "a", "expression": "true"}] * 2
+    answer = await api.ask("POST", VALIDATING.path(), configuration(api, conditions))
+    assert answer.fields == [("FieldValueDuplicate", "webhooks[0].matchConditions[1].name")]
+
+
+def configuration(api: Api, conditions: Untyped) -> Untyped:
+    hook = {
+        "name": NAME,
+        "clientConfig": {"url": "https://hooks.example.com/"},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "matchConditions": conditions,
+    }
+    return {"metadata": {"name": api.namespace}, "webhooks": [hook]}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -36,12 +38,15 @@ async def kedge(*arguments: str) -> str:
 
 
 @asynccontextmanager
-async def running(log: Path, *arguments: str) -> AsyncIterator[Process]:
-    """A role, until the context is left; it then ends in good order."""
+async def running(log: Path, *arguments: str, **environ: str) -> AsyncIterator[Process]:
+    """A role, until the context is left; it then ends in good order, unless it was killed."""
+    command = [sys.executable, "-m", "kedge", *arguments]
     with log.open("wb") as errors:
-        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "kedge", *arguments, stderr=errors)
+        process = await asyncio.create_subprocess_exec(*command, stderr=errors, env={**os.environ, **environ})
     try:
         yield process
+        if process.returncode == -signal.SIGKILL:
+            return
         process.terminate()
         async with asyncio.timeout(30):
             assert await process.wait() == 0, f"see {log}"
@@ -51,14 +56,14 @@ async def running(log: Path, *arguments: str) -> AsyncIterator[Process]:
             await process.wait()
 
 
-async def token_of(cluster: Cluster, account: str) -> str:
-    """A token for a service account of the fleet's."""
-    return (await cluster.kubectl("create", "token", account, "--namespace", HOME, "--duration", "1h")).strip()
+async def token_of(cluster: Cluster, account: str, namespace: str = HOME) -> str:
+    """A token for a service account, one of the fleet's unless said otherwise."""
+    return (await cluster.kubectl("create", "token", account, "--namespace", namespace, "--duration", "1h")).strip()
 
 
-async def as_account(cluster: Cluster, account: str, folder: Path) -> Path:
-    """A kubeconfig for a service account of the fleet's, with a token of its own."""
-    shown = await token_of(cluster, account)
+async def as_account(cluster: Cluster, account: str, folder: Path, namespace: str = HOME) -> Path:
+    """A kubeconfig for a service account, with a token of its own."""
+    shown = await token_of(cluster, account, namespace)
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -73,8 +78,8 @@ async def as_account(cluster: Cluster, account: str, folder: Path) -> Path:
     return path
 
 
-def asked_by(cluster: Cluster, account: str) -> list[dict[str, Any]]:
-    name = f"system:serviceaccount:{HOME}:{account}"
+def asked_by(cluster: Cluster, account: str, namespace: str = HOME) -> list[dict[str, Any]]:
+    name = f"system:serviceaccount:{namespace}:{account}"
     return [event for event in cluster.audit_events() if event["user"].get("username") == name]
 
 

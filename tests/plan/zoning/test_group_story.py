@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -10,12 +12,14 @@ from hypothesis import strategies as st
 from kedge.api.zones import DOWNSCALE_LEADER, PAUSED
 from kedge.plan.state import State
 from kedge.plan.zoning import replicas
+from kedge.plan.zoning.budget_spec import ZoneBudget
 from kedge.plan.zoning.group import plan
 from kedge.plan.zoning.group_story import (
     GroupStory,
     explained_group,
     explained_pod,
     explained_zone,
+    kept_by_budgets,
     tell_group,
     zones_of,
 )
@@ -146,6 +150,21 @@ def test_what_is_done_about_replicas_is_told_of_each_zone() -> None:
     _, c = tell_group("test", "ingester", others, scaling).zones
     assert [wait.code for wait in c.scaling_waits] == ["LeaderMissing"]
     assert "could not find leader for ingester-zone-c" in explained_zone(c)[0]
+
+
+def test_what_a_disruption_budget_keeps_is_told() -> None:
+    budget, every = ZoneBudget("test", "pods", {"app": "another"}), ZoneBudget("test", "pods", {})
+    zones = (zone("a", "ooo"), zone("b", "ooo"))
+    assert tell_group("test", "ingester", zones, kept=partial(kept_by_budgets, (budget,), NOW)) == told(*zones)
+    story = tell_group("test", "ingester", zones, kept=partial(kept_by_budgets, (every,), NOW))
+    assert story.deletes == ("ingester-zone-a-0",), "one may go, and counts for the next"
+    second = story.zones[0].pods[1]
+    assert second.wait is not None
+    assert second.wait.code == "DisruptionBudget"
+    assert "1 pod not ready in ingester-zone-a" in second.why
+    alone = tell_group("test", "ingester", zones[:1], kept=partial(kept_by_budgets, (every,), NOW))
+    assert (alone.deletes, alone.state.value) == ((), "moving")
+    assert "minimum number of StatefulSets not found" in explained_group(alone)[1]
 
 
 LETTERS = st.text("ontTxXuUsSfp-", max_size=4)

@@ -6,15 +6,11 @@ of the webhook: by its failurePolicy the write is refused, or the webhook is not
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from kedge.api import cel
 from kedge.api.cel import BadExpression
 from kedge.api.cel_budget import Failed
 from kedge.embedded.admission.webhook import MatchCondition, Webhook
+from kedge.embedded.builtin.match_conditions import compiled
 from kedge.kube.codec import Untyped
-
-_VARIABLES = {"object": "DYN", "oldObject": "DYN", "request": "DYN"}
 
 
 class ConditionFailed(Exception):
@@ -37,12 +33,7 @@ def conditions_hold(hook: Webhook, request: Untyped) -> bool:
 
 
 def _value(condition: MatchCondition, data: Untyped) -> bool:
-    found = _compiled(condition.expression).value(data)
+    found = compiled(condition.expression).value(data)
     if not isinstance(found, bool):
         raise Failed(f"cel expression evaluated to {type(found).__name__}, not to a bool")
     return found
-
-
-@lru_cache(maxsize=256)
-def _compiled(expression: str) -> cel.Program:
-    return cel.compiled(expression, _VARIABLES)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kedge.embedded.builtin import checks
 from kedge.embedded.builtin.defaulting import each, struct
 from kedge.embedded.builtin.label_selectors import selector_problems
+from kedge.embedded.builtin.match_conditions import condition_problems
 from kedge.embedded.causes import duplicate_value, invalid_value, must_be_one_of, required_value
 from kedge.kube.codec import Untyped
 from kedge.kube.errors import Cause
@@ -64,6 +65,7 @@ def _webhook(at: str, hook: Untyped) -> Iterator[Cause]:
     for part in ("namespaceSelector", "objectSelector"):
         yield from selector_problems(f"{at}.{part}", hook[part])
     yield from _client_problems(f"{at}.clientConfig", hook.get("clientConfig", {}))
+    yield from condition_problems(f"{at}.matchConditions", hook.get("matchConditions") or [])
     if not hook.get("admissionReviewVersions"):
         yield required_value(f"{at}.admissionReviewVersions", "must specify one of v1, v1beta1")
 

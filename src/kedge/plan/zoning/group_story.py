@@ -6,7 +6,8 @@ same; the waits are kept as data, and the sentences are only for people.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
@@ -19,7 +20,9 @@ from kedge.plan.moving.unit import Proof, Unit
 from kedge.plan.moving.wait import Wait
 from kedge.plan.state import State
 from kedge.plan.text import counted, listed, natural, of_all, path_of
-from kedge.plan.zoning.group import GroupPlan, ZoneCode, plan
+from kedge.plan.zoning.budget_spec import ZoneBudget
+from kedge.plan.zoning.disruption import Denied, Disruption, budget_for, decide, rollout_override
+from kedge.plan.zoning.group import GroupPlan, ZoneCode, plan, without_denied
 from kedge.plan.zoning.pods import is_running_and_ready
 from kedge.plan.zoning.replicas import ScalingPlan
 from kedge.plan.zoning.scaling_text import step_text, wait_text
@@ -122,14 +125,44 @@ def zones_of(sets: Iterable[StatefulSet], pods: Iterable[Pod]) -> tuple[Zone, ..
     return tuple(sorted(found, key=lambda zone: natural(zone.name)))
 
 
-def tell_group(namespace: str, name: str, zones: Iterable[Zone], scaling: ScalingPlan = _NO_SCALING) -> GroupStory:
-    """Where a group stands. `scaling` is what is found about its replicas."""
+def tell_group(
+    namespace: str,
+    name: str,
+    zones: Iterable[Zone],
+    scaling: ScalingPlan = _NO_SCALING,
+    kept: Callable[[GroupPlan, tuple[Zone, ...]], GroupPlan] | None = None,
+) -> GroupStory:
+    """Where a group stands. `scaling` is what is found about its replicas; `kept` leaves out pods that are to stay."""
     ordered = tuple(zones)
     found, sentences = plan(ordered), Sentences(ordered)
+    if kept is not None:
+        found = kept(found, ordered)
     told = tuple(_with_scaling(_zone(zone, found, sentences), scaling) for zone in ordered)
     states = {zone.state for zone in told}
     state = next((state for state in _ORDER if state in states), State.available)
     return GroupStory(namespace, name, state, told, found.delete)
+
+
+def kept_by_budgets(
+    budgets: tuple[ZoneBudget, ...], now: datetime, found: GroupPlan, zones: tuple[Zone, ...]
+) -> GroupPlan:
+    """The plan without the pods that a disruption budget keeps; pods that may go count for those after them."""
+    own = next((zone for zone in zones if zone.name == found.zone), None)
+    if own is None:
+        return found
+    pods = {pod.metadata.name: pod for pod in own.pods}
+    denials: dict[str, str] = {}
+    going: list[str] = []
+    for name in found.delete:
+        budget = budget_for(pods[name], budgets)
+        override = rollout_override(budget, own.limit.pods) if isinstance(budget, ZoneBudget) else None
+        asked = Disruption(pods[name], budgets, own.stateful_set, zones, tuple(going), now, override)
+        decision = decide(asked)
+        if isinstance(decision, Denied):
+            denials[name] = decision.message
+        elif decision.counts:
+            going.append(pods[name].metadata.uid)
+    return without_denied(found, denials)
 
 
 def _zone(zone: Zone, found: GroupPlan, sentences: Sentences) -> ZoneStory:
