@@ -26,6 +26,7 @@ from kedge.admission.certificate import CertificateRequest, generate
 from kedge.admission.certificate_files import CertificateFiles
 from kedge.admission.downscale_rules import downscale_rules
 from kedge.admission.pod_eviction import eviction_rules
+from kedge.admission.prepare_downscale import PrepareDownscale
 from kedge.admission.server import Rule, WebhookServer
 from kedge.admission.tls_server import ShownCertificate, serve
 from kedge.controllers.zone.budget_guard import BudgetGuard
@@ -132,6 +133,12 @@ class Operator:
     def serving(self) -> Sequence[Controller]:
         """The controllers that run on every replica."""
         return self.webhooks.controllers if self.webhooks is not None else ()
+
+    async def close(self) -> None:
+        """Let rules end what they still do."""
+        for rule in self.rules.values():
+            if isinstance(rule, PrepareDownscale):
+                await rule.close()
 
     def _acting_controllers(self, cluster: Cluster) -> Sequence[Controller]:
         options, clock = self._options, self._clock
