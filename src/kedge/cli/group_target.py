@@ -21,7 +21,7 @@ from kedge.api.apps import StatefulSet
 from kedge.api.meta import controller_of
 from kedge.api.pods import Pod
 from kedge.api.zones import ROLLOUT_GROUP, ZoneAwarePodDisruptionBudget
-from kedge.cli.targets import Hub, PlacementName
+from kedge.cli.targets import Hub, PlacementName, error_sentences
 from kedge.controllers.zone.reference import References
 from kedge.kube.client import Client
 from kedge.kube.connect.config import load
@@ -36,6 +36,8 @@ from kedge.plan.zoning.zone import Zone
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """What the name of a group can be; a server refuses to look for anything else."""
 _PREFIXES: Final = ("group/", "pod/")
+CLUSTER: Final = "the cluster"
+"""What errors call whoever is asked about a rollout group: it need not be a hub."""
 
 
 class GroupName(Struct, frozen=True):
@@ -86,6 +88,13 @@ async def find_group(
 ) -> GroupName | None:
     """The group of this name, or with `pods` that of the pod of this name. None if there is no such thing."""
     prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+    with error_sentences(CLUSTER if prefix else "the hub"):
+        return await _found(hub, client, name, namespace, prefix=prefix, pods=pods)
+
+
+async def _found(
+    hub: Hub, client: Client, name: str, namespace: str | None, *, prefix: str, pods: bool
+) -> GroupName | None:
     place, slash, rest = name.removeprefix(prefix).rpartition("/")
     if slash and namespace not in (None, place):
         raise click.UsageError(f"{name} is in namespace {place}, and --namespace says {namespace}: leave one out")
