@@ -12,7 +12,7 @@ from kedge.plan.moving.unit import Proof
 from kedge.plan.zoning.group import GroupPlan, ZoneCode, plan, without_denied
 from kedge.plan.zoning.wait_text import Sentences
 from kedge.plan.zoning.zone import Zone, max_unavailable
-from plan.zoning.making import NEW, OLD, full, zone
+from plan.zoning.making import NEW, NOW, OLD, full, zone
 
 ANY = st.text("onTtxXuUsSfp-", max_size=5)
 
@@ -117,6 +117,25 @@ def test_a_pod_that_an_earlier_request_may_still_delete_comes_first_and_counts_a
     assert deleted(plan([one, replace(done, in_doubt=frozenset({done.pods[0].metadata.uid}))])) == ""
 
 
+def test_a_pod_that_an_earlier_request_may_still_delete_comes_before_one_that_does_not_work() -> None:
+    one = zone("a", "xoo", limit="3")
+    assert deleted(plan([replace(one, in_doubt=frozenset({one.pods[1].metadata.uid}))])) == "a-1 a-0 a-2"
+
+
+def test_a_zone_that_is_being_deleted_is_not_touched() -> None:
+    one = zone("a", "ooo")
+    leaving = replace(one.stateful_set, metadata=replace(one.stateful_set.metadata, deletion_timestamp=NOW))
+    found = plan([Zone(leaving, one.pods)])
+    assert deleted(found) == ""
+    assert found.waits[full("a")].code == ZoneCode.leaving
+
+
+def test_waits_have_numbers() -> None:
+    found = plan([zone("a", "noo", annotations={PAUSED: "true"}), zone("b", "nUX")])
+    assert found.waits[full("a")].numbers == {"outdated": 2}
+    assert found.waits[full("b")].numbers == {"notReady": 2}
+
+
 def test_pods_are_deleted_in_natural_order() -> None:
     assert deleted(plan([zone("a", "n" * 2 + "o" * 10, limit="4")])) == "a-2 a-3 a-4 a-5"
     assert deleted(plan([zone("a", "n" * 9 + "oooo", limit="3")])) == "a-9 a-10 a-11"
@@ -141,6 +160,7 @@ def test_pods_are_deleted_in_natural_order() -> None:
         pytest.param([zone("a", "uuo", limit="1")], "", id="but keeps to the budget"),
         pytest.param([zone("a", "xoo"), zone("b", "uoo")], "", id="another zone that is not ready is waited for"),
         pytest.param([zone("a", "xoo"), zone("b", "oxo")], "a-0", id="but not if only the rollout can mend it"),
+        pytest.param([zone("a", "xuo"), zone("b", "oxo")], "a-0", id="whatever else there is in its own zone"),
         pytest.param([zone("a", "oo-"), zone("b", "oxo")], "", id="nor if a pod is missing there"),
         pytest.param([zone("a", "x--"), zone("b", "x--")], "a-0", id="but what waits for a broken one is no reason"),
         pytest.param([zone("a", "Soo"), zone("b", "oxo")], "", id="one zone at a time"),
@@ -268,6 +288,8 @@ def test_a_zone_that_waits_says_what_for(zones: list[Zone], name: str, expected:
         ("x%", 3, 1, False),
         ("%", 3, 1, False),
         ("1.5", 3, 1, False),
+        ("9" * 9, 3, 999_999_999, True),
+        ("9" * 10, 3, 1, False),
         ("9" * 100, 3, 1, False),
         ("٣", 3, 1, False),
     ],
