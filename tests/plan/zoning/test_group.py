@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kedge.api.condition import TRUE
+from kedge.api.pods import Pod, PodCondition
 from kedge.api.zones import PAUSED
 from kedge.plan.moving.unit import Proof
 from kedge.plan.zoning.group import GroupPlan, ZoneCode, plan, without_denied
 from kedge.plan.zoning.wait_text import Sentences
 from kedge.plan.zoning.zone import Zone, max_unavailable
-from plan.zoning.making import NEW, NOW, OLD, full, zone
+from plan.zoning.making import NEW, NOW, OLD, full, pod, zone
 
 ANY = st.text("onTtxXuUsSfp-", max_size=5)
 
@@ -160,6 +162,10 @@ def test_pods_are_deleted_in_natural_order() -> None:
         pytest.param([zone("a", "uuo", limit="1")], "", id="but keeps to the budget"),
         pytest.param([zone("a", "xoo"), zone("b", "uoo")], "", id="another zone that is not ready is waited for"),
         pytest.param([zone("a", "xoo"), zone("b", "oxo")], "a-0", id="but not if only the rollout can mend it"),
+        pytest.param(
+            [zone("a", "xoo"), zone("b", "xuo")], "b-0", id="the zone that waits for nothing else is waited for by none"
+        ),
+        pytest.param([zone("a", "xoo"), zone("b", "ooo"), zone("c", "xoo")], "a-0", id="a third one may be ready"),
         pytest.param([zone("a", "xuo"), zone("b", "oxo")], "a-0", id="whatever else there is in its own zone"),
         pytest.param([zone("a", "oo-"), zone("b", "oxo")], "", id="nor if a pod is missing there"),
         pytest.param([zone("a", "x--"), zone("b", "x--")], "a-0", id="but what waits for a broken one is no reason"),
@@ -257,11 +263,42 @@ def test_a_plan_that_no_budget_denies_stays_as_it_is() -> None:
         ),
         ([zone("a", "nn-"), zone("b", "ooo")], "b", ("all pods of the other zones have to be ready, and "
          "ingester-zone-a-2 (missing) is not ready")),
+        ([zone("a", "oo--", limit="1")], "a", ("at most 1 of 4 pods may be unavailable, and "
+         "ingester-zone-a-2 (missing) is not ready; 1 pod missing")),
+        ([zone("a", "nnn", ready=2), zone("b", "ooo")], "b", ("all pods of the other zones have to be ready, and "
+         "ingester-zone-a (by its status) is not ready")),
     ],
 )  # fmt: skip
 def test_a_zone_that_waits_says_what_for(zones: list[Zone], name: str, expected: str) -> None:
     wait = plan(zones).waits[full(name)]
     assert Sentences(zones).reason(wait) == expected
+
+
+def says_ready(one: Pod, phase: str = "Running") -> Pod:
+    """The pod, with a condition that calls it ready."""
+    return replace(one, status=replace(one.status, phase=phase, conditions=(PodCondition(type="Ready", status=TRUE),)))
+
+
+def test_a_pod_that_calls_itself_ready_and_is_to_go_is_being_deleted() -> None:
+    one = zone("a", "nnn")
+    doubtful = replace(one, pods=tuple(map(says_ready, one.pods)), in_doubt=frozenset({one.pods[0].metadata.uid}))
+    zones = [doubtful, zone("b", "ooo")]
+    said = Sentences(zones).reason(plan(zones).waits[full("b")])
+    assert said == "all pods of the other zones have to be ready, and ingester-zone-a-0 (being deleted) is not ready"
+
+
+@pytest.mark.parametrize(("phase", "expected"), [("Succeeded", "Succeeded"), ("", "unknown")])
+def test_a_pod_that_calls_itself_ready_and_does_not_run_is_told_by_its_phase(phase: str, expected: str) -> None:
+    assert Sentences([]).not_ready_because(says_ready(pod("a", 0), phase)) == f"is not ready ({expected})"
+
+
+def test_only_three_pods_are_named() -> None:
+    zones = [zone("a", "UUUUU")]
+    wait = plan(zones).waits[full("a")]
+    names = ", ".join(f"ingester-zone-a-{number} (NotReady)" for number in range(3))
+    assert Sentences(zones).zone_waits(wait) == (
+        f"ingester-zone-a waits: all its pods are updated, and {names} and 2 more are not ready"
+    )
 
 
 # The limit
@@ -283,6 +320,8 @@ def test_a_zone_that_waits_says_what_for(zones: list[Zone], name: str, expected:
         ("1%", 3, 1, True),
         ("100%", 3, 3, True),
         ("30%", None, 1, True),
+        ("99%", 100, 99, True),
+        ("101%", 3, 1, False),
         ("300%", 3, 1, False),
         ("0%", 3, 1, False),
         ("x%", 3, 1, False),
