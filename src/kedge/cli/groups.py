@@ -54,10 +54,11 @@ REDRAW_EVERY: Final = 0.1
 
 def run_get_groups(hub: Hub, names: Sequence[str], namespace: str | None, form: str) -> None:
     """Print every rollout group, or those named."""
+    home = home_of(hub)
 
     async def question(client: Client) -> list[GroupStory]:
         with error_sentences(CLUSTER):
-            return await _all_groups(hub, client, namespace)
+            return await _all_groups(home, client, namespace)
 
     found = hub.ask(question)
     wanted = [story for story in found if not names or story.name in names or story.path in names]
@@ -72,14 +73,14 @@ def run_get_groups(hub: Hub, names: Sequence[str], namespace: str | None, form: 
     return click.echo(f"there are no rollout groups{where}", err=True)
 
 
-async def _all_groups(hub: Hub, client: Client, namespace: str | None) -> list[GroupStory]:
+async def _all_groups(home: str, client: Client, namespace: str | None) -> list[GroupStory]:
     """The groups of a namespace, or of all; of the context's own if the user may not list all."""
     try:
         sets = (await client.list(StatefulSet, namespace, labels=ROLLOUT_GROUP)).items
     except Forbidden:
         if namespace is not None:
             raise
-        namespace = await home_of(hub)
+        namespace = home
         sets = (await client.list(StatefulSet, namespace, labels=ROLLOUT_GROUP)).items
     return await _stories(client, namespace, sets)
 
@@ -103,9 +104,10 @@ def group_status(
     hub: Hub, name: str, namespace: str | None, *, watch: bool, timeout: float | None, form: str
 ) -> bool | None:
     """Print a group once, or follow it until it is done. Returns whether it is; None if this is no group."""
+    home = home_of(hub)
 
     async def question(client: Client) -> GroupStory | None:
-        which = await find_group(hub, client, name, namespace)
+        which = await find_group(client, name, namespace, home=home)
         if which is None:
             return None
         with error_sentences(CLUSTER):
@@ -212,9 +214,10 @@ def group_tree(story: GroupStory, *, drawn: bool = True, lines: int | None = Non
 
 def explain_group(hub: Hub, name: str, namespace: str | None, part: str | None, form: str) -> bool:
     """Print why a group, or one of its zones or pods, is where it is. False if this is no group, and no pod of one."""
+    home = home_of(hub)
 
     async def question(client: Client) -> tuple[GroupName, GroupStory] | None:
-        which = await find_group(hub, client, name, namespace, pods=True)
+        which = await find_group(client, name, namespace, home=home, pods=True)
         if which is None:
             return None
         with error_sentences(CLUSTER):
