@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 from kedge.api import zones
 from kedge.plan.moving.wait import Wait
 from kedge.plan.zoning.downscale_delay import (
-    CLUSTER_DOMAIN,
     Delay,
     delay_of,
     delayed,
     endpoint,
-    pod_host,
     prepared_at,
     to_cancel,
     to_prepare,
 )
+from kedge.plan.zoning.pod_hosts import CLUSTER_DOMAIN, pod_host
 from kedge.plan.zoning.scaling import PodAnswer, Reason, ScaleStep
 from kedge.plan.zoning.scaling_text import wait_text
 from plan.zoning.scaled_sets import NOW, URL, prepared, zone
