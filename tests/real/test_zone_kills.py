@@ -72,9 +72,11 @@ async def kept_operator(cluster: Cluster, namespace: str, log: Path, rng: Random
     }
     role = Role("operator", ["rollout-operator", *(f"-{key}={value}" for key, value in told.items())], log, rng)
     keeping = asyncio.create_task(role.keep())
-    yield role
-    role.stop()
-    await keeping
+    try:
+        yield role
+    finally:
+        role.stop()
+        await keeping
 
 
 @pytest.mark.core

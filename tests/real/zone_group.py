@@ -59,9 +59,10 @@ class Recorder:
         while True:
             async with client.watch(Pod, namespace, initial_events=True) as events:
                 async for event in events:
-                    self._take(event)
+                    self.take(event)
 
-    def _take(self, event: Any) -> None:
+    def take(self, event: Any) -> None:
+        """See one event of the watch."""
         pod = getattr(event, "object", None)  # a bookmark has none
         if not isinstance(pod, Pod):
             return
@@ -120,12 +121,14 @@ async def ready_group(cluster: Cluster) -> AsyncIterator[Group]:
     connection = await asyncio.to_thread(load, [cluster.kubeconfig])
     client, recorder = Client(HttpsTransport(connection), limiter=Limiter(rate=0)), Recorder()
     following = asyncio.create_task(recorder.follow(client, namespace))
-    for name in ZONES:
-        await client.create(StatefulSet, stateful_set(name, namespace))
-    await until(lambda: recorder.all_run("app:1"), within=90)
-    recorder.judges = True
-    yield Group(client, namespace, recorder)
-    following.cancel()
-    with suppress(asyncio.CancelledError):
-        await following
-    await client.close()
+    try:
+        for name in ZONES:
+            await client.create(StatefulSet, stateful_set(name, namespace))
+        await until(lambda: recorder.all_run("app:1"), within=90)
+        recorder.judges = True
+        yield Group(client, namespace, recorder)
+    finally:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+        await client.close()
