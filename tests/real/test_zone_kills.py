@@ -54,7 +54,9 @@ class Killing:
             if self._group.recorder.all_run(self.image):
                 await self._release()
             await asyncio.sleep(0.002)
+        before = len(self._role.ends)
         await self._role.kill()
+        await until(lambda: len(self._role.ends) > before)  # so that the next kill finds another process
 
     async def _release(self) -> None:
         self._number += 1
