@@ -6,31 +6,23 @@ A placement or a run of the same name comes first; `group/NAME` and `pod/NAME` l
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 
 import click
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kedge.api.apps import StatefulSet
 from kedge.api.meta import controller_of
 from kedge.api.pods import Pod
-from kedge.api.zones import ROLLOUT_GROUP, ZoneAwarePodDisruptionBudget
+from kedge.api.zones import ROLLOUT_GROUP
 from kedge.cli.targets import Hub, PlacementName, error_sentences
-from kedge.controllers.zone.reference import References
+from kedge.controllers.zone.group_reader import GroupReader
 from kedge.kube.client import Client
 from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.errors import Forbidden, NotFound
-from kedge.plan.zoning import mirror, replicas
-from kedge.plan.zoning.budget_spec import ZoneBudget, read_budget
-from kedge.plan.zoning.group_story import GroupStory, kept_by_budgets, tell_group, zones_of
-from kedge.plan.zoning.pods import is_running_and_ready
-from kedge.plan.zoning.scaling import Scaling
-from kedge.plan.zoning.zone import Zone
+from kedge.plan.zoning.group_story import GroupStory, zones_of
 
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """What the name of a group can be; a server refuses to look for anything else."""
@@ -53,30 +45,12 @@ async def read_group(client: Client, which: GroupName) -> GroupStory:
     sets = (await client.list(StatefulSet, which.namespace, labels={ROLLOUT_GROUP: which.name})).items
     if not sets:
         raise click.ClickException(no_group(which))
-    return await GroupReader(client).story(which, zones_of(sets, pods))
+    return await group_reader(client).story(which.namespace, which.name, zones_of(sets, pods))
 
 
-class GroupReader:
-    """Tells stories of groups, with the scales of what their StatefulSets mirror. A scale is read every few seconds."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._references = References(client)
-
-    async def story(self, which: GroupName, zones: Sequence[Zone]) -> GroupStory:
-        ready = {zone.name: sum(map(is_running_and_ready, zone.pods)) for zone in zones}
-        known = Scaling(tuple(zone.stateful_set for zone in zones), datetime.now(UTC), ready_pods=ready)
-        kept = partial(kept_by_budgets, await self._budgets(which.namespace), known.now)
-        scales = {one: await self._references.read(which.namespace, one) for one in mirror.references(known)}
-        return tell_group(which.namespace, which.name, zones, replicas.plan(replace(known, scales=scales)), kept)
-
-    async def _budgets(self, namespace: str) -> tuple[ZoneBudget, ...]:
-        """The disruption budgets that count there, as far as the user may read them."""
-        try:
-            page = await self._client.list(ZoneAwarePodDisruptionBudget, namespace)
-        except (NotFound, Forbidden):
-            return ()
-        return tuple(budget for one in page.items if isinstance(budget := read_budget(one), ZoneBudget))
+def group_reader(client: Client) -> GroupReader:
+    """Tells where groups stand now."""
+    return GroupReader(client, lambda: datetime.now(UTC))
 
 
 # Which group is meant

@@ -20,7 +20,7 @@ from rich.tree import Tree
 from kedge.api.apps import StatefulSet
 from kedge.api.pods import Pod
 from kedge.api.zones import ROLLOUT_GROUP
-from kedge.cli.group_target import CLUSTER, GroupName, GroupReader, find_group, home_of, no_group, read_group
+from kedge.cli.group_target import CLUSTER, GroupName, find_group, group_reader, home_of, no_group, read_group
 from kedge.cli.render import can_draw, console, draw, groups_table, line_of, print_data, print_lines
 from kedge.cli.targets import Hub, error_sentences
 from kedge.kube.cache import Cache
@@ -92,8 +92,8 @@ async def _stories(client: Client, namespace: str | None, sets: Sequence[Statefu
     groups: dict[tuple[str, str], list[StatefulSet]] = {}
     for one in sets:
         groups.setdefault((one.metadata.namespace or "", one.metadata.labels[ROLLOUT_GROUP]), []).append(one)
-    reader = GroupReader(client)
-    found = [await reader.story(GroupName(*key), zones_of(members, pods)) for key, members in groups.items()]
+    reader = group_reader(client)
+    found = [await reader.story(*key, zones_of(members, pods)) for key, members in groups.items()]
     return sorted(found, key=lambda story: (natural(story.namespace), natural(story.name)))
 
 
@@ -141,7 +141,7 @@ def _draw(live: Live, out: Console, story: GroupStory) -> None:
 @asynccontextmanager
 async def _followed(client: Client, which: GroupName) -> AsyncIterator[tuple[Tell, asyncio.Event]]:
     """What tells the story anew, and what is set when it may have changed."""
-    reader = GroupReader(client)
+    reader = group_reader(client)
     sets = Cache(client, StatefulSet, which.namespace, labels={ROLLOUT_GROUP: which.name})
     pods = Cache(client, Pod, which.namespace)
     changed = asyncio.Event()
@@ -152,7 +152,7 @@ async def _followed(client: Client, which: GroupName) -> AsyncIterator[tuple[Tel
     async def tell() -> GroupStory:
         if not (found := sets.all()):
             raise click.ClickException(no_group(which))
-        return await reader.story(which, zones_of(found, pods.all()))
+        return await reader.story(which.namespace, which.name, zones_of(found, pods.all()))
 
     try:
         await sets.synced()

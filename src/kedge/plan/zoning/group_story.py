@@ -71,6 +71,8 @@ class ZoneStory(Struct, frozen=True):
     scaling: str = ""
     """What is done about its replicas, or what that waits for."""
     scaling_waits: tuple[Wait, ...] = ()
+    is_scaling: bool = False
+    """Whether its replicas are to change next."""
     pods: tuple[PodStory, ...] = ()
 
     @property
@@ -184,12 +186,12 @@ def _zone(zone: Zone, found: GroupPlan, sentences: Sentences) -> ZoneStory:
 
 def _with_scaling(zone: ZoneStory, scaling: ScalingPlan) -> ZoneStory:
     waits = tuple(wait for wait in scaling.waits if wait.unit == zone.name)
-    said = [wait_text(wait) for wait in waits]
-    if scaling.step is not None and scaling.step.name == zone.name:
-        said.insert(0, f"is to be {step_text(scaling.step)}")
-    if scaling.ask is not None and scaling.ask.name == zone.name:
-        said.insert(0, f"is to be {step_text(scaling.ask)}, once its pods are prepared")
-    return replace(zone, scaling="; ".join(said), scaling_waits=waits)
+    step, ask = (one if one is not None and one.name == zone.name else None for one in (scaling.step, scaling.ask))
+    said = [f"is to be {step_text(step)}"] if step is not None else []
+    said += [f"is to be {step_text(ask)}, once its pods are prepared"] if ask is not None else []
+    said += map(wait_text, waits)
+    is_scaling = step is not None or ask is not None
+    return replace(zone, scaling="; ".join(said), scaling_waits=waits, is_scaling=is_scaling)
 
 
 def _existing(zone: Zone) -> list[Unit]:
