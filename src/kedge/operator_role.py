@@ -26,6 +26,7 @@ from kedge.admission.certificate import CertificateRequest, generate
 from kedge.admission.certificate_files import CertificateFiles
 from kedge.admission.downscale_rules import downscale_rules
 from kedge.admission.pod_eviction import eviction_rules
+from kedge.admission.prepare_downscale import PrepareDownscale
 from kedge.admission.server import Rule, WebhookServer
 from kedge.admission.tls_server import ShownCertificate, serve
 from kedge.controllers.zone.budget_guard import BudgetGuard
@@ -133,6 +134,12 @@ class Operator:
         """The controllers that run on every replica."""
         return self.webhooks.controllers if self.webhooks is not None else ()
 
+    async def close(self) -> None:
+        """Let rules end what they still do."""
+        for rule in self.rules.values():
+            if isinstance(rule, PrepareDownscale):
+                await rule.close()
+
     def _acting_controllers(self, cluster: Cluster) -> Sequence[Controller]:
         options, clock = self._options, self._clock
         observed = GroupCaches(cluster, options.namespaces)
@@ -194,15 +201,15 @@ class Webhooks:
         elif self._told.cert_file is not None and self._told.key_file is not None:
             files = (self._told.cert_file, self._told.key_file)
             self._files = CertificateFiles(*files, show=self._shown.show, clock=clock, registry=registry)
+            self.controllers = [CaBundles(cluster, namespaces=options.namespaces, registry=registry).controller]
 
     def _self_signed(
         self, cluster: Cluster, options: OperatorOptions, clock: Clock, rng: random.Random, registry: CollectorRegistry
     ) -> Sequence[Controller]:
         told = self._told
         secret = CertificateSecret(cluster.client, options.namespace, told.secret_name)
-        bundles = None
-        if told.update_ca_bundle:
-            bundles = CaBundles(cluster, namespaces=options.namespaces, registry=registry, secret=secret)
+        given = secret if told.update_ca_bundle else None  # without it, configurations are only looked at
+        bundles = CaBundles(cluster, namespaces=options.namespaces, registry=registry, secret=given)
         certificates = Certificates(
             cluster,
             secret,
@@ -211,9 +218,9 @@ class Webhooks:
             rng=_branch(rng),
             generate=partial(_generated, told),
             show=self._shown.show,
-            bundles=bundles,
+            bundles=bundles if told.update_ca_bundle else None,
         )
-        return (certificates.controller, *([bundles.controller] if bundles is not None else []))
+        return certificates.controller, bundles.controller
 
     @property
     def is_ready(self) -> bool:

@@ -85,6 +85,7 @@ def test_what_is_printed_reads_back_the_same(length: timedelta) -> None:
         ("1s500ms", timedelta(seconds=1.5)),
         ("1y2w3d4h5m6s7ms", timedelta(days=382, hours=4, minutes=5, seconds=6, milliseconds=7)),
         ("292y", timedelta(days=292 * 365)),
+        ("0" * 30 + "1d", timedelta(days=1)),
     ],
 )
 def test_a_text_means_a_length_to_prometheus(text: str, expected: timedelta) -> None:

@@ -107,6 +107,7 @@ def test_a_command_line_is_read_as_go_reads_it(
         (["-age=-5m"], 'invalid value "-5m" for flag -age: not a valid duration string: "-5m"'),
         (["-age="], 'invalid value "" for flag -age: empty duration string'),
         (["-age=300y"], 'invalid value "300y" for flag -age: duration out of range'),
+        (["-age=" + 30 * "9" + "d"], f'invalid value "{30 * "9"}d" for flag -age: duration out of range'),
         (['-count="'], 'invalid value "\\"" for flag -count: parse error'),
     ],
 )

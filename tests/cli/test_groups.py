@@ -258,3 +258,18 @@ def test_what_is_not_there_is_said(cluster: Path, arguments: tuple[str, ...], sa
     result = kedge(cluster, *arguments)
     assert result.exit_code == 1
     assert says in result.output
+
+
+@pytest.mark.parametrize("arguments", [("get", "groups"), ("status", "group/ingester"), ("explain", "pod/ingester-0")])
+def test_a_cluster_that_cannot_be_asked_is_called_a_cluster(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    file = tmp_path / "kubeconfig"
+    config = {
+        "clusters": [{"name": "one", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "contexts": [{"name": "one", "context": {"cluster": "one", "user": "me"}}],
+        "users": [{"name": "me", "user": {"token": "secret"}}],
+        "current-context": "one",
+    }
+    file.write_text(yaml.safe_dump(config))
+    refused = kedge(file, *arguments)
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("Error: the cluster cannot be reached: https://127.0.0.1:1: cannot connect")

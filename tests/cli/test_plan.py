@@ -315,9 +315,12 @@ class Asked:
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self.requests: list[Request] = []
         self.forbidden: tuple[str, ...] = ()
-        self._handle, self._watch = cluster.server.handle, cluster.server.watch
-        cluster.server.handle = self._handled  # type: ignore[method-assign]  # nobody else listens here
+        self._handle = cluster.server.handle
+        cluster.server.respond = self._responded  # type: ignore[method-assign]  # nobody else listens here
         cluster.server.watch = self._handled  # type: ignore[method-assign]
+
+    async def _responded(self, request: Request, caller: Caller = IN_PROCESS) -> Response:
+        return self._handled(request, caller)
 
     def _handled(self, request: Request, caller: Caller = IN_PROCESS) -> Response:
         self.requests.append(request)

@@ -453,7 +453,9 @@ async def test_webhooks_are_asked_in_the_order_of_their_configurations(hooked: H
         ([{"name": "not a name", "expression": "true"}], [("FieldValueInvalid", "name")]),
     ],
 )
-async def test_conditions_must_make_sense(api: Api, conditions: Untyped, problems: list[tuple[str, str]]) -> None:
+async def test_conditions_must_make_sense(
+    api: Api, conditions: list[dict[str, str]], problems: list[tuple[str, str]]
+) -> None:
     answer = await api.ask("POST", VALIDATING.path(), configuration(api, conditions))
     wanted = [(reason, f"webhooks[0].matchConditions[0].{field}") for reason, field in problems]
     assert (answer.code, answer.fields) == (422, wanted)
@@ -465,7 +467,7 @@ async def test_conditions_have_different_names(api: Api) -> None:
     assert answer.fields == [("FieldValueDuplicate", "webhooks[0].matchConditions[1].name")]
 
 
-def configuration(api: Api, conditions: Untyped) -> Untyped:
+def configuration(api: Api, conditions: list[dict[str, str]]) -> Untyped:
     hook = {
         "name": NAME,
         "clientConfig": {"url": "https://hooks.example.com/"},

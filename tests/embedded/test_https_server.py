@@ -11,8 +11,10 @@ from pathlib import Path
 from random import Random
 
 import aiohttp
+import msgspec
 import pytest
 
+from embedded.admission.hooks import VALIDATING, Webhook, deny, hook
 from kedge.api.core import ConfigMap
 from kedge.embedded.certificates import ServingCertificate
 from kedge.embedded.https_server import MAX_BODY_BYTES, HttpsServer
@@ -23,7 +25,8 @@ from kedge.kube.clock import SystemClock
 from kedge.kube.codec import Event
 from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
-from kedge.kube.errors import Unreachable
+from kedge.kube.connect.outbound import Outbound
+from kedge.kube.errors import ApiError, Unreachable
 from kedge.kube.transport import ConnectionFailed, Request
 
 TOKEN = "a-secret"
@@ -31,8 +34,8 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[tuple[Server, HttpsServer, ServingCertificate]]:
-    server = Server(clock=SystemClock(), rng=Random(1))
+async def opened(outbound: Outbound | None = None) -> AsyncIterator[tuple[Server, HttpsServer, ServingCertificate]]:
+    server = Server(clock=SystemClock(), rng=Random(1), outbound=outbound)
     serving = await asyncio.to_thread(ServingCertificate, datetime.now(UTC))
     https = HttpsServer(server, tokens={TOKEN: Caller()}, tls=serving.context)
     await https.open()
@@ -62,6 +65,17 @@ async def status(https: HttpsServer, path: str, *, token: str = "", body: io.Byt
         method = "GET" if body is None else "POST"
         async with session.request(method, https.url + path, headers=headers, data=body, ssl=False) as answer:
             return answer.status, await answer.text()
+
+
+async def test_webhooks_are_asked_about_writes(tmp_path: Path) -> None:
+    async with opened(Webhook(deny)) as (server, https, serving):
+        body = msgspec.json.encode({"metadata": {"name": "hooks"}, "webhooks": [hook("configmaps")]})
+        assert server.handle(Request("POST", VALIDATING.resource.path(), (), body)).status == 201
+        client = Client(await transport(tmp_path, https, serving))
+        with pytest.raises(ApiError, match="denied the request: no"):
+            await client.create(ConfigMap, {"metadata": {"name": "a"}}, "default")
+        assert (await client.list(ConfigMap, "default")).items == ()
+        await client.close()
 
 
 @pytest.mark.parametrize("token", ["", "wrong"])

@@ -87,7 +87,7 @@ def denied(name: str, old: int, new: int, resource: str = "statefulsets") -> str
 
 @pytest.mark.core
 async def test_a_downscale_of_a_protected_statefulset_is_refused(bed: OperatorBed) -> None:
-    await bed.apply(stateful_set("mock", 2, **GUARDED), *VALIDATING)
+    await bed.apply(stateful_set("mock", 2, GUARDED), *VALIDATING)
     async with bed.operator():
         await bed.trusted("validatingwebhookconfiguration", "no-downscale-default")
         said = await bed.refused("scale", "statefulset", "mock", "--replicas=1")
@@ -170,7 +170,7 @@ def endpoints(zone: str, *ordinals: int) -> list[str]:
 
 @pytest.mark.core
 async def test_pods_are_told_before_they_go_and_told_again_if_one_of_them_cannot(bed: OperatorBed) -> None:
-    await bed.apply(stateful_set(A, **PREPARED), stateful_set(B, **PREPARED), *MUTATING)
+    await bed.apply(stateful_set(A, labels=PREPARED), stateful_set(B, labels=PREPARED), *MUTATING)
     await bed.apply(*yaml.safe_load_all(MORE_RIGHTS))
     async with bed.operator():
         await bed.trusted("mutatingwebhookconfiguration", "prepare-downscale-default")
@@ -209,7 +209,7 @@ async def test_a_zone_waits_for_others_and_without_the_right_to_write_the_time_p
     bed: OperatorBed,
 ) -> None:
     more = [one for one in yaml.safe_load_all(MORE_RIGHTS) if one["kind"].startswith("Cluster")]
-    await bed.apply(stateful_set(A, **PREPARED), stateful_set(B, **PREPARED), *MUTATING, *more)
+    await bed.apply(stateful_set(A, labels=PREPARED), stateful_set(B, labels=PREPARED), *MUTATING, *more)
     async with bed.operator():
         await bed.trusted("mutatingwebhookconfiguration", "prepare-downscale-default")
         await bed.ready(A, B)
@@ -226,7 +226,7 @@ async def test_a_zone_waits_for_others_and_without_the_right_to_write_the_time_p
 
 
 async def test_a_webhook_may_be_called_by_url(bed: OperatorBed) -> None:
-    await bed.apply(stateful_set("mock", 2, **GUARDED))
+    await bed.apply(stateful_set("mock", 2, GUARDED))
     names = "-server-tls.self-signed-cert.dns-name=rollout-operator.default.svc,127.0.0.1"
     async with bed.operator(names) as operator:
         bed.service.ports.clear()

@@ -42,6 +42,7 @@ async def operator(full_cluster: Cluster, namespace: str) -> AsyncIterator[None]
         await running
 
 
+@pytest.mark.core
 async def test_a_release_goes_through_three_zones_one_at_a_time(
     group: Group, full_cluster: Cluster, record_property: Callable[[str, object], None]
 ) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import os
 import re
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -67,7 +67,7 @@ async def installed(namespace: str, *options: str) -> list[Manifest]:
     return [one for one in yaml.safe_load_all(printed) if one["kind"] != "Deployment"]
 
 
-def stateful_set(name: str, replicas: int = 3, **labels: str) -> Manifest:
+def stateful_set(name: str, replicas: int = 3, labels: Mapping[str, str] = {}) -> Manifest:
     """A zone of the rollout group ingester, whose pods are to be told before they go if it has the label for that."""
     template = {
         "metadata": {"labels": {"name": name, ROLLOUT_GROUP: "ingester"}},
@@ -79,7 +79,7 @@ def stateful_set(name: str, replicas: int = 3, **labels: str) -> Manifest:
         "kind": "StatefulSet",
         "metadata": {
             "name": name,
-            "labels": {ROLLOUT_GROUP: "ingester"} | labels,
+            "labels": {ROLLOUT_GROUP: "ingester", **labels},
             "annotations": {f"grafana.com/{key}": value for key, value in annotations.items()},
         },
         "spec": {
@@ -104,7 +104,7 @@ class RunningOperator:
 
     async def started(self) -> None:
         """Wait until it is ready, as a kubelet would see it."""
-        await until_so(partial(self._logged, "webhooks are at"), 60)
+        await until_so(partial(self._logged, "webhooks are at"), 120)
         text = await asyncio.to_thread(self.log.read_text)
         self.http = f"http://127.0.0.1:{_port(text, 'health and metrics are at')}"
         self.port = _port(text, "webhooks are at")
@@ -145,6 +145,7 @@ class OperatorBed:
         self.pods = PodServers()
         self.service = ServiceAddress()
         self._started = 0
+        self._asked_before = len(asked_by(cluster, ACCOUNT, namespace))
 
     @asynccontextmanager
     async def prepared(self, *manifests: Manifest) -> AsyncIterator[None]:
@@ -172,8 +173,8 @@ class OperatorBed:
     async def operator(self, *arguments: str) -> AsyncIterator[RunningOperator]:
         """An operator that is ready, behind the Service; with the documented command line, and more flags."""
         self._started += 1
-        file = await as_account(self.cluster, ACCOUNT, self.folder, self.namespace)
         log = self.folder / f"operator-{self._started}.log"
+        file = await as_account(self.cluster, ACCOUNT, self.folder, self.namespace)
         flags = [
             f"-kubernetes.namespace={self.namespace}",
             f"-kubernetes.api-url={self.cluster.url}",
@@ -232,9 +233,13 @@ class OperatorBed:
         for name in names:
             await until_so(partial(self.has_bundle, kind, name), 60)
 
+    def asked(self) -> list[dict[str, Any]]:
+        """What the operator has asked the API server for."""
+        return asked_by(self.cluster, ACCOUNT, self.namespace)[self._asked_before :]
+
     def refusals(self) -> list[str]:
         """What was refused to the operator for want of a right."""
-        return refused(asked_by(self.cluster, ACCOUNT, self.namespace))
+        return refused(self.asked())
 
 
 def only(manifests: Sequence[Manifest], *kinds: str) -> list[Manifest]:

@@ -81,7 +81,7 @@ async def without_gates(simulation: Simulation) -> None:
 
 async def without_turns(simulation: Simulation) -> None:
     """No run waits for another."""
-    with patch("kedge.controllers.hub.staged.ahead_of", lambda *_: ""):
+    with patch("kedge.plan.staging.run_observation.ahead_of", lambda *_: ""):
         await staging(simulation)
 
 

@@ -31,7 +31,7 @@ _NANOSECONDS: Final = {
 _PART: Final = re.compile(r"(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE: Final = re.compile(rf"([-+]?)((?:{_PART.pattern})+)")
 _MOST: Final = 2**63 - 1
-_PROMETHEUS_UNITS: Final = {
+PROMETHEUS_UNITS: Final = {
     "y": timedelta(days=365),
     "w": timedelta(days=7),
     "d": timedelta(days=1),
@@ -40,9 +40,14 @@ _PROMETHEUS_UNITS: Final = {
     "s": timedelta(seconds=1),
     "ms": timedelta(milliseconds=1),
 }
-_PROMETHEUS: Final = re.compile("".join(rf"(?:([0-9]{{1,20}}){unit})?" for unit in _PROMETHEUS_UNITS))
+"""Units of Prometheus, the largest first."""
+_PROMETHEUS: Final = re.compile("".join(rf"(?:([0-9]+){unit})?" for unit in PROMETHEUS_UNITS))
 _MOST_MICROSECONDS: Final = _MOST // 1_000
 MicroTime: TypeAlias = str
+
+
+class DurationTooLong(ValueError):
+    """A duration that is well formed, and longer than Go can count."""
 
 
 def parse_duration(text: Duration) -> timedelta:
@@ -70,12 +75,19 @@ def parse_prometheus_duration(text: str) -> timedelta:
     if text == "0":
         return timedelta()
     found = _PROMETHEUS.fullmatch(text)
-    counts = [int(part or 0) for part in found.groups()] if text and found else []
-    each = [unit // timedelta(microseconds=1) for unit in _PROMETHEUS_UNITS.values()]
-    microseconds = sum(count * unit for count, unit in zip(counts, each, strict=False))
-    if not counts or microseconds > _MOST_MICROSECONDS:
-        raise ValueError(f"{text!r} is not a duration: write whole numbers with units, such as 1d, 1w or 1h30m")
+    problem = f"{text!r} is not a duration: write whole numbers with units, such as 1d, 1w or 1h30m"
+    if not text or found is None:
+        raise ValueError(problem)
+    parts = zip(found.groups(), PROMETHEUS_UNITS.values(), strict=True)
+    microseconds = sum(_count(digits or "") * (unit // timedelta(microseconds=1)) for digits, unit in parts)
+    if microseconds > _MOST_MICROSECONDS:
+        raise DurationTooLong(problem)
     return timedelta(microseconds=microseconds)
+
+
+def _count(digits: str) -> int:
+    """The number these digits mean. Of more than 20 only 20 count: they are too many of any unit."""
+    return int(digits.lstrip("0")[:20] or 0)  # Python refuses to read thousands of digits
 
 
 def format_duration(length: timedelta) -> Duration:

@@ -77,6 +77,18 @@ def staged(virtual: bool, wait: str | None, yes: bool) -> None:
     run(virtual=virtual, wait=wait, yes=yes)
 
 
+@demo.command()
+def zones() -> None:
+    """Show a rollout of StatefulSets in zones, in this process.
+
+    A good release goes through three zones, one at a time. A bad one stops in the first, and its fix goes on. Fails if
+    anything else happens.
+    """
+    from kedge.cli.demo_zones import run
+
+    run()
+
+
 _FILE = click.option(
     "--kubeconfig",
     "file",

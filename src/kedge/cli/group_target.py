@@ -5,7 +5,6 @@ A placement or a run of the same name comes first; `group/NAME` and `pod/NAME` l
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,10 +20,10 @@ from kedge.api.apps import StatefulSet
 from kedge.api.meta import controller_of
 from kedge.api.pods import Pod
 from kedge.api.zones import ROLLOUT_GROUP, ZoneAwarePodDisruptionBudget
-from kedge.cli.targets import Hub, PlacementName
+from kedge.cli.targets import Hub, PlacementName, error_sentences
 from kedge.controllers.zone.reference import References
 from kedge.kube.client import Client
-from kedge.kube.connect.config import load
+from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.errors import Forbidden, NotFound
 from kedge.plan.zoning import mirror, replicas
 from kedge.plan.zoning.budget_spec import ZoneBudget, read_budget
@@ -36,6 +35,8 @@ from kedge.plan.zoning.zone import Zone
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """What the name of a group can be; a server refuses to look for anything else."""
 _PREFIXES: Final = ("group/", "pod/")
+CLUSTER: Final = "the cluster"
+"""What errors call whoever is asked about a rollout group: it need not be a hub."""
 
 
 class GroupName(Struct, frozen=True):
@@ -82,16 +83,26 @@ class GroupReader:
 
 
 async def find_group(
-    hub: Hub, client: Client, name: str, namespace: str | None, *, pods: bool = False
+    client: Client, name: str, namespace: str | None, *, home: str, pods: bool = False
 ) -> GroupName | None:
-    """The group of this name, or with `pods` that of the pod of this name. None if there is no such thing."""
+    """The group of this name, or with `pods` that of the pod of this name. None if there is no such thing.
+
+    `home` is the namespace of the context, where it is looked for if none is named.
+    """
     prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+    with error_sentences(CLUSTER if prefix else "the hub"):
+        return await _found(client, name, namespace or home, namespace, prefix=prefix, pods=pods)
+
+
+async def _found(
+    client: Client, name: str, home: str, namespace: str | None, *, prefix: str, pods: bool
+) -> GroupName | None:
     place, slash, rest = name.removeprefix(prefix).rpartition("/")
     if slash and namespace not in (None, place):
         raise click.UsageError(f"{name} is in namespace {place}, and --namespace says {namespace}: leave one out")
     if not _LABEL_VALUE.fullmatch(rest) or "/" in place:
         return None
-    where = place or namespace or await home_of(hub)
+    where = place or home
     found = await _of_pod(client, where, rest) if pods and prefix != "group/" else None
     if prefix != "pod/" and await _has_sets(client, where, rest):
         found = GroupName(where, rest)
@@ -100,10 +111,13 @@ async def find_group(
     return None if found is not None and not prefix and await _is_placement(client, name, namespace) else found
 
 
-async def home_of(hub: Hub) -> str:
-    """The namespace of the context."""
+def home_of(hub: Hub) -> str:
+    """The namespace of the context. Reads files, so it is asked before anything runs."""
     files = [hub.kubeconfig] if hub.kubeconfig else None
-    return (await asyncio.to_thread(load, files, hub.context)).namespace
+    try:
+        return load(files, hub.context).namespace
+    except ConfigError:
+        return "default"  # whoever connects says what is wrong
 
 
 async def _has_sets(client: Client, namespace: str, group: str) -> bool:

@@ -20,9 +20,9 @@ from rich.tree import Tree
 from kedge.api.apps import StatefulSet
 from kedge.api.pods import Pod
 from kedge.api.zones import ROLLOUT_GROUP
-from kedge.cli.group_target import GroupName, GroupReader, find_group, home_of, no_group, read_group
+from kedge.cli.group_target import CLUSTER, GroupName, GroupReader, find_group, home_of, no_group, read_group
 from kedge.cli.render import can_draw, console, draw, groups_table, line_of, print_data, print_lines
-from kedge.cli.targets import Hub
+from kedge.cli.targets import Hub, error_sentences
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden
@@ -54,17 +54,11 @@ REDRAW_EVERY: Final = 0.1
 
 def run_get_groups(hub: Hub, names: Sequence[str], namespace: str | None, form: str) -> None:
     """Print every rollout group, or those named."""
+    home = home_of(hub)
 
     async def question(client: Client) -> list[GroupStory]:
-        place = namespace
-        try:
-            sets = (await client.list(StatefulSet, place, labels=ROLLOUT_GROUP)).items
-        except Forbidden:
-            if place is not None:
-                raise
-            place = await home_of(hub)
-            sets = (await client.list(StatefulSet, place, labels=ROLLOUT_GROUP)).items
-        return await _stories(client, place, sets)
+        with error_sentences(CLUSTER):
+            return await _all_groups(home, client, namespace)
 
     found = hub.ask(question)
     wanted = [story for story in found if not names or story.name in names or story.path in names]
@@ -77,6 +71,18 @@ def run_get_groups(hub: Hub, names: Sequence[str], namespace: str | None, form: 
         return draw(groups_table(wanted))
     where = f" in namespace {namespace}" if namespace else ""
     return click.echo(f"there are no rollout groups{where}", err=True)
+
+
+async def _all_groups(home: str, client: Client, namespace: str | None) -> list[GroupStory]:
+    """The groups of a namespace, or of all; of the context's own if the user may not list all."""
+    try:
+        sets = (await client.list(StatefulSet, namespace, labels=ROLLOUT_GROUP)).items
+    except Forbidden:
+        if namespace is not None:
+            raise
+        namespace = home
+        sets = (await client.list(StatefulSet, namespace, labels=ROLLOUT_GROUP)).items
+    return await _stories(client, namespace, sets)
 
 
 async def _stories(client: Client, namespace: str | None, sets: Sequence[StatefulSet]) -> list[GroupStory]:
@@ -98,12 +104,14 @@ def group_status(
     hub: Hub, name: str, namespace: str | None, *, watch: bool, timeout: float | None, form: str
 ) -> bool | None:
     """Print a group once, or follow it until it is done. Returns whether it is; None if this is no group."""
+    home = home_of(hub)
 
     async def question(client: Client) -> GroupStory | None:
-        which = await find_group(hub, client, name, namespace)
+        which = await find_group(client, name, namespace, home=home)
         if which is None:
             return None
-        return await watch_group(client, which, timeout, form) if watch else await read_group(client, which)
+        with error_sentences(CLUSTER):
+            return await watch_group(client, which, timeout, form) if watch else await read_group(client, which)
 
     story = hub.ask(question)
     if story is None:
@@ -206,10 +214,14 @@ def group_tree(story: GroupStory, *, drawn: bool = True, lines: int | None = Non
 
 def explain_group(hub: Hub, name: str, namespace: str | None, part: str | None, form: str) -> bool:
     """Print why a group, or one of its zones or pods, is where it is. False if this is no group, and no pod of one."""
+    home = home_of(hub)
 
     async def question(client: Client) -> tuple[GroupName, GroupStory] | None:
-        which = await find_group(hub, client, name, namespace, pods=True)
-        return None if which is None else (which, await read_group(client, which))
+        which = await find_group(client, name, namespace, home=home, pods=True)
+        if which is None:
+            return None
+        with error_sentences(CLUSTER):
+            return which, await read_group(client, which)
 
     found = hub.ask(question)
     if found is None:

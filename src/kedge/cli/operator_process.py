@@ -121,6 +121,7 @@ async def _operator(connection: Connection, told: OperatorProcess) -> None:
             outbound=outbound,
             to_serve=to_serve,
         )
+        stack.push_async_callback(operator.close)
         for controller in operator.acting:
             manager.add_controller(controller)
         for controller in operator.serving:

@@ -55,11 +55,8 @@ class Hub(Struct, frozen=True):
             async with _client(self) as client:
                 return await question(client)
 
-        try:
-            with quiet_logs():
-                return asyncio.run(asked())
-        except (KubeError, ConfigError) as error:
-            raise click.ClickException(error_sentence(error)) from error
+        with error_sentences("the hub"), quiet_logs():
+            return asyncio.run(asked())
 
 
 @contextmanager
@@ -84,17 +81,25 @@ async def _client(hub: Hub) -> AsyncIterator[Client]:
         await client.close()
 
 
-def error_sentence(error: KubeError | ConfigError) -> str:
-    """What went wrong, for the user of the command."""
+@contextmanager
+def error_sentences(who: str) -> Iterator[None]:
+    """End the command with a sentence about whoever was asked (`the hub`) if that fails."""
+    try:
+        yield
+    except (KubeError, ConfigError) as error:
+        raise click.ClickException(_sentence(error, who)) from error
+
+
+def _sentence(error: KubeError | ConfigError, who: str) -> str:
     match error:
         case Unreachable():
-            return f"the hub cannot be reached: {error.answer.removeprefix('no answer: ')}"
+            return f"{who} cannot be reached: {error.answer.removeprefix('no answer: ')}"
         case Unauthorized():
-            return "the hub does not know who you are (401 Unauthorized): check the user of this context"
+            return f"{who} does not know who you are (401 Unauthorized): check the user of this context"
         case Forbidden():
-            return f"the hub does not allow it: {error.message}"
+            return f"{who} does not allow it: {error.message}"
         case ApiError():
-            return f"the hub refused: {error.message or error.answer}"
+            return f"{who} refused: {error.message or error.answer}"
         case _:
             return str(error)
 

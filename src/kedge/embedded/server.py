@@ -92,7 +92,7 @@ class Server:
             self.generator,
             equivalents=Equivalents(self.registry),
             calls=WebhookCalls(outbound, ServiceAddresses(self.store, webhook_addresses)),
-            is_up=lambda: self.running,
+            life=lambda: self.starts if self.running else 0,
         )
         self._writer = Writer(self.store, self.generator, self._admission)
         self._watches: dict[Watch, None] = {}

@@ -86,12 +86,24 @@ class Simulation:
         """A new server; options are those of `Server`."""
         return self.add_server(name, Server(clock=self.clock, rng=self.rng("server", name), **options))
 
-    def cluster(self, name: str, *, outbound: Outbound | None = None) -> EmbeddedCluster:
+    def cluster(
+        self,
+        name: str,
+        *,
+        outbound: Outbound | None = None,
+        webhook_addresses: Mapping[str, tuple[str, int]] | None = None,
+    ) -> EmbeddedCluster:
         """A new server with the controllers of a cluster: garbage collection, and the contents of namespaces.
 
-        Its admission webhooks are called through `outbound`.
+        Its admission webhooks are called through `outbound`, those of a Service at its address in `webhook_addresses`.
         """
-        made = EmbeddedCluster(name, clock=self.clock, rng=self.rng("cluster", name), outbound=outbound)
+        made = EmbeddedCluster(
+            name,
+            clock=self.clock,
+            rng=self.rng("cluster", name),
+            outbound=outbound,
+            webhook_addresses=webhook_addresses,
+        )
         self.add_server(name, made.server)
         self._clusters.append(made)
         made.start()

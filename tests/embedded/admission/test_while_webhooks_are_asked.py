@@ -7,7 +7,19 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from embedded.admission.hooks import ALLOWED, MAPS, Answers, Webhook, configure, deny, hook, hooked_cluster, make
+from embedded.admission.hooks import (
+    ALLOWED,
+    MAPS,
+    Answers,
+    Webhook,
+    allow,
+    configure,
+    deny,
+    fail,
+    hook,
+    hooked_cluster,
+    make,
+)
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped
 from kedge.kube.errors import ApiError, Conflict, NotFound, Unreachable
@@ -105,16 +117,21 @@ def test_others_are_answered_meanwhile() -> None:
     run(main())
 
 
-def test_a_server_that_stops_stores_nothing() -> None:
+@pytest.mark.parametrize("is_back", [False, True])
+@pytest.mark.parametrize("answer", ["allow", "fail"])
+def test_a_server_that_stops_stores_nothing(answer: str, is_back: bool) -> None:
     async def main() -> None:
         webhook = Webhook()
         async with hooked_cluster(webhook) as (cluster, client):
-            await configure(client, hook("configmaps"))
+            await configure(client, hook("configmaps", failurePolicy="Ignore"))
 
-            async def stop() -> None:
+            async def stop(request: Untyped) -> Untyped:
                 cluster.server.stop()
+                if is_back:
+                    cluster.server.start()
+                return await (fail(request) if answer == "fail" else allow(request))
 
-            webhook.answers = meanwhile(stop)
+            webhook.answers = stop
             with pytest.raises(Unreachable):
                 await make(client)
             cluster.server.start()

@@ -43,6 +43,10 @@ class Recording(Server):
         self.sent.append(request)
         return super().watch(request, caller)
 
+    async def respond(self, request: Request, caller: Caller = IN_PROCESS) -> Response:
+        self.sent.append(request)
+        return await super().respond(request, caller)
+
     def make(self, path: str, obj: dict[str, Any]) -> None:
         assert self.handle(Request("POST", path, body=msgspec.json.encode(obj))).status == 201, path
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kedge.api.zones import PAUSED
 from kedge.plan.moving.unit import Proof
-from kedge.plan.zoning.group import GroupPlan, ZoneCode, plan
+from kedge.plan.zoning.group import GroupPlan, ZoneCode, plan, without_denied
 from kedge.plan.zoning.wait_text import Sentences
 from kedge.plan.zoning.zone import Zone, max_unavailable
 from plan.zoning.making import NEW, OLD, full, zone
@@ -154,6 +154,34 @@ def test_pods_are_deleted_in_natural_order() -> None:
 )
 def test_a_pod_that_cannot_become_ready_does_not_stop_its_own_fix(zones: list[Zone], expected: str) -> None:
     assert deleted(plan(zones)) == expected
+
+
+# Pods that a disruption budget keeps
+
+
+@pytest.mark.parametrize(
+    ("zones", "kept", "expected"),
+    [
+        ([zone("a", "nnn"), zone("b", "ooo")], "b-1", "b-0"),
+        ([zone("a", "nnn"), zone("b", "ooo")], "b-0", "b-1"),
+        ([zone("a", "ooo"), zone("b", "ooo")], "a-0 a-1", ""),
+        ([zone("a", "ooo"), zone("b", "ooo")], "a-0", "a-1"),
+    ],
+)
+def test_a_pod_that_a_disruption_budget_keeps_is_not_deleted(zones: list[Zone], kept: str, expected: str) -> None:
+    names = [f"ingester-zone-{name}" for name in kept.split()]
+    found = without_denied(plan(zones), dict.fromkeys(names, "1 pod not ready in partition 0"))
+    assert deleted(found) == expected
+    assert list(found.denied) == names
+    waits = found.waits.get(found.zone)
+    assert (waits is not None) == (not expected)
+    said = Sentences(zones).reason(found.pod_waits[names[0]])
+    assert said == f"a ZoneAwarePodDisruptionBudget keeps {names[0]}: 1 pod not ready in partition 0"
+
+
+def test_a_plan_that_no_budget_denies_stays_as_it_is() -> None:
+    found = plan([zone("a", "ooo")])
+    assert without_denied(found, {}) is found
 
 
 # What is said

@@ -43,6 +43,7 @@ def ready_follower(letter: str, leader: str, replicas: int, ready: int | None = 
         pytest.param((zone("a", 3),), "", id="no leader"),
         pytest.param((zone("a", 4), follower("b", "a", 2)), "b=4", id="up"),
         pytest.param((zone("a", 4), follower("b", "a", 4)), "", id="equal"),
+        pytest.param((zone("a", 5), follower("b", "a", 3), follower("c", "a", 3)), "b=5", id="the first of two"),
         pytest.param((zone("a", 1), follower("b", "a", None)), "", id="equal to what is not set"),
         pytest.param((zone("a", 5), follower("b", "a", 3, force_replicas="3")), "", id="forced, equal"),
         pytest.param((zone("a", 4), follower("b", "a", 2, mirror_name="x")), "b=4", id="half a reference is none"),
@@ -227,8 +228,14 @@ def test_a_last_downscale_at_the_end_of_the_calendar_is_waited_for_without_a_mom
             ],
         ),
         (
-            (follower("a", "b", 1), follower("b", "c", 2), follower("c", "a", 3), follower("d", "a", 4)),
-            "d=1",
+            (
+                follower("a", "b", 1),
+                follower("b", "c", 2),
+                follower("c", "a", 3),
+                follower("d", "a", 1),
+                follower("e", "d", 4),
+            ),
+            "e=1",
             [
                 (
                     "not scaled: annotation grafana.com/rollout-downscale-leader leads in a circle: "

@@ -41,6 +41,7 @@ _MASKS = tuple(
         (r"(kube-api-access-)\w{5}", r"\1NAME"),
         (r"(hash=)[0-9A-F]{32,}", r"\1HASH"),
         (r"^\d+[smhd]$", "AGE"),
+        (r"\(\d+[smhdy](\d+[smhdy])? ago\)", "(AGE ago)"),
         (r"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----", "CERTIFICATE"),
     )
 )

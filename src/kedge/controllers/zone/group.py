@@ -33,7 +33,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped
 from kedge.kube.controller import Controller
-from kedge.kube.errors import NotFound
+from kedge.kube.errors import Conflict, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.plan.zoning.disruption import Denied
@@ -128,6 +128,9 @@ class Groups:
         self._metrics.start(group)
         try:
             yield
+        except Conflict:  # somebody was faster, which only means to look again
+            self._metrics.success(group, now() - begun, self._clock.now())
+            raise
         except Exception:
             self._metrics.failed(group, now() - begun)
             raise

@@ -47,7 +47,7 @@ class Invocation(Struct, frozen=True):
 
 
 class Admission:
-    """The admission of one server's writes. `is_up` says whether the server still runs."""
+    """The admission of one server's writes. `life` changes when the server stops, and when it starts again."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class Admission:
         *,
         equivalents: Equivalents,
         calls: WebhookCalls,
-        is_up: Callable[[], bool],
+        life: Callable[[], int],
     ) -> None:
         self.webhooks = ConfiguredWebhooks(store)
         self._store = store
         self._generator = generator
         self._equivalents = equivalents
         self._calls = calls
-        self._is_up = is_up
+        self._life = life
 
     async def mutate(self, asked: Attributes, accept: Accept, warn: Warn) -> Untyped | None:
         """The object as the mutating webhooks leave it."""
@@ -151,9 +151,7 @@ class Admission:
     async def _ask(self, one: Invocation, *, mutating: bool) -> Verdict:
         sent = review.review_of(one.hook, one.request)
         try:
-            answer = await self._calls.ask(one.hook, sent)
-            if not self._is_up():
-                raise Refused(503, "ServiceUnavailable", "the server stopped")
+            answer = await self._answer(one.hook, sent)
             return review.verdict_in(answer, sent, one.request["uid"], mutating=mutating)
         except InvalidResponse as error:
             raise CallFailed(f"received invalid webhook response: {error}") from None
@@ -161,6 +159,21 @@ class Admission:
             raise CallFailed(f"failed to call webhook: couldn't get version/kind; json parse error: {error}") from None
         except CallFailed as error:
             raise CallFailed(f"failed to call webhook: {error}") from None
+
+    async def _answer(self, hook: Webhook, sent: bytes) -> bytes:
+        """What a webhook sends back. A server that stopped meanwhile goes on with nothing, whatever it was."""
+        life = self._life()
+        try:
+            answer = await self._calls.ask(hook, sent)
+        except CallFailed:
+            self._refuse_after(life)
+            raise
+        self._refuse_after(life)
+        return answer
+
+    def _refuse_after(self, life: int) -> None:
+        if self._life() != life:
+            raise Refused(503, "ServiceUnavailable", "the server stopped")
 
     def _patched(self, one: Invocation, verdict: Verdict, asked: Attributes, accept: Accept) -> Untyped | None:
         """The object after the patch of a webhook."""

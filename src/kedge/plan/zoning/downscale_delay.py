@@ -134,11 +134,11 @@ def delayed(step: ScaleStep, delay: Delay, answers: Iterable[PodAnswer], now: da
     """How far a step down may go, given what the pods said, or what it waits for."""
     found = {one.ordinal: one for one in answers}
     answered = [found.get(ordinal) or PodAnswer(ordinal, problem="it was not asked") for ordinal in to_prepare(step)]
-    failed = [one for one in answered if one.prepared_at is None]
-    if failed:
-        return Verdict(waits=(_not_prepared(step, failed),))
+    prepared = [one.prepared_at for one in answered if one.prepared_at is not None]
+    if len(prepared) < len(answered):
+        return Verdict(waits=(_not_prepared(step, answered),))
     elapsed, until = 0, None
-    for moment in (one.prepared_at for one in answered if one.prepared_at is not None):
+    for moment in prepared:
         until = _later(moment, delay.length)
         if until is None or now < until:
             break
@@ -160,7 +160,8 @@ def _later(moment: datetime, length: timedelta) -> datetime | None:
         return None
 
 
-def _not_prepared(step: ScaleStep, failed: list[PodAnswer]) -> Wait:
+def _not_prepared(step: ScaleStep, answered: list[PodAnswer]) -> Wait:
+    failed = [one for one in answered if one.prepared_at is None]
     blockers = tuple(Blocker(_name(step, one), reported=one.problem) for one in failed)
     numbers = {"failed": len(failed), "pods": len(to_prepare(step))}
     return Wait(step.name, ScaleCode.pods_not_prepared, numbers, blockers)

@@ -77,10 +77,8 @@ def _leader_problem(stateful_set: StatefulSet, scaling: Scaling) -> Wait | None:
 def _chain(name: str, follows: dict[str, str]) -> list[str]:
     """The leaders of a StatefulSet, one after the other; it ends with itself if it is in a circle."""
     chain = [follows[name]]
-    seen = {chain[0]}
-    while chain[-1] != name and (following := follows.get(chain[-1], "")) and following not in seen:
+    while (following := follows.get(chain[-1], "")) and following not in chain:
         chain.append(following)
-        seen.add(following)
     return chain
 
 

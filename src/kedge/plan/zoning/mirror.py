@@ -82,15 +82,21 @@ def mirror(stateful_set: StatefulSet, scaling: Scaling) -> Verdict:
     """What mirroring its reference means for it now. A step down may still have to wait for its delay."""
     if not may_mirror(stateful_set):
         return Verdict()
-    name, reference = stateful_set.metadata.name, reference_of(stateful_set)
-    if isinstance(reference, Wait):
-        return Verdict(waits=(reference,))
-    if reference is None:
-        return Verdict()
+    match reference_of(stateful_set):
+        case Wait() as wrong:
+            return Verdict(waits=(wrong,))
+        case Reference() as reference:
+            return _by_scale(stateful_set, reference, scaling)
+        case _:
+            return Verdict()
+
+
+def _by_scale(stateful_set: StatefulSet, reference: Reference, scaling: Scaling) -> Verdict:
     match scaling.scales.get(reference):
         case ReferenceScale() as scale:
             return _to(stateful_set, scale, reference)
         case ReferenceProblem(text=text):
+            name = stateful_set.metadata.name
             return Verdict(waits=(wait_for(name, ScaleCode.reference_unavailable, str(reference), text),))
         case _:
             return Verdict()
