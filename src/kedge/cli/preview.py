@@ -64,9 +64,8 @@ class PreviewOptions(Struct, frozen=True):
     dialect: Dialect = Dialect.seed
 
 
-def run_preview_command(hub: Hub, options: PreviewOptions) -> PreviewResult | None:
-    """Simulate the change. None if the fleet was only to be saved."""
-    changed = _objects(options.file) if options.file else ()
+def run_preview_command(hub: Hub, options: PreviewOptions, changed: tuple[Untyped, ...]) -> PreviewResult | None:
+    """Simulate the change, which are the objects of the file. None if the fleet was only to be saved."""
     targets = _named(options, changed)
     fleet = _from_file(options.source) if options.source else _from_hub(hub, targets, changed)
     if options.save is not None:
@@ -126,7 +125,9 @@ def _named(options: PreviewOptions, changed: Sequence[Untyped]) -> tuple[Target,
         which = PlacementName.of(options.placement, options.namespace)
         return (Target(which.name, which.namespace),)
     if not changed and options.save is None:
-        raise click.UsageError("name a placement, or a file with -f: `kedge plan web`, `kedge plan -f web.yaml`")
+        raise click.UsageError(
+            "name a placement or a rollout group, or a file with -f: `kedge plan web`, `kedge plan -f web.yaml`"
+        )
     found = [target for one in changed if (target := _target_in(one)) is not None]
     return tuple(dict.fromkeys(found))
 
@@ -212,7 +213,8 @@ def _from_file(name: str) -> FleetState:
         raise click.ClickException(f"{name} holds no fleet: {error}") from error
 
 
-def _objects(name: str) -> tuple[Untyped, ...]:
+def read_objects(name: str) -> tuple[Untyped, ...]:
+    """The objects of a file; of standard input, if its name is `-`."""
     try:
         found = tuple(parse_objects(parse_documents(_text(name))))
     except BadFleetFile as error:

@@ -30,12 +30,13 @@ def _by_cluster(context: click.Context, param: click.Parameter, values: tuple[st
 
 
 @click.command()
-@click.argument("placement", required=False)
-@click.option("-n", "--namespace", help="The namespace of a ResourcePlacement.")
+@click.argument("name", metavar="[PLACEMENT | GROUP]", required=False)
+@click.option("-n", "--namespace", help="The namespace of a ResourcePlacement or rollout group.")
 @click.option(
     "-f",
     "--file",
-    help="The objects that you would apply: placements, staged update runs, resources. -: standard input.",
+    help="The objects that you would apply: placements, staged update runs, resources, StatefulSets of rollout "
+    "groups. -: standard input.",
 )
 @click.option(
     "--from",
@@ -48,16 +49,17 @@ def _by_cluster(context: click.Context, param: click.Parameter, values: tuple[st
 @click.option(
     "--fail",
     multiple=True,
-    metavar="CLUSTER",
-    help="Assume that the change never becomes available on this cluster; repeatable.",
+    metavar="CLUSTER|ZONE",
+    help="Assume that the change never becomes available on this cluster, or ready in this zone; repeatable.",
 )
 @click.option(
     "--ready-after",
     "ready",
     callback=_by_cluster,
     multiple=True,
-    metavar="[CLUSTER=]TIME",
-    help="Assume that clusters, or one of them, take this long; repeatable.  [default: as measured last time]",
+    metavar="[CLUSTER|ZONE=]TIME",
+    help="Assume that clusters or pods of zones, or those of one, take this long; repeatable.  "
+    "[default: as measured last time]",
 )
 @click.option(
     "--approve-after",
@@ -80,7 +82,7 @@ def _by_cluster(context: click.Context, param: click.Parameter, values: tuple[st
 @output_option("text", "json", "yaml")
 @hub_options
 def plan(
-    placement: str | None,
+    name: str | None,
     namespace: str | None,
     file: str | None,
     source: str | None,
@@ -97,19 +99,22 @@ def plan(
 ) -> None:
     """Preview a change, wave by wave; nothing is written to any cluster.
 
-    With -f, preview what the objects in the file would do. Without it, preview how PLACEMENT goes on from now.
+    With -f, preview what the objects in the file would do. Without it, preview how PLACEMENT, or rollout group GROUP
+    (group/NAME leaves no doubt), goes on from now.
 
-    Exits with 0 if every cluster gets the change, with 3 if not, with 1 if that is unknown.
+    Exits with 0 if every cluster or pod gets the change, with 3 if not, with 1 if that is unknown.
     """
     from kedge.api.dialect import Dialect
-    from kedge.cli.preview import PreviewOptions, run_preview_command
+    from kedge.cli.group_preview import preview_groups
+    from kedge.cli.group_preview_text import print_groups
+    from kedge.cli.preview import PreviewOptions, read_objects, run_preview_command
     from kedge.cli.preview_text import print_preview
 
     if no_approval and approve_after:
         raise click.UsageError("--no-approval says that nobody approves, and --approve-after when: leave one out")
     options = PreviewOptions(
         file=file,
-        placement=placement,
+        placement=name,
         namespace=namespace,
         source=source,
         save=save,
@@ -121,7 +126,14 @@ def plan(
         worst=not no_worst,
         dialect=Dialect(dialect),
     )
-    found = run_preview_command(hub, options)
+    changed = read_objects(file) if file else ()
+    groups = preview_groups(hub, options, changed)
+    if groups is not None:
+        print_groups(groups, form)
+        if not groups.is_done:
+            raise SystemExit(NOT_DONE)
+        return
+    found = run_preview_command(hub, options, changed)
     if found is None:
         return
     print_preview(found, form)
