@@ -16,16 +16,18 @@ from kedgebench.progress import Progress
 from kedgebench.rivals import RIVALS
 from kedgebench.run import Run
 from kedgebench.scale import FULL, QUICK, Scale
+from kedgebench.zones import whole as fourth_part
 
 EMBEDDED = "embedded"
 FLEET = "fleet"
-PARTS = {EMBEDDED: second_part.measure, FLEET: third_part.measure}
+ZONES = "zones"
+PARTS = {EMBEDDED: second_part.measure, FLEET: third_part.measure, ZONES: fourth_part.measure}
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="kedgebench",
-        description="Kedge's client, cache and queue beside others; its embedded server and simulator; its fleets.",
+        description="Kedge's client, cache and queue beside others; its embedded server and simulator; fleets; zones.",
     )
     parser.add_argument("--quick", action="store_true", help="a smoke run, too short to believe")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")

@@ -48,6 +48,7 @@ from kedge.kube.cluster_validation import ClusterValidation
 from kedge.kube.connect.outbound import Outbound
 from kedge.kube.controller import Controller
 from kedge.kube.health import Address
+from kedge.plan.zoning.pod_hosts import CALL_TIMEOUT, CLUSTER_DOMAIN
 
 SERVICE = "rollout-operator"
 """The Service that leads to the webhooks, unless other names are given."""
@@ -82,11 +83,11 @@ class OperatorOptions(Struct, frozen=True):
     """Where its own objects are: the Secret of its certificate, the ConfigMap of the zone tracker."""
     namespaces: tuple[str, ...] = ()
     """The namespaces whose rollout groups it manages; none: all of the cluster."""
-    cluster_domain: str = "cluster.local."
+    cluster_domain: str = CLUSTER_DOMAIN
     """The end of pods' names in DNS."""
     reconcile_interval: float = 0.0
     """Seconds between two reconciles of one group at least; 0: whenever something changes."""
-    pods_timeout: float = 5.0
+    pods_timeout: float = CALL_TIMEOUT
     """Seconds that a call to a pod may take."""
     use_zone_tracker: bool = False
     """Whether times of downscales are kept in a ConfigMap, and not in an annotation."""

@@ -285,6 +285,32 @@ def test_the_deployment_is_the_peers() -> None:
     assert problem(parse(FLAGS, container["args"][1:])) == ""
 
 
+def test_a_lease_is_two_replicas_and_the_right_to_lead_where_they_run() -> None:
+    plain, found = printed("-n", "a", "-n", "b"), printed("-n", "a", "-n", "b", "--lease")
+    assert the(found, "Deployment", "rollout-operator")["spec"]["replicas"] == 2
+    added = [one for one in found if one not in plain and one["kind"] != "Deployment"]
+    assert [(one["kind"], one["metadata"]) for one in added] == [
+        ("Role", {"name": "rollout-operator-lease-role", "namespace": "a"}),
+        ("RoleBinding", {"name": "rollout-operator-lease-rolebinding", "namespace": "a"}),
+    ]
+    assert granted(added[0]["rules"]) == {
+        ("coordination.k8s.io", "leases", verb, "") for verb in ("get", "create", "patch")
+    }
+    assert added[1]["subjects"] == [{"kind": "ServiceAccount", "name": "rollout-operator", "namespace": "a"}]
+
+
+@pytest.mark.parametrize("arguments", [("-n", "a"), ("-n", "a", "-n", "b"), ("-n", "a", "-A")])
+def test_only_with_a_lease_an_operator_is_told_to_elect_a_leader(arguments: tuple[str, ...]) -> None:
+    def told(*given: str) -> list[str]:
+        deployment = the(printed(*arguments, *given), "Deployment", "rollout-operator")
+        found: list[str] = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        return found
+
+    assert "--lease" not in told()
+    assert told("--lease")[0] == "operator"  # the peer's command line knows no leases
+    assert "--lease" in told("--lease")
+
+
 def test_several_namespaces_are_several_roles_and_one_operator() -> None:
     found = printed("-n", "a", "-n", "b")
     roles = [one["metadata"] for one in found if one["kind"] == "Role" and "webhook" not in one["metadata"]["name"]]
@@ -305,7 +331,7 @@ def test_all_namespaces_are_one_cluster_role() -> None:
     assert [one["metadata"]["name"] for one in found if one["kind"] == "Role"] == ["rollout-operator-webhook-role"]
 
 
-@pytest.mark.parametrize("arguments", [("-n", "a", "-n", "b"), ("-n", "a", "-A")])
+@pytest.mark.parametrize("arguments", [("-n", "a", "-n", "b"), ("-n", "a", "-A"), ("-n", "a", "--lease")])
 def test_the_arguments_printed_are_ones_the_command_takes(arguments: tuple[str, ...]) -> None:
     deployment = the(printed(*arguments), "Deployment", "rollout-operator")
     told = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -361,8 +387,9 @@ KINDS = (
         OperatorInstall(("default",), "kedge", deployments=True, mirror=("deployments.apps",), failure_policy="Ignore"),
         OperatorInstall(("default", "other"), "kedge"),
         OperatorInstall(("default",), "kedge", everywhere=True),
+        OperatorInstall(("default",), "kedge", lease=True),
     ],
-    ids=["one", "more", "several", "all"],
+    ids=["one", "more", "several", "all", "lease"],
 )
 def test_a_server_takes_all_of_it(told: OperatorInstall) -> None:
     kinds = {kind.kind: kind for kind in KINDS}

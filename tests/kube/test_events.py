@@ -235,6 +235,22 @@ def test_a_refused_event_does_not_stop_the_next() -> None:
     run(main())
 
 
+def test_events_that_may_not_be_written_are_a_warning_once_in_each_namespace(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> int:
+        server = Tiny()
+        server.fault = lambda _: refused(403, "Forbidden")
+        async with recording(server) as recorder:
+            for name, namespace in (("a", "shop"), ("b", "shop"), ("c", "web"), ("d", "shop")):
+                recorder.normal(ObjectReference(kind="ConfigMap", name=name, namespace=namespace), "Moved", "moved")
+            await recorder.written()
+            return recorder.dropped
+
+    caplog.set_level("WARNING", events.log.name)
+    assert run(main()) == 4
+    told = [record.message for record in caplog.records]
+    assert told == ["events may not be written: grant the verbs create and patch on events (no)"] * 2
+
+
 def test_events_of_cluster_scoped_objects_are_in_the_default_namespace() -> None:
     async def main() -> None:
         server = Tiny()

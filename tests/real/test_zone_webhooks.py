@@ -5,6 +5,7 @@ A real kube-apiserver calls the webhooks over TLS, by the address of the Service
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -128,6 +129,8 @@ async def test_the_documented_rights_suffice_for_a_rollout_and_for_webhooks_that
     refused = bed.refusals()
     assert {re.split(r"[?:]", line)[0] for line in refused} == NOT_DOCUMENTED
     assert len(refused) < 40, "what is refused is not asked for again and again"
+    lines = (await asyncio.to_thread(operator.log.read_text)).splitlines()
+    assert len([line for line in lines if "level=warn" in line and "events may not be written" in line]) == 1
 
 
 DEPLOYMENT = yaml.safe_load("""

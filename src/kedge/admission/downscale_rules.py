@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from kedge.admission import no_downscale, prepare_downscale
 from kedge.admission.downscale_records import AnnotationRecords, Records
 from kedge.admission.no_downscale import NoDownscale
-from kedge.admission.prepare_calls import TIMEOUT, PrepareCalls
-from kedge.admission.prepare_downscale import CLUSTER_DOMAIN, PrepareDownscale
+from kedge.admission.prepare_calls import PrepareCalls
+from kedge.admission.prepare_downscale import PrepareDownscale
 from kedge.admission.server import REQUEST_TIMEOUT, Rule, rule_deadline
 from kedge.admission.zone_tracker import ZoneTracker
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.connect.outbound import Outbound
+from kedge.plan.zoning.pod_hosts import CALL_TIMEOUT, CLUSTER_DOMAIN
 
 
 def downscale_rules(
@@ -23,7 +24,7 @@ def downscale_rules(
     *,
     cluster_domain: str = CLUSTER_DOMAIN,
     zone_tracker: str = "",
-    pod_timeout: float = TIMEOUT,
+    pod_timeout: float = CALL_TIMEOUT,
     request_timeout: float = REQUEST_TIMEOUT,
 ) -> Mapping[str, Rule]:
     """Both rules. `zone_tracker` names the ConfigMap to keep times in; if empty they are annotations.

@@ -11,11 +11,11 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from kedge.kube.cluster_validation import HEADER
 from kedge.kube.connect.outbound import Call, Outbound, OutboundFailed
 from kedge.plan.text import cut
+from kedge.plan.zoning.pod_hosts import CALL_TIMEOUT, CALLS_AT_ONCE
 
-AT_ONCE: Final = 32
-TIMEOUT: Final = 5.0
 _SHOWN: Final = 200
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class PodFailed(Exception):
 class PrepareCalls:
     """Calls endpoints of pods. `timeout` bounds each call, in seconds."""
 
-    def __init__(self, outbound: Outbound, *, timeout: float = TIMEOUT) -> None:
+    def __init__(self, outbound: Outbound, *, timeout: float = CALL_TIMEOUT) -> None:
         self._outbound = outbound
         self._timeout = timeout
 
@@ -47,7 +47,7 @@ class PrepareCalls:
         await _each(urls, one)
 
     async def _call(self, method: str, url: str, cluster: str) -> None:
-        headers = {"Content-Type": "application/json", "X-Cluster": cluster}
+        headers = {"Content-Type": "application/json", HEADER: cluster}
         call = Call(method, url, headers)
         try:
             answer = await self._outbound.fetch(call, timeout=self._timeout)
@@ -67,7 +67,7 @@ async def _each(urls: Sequence[str], call: Callable[[str], Awaitable[None]]) -> 
             await call(url)
 
     # Not a TaskGroup: Python 3.11 forgets to take back its own cancellation, and a time limit around it then breaks.
-    workers = [asyncio.create_task(worker()) for _ in range(min(AT_ONCE, len(urls)))]
+    workers = [asyncio.create_task(worker()) for _ in range(min(CALLS_AT_ONCE, len(urls)))]
     try:
         for ended in asyncio.as_completed(workers):
             await ended

@@ -34,6 +34,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.errors import KubeError
 from kedge.plan.zoning import downscale as checks
 from kedge.plan.zoning.downscale import NAME, BadRecord, ZoneCount, name_label, ready_pods
+from kedge.plan.zoning.pod_hosts import CLUSTER_DOMAIN
 from kedge.plan.zoning.replica_change import (
     ALLOWED,
     STATEFUL_SET,
@@ -48,7 +49,6 @@ from kedge.plan.zoning.replica_change import (
 
 T = TypeVar("T")
 PATH: Final = "/admission/prepare-downscale"
-CLUSTER_DOMAIN: Final = "cluster.local."
 _DECIDED: Final = 0.85  # of the time that a rule has; then nothing new is begun
 _ANSWERED: Final = 0.95  # of the time that a rule has; then undoing goes on without the request
 _RESTORING: Final = 10.0

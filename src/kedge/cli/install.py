@@ -110,6 +110,8 @@ def member(name: str, image: str, grant_any: bool, kinds: tuple[str, ...], names
               help="Kinds to mirror replicas from, beside ReplicaTemplates, such as deployments.apps")  # fmt: skip
 @click.option("--failure-policy", type=click.Choice(["Fail", "Ignore"]), default="Fail", show_default=True,
               help="What happens to writes while the webhooks cannot be reached.")  # fmt: skip
+@click.option("--lease", is_flag=True,
+              help="Run two replicas: one of them leads, both serve webhooks.")  # fmt: skip
 def operator(namespaces: tuple[str, ...], image: str, no_events: bool, everywhere: bool, **told: Any) -> None:
     """Print what an operator of StatefulSets in zones needs.
 

@@ -1,7 +1,8 @@
 """Operator manifests: what an operator needs in its cluster, as plain data.
 
 Names, labels, ports, probes and rules are those of Grafana's rollout-operator, so that what is installed here takes the
-place of what is there. With one namespace the pod runs `kedge rollout-operator`, with the peer's arguments.
+place of what is there. With one namespace and one replica the pod runs `kedge rollout-operator`, with the peer's
+arguments.
 """
 
 from __future__ import annotations
@@ -48,10 +49,17 @@ class OperatorInstall(Struct, frozen=True):
     mirror: tuple[str, ...] = ()
     """Kinds from which StatefulSets mirror their replicas, beside ReplicaTemplates (`deployments.apps`)."""
     failure_policy: str = "Fail"
+    lease: bool = False
+    """Whether there are two replicas, of which one leads."""
 
     @property
     def home(self) -> str:
         return self.namespaces[0]
+
+    @property
+    def is_like_the_peer(self) -> bool:
+        """Whether the peer could do the same: one namespace, one replica."""
+        return len(self.namespaces) == 1 and not self.everywhere and not self.lease
 
     @property
     def rules(self) -> tuple[PolicyRule, ...]:
@@ -72,6 +80,7 @@ def manifests(told: OperatorInstall) -> list[Manifest]:
         *_managing(told),
         *_bound(told, "Role", f"{NAME}-webhook-role", rights.certificate_secret(SECRET), told.home),
         *_bound(told, "ClusterRole", f"{NAME}-webhook-{told.home}-clusterrole", rights.WEBHOOK_CONFIGURATIONS),
+        *(_bound(told, "Role", f"{NAME}-lease-role", rights.LEADING, told.home) if told.lease else ()),
         _service(told),
         _deployment(told),
         *webhook_configurations(told),
@@ -125,7 +134,7 @@ def _deployment(told: OperatorInstall) -> Manifest:
         "kind": "Deployment",
         "metadata": _at(told.home, NAME),
         "spec": {
-            "replicas": 1,
+            "replicas": 2 if told.lease else 1,
             "minReadySeconds": 10,
             "selector": {"matchLabels": labels},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
@@ -155,7 +164,7 @@ def _container(told: OperatorInstall) -> Manifest:
 
 def arguments(told: OperatorInstall) -> list[str]:
     """The command line of the operator: the peer's, where the peer could do the same."""
-    if len(told.namespaces) == 1 and not told.everywhere:
+    if told.is_like_the_peer:
         return [
             "rollout-operator",
             f"-kubernetes.namespace={told.home}",
@@ -168,6 +177,7 @@ def arguments(told: OperatorInstall) -> list[str]:
         "operator",
         *(["--all-namespaces"] if told.everywhere else []),
         *(f"--namespace={namespace}" for namespace in told.namespaces),
+        *(["--lease"] if told.lease else []),
         f"--zone-tracker={ZONE_TRACKER}",
         "--webhooks",
         f"--webhooks-port={HTTPS_PORT}",

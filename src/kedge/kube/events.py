@@ -23,7 +23,7 @@ from kedge.api.core import Event, EventSource, ObjectReference
 from kedge.api.meta import Object, ObjectMeta
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
-from kedge.kube.errors import NotFound
+from kedge.kube.errors import Forbidden, NotFound
 from kedge.kube.patches import MergePatch
 
 NORMAL, WARNING = "Normal", "Warning"
@@ -81,6 +81,7 @@ class Recorder:
         self._buckets: OrderedDict[tuple[str, ObjectReference], TokenBucket] = OrderedDict()
         self._combines = False
         self._similar: OrderedDict[EventKey, SimilarMessages] = OrderedDict()
+        self._forbidden: OrderedDict[str, None] = OrderedDict()  # namespaces where that was logged
         self._arrived = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -157,6 +158,10 @@ class Recorder:
     async def _write(self, key: EventKey, pending: PendingEvent) -> None:
         try:
             written = await self._count_up(key, pending) or await self._create(key, pending)
+        except Forbidden as error:
+            self.dropped += 1
+            self._log_forbidden(_namespace(key.about), error)
+            return
         except Exception as error:  # noqa: BLE001  # whatever it is: no event is worth ending the process for
             self.dropped += 1
             log.warning("an event was not written: %s", error, extra={"reason": key.reason})
@@ -165,6 +170,15 @@ class Recorder:
         self._written.move_to_end(key)
         if len(self._written) > MOST_REMEMBERED:
             self._written.popitem(last=False)
+
+    def _log_forbidden(self, namespace: str, error: Forbidden) -> None:
+        """Once for each namespace: some operators are not meant to write events at all."""
+        level = logging.DEBUG if namespace in self._forbidden else logging.WARNING
+        log.log(level, "events may not be written: grant the verbs create and patch on events (%s)", error.message)
+        self._forbidden[namespace] = None
+        self._forbidden.move_to_end(namespace)
+        if len(self._forbidden) > MOST_REMEMBERED:
+            self._forbidden.popitem(last=False)
 
     async def _count_up(self, key: EventKey, pending: PendingEvent) -> WrittenEvent | None:
         """Raise the count of the event that says the same; None if there is none, or the server has dropped it."""

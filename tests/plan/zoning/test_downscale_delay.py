@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 from kedge.api import zones
 from kedge.plan.moving.wait import Wait
 from kedge.plan.zoning.downscale_delay import (
-    CLUSTER_DOMAIN,
     Delay,
     delay_of,
     delayed,
     endpoint,
-    pod_host,
     prepared_at,
     to_cancel,
     to_prepare,
 )
+from kedge.plan.zoning.pod_hosts import CALL_TIMEOUT, CALLS_AT_ONCE, CLUSTER_DOMAIN, pod_host
 from kedge.plan.zoning.scaling import PodAnswer, Reason, ScaleStep
 from kedge.plan.zoning.scaling_text import wait_text
 from plan.zoning.scaled_sets import NOW, URL, prepared, zone
@@ -108,6 +107,10 @@ def test_the_host_of_a_url_is_replaced_by_that_of_a_pod(url: str, start: int, ex
 def test_the_domain_of_the_cluster_ends_the_host_of_a_pod() -> None:
     assert CLUSTER_DOMAIN == "cluster.local."
     assert pod_host(zone("b"), 4, "k8s.example.") == "ingester-zone-b-4.ingester-zone-b.test.svc.k8s.example."
+
+
+def test_at_most_32_pods_are_called_at_once_for_5_seconds_each() -> None:
+    assert (CALLS_AT_ONCE, CALL_TIMEOUT) == (32, 5.0)
 
 
 def test_those_that_stay_cancel_and_those_that_go_prepare() -> None:

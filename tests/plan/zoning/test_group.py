@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kedge.api.condition import TRUE
+from kedge.api.pods import Pod, PodCondition
 from kedge.api.zones import PAUSED
 from kedge.plan.moving.unit import Proof
 from kedge.plan.zoning.group import GroupPlan, ZoneCode, plan, without_denied
 from kedge.plan.zoning.wait_text import Sentences
 from kedge.plan.zoning.zone import Zone, max_unavailable
-from plan.zoning.making import NEW, OLD, full, zone
+from plan.zoning.making import NEW, NOW, OLD, full, pod, zone
 
 ANY = st.text("onTtxXuUsSfp-", max_size=5)
 
@@ -117,6 +119,25 @@ def test_a_pod_that_an_earlier_request_may_still_delete_comes_first_and_counts_a
     assert deleted(plan([one, replace(done, in_doubt=frozenset({done.pods[0].metadata.uid}))])) == ""
 
 
+def test_a_pod_that_an_earlier_request_may_still_delete_comes_before_one_that_does_not_work() -> None:
+    one = zone("a", "xoo", limit="3")
+    assert deleted(plan([replace(one, in_doubt=frozenset({one.pods[1].metadata.uid}))])) == "a-1 a-0 a-2"
+
+
+def test_a_zone_that_is_being_deleted_is_not_touched() -> None:
+    one = zone("a", "ooo")
+    leaving = replace(one.stateful_set, metadata=replace(one.stateful_set.metadata, deletion_timestamp=NOW))
+    found = plan([Zone(leaving, one.pods)])
+    assert deleted(found) == ""
+    assert found.waits[full("a")].code == ZoneCode.leaving
+
+
+def test_waits_have_numbers() -> None:
+    found = plan([zone("a", "noo", annotations={PAUSED: "true"}), zone("b", "nUX")])
+    assert found.waits[full("a")].numbers == {"outdated": 2}
+    assert found.waits[full("b")].numbers == {"notReady": 2}
+
+
 def test_pods_are_deleted_in_natural_order() -> None:
     assert deleted(plan([zone("a", "n" * 2 + "o" * 10, limit="4")])) == "a-2 a-3 a-4 a-5"
     assert deleted(plan([zone("a", "n" * 9 + "oooo", limit="3")])) == "a-9 a-10 a-11"
@@ -141,6 +162,11 @@ def test_pods_are_deleted_in_natural_order() -> None:
         pytest.param([zone("a", "uuo", limit="1")], "", id="but keeps to the budget"),
         pytest.param([zone("a", "xoo"), zone("b", "uoo")], "", id="another zone that is not ready is waited for"),
         pytest.param([zone("a", "xoo"), zone("b", "oxo")], "a-0", id="but not if only the rollout can mend it"),
+        pytest.param(
+            [zone("a", "xoo"), zone("b", "xuo")], "b-0", id="the zone that waits for nothing else is waited for by none"
+        ),
+        pytest.param([zone("a", "xoo"), zone("b", "ooo"), zone("c", "xoo")], "a-0", id="a third one may be ready"),
+        pytest.param([zone("a", "xuo"), zone("b", "oxo")], "a-0", id="whatever else there is in its own zone"),
         pytest.param([zone("a", "oo-"), zone("b", "oxo")], "", id="nor if a pod is missing there"),
         pytest.param([zone("a", "x--"), zone("b", "x--")], "a-0", id="but what waits for a broken one is no reason"),
         pytest.param([zone("a", "Soo"), zone("b", "oxo")], "", id="one zone at a time"),
@@ -237,11 +263,42 @@ def test_a_plan_that_no_budget_denies_stays_as_it_is() -> None:
         ),
         ([zone("a", "nn-"), zone("b", "ooo")], "b", ("all pods of the other zones have to be ready, and "
          "ingester-zone-a-2 (missing) is not ready")),
+        ([zone("a", "oo--", limit="1")], "a", ("at most 1 of 4 pods may be unavailable, and "
+         "ingester-zone-a-2 (missing) is not ready; 1 pod missing")),
+        ([zone("a", "nnn", ready=2), zone("b", "ooo")], "b", ("all pods of the other zones have to be ready, and "
+         "ingester-zone-a (by its status) is not ready")),
     ],
 )  # fmt: skip
 def test_a_zone_that_waits_says_what_for(zones: list[Zone], name: str, expected: str) -> None:
     wait = plan(zones).waits[full(name)]
     assert Sentences(zones).reason(wait) == expected
+
+
+def says_ready(one: Pod, phase: str = "Running") -> Pod:
+    """The pod, with a condition that calls it ready."""
+    return replace(one, status=replace(one.status, phase=phase, conditions=(PodCondition(type="Ready", status=TRUE),)))
+
+
+def test_a_pod_that_calls_itself_ready_and_is_to_go_is_being_deleted() -> None:
+    one = zone("a", "nnn")
+    doubtful = replace(one, pods=tuple(map(says_ready, one.pods)), in_doubt=frozenset({one.pods[0].metadata.uid}))
+    zones = [doubtful, zone("b", "ooo")]
+    said = Sentences(zones).reason(plan(zones).waits[full("b")])
+    assert said == "all pods of the other zones have to be ready, and ingester-zone-a-0 (being deleted) is not ready"
+
+
+@pytest.mark.parametrize(("phase", "expected"), [("Succeeded", "Succeeded"), ("", "unknown")])
+def test_a_pod_that_calls_itself_ready_and_does_not_run_is_told_by_its_phase(phase: str, expected: str) -> None:
+    assert Sentences([]).not_ready_because(says_ready(pod("a", 0), phase)) == f"is not ready ({expected})"
+
+
+def test_only_three_pods_are_named() -> None:
+    zones = [zone("a", "UUUUU")]
+    wait = plan(zones).waits[full("a")]
+    names = ", ".join(f"ingester-zone-a-{number} (NotReady)" for number in range(3))
+    assert Sentences(zones).zone_waits(wait) == (
+        f"ingester-zone-a waits: all its pods are updated, and {names} and 2 more are not ready"
+    )
 
 
 # The limit
@@ -263,11 +320,15 @@ def test_a_zone_that_waits_says_what_for(zones: list[Zone], name: str, expected:
         ("1%", 3, 1, True),
         ("100%", 3, 3, True),
         ("30%", None, 1, True),
+        ("99%", 100, 99, True),
+        ("101%", 3, 1, False),
         ("300%", 3, 1, False),
         ("0%", 3, 1, False),
         ("x%", 3, 1, False),
         ("%", 3, 1, False),
         ("1.5", 3, 1, False),
+        ("9" * 9, 3, 999_999_999, True),
+        ("9" * 10, 3, 1, False),
         ("9" * 100, 3, 1, False),
         ("٣", 3, 1, False),
     ],

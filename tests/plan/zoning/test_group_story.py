@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kedge.api.zones import DOWNSCALE_LEADER, PAUSED
 from kedge.plan.state import State
 from kedge.plan.zoning import replicas
 from kedge.plan.zoning.budget_spec import ZoneBudget
-from kedge.plan.zoning.group import plan
+from kedge.plan.zoning.group import GroupPlan, plan
 from kedge.plan.zoning.group_story import (
     GroupStory,
     explained_group,
@@ -23,7 +25,9 @@ from kedge.plan.zoning.group_story import (
     tell_group,
     zones_of,
 )
-from kedge.plan.zoning.scaling import Scaling
+from kedge.plan.zoning.replicas import ScalingPlan
+from kedge.plan.zoning.scaling import Reason, ScaleCode, ScaleStep, Scaling, wait_for
+from kedge.plan.zoning.scaling_text import step_text, wait_text
 from kedge.plan.zoning.zone import Zone
 from plan.zoning.making import NOW, zone
 
@@ -48,12 +52,14 @@ def states(story: GroupStory) -> list[str]:
         ([zone("a", "ooo", annotations={PAUSED: "true"}), zone("b", "nnn")], "paused", ["paused", "available"]),
         ([zone("a", "nnn", generation=2), zone("b", "nnn")], "unknown", ["unknown", "available"]),
         ([zone("a", "")], "available", ["available"]),
+        ([zone("a", "xoo")], "moving", ["moving"]),
     ],
 )
 def test_a_group_is_as_its_zones_are(zones: list[Zone], state: str, of_zones: list[str]) -> None:
     story = told(*zones)
     assert (story.state.value, states(story)) == (state, of_zones)
     assert story.is_done == (state == "available")
+    assert [zone.is_done for zone in story.zones] == [each == "available" for each in of_zones]
 
 
 def test_what_is_deleted_next_and_what_waits_is_told_of_each_pod() -> None:
@@ -73,6 +79,49 @@ def test_what_is_deleted_next_and_what_waits_is_told_of_each_pod() -> None:
             "  ingester-zone-b: 0 of 2 pods updated, 2 ready, waits: ingester-zone-a is rolled out first, "
             "with 0 of 3 pods updated"
         ),
+    ]
+
+
+def test_the_state_of_each_pod_is_told() -> None:
+    (only,) = told(zone("a", "nXSo")).zones
+    assert [pod.state for pod in only.pods] == [State.available, State.failed, State.moving, State.waiting]
+
+
+def test_a_zone_that_is_done_needs_no_reason() -> None:
+    assert explained_group(told(zone("a", "nnn"), zone("b", "noo"))) == [
+        "rollout group test/ingester is moving: 4 of 6 pods updated, 6 ready; 2 zones",
+        "  ingester-zone-a: 3 of 3 pods updated, 3 ready",
+        (
+            "  ingester-zone-b: 1 of 3 pods updated, 3 ready, 2 pods to be deleted now: "
+            "ingester-zone-b-1 and ingester-zone-b-2"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("zones", "begins"),
+    [
+        ([zone("a", "nnn"), zone("b", "nnX")], "ingester-zone-b: all its pods are updated"),
+        ([zone("a", "ooo"), zone("b", "nnX")], "ingester-zone-b: all its pods are updated"),
+        ([zone("a", "ooo")], "ingester-zone-a: 2 pods to be deleted now"),
+    ],
+)
+def test_a_group_waits_for_what_the_zone_that_decides_waits_for(zones: list[Zone], begins: str) -> None:
+    assert told(*zones).why.startswith(begins)
+
+
+def test_a_group_that_is_done_waits_for_nothing() -> None:
+    story = told(zone("a", "nnn"), zone("b", "nnn"))
+    assert story.why == ""
+    assert explained_group(story)[0] == "rollout group test/ingester is done: 6 of 6 pods updated, 6 ready; 2 zones"
+
+
+def test_a_pod_that_is_not_ready_is_called_so() -> None:
+    story = told(zone("a", "nU"))
+    (only,) = story.zones
+    assert [explained_pod(story, only, pod)[0].split(": ")[1].split(", ")[0] for pod in only.pods] == [
+        "ready",
+        "not ready",
     ]
 
 
@@ -108,6 +157,7 @@ def test_missing_and_terminating_pods_are_told() -> None:
         "is missing: the StatefulSet controller has to create it", "is terminating", "",
     ]  # fmt: skip
     assert (only.updated, only.ready, only.replicas) == (2, 1, 3)
+    assert explained_zone(only)[1].startswith("  ingester-zone-a-0: not there, is missing")
 
 
 def test_a_bad_annotation_is_told() -> None:
@@ -147,9 +197,48 @@ def test_what_is_done_about_replicas_is_told_of_each_zone() -> None:
     assert c.scaling == "", "one at a time: it is looked at when the step is done"
     others = (zone("b", "nnn"), zone("c", "nn", annotations=follows))
     scaling = replicas.plan(Scaling(tuple(one.stateful_set for one in others), NOW))
-    _, c = tell_group("test", "ingester", others, scaling).zones
+    b, c = tell_group("test", "ingester", others, scaling).zones
+    assert (b.scaling, b.scaling_waits) == ("", ())
     assert [wait.code for wait in c.scaling_waits] == ["LeaderMissing"]
     assert "could not find leader for ingester-zone-c" in explained_zone(c)[0]
+
+
+def test_a_step_is_told_before_what_is_wrong() -> None:
+    zones = (zone("a", "nn"), zone("b", "nnn"))
+    wrong = wait_for("ingester-zone-a", ScaleCode.force_invalid, "force", "x")
+    step = ScaleStep("ingester-zone-a", 2, 1, Reason.reference, "Thing/x")
+    for scaling, ends in (
+        (ScalingPlan(step=step, waits=(wrong,)), ""),
+        (ScalingPlan(ask=step, waits=(wrong,)), ", once its pods are prepared"),
+    ):
+        a, b = tell_group("test", "ingester", zones, scaling).zones
+        assert a.scaling == f"is to be {step_text(step)}{ends}; {wait_text(wrong)}"
+        assert b.scaling == ""
+
+
+def test_a_budget_without_allowance_lets_a_rollout_go_on() -> None:
+    none = ZoneBudget("test", "pods", {}, max_unavailable=0)
+    story = tell_group("test", "ingester", (zone("a", "nnn"), zone("b", "ooo")), kept=kept_by(none))
+    assert story.deletes == ("ingester-zone-b-0", "ingester-zone-b-1")
+
+
+def test_a_budget_keeps_nothing_of_a_group_that_is_done() -> None:
+    zones = (zone("a", "nnn"), zone("b", "nnn"))
+    assert tell_group("test", "ingester", zones, kept=kept_by(ZoneBudget("test", "pods", {}))) == told(*zones)
+
+
+def test_a_pod_outside_a_budget_does_not_count_for_those_inside() -> None:
+    inside = {"tier": "inside"}
+    zones = [zone("a", "ooo", labels=inside), zone("b", "ooo", labels=inside)]
+    first, *rest = zones[0].pods
+    labelled = [replace(one, metadata=replace(one.metadata, labels={**one.metadata.labels, **inside})) for one in rest]
+    zones[0] = replace(zones[0], pods=(first, *labelled))
+    story = tell_group("test", "ingester", zones, kept=kept_by(ZoneBudget("test", "pods", inside)))
+    assert story.deletes == ("ingester-zone-a-0", "ingester-zone-a-1")
+
+
+def kept_by(budget: ZoneBudget) -> Callable[[GroupPlan, tuple[Zone, ...]], GroupPlan]:
+    return partial(kept_by_budgets, (budget,), NOW)
 
 
 def test_what_a_disruption_budget_keeps_is_told() -> None:

@@ -33,6 +33,7 @@ from kedge.kube.patches import StrategicPatch
 from kedge.plan.moving.wait import Wait
 from kedge.plan.zoning import downscale_delay, mirror, replicas
 from kedge.plan.zoning.downscale_delay import Delay, delay_of
+from kedge.plan.zoning.pod_hosts import pod_name
 from kedge.plan.zoning.pods import is_running_and_ready
 from kedge.plan.zoning.replicas import ScalingPlan
 from kedge.plan.zoning.scaling import (
@@ -154,7 +155,7 @@ class Adjustment:
         step, delay = mirror.mirror(one, known).step, delay_of(one)
         if step is None or not isinstance(delay, Delay):
             return ()
-        going = {downscale_delay.pod_name(one, ordinal) for ordinal in downscale_delay.to_prepare(step)}
+        going = {pod_name(one, ordinal) for ordinal in downscale_delay.to_prepare(step)}
         pods = self._group.pods.get(one.metadata.name, ())
         uids = frozenset(pod.metadata.uid for pod in pods if pod.metadata.name in going)
         return (step, delay.length, delay.url, uids)

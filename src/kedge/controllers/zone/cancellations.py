@@ -26,7 +26,7 @@ from kedge.controllers.zone.attempts import NO_TIME
 from kedge.controllers.zone.pod_calls import PodCalls
 from kedge.kube.limits import BackoffSteps
 from kedge.plan.text import first_few
-from kedge.plan.zoning.downscale_delay import pod_name
+from kedge.plan.zoning.pod_hosts import pod_name
 from kedge.plan.zoning.pods import is_running_and_ready
 
 EVERY: Final = 300.0

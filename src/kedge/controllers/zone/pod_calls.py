@@ -19,22 +19,23 @@ from typing import Final
 
 from kedge.api.apps import StatefulSet
 from kedge.controllers.gather import gather
+from kedge.kube.cluster_validation import HEADER
 from kedge.kube.connect.outbound import Answer, Call, Outbound, OutboundFailed
-from kedge.plan.zoning.downscale_delay import CLUSTER_DOMAIN, endpoint, pod_name, prepared_at
+from kedge.plan.zoning.downscale_delay import endpoint, prepared_at
+from kedge.plan.zoning.pod_hosts import CALL_TIMEOUT, CALLS_AT_ONCE, CLUSTER_DOMAIN, pod_name
 from kedge.plan.zoning.scaling import PodAnswer
 
-AT_ONCE: Final = 32
-TIMEOUT: Final = 5.0
 TOGETHER: Final = 15.0
 """Seconds for all pods of a StatefulSet; a whole time-out if that is longer."""
-CLUSTER_HEADER: Final = "X-Cluster"
 _LOCKED: Final = 409
 
 
 class PodCalls:
     """Calls to the pods of StatefulSets."""
 
-    def __init__(self, outbound: Outbound, *, timeout: float = TIMEOUT, cluster_domain: str = CLUSTER_DOMAIN) -> None:
+    def __init__(
+        self, outbound: Outbound, *, timeout: float = CALL_TIMEOUT, cluster_domain: str = CLUSTER_DOMAIN
+    ) -> None:
         self._outbound = outbound
         self._timeout = timeout
         self._cluster_domain = cluster_domain
@@ -53,12 +54,12 @@ class PodCalls:
     ) -> tuple[PodAnswer, ...]:
         deadline = asyncio.get_running_loop().time() + max(TOGETHER, self._timeout)
         calls = [partial(self._one, method, stateful_set, url, ordinal, deadline) for ordinal in ordinals]
-        return tuple(await gather(calls, at_most=AT_ONCE))
+        return tuple(await gather(calls, at_most=CALLS_AT_ONCE))
 
     async def _one(self, method: str, stateful_set: StatefulSet, url: str, ordinal: int, deadline: float) -> PodAnswer:
         pod = pod_name(stateful_set, ordinal)
         target = endpoint(stateful_set, url, ordinal, self._cluster_domain)
-        call = Call(method, target, {CLUSTER_HEADER: stateful_set.metadata.namespace or ""})
+        call = Call(method, target, {HEADER: stateful_set.metadata.namespace or ""})
         left = deadline - asyncio.get_running_loop().time()
         if left <= 0:
             return PodAnswer(ordinal, problem="not called: calls to other pods took too long", pod=pod)

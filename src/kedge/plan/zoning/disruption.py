@@ -23,6 +23,7 @@ from kedge.api.meta import OwnerReference, controller_of
 from kedge.api.pods import Pod
 from kedge.api.zones import READY_TIME
 from kedge.plan.zoning.budget_spec import NO_DELAY, ZoneBudget, desired_replicas
+from kedge.plan.zoning.go_time import parse_rfc3339
 from kedge.plan.zoning.pods import is_running_and_ready
 
 OK, BAD_REQUEST, FORBIDDEN, TOO_MANY, ERROR = 200, 400, 403, 429, 500
@@ -241,10 +242,9 @@ def _is_ready(asked: Disruption, budget: ZoneBudget, pod: Pod) -> bool:
 def ready_time(pod: Pod) -> datetime | None:
     """When the pod was first seen ready, as its annotation says; None if that cannot be read."""
     try:
-        found = datetime.fromisoformat(pod.metadata.annotations[READY_TIME])
+        return parse_rfc3339(pod.metadata.annotations[READY_TIME])
     except (KeyError, ValueError):
         return None
-    return found if found.tzinfo is not None else None
 
 
 def _is_same(one: StatefulSet, other: StatefulSet) -> bool:

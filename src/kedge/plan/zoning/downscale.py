@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.api.apps import StatefulSet
 from kedge.api.meta import controller_of
@@ -27,14 +28,13 @@ from kedge.api.zones import (
     PREPARE_DOWNSCALE_PORT,
 )
 from kedge.plan.zoning.go_time import parse_rfc3339, print_moment
+from kedge.plan.zoning.pod_hosts import MOST_PODS, pod_host
 from kedge.plan.zoning.pods import is_running_and_ready
 from kedge.plan.zoning.replica_change import ALLOWED, Downscale, Verdict
 
 TRUE: Final = "true"
 NAME: Final = "name"
 """The label of a pod template by which the pods of a StatefulSet are found if they have no owner."""
-MOST_PODS: Final = 10_000
-"""How many pods one write may take away. Nobody runs more in a zone; a typing error asks for two thousand million."""
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _DNS: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
@@ -171,7 +171,8 @@ def name_label(zone: StatefulSet) -> str:
 def endpoints(zone: StatefulSet, downscale: Downscale, *, domain: str) -> tuple[str, ...]:
     """The URLs that prepare the pods that would go, the last pod first."""
     port, path = (zone.metadata.annotations.get(key, "") for key in (PREPARE_DOWNSCALE_PORT, PREPARE_DOWNSCALE_PATH))
-    start = zone.spec.ordinals.start if zone.spec.ordinals is not None else 0
-    host = f"{zone.spec.service_name}.{downscale.namespace}.svc.{domain}:{port}/{path.removeprefix('/')}"
-    numbers = range(downscale.old - 1, max(0, downscale.new) - 1, -1)
-    return tuple(f"http://{downscale.name}-{start + number}.{host}" for number in numbers)
+    # The names of the request were checked; those in the object that came with it were not.
+    checked = replace(zone, metadata=replace(zone.metadata, name=downscale.name, namespace=downscale.namespace))
+    ordinals = range(downscale.old - 1, max(0, downscale.new) - 1, -1)
+    rest = f":{port}/{path.removeprefix('/')}"
+    return tuple(f"http://{pod_host(checked, ordinal, domain)}{rest}" for ordinal in ordinals)

@@ -22,12 +22,10 @@ from kedge.api import zones
 from kedge.api.apps import StatefulSet
 from kedge.api.times import format_duration, parse_prometheus_duration
 from kedge.plan.moving.wait import Blocker, Wait
+from kedge.plan.zoning.pod_hosts import CLUSTER_DOMAIN, MOST_PODS, pod_host
 from kedge.plan.zoning.scaling import PodAnswer, ScaleCode, ScaleStep, Verdict, annotation, replicas_of, wait_for
 
-MOST_PODS: Final = 10_000
-"""Of a StatefulSet whose pods are asked: more would hold up everything else."""
 LONGEST_BODY: Final = 64 * 1024
-CLUSTER_DOMAIN: Final = "cluster.local."
 
 
 class Delay(Struct, frozen=True):
@@ -81,18 +79,6 @@ def url_problem(url: str) -> str:
     except ValueError as error:
         return f"{url!r} is not a URL: {error}"
     return "" if parts.scheme in {"http", "https"} else f"{url!r} is not a URL: begin it with http:// or https://"
-
-
-def pod_name(stateful_set: StatefulSet, ordinal: int) -> str:
-    """The name of its pod so many after the first."""
-    start = stateful_set.spec.ordinals.start if stateful_set.spec.ordinals is not None else 0
-    return f"{stateful_set.metadata.name}-{start + ordinal}"
-
-
-def pod_host(stateful_set: StatefulSet, ordinal: int, cluster_domain: str = CLUSTER_DOMAIN) -> str:
-    """The name under which the cluster's DNS knows a pod."""
-    namespace, service = stateful_set.metadata.namespace, stateful_set.spec.service_name
-    return f"{pod_name(stateful_set, ordinal)}.{service}.{namespace}.svc.{cluster_domain}"
 
 
 def endpoint(stateful_set: StatefulSet, url: str, ordinal: int, cluster_domain: str = CLUSTER_DOMAIN) -> str:

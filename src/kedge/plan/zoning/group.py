@@ -74,11 +74,10 @@ def plan(zones: Iterable[Zone]) -> GroupPlan:
     if unfit := [zone for zone in ordered if not zone.is_on_delete]:
         return GroupPlan(waits={zone.name: _unfit(zone, unfit) for zone in ordered})
     promote = tuple(zone.name for zone in ordered if zone.promotes)
-    found = _next_zone(ordered)
-    if found is None:
+    zone = _next_zone(ordered)
+    if zone is None:
         return GroupPlan(promote=promote, waits=_waits(ordered, None))
-    zone, is_mending = found
-    grants = _grants(zone, is_mending, ordered)
+    grants = _grants(zone, ordered)
     waits = _waits(ordered, zone)
     if not grants.moved:
         waits[zone.name] = next(iter(grants.waiting.values()), _not_ready(zone))
@@ -102,16 +101,16 @@ def without_denied(found: GroupPlan, denials: Mapping[str, str]) -> GroupPlan:
 # Whose turn it is
 
 
-def _next_zone(ordered: list[Zone]) -> tuple[Zone, bool] | None:
-    """The zone that may be changed now, and whether only its pods that cannot become ready may be."""
+def _next_zone(ordered: list[Zone]) -> Zone | None:
+    """The zone that may be changed now."""
     willing = [zone for zone in ordered if _can_change(zone)]
     by_turn = sorted(willing, key=lambda zone: zone.is_ready)  # one that is not ready comes first
     for zone in by_turn:
         if isinstance(_gate(zone, ordered), Open):
-            return zone, False
+            return zone
     for zone in by_turn:
         if _can_mend(zone, ordered):
-            return zone, True
+            return zone
     return None
 
 
@@ -138,8 +137,9 @@ def _is_mendable(unit: Unit) -> bool:
     return unit.is_moving and unit.needs_no_budget
 
 
-def _grants(zone: Zone, is_mending: bool, ordered: list[Zone]) -> Grants:
-    gate = _gate(zone, ordered) if is_mending else Open()
+def _grants(zone: Zone, ordered: list[Zone]) -> Grants:
+    """What may move of a zone. While its gate is closed, only pods that nothing else can mend."""
+    gate = _gate(zone, ordered)
     held = (
         {} if isinstance(gate, Open) else {unit.key: gate.waits[0] for unit in zone.outdated if not _is_mendable(unit)}
     )
@@ -148,9 +148,9 @@ def _grants(zone: Zone, is_mending: bool, ordered: list[Zone]) -> Grants:
     return grant(zone.units, zone.budget, order=[unit.key for unit in order], exposure=limit, held=held)
 
 
-def _urgency(unit: Unit) -> int:
+def _urgency(unit: Unit) -> tuple[bool, bool]:
     """First what an earlier request may still delete, then what does not work anyway."""
-    return 0 if unit.proof is Proof.unknown else 1 if unit.needs_no_budget else 2
+    return unit.proof is not Proof.unknown, not unit.needs_no_budget
 
 
 # What the others wait for
@@ -170,8 +170,6 @@ def _wait(zone: Zone, ordered: list[Zone], acting: Zone | None) -> Wait | None:
         return Wait(zone.name, ZoneCode.leaving)
     if zone.is_paused:
         return Wait(zone.name, ZoneCode.paused, {"outdated": len(zone.outdated)})
-    if acting is not None and acting.is_ready:
-        return _turn(zone, acting)
     gate = _gate(zone, ordered)
     return gate.waits[0] if isinstance(gate, Closed) else _turn(zone, acting)
 

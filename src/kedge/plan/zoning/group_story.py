@@ -114,7 +114,7 @@ class GroupStory(Struct, frozen=True):
     def why(self) -> str:
         """What the whole group waits for, in the words of the zone that decides it."""
         deciding = next((zone for zone in self.zones if zone.state is self.state and zone.why), None)
-        return "" if self.is_done or deciding is None else f"{deciding.name}: {deciding.why}"
+        return "" if deciding is None else f"{deciding.name}: {deciding.why}"
 
 
 def zones_of(sets: Iterable[StatefulSet], pods: Iterable[Pod]) -> tuple[Zone, ...]:
@@ -224,7 +224,7 @@ def _pod(unit: Unit, zone: Zone, found: GroupPlan, sentences: Sentences) -> PodS
         wait = found.waits.get(zone.name)
     return PodStory(
         name=unit.key,
-        state=_pod_state(unit, found, wait),
+        state=_pod_state(unit, found),
         revision=unit.held if pod is not None else "",
         is_updated=unit.held == unit.wanted,
         is_ready=pod is not None and is_running_and_ready(pod),
@@ -233,14 +233,14 @@ def _pod(unit: Unit, zone: Zone, found: GroupPlan, sentences: Sentences) -> PodS
     )
 
 
-def _pod_state(unit: Unit, found: GroupPlan, wait: Wait | None) -> State:
+def _pod_state(unit: Unit, found: GroupPlan) -> State:
     if unit.key in found.delete:
         return State.next
     if unit.proof is Proof.failed:
         return State.failed
     if not unit.is_proven:
         return State.moving
-    return State.waiting if wait is not None or unit.held != unit.wanted else State.available
+    return State.waiting if unit.held != unit.wanted else State.available
 
 
 def _pod_why(unit: Unit, pod: Pod | None, found: GroupPlan, wait: Wait | None, sentences: Sentences) -> str:
