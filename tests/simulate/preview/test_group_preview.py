@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -14,7 +15,12 @@ from kedge.api.pods import Pod
 from kedge.api.zones import (
     DOWNSCALE_LEADER,
     MAX_UNAVAILABLE,
+    MIN_TIME_BETWEEN_ZONES,
+    NO_DOWNSCALE,
     PAUSED,
+    PREPARE_DOWNSCALE,
+    PREPARE_DOWNSCALE_PATH,
+    PREPARE_DOWNSCALE_PORT,
     ZoneAwarePodDisruptionBudget,
 )
 from kedge.embedded.cluster import EmbeddedCluster
@@ -29,9 +35,10 @@ from kedge.plan.previewing.group_preview import GroupPreview, PodMove
 from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import run
 from kedge.simulate.preview.group_observer import GroupObserver
-from kedge.simulate.preview.group_runner import GroupAssumptions, PreparedPods, run_group_preview
+from kedge.simulate.preview.group_runner import GroupAssumptions, run_group_preview
 from kedge.simulate.preview.group_state import GroupState
 from kedge.simulate.preview.group_state_reader import NotObserved, read_group
+from kedge.simulate.preview.zone_services import PreparedPods
 from simulate.preview.zone_cluster import (
     GROUP,
     NAMESPACE,
@@ -317,7 +324,32 @@ def test_a_leader_that_is_missing_is_said_in_the_operators_words(ready: GroupSta
     assert not preview.is_done
 
 
+def protected(zone: str, label: str, **options: Any) -> Untyped:
+    """A zone with the label of a webhook."""
+    one = stateful_set(zone, **options)
+    labels = {**one["metadata"]["labels"], label: "true", MIN_TIME_BETWEEN_ZONES: "2h"}
+    return {**one, "metadata": {**one["metadata"], "labels": labels}}
+
+
+def test_downscales_of_zones_are_as_far_apart_as_their_labels_say() -> None:
+    prepare = {PREPARE_DOWNSCALE_PATH: "prepare", PREPARE_DOWNSCALE_PORT: "80"}
+    follows = {**prepare, DOWNSCALE_LEADER: A}
+    leader = protected(A, PREPARE_DOWNSCALE, annotations=prepare)
+    follower = protected(B, PREPARE_DOWNSCALE, annotations=follows)
+    group = group_state(sets=(leader, follower))
+    preview = previewed(group, (protected(A, PREPARE_DOWNSCALE, annotations=prepare, replicas=2),))
+    assert [(move.pod, move.what.value) for move in preview.moves] == [(f"{A}-2", "removed"), (f"{B}-2", "removed")]
+    assert preview.moves[1].at == pytest.approx(2 * 3600.0, abs=5.0)
+    assert preview.is_done
+
+
 # What is refused
+
+
+def test_a_downscale_that_a_webhook_forbids_is_refused_in_its_words() -> None:
+    group = group_state(sets=(protected(A, NO_DOWNSCALE),))
+    with pytest.raises(ApiError, match="downscale of statefulsets"):
+        previewed(group, (protected(A, NO_DOWNSCALE, replicas=1),))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 from prometheus_client import CollectorRegistry
 
@@ -30,7 +29,6 @@ from kedge.embedded.workloads.statefulsets import StatefulSets
 from kedge.embedded.workloads.view import View
 from kedge.kube.clock import Clock
 from kedge.kube.codec import Untyped
-from kedge.kube.connect.outbound import Answer, Call
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.outcome import Outcome
@@ -47,6 +45,7 @@ from kedge.simulate.preview.group_observer import GroupObserver
 from kedge.simulate.preview.group_state import GroupState
 from kedge.simulate.preview.rollout_observer import Progress
 from kedge.simulate.preview.virtual_zones import NODE, VirtualZones
+from kedge.simulate.preview.zone_services import DownscaleWebhooks, PreparedPods
 
 DAY: Final = 24 * 3600.0
 
@@ -81,8 +80,9 @@ async def _simulate(
     progress: Progress,
 ) -> GroupPreview:
     clock, rng = LoopClock(asyncio.get_running_loop(), group.taken), Random(f"group preview {assumptions.seed}")
-    cluster = EmbeddedCluster("cluster", clock=clock, rng=child(rng))
-    zones = VirtualZones(cluster, clock, child(rng), assumptions.times)
+    webhooks = DownscaleWebhooks(clock)
+    cluster = EmbeddedCluster("cluster", clock=clock, rng=child(rng), outbound=webhooks)
+    zones = VirtualZones(cluster, clock, child(rng), assumptions.times, webhooks)
     cluster.start()
     try:
         await zones.load(group, definitions, changed)
@@ -124,24 +124,6 @@ async def _running(
             workloads.stop()
             manager.stop()
             await asyncio.gather(*running)
-
-
-class PreparedPods:
-    """Answers for all pods: each is prepared for its shutdown when it is first asked to be."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._since: dict[str, int] = {}
-
-    async def fetch(self, call: Call, *, timeout: float) -> Answer:  # noqa: ARG002  # it answers at once
-        if call.method == "DELETE":
-            self._since.pop(call.url, None)
-            return Answer(200)
-        since = self._since.setdefault(call.url, int(self._clock.now().timestamp()))
-        return Answer(200, msgspec.json.encode({"timestamp": since}))
-
-    async def close(self) -> None:
-        """There is nothing to close."""
 
 
 class OneNode:

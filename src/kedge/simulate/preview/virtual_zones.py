@@ -35,13 +35,15 @@ from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch
 from kedge.plan.previewing.durations import Durations
 from kedge.plan.previewing.group_preview import ready_in
-from kedge.plan.zoning.pods import REVISION, is_running_and_ready
+from kedge.plan.zoning.pods import REVISION, is_running_and_ready, revision
 from kedge.simulate.preview.group_state import GroupState, controller_uid, is_stateful_set
+from kedge.simulate.preview.zone_services import DownscaleWebhooks
 
 NODE: Final = "node-1"
 READY_AFTER, NEVER_READY = "kedge.dev/ready-after", "kedge.dev/never-ready"
 _ELSEWHERE: Final = "not-simulated"
 """A node that is not there: what is on it stays as it is until it is deleted."""
+_NOT_STORED: Final = ("managedFields", "selfLink")
 _KUBECTL: Final = "kubectl"
 _CLIENT_SIDE: Final = "kubectl-client-side-apply"
 _SETS: Final = untyped(StatefulSet.resource)
@@ -50,12 +52,15 @@ _SETS: Final = untyped(StatefulSet.resource)
 class VirtualZones:
     """The server to simulate on, and a client for it."""
 
-    def __init__(self, cluster: EmbeddedCluster, clock: Clock, rng: Random, takes: Durations) -> None:
+    def __init__(
+        self, cluster: EmbeddedCluster, clock: Clock, rng: Random, takes: Durations, webhooks: DownscaleWebhooks
+    ) -> None:
         self.cluster = cluster
         self.client = Client(cluster.transport(), limiter=Limiter(rate=0))
         self._clock = clock
         self._rng = rng
         self._takes = takes
+        self._webhooks = webhooks
 
     async def load(self, group: GroupState, definitions: Iterable[Crd], changed: Sequence[Untyped]) -> None:
         """Load the group and apply the change. Nothing happens to pods yet: no controller runs."""
@@ -63,10 +68,11 @@ class VirtualZones:
             await self.client.create(untyped(CustomResourceDefinition.resource), definition)
         await self.client.create(Namespace, {"metadata": {"name": group.namespace}})
         await make_nodes(self.client, 1, self._clock)
-        for one in [*group.sets, *group.others]:
+        for one in [*group.sets, *group.others, *map(_at_rest, group.pods)]:
             self._put(one)
         for one in group.sets:
             await self._give_owners(one)
+        await self._webhooks.install(self.client)
         for one in changed:
             await self.client.apply(untyped(self._kind(one).resource), one, manager=_KUBECTL, force=True)
         wanted = [await self._timed(name) for name in _names(group.sets, changed)]
@@ -74,7 +80,7 @@ class VirtualZones:
             self._put(needed)
         revisions = {one["metadata"]["uid"]: self._revisions(group, one) for one in wanted}
         for pod in group.pods:
-            self._put(self._pod(pod, group, revisions.get(controller_uid(pod), "")))
+            self._start(pod, group, revisions.get(controller_uid(pod), ""))
 
     async def _give_owners(self, one: Untyped) -> None:
         owners = one["metadata"].get("managedFields")
@@ -108,18 +114,14 @@ class VirtualZones:
 
     # Pods
 
-    def _pod(self, pod: Untyped, group: GroupState, wanted: str) -> Untyped:
-        """A pod as it is. One that is on its way and of the wanted revision becomes ready in its usual time."""
-        typed = msgspec.convert(pod, Pod)
-        meta = {name: value for name, value in pod["metadata"].items() if name != "finalizers"}
-        owners = meta.get("ownerReferences") or [{}]
-        takes, labels = self._takes.of(owners[0].get("name", "")).seconds, meta.get("labels") or {}
-        left = None if is_running_and_ready(typed) else ready_in(typed, takes, group.taken)
-        if left is None or labels.get(REVISION) != wanted:
-            return {**pod, "metadata": meta, "spec": {**pod["spec"], "nodeName": _ELSEWHERE}}
-        annotations = {**(meta.get("annotations") or {}), READY_AFTER: format_duration(timedelta(seconds=left))}
-        meta = {**meta, "annotations": annotations}
-        return {**pod, "metadata": meta, "spec": {**pod["spec"], "nodeName": NODE}}
+    def _start(self, pod: Untyped, group: GroupState, wanted: str) -> None:
+        """Have a pod that is on its way and of the wanted revision become ready in its usual time."""
+        typed, zone = msgspec.convert(pod, Pod), pod["metadata"]["ownerReferences"][0]["name"]
+        if is_running_and_ready(typed) or revision(typed) != wanted:
+            return
+        left = ready_in(typed, self._takes.of(zone).seconds, group.taken)
+        if left is not None:
+            self._replace(_on_its_way(pod, left))
 
     # The store
 
@@ -131,11 +133,31 @@ class VirtualZones:
 
     def _put(self, obj: Untyped) -> None:
         """Store an object as it is, whatever a server would say of a new one."""
-        meta = {name: value for name, value in obj["metadata"].items() if name not in ("managedFields", "selfLink")}
+        meta = {name: value for name, value in obj["metadata"].items() if name not in _NOT_STORED}
         meta["uid"] = meta.get("uid") or str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
         key = key_of(meta.get("namespace") or "", meta["name"])
         with suppress(AlreadyExists):
             self.cluster.server.store.create(self._kind(obj), key, {**obj, "metadata": meta})
+
+    def _replace(self, obj: Untyped) -> None:
+        kind, store = self._kind(obj), self.cluster.server.store
+        current = store.all(kind).get(key_of(obj["metadata"]["namespace"], obj["metadata"]["name"]))
+        meta = {name: value for name, value in obj["metadata"].items() if name not in _NOT_STORED}
+        if current is not None:
+            store.replace(kind, current, {**obj, "metadata": meta})
+
+
+def _at_rest(pod: Untyped) -> Untyped:
+    """A pod that stays as it is until it is deleted."""
+    meta = {name: value for name, value in pod["metadata"].items() if name != "finalizers"}
+    return {**pod, "metadata": meta, "spec": {**pod["spec"], "nodeName": _ELSEWHERE}}
+
+
+def _on_its_way(pod: Untyped, left: float) -> Untyped:
+    """A pod that becomes ready in so many seconds."""
+    annotations = pod["metadata"].get("annotations") or {}
+    timed = {**annotations, READY_AFTER: format_duration(timedelta(seconds=left))}
+    return {**pod, "metadata": {**pod["metadata"], "annotations": timed}, "spec": {**pod["spec"], "nodeName": NODE}}
 
 
 def _names(sets: Iterable[Untyped], changed: Iterable[Untyped]) -> list[tuple[str, str]]:
@@ -171,7 +193,7 @@ def _as_applied(owners: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def _templates(group: GroupState, one: Untyped) -> dict[str, Mapping[str, Any]]:
     """The templates of a StatefulSet's revisions, oldest first. One that may not be read is like no other."""
     uid, update = one["metadata"]["uid"], one["status"]["updateRevision"]
-    known = [revision for revision in group.revisions if controller_uid(revision) == uid]
+    known = [one for one in group.revisions if controller_uid(one) == uid]
     found = {each["metadata"]["name"]: _template_of(each) for each in sorted(known, key=lambda each: each["revision"])}
     running = [(pod["metadata"].get("labels") or {}).get(REVISION) for pod in group.pods if controller_uid(pod) == uid]
     for name in (*running, one["status"].get("currentRevision")):
@@ -181,8 +203,8 @@ def _templates(group: GroupState, one: Untyped) -> dict[str, Mapping[str, Any]]:
     return {**found, update: one["spec"]["template"]}
 
 
-def _template_of(revision: Untyped) -> Mapping[str, Any]:
-    template: Mapping[str, Any] = ((revision.get("data") or {}).get("spec") or {}).get("template") or {}
+def _template_of(held: Untyped) -> Mapping[str, Any]:
+    template: Mapping[str, Any] = ((held.get("data") or {}).get("spec") or {}).get("template") or {}
     return template
 
 
