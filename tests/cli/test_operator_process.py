@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,25 @@ async def test_an_operator_with_a_lease_is_ready_and_says_so_in_json(
                 return 'leader_election_master_status{name="kedge-operator"} 1.0' in await answer.text()
 
         await until_so(leads, 60)
+
+
+@pytest.mark.timeout(300)
+async def test_of_two_replicas_one_leads_and_both_are_ready_for_webhooks(
+    file: Path, tmp_path: Path, session: ClientSession
+) -> None:
+    arguments = ["operator", "--kubeconfig", str(file), "--context", "hub", "-n", "default", "--lease", "--webhooks",
+                 "--webhooks-port", "0", "--health", "127.0.0.1:0"]  # fmt: skip
+
+    async def is_ready(url: str) -> bool:
+        async with session.get(f"{url}/ready") as answer:
+            return answer.status == 200
+
+    async with running(tmp_path / "first", *arguments) as first:
+        await until_so(lambda: is_logged(tmp_path / "first", "leading: lease"), 60)
+        async with running(tmp_path / "second", *arguments) as second:
+            for url in (first, second):
+                await until_so(partial(is_ready, url), 60)
+            assert not await is_logged(tmp_path / "second", "leading: lease")
 
 
 @pytest.mark.timeout(300)
