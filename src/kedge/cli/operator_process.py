@@ -108,7 +108,9 @@ async def _operator(connection: Connection, told: OperatorProcess) -> None:
         cluster = await _connect(manager, "cluster", _transport(connection, election, told, client_metrics), told)
         serving = manager
         if election is not None:  # webhooks are served by those too that do not lead
-            serving = await stack.enter_async_context(Manager(component=told.component, rng=rng, metrics=metrics))
+            serving = await stack.enter_async_context(
+                Manager(component=f"{told.component}-webhooks", rng=rng, metrics=metrics)
+            )
         to_serve = cluster
         if serving is not manager:
             to_serve = await _connect(serving, "webhooks", _transport(connection, None, told, client_metrics), told)
