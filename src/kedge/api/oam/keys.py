@@ -1,0 +1,38 @@
+"""Keys: the groups, labels, annotations and finalizers of OAM that Kedge reads and writes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+STANDARD: Final = "standard.oam.dev"
+CORE: Final = "core.oam.dev"
+
+# Annotations of an Application
+ROLLOUT_TEMPLATE: Final = "app.oam.dev/rollout-template"
+"""`true`: a rollout brings this Application in; its own controller leaves it alone until the annotation is gone."""
+CREATING: Final = "app.oam.dev/creating"
+"""`true`: what was generated from the Application is reconciled for the first time."""
+APPCONFIG_ROLLOUT: Final = "app.oam.dev/appconfig-rollout"
+"""`true`: this ApplicationConfiguration upgrades another one in place."""
+
+# Annotations of a Rollout, and of the workloads it brings in
+SKIP_GC: Final = "app.oam.dev/skipGC"
+WORKLOAD_NAME: Final = "trait.oam.dev/workload-name"
+WORKLOAD_GVK: Final = "trait.oam.dev/workload-gvk"
+
+# Labels of workloads
+NAME_LABEL: Final = "app.oam.dev/name"
+COMPONENT_LABEL: Final = "app.oam.dev/component"
+REVISION_LABEL: Final = "app.oam.dev/revision"
+APP_REVISION_LABEL: Final = "app.oam.dev/appRevision"
+COMPONENT_OF_REVISION: Final = "controller.oam.dev/component"
+"""Label of a ControllerRevision: the Component whose revision it is."""
+
+# Ours
+CLAIM: Final = "kedge.dev/rolled-by"
+"""Annotation of a workload: the rollout that moves it now, as `kind/name/uid`. Only one can."""
+FROZEN: Final = "kedge.dev/strategy-before"
+"""Annotation of a workload that was frozen: the strategy it had, as JSON."""
+
+ROLLOUT_FINALIZER: Final = "finalizers.rollout.standard.oam.dev"
+APP_ROLLOUT_FINALIZER: Final = "finalizers.approllout.oam.dev"

@@ -1,0 +1,111 @@
+"""States: where a rollout is, and what may happen to it there, as a table.
+
+Two levels: the rollout, and within `rollingInBatches` the current batch. `after` looks an event up; what the table does
+not have is not legal, and `after` says so without changing anything. A rollout that has ended stays as it ended,
+whatever happens, until what it is asked for changes. `docs/batch-states.md` is drawn from this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from kedge.api.oam.rollout_status import BatchState, RollingState
+
+
+class RolloutEvent(StrEnum):
+    """What may happen to a rollout. The values are KubeVela's, where it has them."""
+
+    located = "AppLocatedEvent"
+    verified = "RollingSpecVerifiedEvent"
+    initialized = "RollingInitializedEvent"
+    batch_initialized = "InitializedOneBatchEvent"
+    batch_rolled = "RolloutOneBatchEvent"
+    batch_available = "OneBatchAvailable"
+    batch_finished = "FinishedOneBatchEvent"
+    all_batches_finished = "AllBatchFinishedEvent"
+    batch_approved = "BatchRolloutApprovedEvent"
+    batch_failed = "BatchRolloutFailedEvent"
+    finalized = "RollingFinalizedEvent"
+    failed = "RollingFailedEvent"
+    modified = "RollingModifiedEvent"
+    deleted = "RollingDeletedEvent"
+    retried = "RollingRetriedEvent"
+
+
+class State(Struct, frozen=True, order=True):
+    """Both levels. Outside of `rollingInBatches` the batch only says how far it got."""
+
+    rolling: RollingState
+    batch: BatchState = BatchState.initializing
+
+
+class Transition(Struct, frozen=True):
+    """Where an event leads to."""
+
+    state: State
+    next_batch: bool = False
+    """Whether the next batch begins."""
+    resets: bool = False
+    """Whether what was known of the rollout is forgotten: it begins anew."""
+
+
+class Illegal(Struct, frozen=True):
+    """An event that cannot happen in this state."""
+
+    state: State
+    event: RolloutEvent
+
+    def __str__(self) -> str:
+        where = self.state.batch if self.state.rolling is RollingState.rolling else self.state.rolling
+        return f"{self.event} cannot happen in the state {where}"
+
+
+ENDED: Final = frozenset({RollingState.succeeded, RollingState.failed})
+_R, _B, _E = RollingState, BatchState, RolloutEvent
+_START: Final = Transition(State(_R.locating), resets=True)
+_WORKING: Final = frozenset(_R) - ENDED - {_R.deleting}
+
+ROLLOUT_TABLE: Final[Mapping[tuple[RollingState, RolloutEvent], Transition]] = {
+    (_R.locating, _E.located): Transition(State(_R.verifying)),
+    (_R.verifying, _E.verified): Transition(State(_R.initializing)),
+    (_R.initializing, _E.initialized): Transition(State(_R.rolling)),
+    (_R.finalising, _E.finalized): Transition(State(_R.succeeded, _B.ready)),
+    (_R.failing, _E.finalized): Transition(State(_R.failed)),
+    (_R.deleting, _E.finalized): Transition(State(_R.failed)),
+    (_R.abandoning, _E.finalized): _START,
+    # Nothing was touched before initializing, so there is nothing to let go of.
+    (_R.locating, _E.failed): Transition(State(_R.failed)),
+    (_R.verifying, _E.failed): Transition(State(_R.failed)),
+    (_R.initializing, _E.failed): Transition(State(_R.failing)),
+    (_R.rolling, _E.failed): Transition(State(_R.failing)),
+    (_R.finalising, _E.failed): Transition(State(_R.failing)),
+    (_R.locating, _E.modified): _START,
+    (_R.verifying, _E.modified): _START,
+    **{
+        (state, _E.modified): Transition(State(_R.abandoning))
+        for state in (_R.initializing, _R.rolling, _R.finalising, _R.failing, _R.abandoning)
+    },
+    **{(state, _E.modified): _START for state in ENDED},
+    **{(state, _E.deleted): Transition(State(_R.deleting)) for state in (*_WORKING, _R.deleting)},
+    (_R.failed, _E.retried): _START,
+}
+BATCH_TABLE: Final[Mapping[tuple[BatchState, RolloutEvent], Transition]] = {
+    (_B.initializing, _E.batch_initialized): Transition(State(_R.rolling, _B.rolling)),
+    (_B.rolling, _E.batch_rolled): Transition(State(_R.rolling, _B.verifying)),
+    (_B.verifying, _E.batch_available): Transition(State(_R.rolling, _B.finalizing)),
+    (_B.verifying, _E.batch_failed): Transition(State(_R.failing, _B.verify_failed)),
+    (_B.finalizing, _E.batch_finished): Transition(State(_R.rolling, _B.ready)),
+    (_B.finalizing, _E.all_batches_finished): Transition(State(_R.finalising, _B.ready)),
+    (_B.ready, _E.batch_approved): Transition(State(_R.rolling, _B.initializing), next_batch=True),
+}
+
+
+def after(state: State, event: RolloutEvent) -> Transition | Illegal:
+    """Where an event leads to from a state."""
+    if state.rolling is RollingState.rolling and (state.batch, event) in BATCH_TABLE:
+        return BATCH_TABLE[state.batch, event]
+    return ROLLOUT_TABLE.get((state.rolling, event), Illegal(state, event))
