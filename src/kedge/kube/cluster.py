@@ -156,7 +156,7 @@ class Cluster:
 
     def watch(self, cache: Cache[T], *, to: Mapper[T] = own_key, when: Predicate[T] | None = None) -> Watch[T]:
         """A source for a controller: `to` says whom an object wakes, `when` which changes count."""
-        return Watch(self.name, cache, to=to, when=when)
+        return Watch(self.name, cache, to=to, when=when, optional=cache in self._optional)
 
     def _on_reachable(self, state: State) -> None:
         if state.phase == "connected":

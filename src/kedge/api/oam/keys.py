@@ -36,3 +36,7 @@ FROZEN: Final = "kedge.dev/strategy-before"
 
 ROLLOUT_FINALIZER: Final = "finalizers.rollout.standard.oam.dev"
 APP_ROLLOUT_FINALIZER: Final = "finalizers.approllout.oam.dev"
+RETRY: Final = "kedge.dev/retry"
+"""Annotation of a rollout: another value than before starts a failed one again."""
+ABORT: Final = "kedge.dev/abort"
+"""Annotation of a rollout, `true`: stop it for good. What has moved stays where it is."""

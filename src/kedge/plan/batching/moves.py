@@ -58,6 +58,8 @@ class Workloads(Struct, frozen=True):
     sources: tuple[Workload, ...] = ()
     in_place: bool = False
     """Whether the target is changed in place: the source is what its pods ran before."""
+    removes_sources: bool = False
+    """Whether workloads of old revisions are deleted after success, and not only empty."""
 
     @property
     def is_scale(self) -> bool:
