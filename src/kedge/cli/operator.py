@@ -50,6 +50,7 @@ def validity(_: click.Context, __: click.Parameter, value: str) -> timedelta:
 @click.option("--pods-timeout", default="5s", show_default=True, callback=seconds,
               help="How long a call to a pod may take.")  # fmt: skip
 @click.option("--zone-tracker", metavar="NAME", help="Keep the times of downscales in the ConfigMap NAME.")
+@click.option("--batches", is_flag=True, help="Roll workloads out in batches as well (RolloutTraits, AppRollouts).")
 @click.option("--webhooks", is_flag=True, help="Serve admission webhooks over HTTPS.")
 @click.option("--webhooks-port", type=click.IntRange(0, 65535), default=8443, show_default=True,
               help="The port of the webhooks.")  # fmt: skip
@@ -105,6 +106,7 @@ def operator_options(
     cluster_domain: str,
     pods_timeout: float,
     zone_tracker: str | None,
+    batches: bool,
     webhooks: bool,
     **told: Any,
 ) -> OperatorOptions:
@@ -125,6 +127,7 @@ def operator_options(
         pods_timeout=pods_timeout,
         use_zone_tracker=zone_tracker is not None,
         zone_tracker_name=zone_tracker or ZONE_TRACKER,
+        batches=batches,
         webhooks=_webhooks(**told) if webhooks else None,
     )
 
