@@ -63,7 +63,15 @@ class Cache(Generic[T]):
         self._reflector = Reflector(
             self._client,
             self.codec,
-            Sink(self._wants, self._trim, self._replace, self._take, self._take_unreadable, self._versions.observed),
+            Sink(
+                self._wants,
+                self._trim,
+                self._versions.list_begins,
+                self._replace,
+                self._take,
+                self._take_unreadable,
+                self._versions.observed,
+            ),
             namespace,
             labels=labels,
             fields=fields,
