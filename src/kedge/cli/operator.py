@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kedge.api.times import parse_duration, parse_prometheus_duration
-from kedge.cli.roles import file_option, process_options
+from kedge.cli.roles import file_option, notifications_option, process_options
 
 ZONE_TRACKER = "rollout-operator-zone-tracker"
 
@@ -69,12 +69,14 @@ def validity(_: click.Context, __: click.Parameter, value: str) -> timedelta:
 @click.option("--lease", is_flag=True, help="Elect a leader: there may be other processes of this operator.")
 @click.option("--lease-duration", type=click.IntRange(min=3), default=15, show_default=True,
               help="Seconds without a renewal after which another process takes over.")  # fmt: skip
+@notifications_option
 @process_options
 def operator(
     kubeconfig: Path | None,
     context: str | None,
     lease: bool,
     lease_duration: int,
+    notifications: Path | None,
     qps: float,
     health: tuple[str, int] | None,
     log_level: str,
@@ -94,6 +96,7 @@ def operator(
             qps=qps,
             burst=max(1, round(2 * qps)),
             lease_seconds=lease_duration if lease else None,
+            notifications=notifications,
             log_level=log_level,
             log_format=log_format,
         )
