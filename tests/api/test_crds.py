@@ -16,7 +16,7 @@ from msgspec.structs import FieldInfo, fields
 
 from api.cases import walk
 from api.editions import EDITIONS, Edition
-from kedge.api.crds import KINDS, crds, print_crds, print_zone_crds, zone_crds
+from kedge.api.crds import KINDS, crds, oam_crds, print_crds, print_oam_crds, print_zone_crds, zone_crds
 from kedge.api.dialect import Dialect
 from kedge.api.markers import Edition as Said
 from kedge.api.markers import said_of
@@ -101,6 +101,30 @@ def test_every_field_of_a_kind_of_rollout_groups_is_described() -> None:
         assert root["description"]
         described = {path for path, node in walk(root) if node.get("description") or path.endswith(("[]", "{}"))}
         assert {path for path, _ in walk(root)} == described
+
+
+def test_the_kinds_of_rollouts_in_batches_are_printed_apart() -> None:
+    stream = io.StringIO()
+    print_oam_crds(stream)
+    assert tuple(yaml.safe_load_all(stream.getvalue())) == oam_crds()
+    assert [crd["metadata"]["name"] for crd in oam_crds()] == [
+        "applications.core.oam.dev",
+        "applicationrevisions.core.oam.dev",
+        "components.core.oam.dev",
+        "applicationconfigurations.core.oam.dev",
+        "rollouttraits.standard.oam.dev",
+        "rollouts.standard.oam.dev",
+        "approllouts.core.oam.dev",
+        "applicationdeployments.core.oam.dev",
+    ]
+
+
+@pytest.mark.parametrize("crd", oam_crds(), ids=lambda crd: str(crd["spec"]["names"]["kind"]))
+def test_every_field_of_a_kind_of_rollouts_in_batches_is_described(crd: dict[str, Any]) -> None:
+    assert len(json.dumps(crd)) < LONGEST_FOR_KUBECTL_APPLY
+    for version in crd["spec"]["versions"]:
+        nodes = list(walk(version["schema"]["openAPIV3Schema"]))
+        assert [path for path, node in nodes if not node.get("description") and not path.endswith(("[]", "{}"))] == []
 
 
 @every_dialect
