@@ -33,15 +33,24 @@ def main() -> None:
     is_flag=True,
     help="Those of rollout groups instead: ReplicaTemplate and ZoneAwarePodDisruptionBudget. They have no dialects.",
 )
-def crds(dialect: str, zones: bool) -> None:
+@click.option(
+    "--batches",
+    is_flag=True,
+    help="Those of rollouts in batches instead: Application, Component, Rollout and their like. They have no dialects.",
+)
+def crds(dialect: str, zones: bool, batches: bool) -> None:
     """Print the CustomResourceDefinitions of a fleet, for `kubectl apply -f -`."""
     import sys
 
-    from kedge.api.crds import print_crds, print_zone_crds
+    from kedge.api.crds import print_crds, print_oam_crds, print_zone_crds
     from kedge.api.dialect import Dialect
 
+    if zones and batches:
+        raise click.UsageError("--zones and --batches print different definitions: use one of them")
     if zones:
         print_zone_crds(sys.stdout)
+    elif batches:
+        print_oam_crds(sys.stdout)
     else:
         print_crds(Dialect(dialect), sys.stdout)
 

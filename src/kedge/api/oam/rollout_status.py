@@ -93,9 +93,11 @@ class SourceRecord(Value, frozen=True, gc=False):
     """One workload of an old revision, as it was before the rollout."""
 
     api_version: str
+    """The API group and version of the workload."""
     kind: str
+    """What the workload is."""
     name: str
-    """Which workload."""
+    """Its name."""
     replicas: Annotated[int, _INT32]
     """How many pods it asked for."""
     revision: str = ""
