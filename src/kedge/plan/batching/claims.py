@@ -47,7 +47,7 @@ def patched(workload: Workload, *patches: Mapping[str, Any], takes_away: bool = 
     return Step((Write(workload.ref, patch, uid=uid, resource_version=version, takes_away=takes_away),))
 
 
-def annotations(**values: str | None) -> dict[str, Any]:
+def annotation_patch(**values: str | None) -> dict[str, Any]:
     """The patch of annotations: `claim` and `frozen`; None removes one."""
     names = {"claim": CLAIM, "frozen": FROZEN}
     return {"metadata": {"annotations": {names[name]: value for name, value in values.items()}}}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -72,6 +73,15 @@ class InPlace(Struct, frozen=True):
     def outdated_at(self) -> frozenset[int]:
         """Which numbered pods are old ones."""
         return frozenset(range(self.replicas)) - (self.updated_at or frozenset())
+
+    @property
+    def free(self) -> int:
+        """How many old pods can be asked for next that are not available anyway."""
+        if self.updated_at is None:
+            old_and_well = self.all_available - self.available
+            return max(0, self.replicas - self.asked - old_and_well)
+        next_ones = sorted((at for at in self.outdated_at if at < self.partition), reverse=True)
+        return len(list(takewhile(self.unavailable_at.__contains__, next_ones)))
 
     def partition_for(self, goal: int) -> int:
         """The partition with which so many pods have the present template, if the workload gets there."""

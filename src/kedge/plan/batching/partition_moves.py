@@ -24,7 +24,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.oam.rollout_plan import RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.plan.batching.claims import (
-    annotations,
+    annotation_patch,
     can_begin,
     claimed_by,
     claimed_by_other,
@@ -116,7 +116,7 @@ class PartitionMoves(Struct, frozen=True):
         if succeeded:
             return self._give_back(target, partition=0)
         still = replace(self.handler.strategy(target.obj), paused=True)
-        return patched(target, annotations(claim=None), self.handler.with_strategy(still) or {})
+        return patched(target, annotation_patch(claim=None), self.handler.with_strategy(still) or {})
 
     def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:  # noqa: ARG002
         """Write the old template back, frozen, and walk back within the budget until no pod is of another one."""
@@ -144,9 +144,7 @@ class PartitionMoves(Struct, frozen=True):
         if plan.target_size is None or plan.target_size == size:
             return ""
         kind = self.handler.kind.lower()
-        return (
-            f"the rollout plan is attempting to scale the {kind}, target = {plan.target_size}, {kind} size = {size}"
-        )
+        return f"the rollout plan is attempting to scale the {kind}, target = {plan.target_size}, {kind} size = {size}"
 
     def _nothing_or_too_much(self, seen: Workloads, status: RolloutStatus, wanted: str) -> str:
         """A workload with the template already may have nothing left to do, or do it by itself."""
@@ -168,7 +166,7 @@ class PartitionMoves(Struct, frozen=True):
         record = remembered(self.handler, target, template_hash(self.handler.template(manifest)))
         return patched(
             target,
-            annotations(claim=claim, frozen=record),
+            annotation_patch(claim=claim, frozen=record),
             _revision_patch(obj, manifest),
             self.handler.freeze(obj),
         )
@@ -181,7 +179,7 @@ class PartitionMoves(Struct, frozen=True):
         found = count_pods(self.handler, target, seen.now)
         record = frozen_record(target)
         written = record.written if record is not None and claimed_by(target) == claim else ""
-        notes = annotations(claim=claim, frozen=remembered(self.handler, target, written))
+        notes = annotation_patch(claim=claim, frozen=remembered(self.handler, target, written))
         return patched(target, notes, self._strategy_patch(target, found.hold))
 
     def _strategy_patch(self, target: Workload, partition: int) -> Mapping[str, Any]:
@@ -248,7 +246,7 @@ class PartitionMoves(Struct, frozen=True):
             patch = self.handler.with_strategy(record.strategy) or {}
         else:
             patch = self.handler.with_strategy(replace(record.strategy, partition=partition, paused=False)) or {}
-        return patched(target, annotations(claim=None, frozen=None), patch)
+        return patched(target, annotation_patch(claim=None, frozen=None), patch)
 
 
 def _goal(found: InPlace, batch: Batch) -> int:
@@ -261,7 +259,7 @@ def _next_partition(found: InPlace, batch: Batch) -> int:
     coming = found.asked - found.updated
     spare = batch.budget.may_take_down(found.all_available - coming)
     least = 1 if found.available >= found.asked else 0
-    return found.partition_for(min(found.replicas, found.asked + max(spare, least)))
+    return found.partition_for(min(found.replicas, found.asked + max(spare, least, found.free)))
 
 
 def _meta(meta: ObjectMeta) -> ObjectMeta:
