@@ -154,7 +154,8 @@ class Rollouts:
 
     async def _with_workloads(self, seen: RolloutInput, located: Located) -> RolloutInput:
         batches = seen.plan.rollout_batches or ()
-        workloads = await self._workloads.read(located, lists_pods=any(one.pod_list for one in batches))
+        lists_pods = any(one.pod_list for one in batches)
+        workloads = await self._workloads.read(located, seen.identity.claim, self._clock, lists_pods=lists_pods)
         moves = moves_for(workloads)
         if isinstance(moves, str):
             return replace(seen, problem=moves)

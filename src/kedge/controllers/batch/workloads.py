@@ -19,6 +19,7 @@ from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
 from kedge.kube.cache import Cache
 from kedge.kube.client import Client
+from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject, Untyped, metadata_of, untyped
 from kedge.kube.errors import NotFound
@@ -71,11 +72,18 @@ class WorkloadAccess:
 
     # Reading
 
-    async def read(self, located: Located, *, lists_pods: bool = False) -> Workloads:
+    async def read(self, located: Located, claim: str, clock: Clock, *, lists_pods: bool = False) -> Workloads:
         """The workloads as they are now; with `lists_pods` all with their pods, not only kinds that need them."""
         places = (located.target, *located.sources)
         target, *sources = await gather([partial(self._workload, place, lists_pods) for place in places])
-        return Workloads(target, tuple(sources), located.in_place, located.removes_sources)
+        return Workloads(
+            target,
+            tuple(sources),
+            in_place=located.in_place,
+            removes_sources=located.removes_sources,
+            claim=claim,
+            now=clock.now(),
+        )
 
     async def _workload(self, place: Place, lists_pods: bool) -> Workload:
         obj = await self._object(place.ref)

@@ -19,12 +19,14 @@ from msgspec import Struct
 
 from kedge.api.oam.rollout_plan import RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import RolloutStatus
-from kedge.plan.batching.claims import claim_of, missing, patched, release, with_claim
+from kedge.plan.batching.claims import annotation_patch, can_move, patched, waiting
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.pod_choice import with_chosen_pods
-from kedge.plan.batching.waits import BatchCode, waiting_for
+from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
+from kedge.plan.batching.waits import MoveCode
 from kedge.plan.fields import at, count, is_observed
 from kedge.plan.moving.budget import Budget
+from kedge.plan.moving.wait import Wait
 from kedge.plan.workloads import Replicas, WorkloadHandler, template_hash
 
 _TOO_SMALL: Final = "target size `{total}` less than source size `{pool}`"
@@ -42,10 +44,8 @@ class DeploymentMoves(Struct, frozen=True):
         every = (seen.target, *seen.sources)
         for one in every:
             if one.obj is None and (one.manifest is None or one is not seen.target):
-                return missing(one.ref)
-        there = [one for one in every if one.obj is not None]
-        for one in there:
-            if problem := self._unstable(one):
+                return waiting(one, MoveCode.not_found)
+            if problem := one.obj is not None and (can_move(one, seen.claim) or self._unstable(one)):
                 return problem
         return self._sized(seen, plan, status)
 
@@ -67,7 +67,8 @@ class DeploymentMoves(Struct, frozen=True):
         found = self._replicas(one)
         if found.observed and found.desired == count(one.obj, "status", "replicas"):
             return None
-        return Step(wait=waiting_for(str(one.ref), BatchCode.not_stable))
+        pods = count(one.obj, "status", "replicas")
+        return waiting(one, MoveCode.scaling, pods=pods, desired=found.desired)
 
     # Beginning and end
 
@@ -75,18 +76,19 @@ class DeploymentMoves(Struct, frozen=True):
         """Claim all; create the target if it is not there; the target gets what the old ones lack of the total."""
         if seen.target.obj is None:
             return self._created(seen.target, claim)
-        claimed = [one for one in seen.sources if one.obj is not None and claim_of(one.obj) != claim]
-        writes = [patched(one, with_claim(claim)) for one in claimed]
-        if claim_of(seen.target.obj) != claim or at(seen.target.obj, "spec", "paused") is True:
-            return Step((*writes, patched(seen.target, {**with_claim(claim), "spec": {"paused": None}})))
-        return Step(tuple(writes)) if writes else self._balanced(seen, status)
+        unpaused = {"spec": {"paused": None}} if at(seen.target.obj, "spec", "paused") is True else {}
+        there = [one for one in seen.sources if one.obj is not None]
+        steps = [patched(one, annotation_patch(claim=claim)) for one in there]
+        steps.append(patched(seen.target, annotation_patch(claim=claim), unpaused))
+        writes = tuple(write for step in steps for write in step.writes)
+        return Step(writes) if writes else self._balanced(seen, status)
 
     def _created(self, target: Workload, claim: str) -> Step:
         if target.manifest is None:
-            return missing(target.ref)
+            return waiting(target, MoveCode.not_found)
         spec = {**at(target.manifest, "spec"), "replicas": 0}
         meta = at(target.manifest, "metadata")
-        annotations = {**(meta.get("annotations") or {}), **with_claim(claim)["metadata"]["annotations"]}
+        annotations = {**(meta.get("annotations") or {}), **annotation_patch(claim=claim)["metadata"]["annotations"]}
         made = {**target.manifest, "metadata": {**meta, "annotations": annotations}, "spec": spec}
         return Step((Write(target.ref, create=made),))
 
@@ -100,12 +102,12 @@ class DeploymentMoves(Struct, frozen=True):
 
     def finalize(self, seen: Workloads, status: RolloutStatus, *, succeeded: bool) -> Step:  # noqa: ARG002
         """Let go. Old workloads that are empty are deleted after success, where that was asked for."""
-        writes = [*release(seen.target)]
+        writes = [*_released(seen.target)]
         for one in seen.sources:
             if succeeded and seen.removes_sources and one.obj is not None and not self._asked(one):
                 writes.append(Write(one.ref, delete=True, uid=one.obj["metadata"]["uid"]))
             else:
-                writes += release(one)
+                writes += _released(one)
         return Step(tuple(writes))
 
     # Batches
@@ -116,7 +118,7 @@ class DeploymentMoves(Struct, frozen=True):
             return problem
         if batch.strategy is RolloutStrategy.decrease_first:
             return self._first([self._lower(seen, batch), self._gone(seen, batch), self._raise(seen, batch)])
-        steps = [self._raise(seen, batch), self._proof(seen, batch, BatchCode.not_available), self._lower(seen, batch)]
+        steps = [self._raise(seen, batch), self._proof(seen, batch), self._lower(seen, batch)]
         return self._first(steps)
 
     def check(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:  # noqa: ARG002
@@ -124,8 +126,8 @@ class DeploymentMoves(Struct, frozen=True):
         if problem is not None:
             return problem
         if self._asked(seen.target) < batch.goal:
-            return Step(wait=self._not_available(seen, batch, BatchCode.not_available))
-        return self._first([self._proof(seen, batch, BatchCode.not_available), self._gone(seen, batch)])
+            return self._not_available(seen, batch)
+        return self._first([self._proof(seen, batch), self._gone(seen, batch)])
 
     @staticmethod
     def _first(steps: Sequence[Step]) -> Step:
@@ -133,7 +135,7 @@ class DeploymentMoves(Struct, frozen=True):
 
     def _problem(self, seen: Workloads) -> Step | None:
         if seen.target.obj is None:
-            return missing(seen.target.ref)
+            return waiting(seen.target, MoveCode.not_found)
         return None
 
     def _raise(self, seen: Workloads, batch: Batch) -> Step:
@@ -144,26 +146,27 @@ class DeploymentMoves(Struct, frozen=True):
         pods = self._pods(seen)
         room = batch.budget.may_add(pods)
         if not room:
-            return Step(wait=waiting_for(str(seen.target.ref), BatchCode.no_room, most=batch.budget.most, pods=pods))
+            return Step(wait=waiting_for(str(seen.target.ref), BatchCode.ceiling, most=batch.budget.most, pods=pods))
         return Step((self._scaled(seen.target, min(batch.goal, now + room)),))
 
-    def _proof(self, seen: Workloads, batch: Batch, code: BatchCode) -> Step:
+    def _proof(self, seen: Workloads, batch: Batch) -> Step:
         """Whether as many pods of the target are available as the goal asks for."""
         found = self._replicas(seen.target)
         if found.observed and found.available + batch.tolerated >= batch.goal:
             return DONE
-        return Step(wait=self._not_available(seen, batch, code))
+        return self._not_available(seen, batch)
 
-    def _not_available(self, seen: Workloads, batch: Batch, code: BatchCode) -> Any:
+    def _not_available(self, seen: Workloads, batch: Batch) -> Step:
         available = self._replicas(seen.target).available
-        return waiting_for(str(seen.target.ref), code, available=available, goal=batch.goal, tolerated=batch.tolerated)
+        numbers = {"available": available, "goal": batch.goal, "tolerated": batch.tolerated}
+        return waiting(seen.target, MoveCode.not_available, **numbers)
 
     def _gone(self, seen: Workloads, batch: Batch) -> Step:
         """Whether the old ones have no more pods than the goal leaves to them."""
         left, pods = max(0, batch.total - batch.goal), sum(self._existing(one) for one in seen.sources)
         if pods <= left:
             return DONE
-        return Step(wait=waiting_for("old revisions", BatchCode.scaling_down, pods=pods, goal=left))
+        return Step(wait=Wait("the pool of old revisions", MoveCode.pods_left, {"pods": pods, "goal": left}))
 
     def _lower(self, seen: Workloads, batch: Batch) -> Step:
         """Lower the old ones to what the goal leaves to them, as far as enough pods stay available."""
@@ -188,7 +191,7 @@ class DeploymentMoves(Struct, frozen=True):
     def _budget_spent(self, seen: Workloads, batch: Batch) -> Any:
         return waiting_for(
             str(seen.target.ref),
-            BatchCode.budget_spent,
+            BatchCode.floor,
             floor=batch.budget.must_stay_available,
             total=batch.total,
             available=self._available(seen),
@@ -210,7 +213,7 @@ class DeploymentMoves(Struct, frozen=True):
             return self._taken_back(seen, there, asked, batch)
         if short:
             return Step(
-                wait=waiting_for("the rollout", BatchCode.no_room, most=batch.budget.most, pods=self._pods(seen))
+                wait=waiting_for("the rollout", BatchCode.ceiling, most=batch.budget.most, pods=self._pods(seen))
             )
         return self._settled(there, before)
 
@@ -232,11 +235,9 @@ class DeploymentMoves(Struct, frozen=True):
         for one in there:
             wanted, found = before.get(one.ref.name, 0), self._replicas(one)
             if self._existing(one) > wanted:
-                return Step(
-                    wait=waiting_for(str(one.ref), BatchCode.scaling_down, pods=self._existing(one), goal=wanted)
-                )
+                return waiting(one, MoveCode.pods_left, pods=self._existing(one), goal=wanted)
             if not found.observed:
-                return Step(wait=waiting_for(str(one.ref), BatchCode.not_observed))
+                return waiting(one, MoveCode.not_observed)
         return DONE
 
     def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:  # noqa: ARG002
@@ -276,7 +277,12 @@ class DeploymentMoves(Struct, frozen=True):
     def _scaled(self, one: Workload, replicas: int, *, takes_away: bool = False) -> Write:
         patch = self.handler.scale(replicas)
         assert patch is not None, "a kind that cannot be scaled has other moves"
-        return patched(one, patch, takes_away=takes_away)
+        (write,) = patched(one, patch, takes_away=takes_away).writes
+        return write
+
+
+def _released(one: Workload) -> tuple[Write, ...]:
+    return patched(one, annotation_patch(claim=None)).writes if one.obj is not None else ()
 
 
 def taken_from(surplus: Mapping[str, int], unavailable: Mapping[str, int], most: int, spare: int) -> dict[str, int]:

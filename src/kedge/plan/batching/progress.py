@@ -15,8 +15,8 @@ from kedge.api.condition import FALSE, TRUE, Condition, new_condition, set_condi
 from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
 from kedge.plan.batching.moves import Progress
 from kedge.plan.batching.rollout import Move
+from kedge.plan.batching.rollout_waits import BatchCode, sentence
 from kedge.plan.batching.states import Illegal, State, after
-from kedge.plan.batching.waits import BatchCode, sentence
 from kedge.plan.moving.wait import Wait
 
 S = TypeVar("S", bound=RolloutStatus)

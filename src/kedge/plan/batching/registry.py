@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kedge.plan.batching.deployment_moves import DeploymentMoves
 from kedge.plan.batching.moves import Moves, Workloads
+from kedge.plan.batching.partition_moves import PartitionMoves
+from kedge.plan.batching.scale_moves import ScaleMoves
 from kedge.plan.workloads import find_handler
 from kedge.plan.workloads.registry import BrokenHandler
 
@@ -14,6 +16,10 @@ def moves_for(seen: Workloads) -> Moves | str:
     handler = find_handler(ref.group, ref.kind)
     if isinstance(handler, BrokenHandler):
         return str(handler)
-    if handler is None or handler.kind != "Deployment":
+    if handler is None:
         return f"the workload kind `{ref.kind}` is not supported"
+    if seen.is_scale:
+        return ScaleMoves(handler)
+    if seen.in_place and handler.with_partition(0) is not None:
+        return PartitionMoves(handler)
     return DeploymentMoves(handler)

@@ -17,12 +17,11 @@ from msgspec.structs import replace
 from kedge.api.oam.rollout_plan import OnDeadline, RolloutPlan
 from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
 from kedge.plan.batching.batches import back, batch_at, begun, current_batch, planned
-from kedge.plan.batching.claims import claim_problem, claim_text
 from kedge.plan.batching.moves import Batch, Moves, Step, Verified, Workloads, Write
 from kedge.plan.batching.records import with_old_target, with_records
+from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.sizes import BadBatches
 from kedge.plan.batching.states import ENDED, RolloutEvent
-from kedge.plan.batching.waits import BatchCode, waiting_for
 from kedge.plan.moving.wait import Wait
 
 
@@ -34,6 +33,11 @@ class Identity(Struct, frozen=True):
     name: str
     uid: str
     generation: int = 0
+
+    @property
+    def claim(self) -> str:
+        """What it writes to the workloads that it moves."""
+        return f"{self.kind}/{self.name}/{self.uid}"
 
 
 class RolloutInput(Struct, frozen=True):
@@ -57,10 +61,6 @@ class RolloutInput(Struct, frozen=True):
     is_aborted: bool = False
     retry: str = ""
     """A request to start a failed rollout again."""
-
-    @property
-    def claim(self) -> str:
-        return claim_text(self.identity.kind, self.identity.name, self.identity.uid)
 
     @property
     def is_scale(self) -> bool:
@@ -151,13 +151,8 @@ def _verifying(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
     if (unlocated := _unlocated(seen)) is not None:
         return unlocated
     workloads, moves = _known(seen)
-    found = _claimed_by_others(seen, workloads) or moves.verify(workloads, seen.plan, seen.status)
+    found = moves.verify(workloads, seen.plan, seen.status)
     return _sized(seen, found) if isinstance(found, Verified) else _answer(seen, found, Ended)
-
-
-def _claimed_by_others(seen: RolloutInput, workloads: Workloads) -> Step | None:
-    there = (one for one in (workloads.target, *workloads.sources) if one.obj is not None)
-    return next((problem for one in there if (problem := claim_problem(one, seen.claim)) is not None), None)
 
 
 def _sized(seen: RolloutInput, found: Verified) -> Next:
@@ -181,7 +176,7 @@ def _initializing(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
     if (unlocated := _unlocated(seen)) is not None:
         return unlocated
     workloads, moves = _known(seen)
-    found = moves.initialize(workloads, seen.status, seen.claim)
+    found = moves.initialize(workloads, seen.status, seen.identity.claim)
     return _answer(seen, found, lambda: Move(RolloutEvent.initialized, seen.status))
 
 

@@ -1,107 +1,65 @@
-"""Waits: what a rollout in batches waits for, and how that reads.
+"""Waits of moves: what a workload waits for while a rollout moves it, beside the codes of the kernel.
 
-Nothing is decided on the sentences: status, events and commands show them, and programs read the wait itself.
+A wait is data; `sentence` says it in words, last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
-from kedge.plan.moving.wait import Blocker, Wait
-from kedge.plan.text import listed
+from kedge.plan.moving.wait import Blocker, Code, Wait
+from kedge.plan.text import first_few
 
 
-class BatchCode(StrEnum):
-    """What a rollout waits for."""
+class MoveCode(StrEnum):
+    """What a move waits for."""
 
-    invalid = "InvalidSpec"
-    """The plan cannot be carried out; the blockers say what is wrong."""
-    missing = "Missing"
-    """Something that the rollout refers to is not there."""
-    not_stable = "NotStable"
-    """A workload is still being scaled or updated by somebody else."""
+    not_found = "NotFound"
+    """There is no such workload."""
+    leaving = "Leaving"
+    """The workload is being deleted."""
+    not_observed = "NotObserved"
+    """The workload's status does not speak of its spec yet."""
+    scaling = "Scaling"
+    """The workload does not have as many pods as it asks for."""
+    updating = "Updating"
+    """The workload still replaces pods by itself."""
     claimed = "Claimed"
     """Another rollout moves the workload."""
-    autoscaler = "Autoscaler"
-    """An autoscaler sets the replicas of the workload."""
-    not_observed = "NotObserved"
-    """The status of a workload does not speak of its spec yet."""
+    paused = "WorkloadPaused"
+    """Somebody paused the workload while it was moved."""
     not_available = "NotAvailable"
-    """Pods of the target are not available yet."""
-    proof_lost = "BatchProofLost"
-    """Pods of earlier batches are not available any more."""
-    scaling_down = "ScalingDown"
-    """Pods of old revisions are still there."""
-    no_room = "NoRoom"
-    """There are as many pods as there may be."""
-    budget_spent = "BudgetSpent"
-    """As many pods as may be unavailable are."""
-    interval = "InstanceInterval"
-    """The time between two pods of a batch has not passed."""
-    paused = "Paused"
-    last_batch = "Partition"
-    """No later batch may roll yet."""
-    hook = "Webhook"
-    """A webhook has not said yes yet."""
-    metric = "Metric"
-    """A metric is being measured."""
-    traffic = "Traffic"
-    """The traffic has not moved yet."""
-    deadline = "DeadlineExceeded"
-    """The batch takes longer than it may, and is held."""
+    """Not enough pods of the target are available."""
+    pods_left = "PodsLeft"
+    """There are more pods than there should be."""
+    strategy_changed = "StrategyChanged"
+    """Somebody gave the workload another update strategy while it was moved."""
 
 
-def sentence(wait: Wait) -> str:
-    """What is waited for."""
-    written = _SENTENCES.get(wait.code)
-    return written.format_map(_Parts(wait)) if written is not None else _plain(wait)
-
-
-_SENTENCES: Mapping[str, str] = {
-    BatchCode.invalid: "{reported}",
-    BatchCode.missing: "{unit} does not exist",
-    BatchCode.not_stable: "{unit} is still being scaled or updated{why}: it has to be paused or stable",
-    BatchCode.claimed: "{unit} is being rolled out by {blockers}",
-    BatchCode.autoscaler: "{blockers} sets the replicas of {unit}: delete it, or set onAutoscaler to TakeOver",
-    BatchCode.not_observed: "the status of {unit} does not speak of its spec yet",
-    BatchCode.not_available: "{available} of {goal} pods of {unit} are available{tolerated}{why}",
-    BatchCode.proof_lost: "earlier batches have to stay available, and {available} of {goal} pods of {unit} are{why}",
-    BatchCode.scaling_down: "old revisions still have {pods} pods, and are to have {goal}",
-    BatchCode.no_room: "there may be at most {most} pods, and there are {pods}",
-    BatchCode.budget_spent: "at least {floor} of {total} pods have to stay available, and {available} are{why}",
-    BatchCode.interval: "{moved} of {size} pods of the batch have begun, one every {seconds} s",
-    BatchCode.paused: "it is paused",
-    BatchCode.last_batch: "batch {batch} is the last one that may roll, of {batches}: raise batchPartition to go on",
-    BatchCode.hook: "webhook {unit} has not agreed yet{why}",
-    BatchCode.metric: "metric {unit}: {successful} of {count} measurements were in range{why}",
-    BatchCode.traffic: "traffic is not where it should be yet{why}",
-    BatchCode.deadline: "the batch takes longer than {seconds} s{why}",
+SENTENCES: Final[Mapping[str, str]] = {
+    MoveCode.not_found: "{unit} does not exist",
+    MoveCode.leaving: "{unit} is being deleted",
+    MoveCode.not_observed: "{unit} has changed, and its controller has not reported on that yet",
+    MoveCode.scaling: "{unit} is still scaling: it has {pods} of {desired} pods",
+    MoveCode.updating: "{unit} is still updating: {updated} of {desired} pods are updated, {available} are available",
+    MoveCode.claimed: "{unit} is being moved by another rollout",
+    MoveCode.paused: "{unit} was paused by somebody else",
+    MoveCode.not_available: "{available} of {goal} pods of {unit} are available, {tolerated} may be unavailable",
+    MoveCode.pods_left: "{unit} has {pods} pods and is to have {goal}",
+    MoveCode.strategy_changed: "the update strategy of {unit} was changed by somebody else",
+    Code.budget_spent: "{available} pods of {unit} are available: of {desired} at most {maxUnavailable} may not be",
+    Code.revision_unproven: "{holding} pods of the new revision of {unit} are not available yet",
 }
 
 
-class _Parts(dict[str, str]):
-    """The parts of a sentence, by name; a number that the wait does not have reads as a question mark."""
-
-    def __init__(self, wait: Wait) -> None:
-        super().__init__({name: str(number) for name, number in wait.numbers.items()})
-        reported = [one.reported for one in wait.blockers if one.reported]
-        self["unit"] = wait.unit
-        self["blockers"] = listed([one.key for one in wait.blockers], 3)
-        self["reported"] = "; ".join(reported)
-        self["why"] = f": {'; '.join(reported)}" if reported else ""
-        tolerated = wait.numbers.get("tolerated", 0)
-        self["tolerated"] = f", and {tolerated} may be unavailable" if tolerated else ""
-
-    def __missing__(self, name: str) -> str:
-        return "?"
+def sentence(wait: Wait) -> str:
+    """What is waited for, in words, with what the blockers say of themselves."""
+    said = SENTENCES.get(wait.code, "{unit} waits: " + wait.code).format(unit=wait.unit, **wait.numbers)
+    blockers = [_blocker(one) for one in wait.blockers]
+    return f"{said}: {first_few(blockers)}" if blockers else said
 
 
-def _plain(wait: Wait) -> str:
-    reported = "; ".join(one.reported or one.key for one in wait.blockers)
-    return f"{wait.unit}: {wait.code}" + (f": {reported}" if reported else "")
-
-
-def waiting_for(unit: str, code: BatchCode, *reported: str, **numbers: int) -> Wait:
-    """A wait of one unit, with what others report."""
-    return Wait(unit, code, numbers, tuple(Blocker(unit, reported=one) for one in reported))
+def _blocker(one: Blocker) -> str:
+    return f"{one.key} ({one.reported})" if one.reported else one.key
