@@ -158,3 +158,6 @@ class RolloutStatus(Value, frozen=True, gc=False):
     """What was changed beside the workloads, and is given back at the end."""
     retries: Annotated[int, _INT32] = 0
     """How many times a failed rollout was started again."""
+    runs: Annotated[int, _INT32] = 0
+    """How many times it began anew: with another target, or after a failure. Tells the webhook calls of one from those
+    of another."""
