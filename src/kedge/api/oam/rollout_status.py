@@ -164,3 +164,6 @@ class RolloutStatus(Value, frozen=True, gc=False):
     """The last request to start a failed rollout again that was taken note of."""
     failure: str = ""
     """Why the rollout failed, if it did."""
+    runs: Annotated[int, _INT32] = 0
+    """How many times it began anew: with another target, or after a failure. Tells the webhook calls of one from those
+    of another."""
