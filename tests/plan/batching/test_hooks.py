@@ -320,7 +320,6 @@ def test_ids_are_the_same_in_every_release() -> None:
 OTHER = [
     (replace(WHO, uid="uid-2"), FRESH, BEFORE),
     (replace(WHO, target="web-v3"), FRESH, BEFORE),
-    (WHO, RolloutStatus(retries=1), BEFORE),
     (WHO, RolloutStatus(runs=1), BEFORE),
     (WHO, FRESH, HookPoint(PRE, 1, "batchInitializing")),
     (WHO, FRESH, HookPoint(PRE, 0, "another")),

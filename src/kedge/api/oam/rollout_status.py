@@ -146,6 +146,8 @@ class RolloutStatus(Value, frozen=True, gc=False):
     """Since when it waits for that."""
     batch_started_at: datetime | None = None
     """When the current batch began."""
+    batch_available_at: datetime | None = None
+    """Since when the current batch is available; not set while it is not."""
     batches: tuple[PlannedBatch, ...] = ()
     """The plan in effect."""
     sources: tuple[SourceRecord, ...] = ()

@@ -8,9 +8,9 @@ from typing import Any, Final
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.kube.events import Recorder
 from kedge.plan.batching.moves import Write
-from kedge.plan.batching.rollout import Move
 from kedge.plan.batching.rollout_waits import sentence
 from kedge.plan.batching.states import RolloutEvent
+from kedge.plan.batching.steps import Move
 from kedge.plan.moving.wait import Wait
 
 _REASONS: Final = {

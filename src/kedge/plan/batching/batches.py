@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import PlannedBatch, RolloutStatus
 from kedge.plan.batching.moves import Batch
-from kedge.plan.batching.sizes import batches_of, rollout_goals, scale_goals
+from kedge.plan.batching.sizes import BadBatches, batches_of, rollout_goals, scale_goals
 from kedge.plan.moving.budget import Budget
 from kedge.plan.workloads.handler import resolved
 
@@ -25,6 +25,18 @@ def planned(plan: RolloutPlan, original: int, total: int, *, is_scale: bool) -> 
         PlannedBatch(replicas=abs(goal - before), goal=goal)
         for goal, before in zip(goals, (start, *goals), strict=False)
     )
+
+
+def replanned(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> tuple[PlannedBatch, ...]:
+    """The batches with later ones as the plan has them now. Those that have begun stay as they are.
+
+    Refuses (BadBatches) a plan that does not add up any more, or that would change what is done already.
+    """
+    wanted = planned(plan, status.rollout_original_size, status.rollout_target_size, is_scale=is_scale)
+    begun_ones = status.batches[: status.current_batch + 1]
+    if wanted[: len(begun_ones)] != begun_ones:
+        raise BadBatches(f"only batches after batch {status.current_batch} can be changed: it has begun")
+    return wanted
 
 
 def batch_at(plan: RolloutPlan, status: RolloutStatus, index: int, *, is_scale: bool) -> Batch:

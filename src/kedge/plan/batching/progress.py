@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from kedge.api.condition import FALSE, TRUE, Condition, new_condition, set_condition
 from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
 from kedge.plan.batching.moves import Progress
-from kedge.plan.batching.rollout import Move
 from kedge.plan.batching.rollout_waits import BatchCode, sentence
 from kedge.plan.batching.states import Illegal, State, after
+from kedge.plan.batching.steps import Move
 from kedge.plan.moving.wait import Wait
 
 S = TypeVar("S", bound=RolloutStatus)
@@ -74,6 +74,8 @@ def _reset(status: S, *, keeps_size: bool) -> S:
         upgraded_replicas=0,
         upgraded_ready_replicas=0,
         batch_started_at=None,
+        batch_available_at=None,
+        runs=status.runs + 1,
         hooks=(),
         metrics=(),
         failure="",

@@ -5,12 +5,16 @@ Nothing is decided on the sentences: status, events and commands show them, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
+from kedge.plan.batching.hooks import HookCode, hook_wait_text
 from kedge.plan.batching.waits import sentence as moves_sentence
+from kedge.plan.measuring.metric import MetricCode, metric_wait_text
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.text import listed
+from kedge.plan.traffic.routes import TrafficCode
+from kedge.plan.traffic.wait_text import wait_text as traffic_wait_text
 
 
 class BatchCode(StrEnum):
@@ -40,7 +44,16 @@ class BatchCode(StrEnum):
 def sentence(wait: Wait) -> str:
     """What is waited for."""
     written = _SENTENCES.get(wait.code)
-    return written.format_map(_Parts(wait)) if written is not None else moves_sentence(wait)
+    if written is not None:
+        return written.format_map(_Parts(wait))
+    return _TEXTS.get(wait.code, moves_sentence)(wait)
+
+
+_TEXTS: Mapping[str, Callable[[Wait], str]] = {
+    **dict.fromkeys(HookCode, hook_wait_text),
+    **dict.fromkeys(MetricCode, metric_wait_text),
+    **dict.fromkeys(TrafficCode, traffic_wait_text),
+}
 
 
 _SENTENCES: Mapping[str, str] = {
