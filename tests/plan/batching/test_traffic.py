@@ -12,6 +12,7 @@ from kedge.api.oam.rollout_plan import ObjectReference, RolloutPlan, Traffic, Tr
 from kedge.api.oam.rollout_status import Remembered, RolloutStatus
 from kedge.plan.batching.traffic import (
     TrafficStep,
+    refused_step,
     remembered_ref,
     restore_step,
     traffic_step,
@@ -325,3 +326,12 @@ def test_a_record_that_cannot_be_read_is_no_record_of_traffic() -> None:
         assert remembered_ref(status) is None
         assert without_remembered(status) == status
         assert restore_step(status, route(HTTP_ROUTE), NOW) == TrafficStep()
+
+
+def test_a_refused_write_is_waited_for() -> None:
+    played = Played(route(HTTP_ROUTE))
+    played.step(30)
+    step = refused_step(played.status, RouteProblem("its weights were refused: no"), NOW)
+    assert text(step) == "HTTPRoute shop/web: its weights were refused: no"
+    assert (step.look_again, step.is_done) == (NOW + 5 * SECOND, False)
+    assert refused_step(RolloutStatus(), RouteProblem("no"), NOW).wait is not None

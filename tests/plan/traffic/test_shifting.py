@@ -145,7 +145,8 @@ def test_a_rule_with_only_one_of_the_two_is_left_alone_and_named() -> None:
             {"spec__rules__1": None, "spec__rules__0__backendRefs__1": None},
             (
                 "no rule of HTTPRoute shop/web has both web-v1 and web-v2 as backends: add the one that is missing, "
-                "web-v2 with weight 0 (spec.rules[0] of HTTPRoute shop/web is left alone: it has web-v1, but not web-v2; "
+                "web-v2 with weight 0 (spec.rules[0] of HTTPRoute shop/web is left alone: it has web-v1, "
+                "but not web-v2; "
                 "spec.rules[1] of HTTPRoute shop/web is left alone: it has web-v1, but not web-v2)"
             ),
         ),
@@ -212,7 +213,8 @@ def test_a_rule_with_only_one_of_the_two_is_left_alone_and_named() -> None:
             CANARY,
             {"spec__rules__0__http__paths": [{"path": "/"}]},
             (
-                "Ingress shop/web-canary leads to a backend without a Service, too: all backends of a canary Ingress have "
+                "Ingress shop/web-canary leads to a backend without a Service, too: all backends of a "
+                "canary Ingress have "
                 "to be web-v2"
             ),
         ),
@@ -221,7 +223,8 @@ def test_a_rule_with_only_one_of_the_two_is_left_alone_and_named() -> None:
             CANARY,
             {f"metadata__annotations__{WEIGHT}": "many"},
             (
-                "Ingress shop/web-canary has a nginx.ingress.kubernetes.io/canary-weight that is not a whole number of 0 "
+                "Ingress shop/web-canary has a nginx.ingress.kubernetes.io/canary-weight that is not a "
+                "whole number of 0 "
                 "or more: 'many'"
             ),
         ),
@@ -230,7 +233,8 @@ def test_a_rule_with_only_one_of_the_two_is_left_alone_and_named() -> None:
             CANARY,
             {f"metadata__annotations__{WEIGHT}": "-1"},
             (
-                "Ingress shop/web-canary has a nginx.ingress.kubernetes.io/canary-weight that is not a whole number of 0 "
+                "Ingress shop/web-canary has a nginx.ingress.kubernetes.io/canary-weight that is not a "
+                "whole number of 0 "
                 "or more: '-1'"
             ),
         ),
@@ -245,7 +249,8 @@ def test_a_rule_with_only_one_of_the_two_is_left_alone_and_named() -> None:
             CANARY,
             {f"metadata__annotations__{WEIGHT}": "101"},
             (
-                "Ingress shop/web-canary has a nginx.ingress.kubernetes.io/canary-weight of 101, which is more than all "
+                "Ingress shop/web-canary has a nginx.ingress.kubernetes.io/canary-weight of 101, which is "
+                "more than all "
                 "(100)"
             ),
         ),

@@ -10,6 +10,7 @@ What the caller does:
 * stores `remembered` in the rollout's status (`with_remembered`). The first step only records the weights and waits
   for that; no weight is changed before they can be given back.
 * sends `patch` as a merge patch; it is for the version that was read. A conflict is no failure: read and ask again.
+  What the server refuses is something to wait for, too (`refused_step`).
 * looks again at `look_again`. Nothing else tells that a gateway has accepted a route, since routes are not watched.
 
 On failure, abandonment and deletion it asks `restore_step` first, with the route of `remembered_ref`, takes pods of
@@ -136,6 +137,11 @@ def restore_step(status: RolloutStatus, route: ObservedRoute, now: datetime) -> 
     if patch is not None:
         return TrafficStep(patch, look_again=now)
     return _accepted(record, route, now)
+
+
+def refused_step(status: RolloutStatus, problem: RouteProblem, now: datetime) -> TrafficStep:
+    """What is waited for after the server has refused a patch."""
+    return _unread(remembered_ref(status) or ObjectReference(kind="route"), problem, now)
 
 
 def remembered_ref(status: RolloutStatus) -> ObjectReference | None:
