@@ -22,6 +22,7 @@ from aiohttp.typedefs import Middleware
 from msgspec import Struct
 from prometheus_client import CollectorRegistry
 
+from kedge.admission import application_annotation, rollout_validation
 from kedge.admission.certificate import CertificateRequest, generate
 from kedge.admission.certificate_files import CertificateFiles
 from kedge.admission.downscale_rules import downscale_rules
@@ -53,6 +54,12 @@ from kedge.plan.zoning.pod_hosts import CALL_TIMEOUT, CLUSTER_DOMAIN
 
 SERVICE = "rollout-operator"
 """The Service that leads to the webhooks, unless other names are given."""
+
+
+_OAM_RULES: Mapping[str, Rule] = {
+    rollout_validation.PATH: rollout_validation.validate_rollout,
+    application_annotation.PATH: application_annotation.validate_application,
+}
 
 
 class WebhookOptions(Struct, frozen=True):
@@ -180,7 +187,7 @@ class Operator:
             request_timeout=timeout,
         )
         evicting = eviction_rules(client, self._budgets, self._recent, self._clock, metrics=self._budget_metrics)
-        return {**downscaling, **evicting}
+        return {**downscaling, **evicting, **_OAM_RULES}
 
 
 class Webhooks:

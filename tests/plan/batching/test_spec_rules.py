@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kedge.api.oam.rollout_plan import MAX_BATCHES, RolloutBatch, RolloutPlan
+from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
+from kedge.api.oam.rollout_rules import ENDED, MAX_BATCHES
 from kedge.api.oam.rollout_status import PlannedBatch, RolloutStatus
-from kedge.plan.batching.spec_rules import ENDED, PLAN, Problem, create_problems, effective_partition, update_problems
+from kedge.plan.batching.spec_rules import PLAN, Problem, create_problems, effective_partition, update_problems
 from support.bad_plans import BAD_PLANS, GOOD_PLANS, HOOK, METRIC, TRAFFIC, BadPlan
 
 READABLE = {name: row for name, row in BAD_PLANS.items() if row.readable}

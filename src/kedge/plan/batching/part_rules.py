@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from kedge.api.numbers import IntOrPercent
 from kedge.api.oam.rollout_plan import (
-    NUMBER,
     CanaryMetric,
     HookType,
     MetricsRange,
@@ -24,6 +23,7 @@ from kedge.api.oam.rollout_plan import (
     Traffic,
     TrafficProvider,
 )
+from kedge.api.oam.rollout_rules import NUMBER
 from kedge.api.patterns import compiled
 from kedge.api.times import parse_duration
 

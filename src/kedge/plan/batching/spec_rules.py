@@ -18,7 +18,8 @@ from typing import Final
 from msgspec import structs
 
 from kedge.api.numbers import IntOrPercent
-from kedge.api.oam.rollout_plan import MAX_BATCHES, SHARE, RolloutBatch, RolloutPlan
+from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
+from kedge.api.oam.rollout_rules import ENDED, MAX_BATCHES, SHARE
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.api.patterns import compiled
 from kedge.plan.batching.part_rules import Problem as Problem  # noqa: PLC0414  # callers take it from here
@@ -31,7 +32,6 @@ from kedge.plan.batching.part_rules import (
 )
 
 PLAN: Final = "spec.rolloutPlan"
-ENDED: Final = "a successful or failed rollout cannot be modified without changing the target or the source"
 _ALL: Final = 2**31
 """Above every index of a batch."""
 FREE: Final = (
