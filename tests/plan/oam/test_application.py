@@ -12,6 +12,7 @@ from kedge.plan.oam.application import (
     application_revision,
     components_of,
     configuration,
+    configuration_annotations,
     is_template,
     names_in,
     render,
@@ -27,9 +28,9 @@ DB = {**web("worker"), "name": "db"}
 ROLLOUT = trait("rollout", targetSize=3)
 
 
-def made(*components: Any, upgrades: bool = False, **options: Any) -> Any:
-    app = application(*components, **options)
-    return configuration(app, "shop-v2", [(one, f"{one.name}-v1") for one in render(app)], upgrades=upgrades)
+def made(*components: Any) -> Any:
+    app = application(*components)
+    return configuration(app, "shop-v2", [(one, f"{one.name}-v1") for one in render(app)])
 
 
 def test_a_configuration_always_names_the_revisions_of_its_components() -> None:
@@ -41,7 +42,6 @@ def test_a_configuration_always_names_the_revisions_of_its_components() -> None:
             "name": "shop-v2",
             "namespace": "prod",
             "labels": {"app.oam.dev/name": "shop", "app.oam.dev/appRevision": "shop-v2"},
-            "annotations": {},
         },
         "spec": {
             "components": [
@@ -55,8 +55,15 @@ def test_a_configuration_always_names_the_revisions_of_its_components() -> None:
 @pytest.mark.parametrize(
     ("options", "annotations"),
     [
-        ({"upgrades": True}, {"app.oam.dev/appconfig-rollout": "true"}),
-        ({"annotations": {"app.oam.dev/creating": "true", "other": "x"}}, {"app.oam.dev/creating": "true"}),
+        ({}, {}),
+        (
+            {"annotations": {"app.oam.dev/creating": "true", "other": "x"}},
+            {"app.oam.dev/creating": "true", "app.oam.dev/rolling-components": "web"},
+        ),
+        (
+            {"annotations": {"app.oam.dev/creating": "true", "app.oam.dev/rolling-components": "db"}},
+            {"app.oam.dev/creating": "true", "app.oam.dev/rolling-components": "db"},
+        ),
         ({"rolloutPlan": PLAN}, {"app.oam.dev/rolling-components": "web"}),
         (
             {"rolloutPlan": PLAN, "annotations": {"app.oam.dev/rolling-components": "db, web"}},
@@ -65,7 +72,10 @@ def test_a_configuration_always_names_the_revisions_of_its_components() -> None:
     ],
 )
 def test_the_annotations_of_a_configuration(options: dict[str, Any], annotations: dict[str, str]) -> None:
-    assert made(web(), DB, **options)["metadata"]["annotations"] == annotations
+    app = application(web(), DB, **options)
+    assert configuration_annotations(app, upgrades=False) == annotations
+    upgraded = {"app.oam.dev/appconfig-rollout": "true", **annotations}
+    assert configuration_annotations(app, upgrades=True) == upgraded
 
 
 def test_traits_and_objects_beside_the_workload_are_traits_of_the_configuration() -> None:
@@ -119,10 +129,7 @@ PLAIN = {"componentName": "db", "traits": [{"trait": {"apiVersion": "v1", "kind"
         ((PLAIN,), {}, set()),
         ((ROLLED, PLAIN), {}, {"web"}),
         ((PLAIN, ROLLED), {"app.oam.dev/rolling-components": "db"}, {"db", "web"}),
-        ((PLAIN,), {"app.oam.dev/creating": "true"}, {"db"}),
-        ((PLAIN,), {"app.oam.dev/creating": "no"}, set()),
-        ((PLAIN, {"componentName": "x"}), {"app.oam.dev/creating": "true"}, {"db"}),
-        ((PLAIN,), {"app.oam.dev/creating": "true", "app.oam.dev/rolling-components": "x"}, {"x"}),
+        ((PLAIN,), {"app.oam.dev/creating": "true"}, set()),
         ((PLAIN,), {"app.oam.dev/appconfig-rollout": "true"}, set()),
     ],
 )
@@ -138,7 +145,7 @@ def test_names_are_separated_by_commas(listed: str, names: tuple[str, ...]) -> N
 def test_a_revision_keeps_the_application_without_its_plan_and_what_was_made_of_it() -> None:
     app = application(web(traits=[trait("scaler", replicas=2)]), DB)
     components = render(app)
-    made_of_it = configuration(app, "shop-v2", [(one, f"{one.name}-v1") for one in components], upgrades=True)
+    made_of_it = configuration(app, "shop-v2", [(one, f"{one.name}-v1") for one in components])
     owner = {"apiVersion": "core.oam.dev/v1beta1", "kind": "Application", "name": "shop", "uid": "u1"}
     planned = msgspec.structs.replace(app, spec=application(web(), DB, rolloutPlan=PLAN).spec)
     assert "rolloutPlan" not in application_revision(planned, "shop-v2", (), {}, owner)["spec"]["application"]["spec"]

@@ -95,7 +95,11 @@ def test_ports_that_are_exposed_have_a_service() -> None:
 
 
 def test_labels_and_annotations_are_those_of_the_pods_and_replicas_are_only_set_if_given() -> None:
-    more = {"labels": {"a": "b", "app.oam.dev/component": "x"}, "annotations": {"c": "d"}, "replicas": 0}
+    more: dict[str, Any] = {
+        "labels": {"a": "b", "app.oam.dev/component": "x"},
+        "annotations": {"c": "d"},
+        "replicas": 0,
+    }
     spec = rendered(web(image="web:1", imagePullSecrets=["s"], **more)).workload["spec"]
     assert spec["template"]["metadata"] == {"labels": {"a": "b", **OWN}, "annotations": {"c": "d"}}
     assert spec["template"]["spec"]["imagePullSecrets"] == [{"name": "s"}]

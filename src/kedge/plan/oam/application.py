@@ -91,11 +91,11 @@ def _rendered(component: ApplicationComponent, rolled_by: str) -> RenderedCompon
 
 
 def configuration(
-    application: Application, revision: str, components: Iterable[tuple[RenderedComponent, str]], *, upgrades: bool
+    application: Application, revision: str, components: Iterable[tuple[RenderedComponent, str]]
 ) -> Object:
     """The ApplicationConfiguration of a revision of an Application; each component comes with its revision's name.
 
-    It is called as the revision, so that each state has one of its own. `upgrades`: whether there was one before.
+    It is called as the revision, so that each state has one of its own.
     """
     meta, resource = application.metadata, ApplicationConfiguration.resource
     return {
@@ -105,7 +105,6 @@ def configuration(
             "name": revision,
             "namespace": meta.namespace,
             "labels": {NAME_LABEL: meta.name, APP_REVISION_LABEL: revision},
-            "annotations": _annotations(application, upgrades=upgrades),
         },
         "spec": {"components": [_configured(one, name) for one, name in components]},
     }
@@ -116,15 +115,27 @@ def _configured(component: RenderedComponent, revision: str) -> Object:
     return {"componentName": component.name, "revisionName": revision} | ({"traits": traits} if traits else {})
 
 
-def _annotations(application: Application, *, upgrades: bool) -> Mapping[str, str]:
-    given = application.metadata.annotations
-    rolling = [*rolled_by_plan(application), *names_in(given.get(ROLLING_COMPONENTS, ""))]
+def configuration_annotations(application: Application, *, upgrades: bool) -> Mapping[str, str]:
+    """The annotations of a new ApplicationConfiguration. `upgrades`: whether there was one before."""
     found = {
         APPCONFIG_ROLLOUT: "true" if upgrades else "",
-        CREATING: given.get(CREATING, ""),
-        ROLLING_COMPONENTS: ",".join(dict.fromkeys(rolling)),
+        CREATING: application.metadata.annotations.get(CREATING, ""),
+        ROLLING_COMPONENTS: ",".join(rolling_now(application)),
     }
     return {key: value for key, value in found.items() if value}
+
+
+def rolling_now(application: Application) -> tuple[str, ...]:
+    """The components that something beside their traits rolls out now.
+
+    Those that the Application's own plan or an annotation names. While a rollout brings the Application in and names
+    none, the first one.
+    """
+    given = application.metadata.annotations
+    named = (*rolled_by_plan(application), *names_in(given.get(ROLLING_COMPONENTS, "")))
+    if not named and given.get(CREATING) == "true":
+        named = tuple(one.name for one in application.spec.components[:1])
+    return tuple(dict.fromkeys(named))
 
 
 def names_in(listed: str) -> tuple[str, ...]:
@@ -135,15 +146,15 @@ def names_in(listed: str) -> tuple[str, ...]:
 def rolling_components(configuration: ApplicationConfiguration) -> frozenset[str]:
     """The components of a configuration whose workloads are only written frozen, since something rolls them out.
 
-    Those with a rollout among their traits, and those that an annotation names. While a new Application is brought in
-    and none is named, its first component.
+    Those with a rollout among their traits, and those that an annotation names.
     """
-    annotations, given = configuration.metadata.annotations, configuration.spec.components
-    named = names_in(annotations.get(ROLLING_COMPONENTS, ""))
-    if not named and annotations.get(CREATING) == "true":
-        named = tuple(one.component_name for one in given[:1])
-    traits = (one.component_name for one in given if any(traiting.is_rollout(each.trait) for each in one.traits))
-    return frozenset((*named, *traits))
+    named = names_in(configuration.metadata.annotations.get(ROLLING_COMPONENTS, ""))
+    with_traits = (
+        one.component_name
+        for one in configuration.spec.components
+        if any(traiting.is_rollout(each.trait) for each in one.traits)
+    )
+    return frozenset((*named, *with_traits))
 
 
 # Revisions
