@@ -29,6 +29,7 @@ from kedge.admission.pod_eviction import eviction_rules
 from kedge.admission.prepare_downscale import PrepareDownscale
 from kedge.admission.server import Rule, WebhookServer
 from kedge.admission.tls_server import ShownCertificate, serve
+from kedge.controllers.batch.batch_controllers import batch_controllers
 from kedge.controllers.zone.budget_guard import BudgetGuard
 from kedge.controllers.zone.budget_metrics import BudgetMetrics
 from kedge.controllers.zone.ca_bundles import CaBundles
@@ -94,6 +95,8 @@ class OperatorOptions(Struct, frozen=True):
     zone_tracker_name: str = "rollout-operator-zone-tracker"
     ready_time_timeout: float = 5.0
     """Seconds that writing a pod's ready-time annotation may take."""
+    batches: bool = False
+    """Whether workloads are rolled out in batches as well."""
     webhooks: WebhookOptions | None = None
     """None: no webhooks are served."""
     cluster_validation: ClusterValidation | None = None
@@ -160,7 +163,8 @@ class Operator:
         ready_times = ReadyTimes(
             cluster, observed.pod_caches, self._budgets, clock=clock, patch_timeout=options.ready_time_timeout
         )
-        return groups.controller, ready_times.controller
+        batches = batch_controllers(cluster, options.namespaces, clock=clock) if options.batches else ()
+        return groups.controller, ready_times.controller, *batches
 
     def _all_rules(self) -> Mapping[str, Rule]:
         """The rules of all webhooks, by path."""

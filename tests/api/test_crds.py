@@ -16,7 +16,16 @@ from msgspec.structs import FieldInfo, fields
 
 from api.cases import walk
 from api.editions import EDITIONS, Edition
-from kedge.api.crds import KINDS, crds, oam_crds, print_crds, print_oam_crds, print_zone_crds, zone_crds
+from kedge.api.crds import (
+    KINDS,
+    crds,
+    kruise_crds,
+    oam_crds,
+    print_crds,
+    print_oam_crds,
+    print_zone_crds,
+    zone_crds,
+)
 from kedge.api.dialect import Dialect
 from kedge.api.markers import Edition as Said
 from kedge.api.markers import said_of
@@ -95,12 +104,22 @@ def test_the_kinds_of_rollout_groups_are_printed_apart() -> None:
     assert not {crd["metadata"]["name"] for crd in crds()} & set(names)
 
 
-def test_every_field_of_a_kind_of_rollout_groups_is_described() -> None:
-    for crd in zone_crds():
+def test_every_field_of_a_kind_that_is_printed_apart_is_described() -> None:
+    for crd in (*zone_crds(), *kruise_crds()):
         root = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         assert root["description"]
         described = {path for path, node in walk(root) if node.get("description") or path.endswith(("[]", "{}"))}
         assert {path for path, _ in walk(root)} == described
+
+
+def test_a_clone_set_is_shown_as_open_kruise_shows_it() -> None:
+    (crd,) = kruise_crds()
+    version = crd["spec"]["versions"][0]
+    shown = [column["name"] for column in version["additionalPrinterColumns"] if not column.get("priority")]
+    assert crd["metadata"]["name"] == "clonesets.apps.kruise.io"
+    assert crd["spec"]["names"]["shortNames"] == ["clone"]
+    assert shown == ["DESIRED", "UPDATED", "UPDATED_READY", "READY", "TOTAL", "AGE"]
+    assert set(version["subresources"]) == {"status", "scale"}
 
 
 def test_the_kinds_of_rollouts_in_batches_are_printed_apart() -> None:

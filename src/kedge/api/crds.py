@@ -15,6 +15,7 @@ from kedge.api.binding import ClusterResourceBinding, ResourceBinding
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.crd import Crd, Defined, crd
 from kedge.api.dialect import Dialect
+from kedge.api.kruise import KRUISE_KINDS
 from kedge.api.oam.kinds import OAM_KINDS
 from kedge.api.placement import ClusterResourcePlacement, ClusterResourcePlacementStatus, ResourcePlacement
 from kedge.api.snapshot import (
@@ -67,6 +68,11 @@ def crds(dialect: Dialect = Dialect.seed) -> tuple[Crd, ...]:
 def zone_crds() -> tuple[Crd, ...]:
     """Every CustomResourceDefinition that belongs to rollout groups. They have no dialects."""
     return tuple(crd(kind, Dialect.seed) for kind in ZONE_KINDS)
+
+
+def kruise_crds() -> tuple[Crd, ...]:
+    """The CustomResourceDefinitions of OpenKruise that are simulated; for clusters without OpenKruise."""
+    return tuple(crd(kind, Dialect.seed) for kind in KRUISE_KINDS)
 
 
 def oam_crds() -> tuple[Crd, ...]:

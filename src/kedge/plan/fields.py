@@ -75,3 +75,33 @@ def name_of(obj: Object) -> str:
     """How it is called in a sentence: `Deployment shop/web`."""
     kind, namespace, name = text(obj, "kind"), text(obj, "metadata", "namespace"), text(obj, "metadata", "name")
     return f"{kind or 'an object'} {namespace}/{name}" if namespace else f"{kind or 'an object'} {name}"
+
+
+def replacement(old: Object, new: Object) -> dict[str, Any]:
+    """The merge patch after which a map is the new one, whatever the old one had."""
+    gone = {name: None for name in old if name not in new}
+    return gone | {name: _replaced(old.get(name), value) for name, value in new.items()}
+
+
+def _replaced(old: Any, new: Any) -> Any:
+    return replacement(old if isinstance(old, Mapping) else {}, new) if isinstance(new, Mapping) else new
+
+
+def merged(one: Object, *others: Object) -> dict[str, Any]:
+    """Several merge patches as one. A later one has the last word."""
+    found = dict(one)
+    for other in others:
+        for name, value in other.items():
+            both = isinstance(value, Mapping) and isinstance(found.get(name), Mapping)
+            found[name] = merged(found[name], value) if both else value
+    return found
+
+
+def changed(obj: Any, patch: Object) -> dict[str, Any]:
+    """The part of a merge patch that changes something."""
+    found = {name: _changed_value(at(obj, name), value) for name, value in patch.items()}
+    return {name: value for name, value in found.items() if value != {} and value != at(obj, name)}
+
+
+def _changed_value(old: Any, value: Any) -> Any:
+    return changed(old, value) if isinstance(value, Mapping) and isinstance(old, Mapping) else value

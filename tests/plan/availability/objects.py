@@ -37,6 +37,11 @@ def stateful_set(spec: Mapping[str, Any] | None = None, **status: Any) -> Object
     return made("apps/v1", "StatefulSet", {"replicas": 3, **(spec or {})}, {**good, **status})
 
 
+def clone_set(spec: Mapping[str, Any] | None = None, **status: Any) -> Object:
+    good = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3}
+    return made("apps.kruise.io/v1alpha1", "CloneSet", {"replicas": 3, **(spec or {})}, {**good, **status})
+
+
 def daemon_set(strategy: str = "RollingUpdate", **status: Any) -> Object:
     good = {
         "observedGeneration": 2,

@@ -8,6 +8,7 @@ from kedge.plan.availability import Verdict, judge
 from plan.availability.objects import (
     Object,
     budget,
+    clone_set,
     condition,
     daemon_set,
     definition,
@@ -34,6 +35,10 @@ def partition(number: int, replicas: int = 3) -> Object:
     return {"replicas": replicas, "updateStrategy": rolling}
 
 
+def kept_back(share: object, **strategy: object) -> Object:
+    return {"updateStrategy": {"partition": share, **strategy}}
+
+
 def ingress(*entries: Object) -> Object:
     return {"loadBalancer": {"ingress": list(entries)}}
 
@@ -58,6 +63,11 @@ AVAILABLE = {
     "a StatefulSet that holds back all": stateful_set(partition(5), updatedReplicas=0, **OLD_AND_NEW),
     "a StatefulSet with OnDelete, before any is deleted": stateful_set(ON_DELETE, updatedReplicas=0, **OLD_AND_NEW),
     "a StatefulSet with OnDelete, after some are deleted": stateful_set(ON_DELETE, updatedReplicas=2, **OLD_AND_NEW),
+    "a CloneSet with all replicas updated": clone_set(),
+    "a CloneSet of none": clone_set({"replicas": 0}, replicas=0, updatedReplicas=0, availableReplicas=0),
+    "a CloneSet whose partition is reached": clone_set(kept_back("50%"), updatedReplicas=1),
+    "a CloneSet that holds back all, paused": clone_set(kept_back("100%", paused=True), updatedReplicas=0),
+    "a CloneSet with OnDelete": clone_set(ON_DELETE, updatedReplicas=0),
     "a DaemonSet on every node": daemon_set(),
     "a DaemonSet without nodes": daemon_set(
         desiredNumberScheduled=0, currentNumberScheduled=0, updatedNumberScheduled=0, numberAvailable=0
@@ -125,6 +135,31 @@ NOT_AVAILABLE = {
     "a Deployment that takes too long": (
         deployment(updatedReplicas=1, conditions=[LATE]),
         'Deployment shop/web has 1 of 3 updated replicas: ReplicaSet "web-1" has timed out progressing.',
+    ),
+    "a CloneSet that changed since": (
+        clone_set(observedGeneration=1),
+        "CloneSet shop/web has a status that is behind: it is of generation 1, not of 2",
+    ),
+    "a CloneSet on its way": (clone_set(updatedReplicas=1), "CloneSet shop/web has 1 of 3 updated replicas"),
+    "a CloneSet before its partition": (
+        clone_set(kept_back(1), updatedReplicas=1),
+        "CloneSet shop/web has 1 of 2 updated replicas",
+    ),
+    "a CloneSet that is paused on its way": (
+        clone_set({"updateStrategy": {"paused": True}}, updatedReplicas=1),
+        "CloneSet shop/web has 1 of 3 updated replicas: it is paused",
+    ),
+    "a CloneSet that is paused with a broken replica": (
+        clone_set({"updateStrategy": {"paused": True}}, availableReplicas=2),
+        "CloneSet shop/web has 2 of 3 available replicas",
+    ),
+    "a CloneSet with an old pod in place of a new one": (
+        clone_set(replicas=4),
+        "CloneSet shop/web has 1 replica too many",
+    ),
+    "a CloneSet with a broken replica": (
+        clone_set(availableReplicas=2),
+        "CloneSet shop/web has 2 of 3 available replicas",
     ),
     "a StatefulSet that changed since": (
         stateful_set(observedGeneration=1),

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from kedge.api.markers import Schema
 from kedge.api.meta import Value
 from kedge.api.numbers import IntOrPercent
 
+MAX_BATCHES: Final = 100
+"""How many batches a rollout may have. All lists are bounded so that the API server can tell what their rules cost."""
+SHARE: Final = "^((100|[0-9]{1,2})%|[0-9]+)$"
+"""A number or a percentage, if it is written as text."""
+NUMBER: Final = r"^[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?$"
+"""A number, if it is written as text."""
 _INT32 = Schema(format="int32")
 _SECONDS = Schema(minimum=0, format="int32")
 

@@ -158,5 +158,12 @@ class RolloutStatus(Value, frozen=True, gc=False):
     """What was measured."""
     remembered: tuple[Remembered, ...] = ()
     """What was changed beside the workloads, and is given back at the end."""
-    retries: Annotated[int, _INT32] = 0
-    """How many times a failed rollout was started again."""
+    desired_size: Annotated[int, _INT32] = 0
+    """How many pods there are to be, kept while one rollout replaces another midway; 0 if nothing is under way."""
+    retried: str = ""
+    """The last request to start a failed rollout again that was taken note of."""
+    failure: str = ""
+    """Why the rollout failed, if it did."""
+    runs: Annotated[int, _INT32] = 0
+    """How many times it began anew: with another target, or after a failure. Tells the webhook calls of one from those
+    of another."""

@@ -101,6 +101,7 @@ KINDS: Final[Mapping[tuple[str, str], Judge]] = {
     ("apps", "Deployment"): workloads.judge_deployment,
     ("apps", "StatefulSet"): workloads.judge_stateful_set,
     ("apps", "DaemonSet"): workloads.judge_daemon_set,
+    ("apps.kruise.io", "CloneSet"): workloads.judge_clone_set,
     ("batch", "Job"): workloads.judge_job,
     ("", "Service"): services.judge_service,
     ("networking.fleet.azure.com", "ServiceExport"): services.judge_service_export,

@@ -5,6 +5,8 @@
 * A StatefulSet must have updated as many as its strategy would: all but the first `partition`, with OnDelete none.
   Where all are to be updated, it must also have finished: its current revision is the one it updates to.
 * A DaemonSet with OnDelete may have pods of any revision.
+* A CloneSet must have updated all but its partition, and have none left beyond its replicas: while one that surges has
+  more, an old pod may count as available in place of a new one.
 * A Job is available when it is complete. One that failed says why; one that is suspended waits until it is let run.
 """
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from kedge.plan.availability.verdict import Verdict, available, because, many, not_available, not_observed
 from kedge.plan.fields import Object, at, condition, count, has_condition, name_of, text, whole
+from kedge.plan.workloads.clone_sets import CloneSets
 from kedge.plan.workloads.daemon_sets import DaemonSets
 from kedge.plan.workloads.deployments import Deployments
 from kedge.plan.workloads.handler import ON_DELETE, Replicas, WorkloadHandler
@@ -57,6 +60,18 @@ def judge_daemon_set(obj: Object) -> Verdict:
     return _judged(obj, problem, f"has available pods on {replicas.desired} {nodes}")
 
 
+def judge_clone_set(obj: Object) -> Verdict:
+    replicas, strategy = CloneSets().replicas(obj), CloneSets().strategy(obj)
+    if not replicas.observed:
+        return not_available(not_observed(obj))
+    to_update = strategy.updates(replicas.desired)
+    problem = _not_updated(replicas, to_update)
+    if problem and strategy.paused:
+        problem = f"{problem}: it is paused"
+    problem = problem or _too_many(obj, replicas) or _not_available(replicas)
+    return _judged(obj, problem, _all_of(replicas, to_update))
+
+
 def judge_job(obj: Object) -> Verdict:
     if has_condition(obj, "Failed", "True"):
         failed = condition(obj, "Failed")
@@ -90,6 +105,11 @@ def _not_available(replicas: Replicas) -> str:
     if replicas.available == replicas.desired:
         return ""
     return f"has {replicas.available} of {replicas.desired} available replicas"
+
+
+def _too_many(obj: Object, replicas: Replicas) -> str:
+    surplus = count(obj, "status", "replicas") - replicas.desired
+    return f"has {many(surplus, 'replica')} too many" if surplus > 0 else ""
 
 
 def _deployment_problem(obj: Object, replicas: Replicas) -> str:

@@ -8,6 +8,7 @@ into fields, never differences, so that a write that is made twice does no harm.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -49,6 +50,8 @@ class Workload(Struct, frozen=True):
     """Of kinds whose status does not say which pods are of the new revision."""
     revision: str = ""
     """The name of that revision; empty if the object itself is the revision."""
+    update_revision: str = ""
+    """The label `controller-revision-hash` of pods of the present template, of kinds whose status does not say it."""
 
 
 class Workloads(Struct, frozen=True):
@@ -58,6 +61,12 @@ class Workloads(Struct, frozen=True):
     sources: tuple[Workload, ...] = ()
     in_place: bool = False
     """Whether the target is changed in place: the source is what its pods ran before."""
+    removes_sources: bool = False
+    """Whether workloads of old revisions are deleted after success, and not only empty."""
+    claim: str = ""
+    """The rollout that asks, as it is written to workloads: `kind/name/uid`."""
+    now: datetime | None = None
+    """When this was observed: pods that have to be ready for some time count from then."""
 
     @property
     def is_scale(self) -> bool:

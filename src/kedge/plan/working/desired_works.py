@@ -34,6 +34,7 @@ from kedge.api.rollout import (
 )
 from kedge.api.work import Work
 from kedge.plan.digest import digest
+from kedge.plan.fields import replacement
 from kedge.plan.revisions import parent
 from kedge.plan.working.work_contents import RevisionContents, RevisionPart, compacted_digest
 
@@ -180,15 +181,7 @@ def _replacement(name: str, old: ApplyStrategy | ReportBackStrategy | None, new:
     """The part of a merge patch that replaces the old value completely."""
     if old == new:
         return {}
-    return {name: None if new is None else _merge_patch(to_builtins(old) if old else {}, to_builtins(new))}
-
-
-def _merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    gone = {name: None for name in old if name not in new}
-    return gone | {
-        name: _merge_patch(old.get(name) or {}, value) if isinstance(value, dict) else value
-        for name, value in new.items()
-    }
+    return {name: None if new is None else replacement(to_builtins(old) if old else {}, to_builtins(new))}
 
 
 def _changed_entries(desired: Mapping[str, str | None], there: Mapping[str, str]) -> dict[str, str | None]:

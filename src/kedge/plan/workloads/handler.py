@@ -127,8 +127,8 @@ def strategy_at(obj: Object, field: str) -> Strategy:
     rolling = at(obj, "spec", field, "rollingUpdate")
     return Strategy(
         type=text(obj, "spec", field, "type") or ROLLING,
-        max_unavailable=_number(rolling, "maxUnavailable"),
-        max_surge=_number(rolling, "maxSurge"),
+        max_unavailable=number_or_percent(rolling, "maxUnavailable"),
+        max_surge=number_or_percent(rolling, "maxSurge"),
         partition=whole(rolling or {}, "partition"),
         paused=at(obj, "spec", "paused") is True,
     )
@@ -140,13 +140,15 @@ def rolling_patch(strategy: Strategy, **numbers: IntOrPercent | None) -> Patch:
     return {"type": strategy.type, "rollingUpdate": numbers if given else None}
 
 
+def number_or_percent(obj: Any, name: str) -> IntOrPercent | None:
+    """The number or text of a member; None if it has neither."""
+    number = whole(obj or {}, name)
+    return number if number is not None else text(obj, name) or None
+
+
 def resolved(value: IntOrPercent | None, total: int, *, default: IntOrPercent, round_up: bool) -> int:
     """What a number or percentage comes to; the default's if there is none, or none that can be read."""
     try:
         return resolve(default if value is None else value, total, round_up=round_up)
     except ValueError:
         return resolve(default, total, round_up=round_up)
-
-
-def _number(rolling: Any, name: str) -> IntOrPercent | None:
-    return whole(rolling or {}, name) if whole(rolling or {}, name) is not None else text(rolling, name) or None

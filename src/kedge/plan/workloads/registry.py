@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from kedge.plan.workloads.clone_sets import CloneSets
 from kedge.plan.workloads.daemon_sets import DaemonSets
 from kedge.plan.workloads.deployments import Deployments
 from kedge.plan.workloads.handler import WorkloadHandler
@@ -30,7 +31,8 @@ from kedge.plan.workloads.stateful_sets import StatefulSets
 GROUP: Final = "kedge.workloads"
 GroupKind: TypeAlias = tuple[str, str]
 BUILT_IN: Final[Mapping[GroupKind, WorkloadHandler]] = {
-    (one.group, one.kind): one for one in (Deployments(), StatefulSets(), DaemonSets(), ReplicaSets(), Jobs())
+    (one.group, one.kind): one
+    for one in (Deployments(), StatefulSets(), DaemonSets(), ReplicaSets(), Jobs(), CloneSets())
 }
 _METHODS: Final = ("replicas", "template", "strategy", "limits", "with_strategy", "freeze", "with_partition", "scale")
 

@@ -1,0 +1,34 @@
+"""Batch controllers: all controllers of rollouts in batches of one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kedge.api.oam.keys import ROLLOUT_FINALIZER
+from kedge.controllers.batch.located import RolloutKind
+from kedge.controllers.batch.rollouts import Rollouts
+from kedge.controllers.batch.trait_kind import TraitKind
+from kedge.controllers.batch.workloads import WorkloadAccess
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.controller import Controller
+
+_FINALIZERS: Final = {"RolloutTrait": ROLLOUT_FINALIZER}
+
+
+def batch_controllers(cluster: Cluster, namespaces: Sequence[str], *, clock: Clock) -> Sequence[Controller]:
+    """The controllers of every kind of rollout, in some namespaces; in all of them if none is given."""
+    workloads = WorkloadAccess(cluster, namespaces)
+    kinds: list[RolloutKind] = [TraitKind()]
+    return [
+        Rollouts(
+            cluster,
+            kind,
+            workloads,
+            clock=clock,
+            finalizer=_FINALIZERS[kind.kind.resource.kind],
+            namespaces=namespaces,
+        ).controller
+        for kind in kinds
+    ]

@@ -1,0 +1,142 @@
+"""Scale moves: nothing to move from, so the target is deployed, or gets more or fewer pods, batch by batch.
+
+On the way up a batch is done when enough pods are available, on the way down when no more pods are left than it asks
+for. On the way up the replicas are only raised, on the way down only lowered, until the last batch: it sets them to
+the size of the plan. A target that does not exist is created without pods first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from kedge.api.oam.rollout_plan import RolloutPlan
+from kedge.api.oam.rollout_status import RolloutStatus
+from kedge.plan.batching.claims import (
+    annotation_patch,
+    can_begin,
+    claimed_by,
+    claimed_by_other,
+    not_steady,
+    patched,
+    still_scaling,
+    waiting,
+    wanted_hash,
+)
+from kedge.plan.batching.in_place import not_available
+from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
+from kedge.plan.batching.waits import MoveCode
+from kedge.plan.fields import Object, count, merged
+from kedge.plan.workloads import WorkloadHandler
+
+
+class ScaleMoves(Struct, frozen=True):
+    """The moves of a workload that is deployed or scaled."""
+
+    handler: WorkloadHandler
+
+    def verify(self, seen: Workloads, plan: RolloutPlan, status: RolloutStatus) -> Verified | Step:  # noqa: ARG002
+        """Whether the workload can be scaled now. It is waited for while it scales or updates."""
+        target = seen.target
+        if problem := self._problem(target, plan):
+            return Step(failure=problem)
+        size = plan.target_size or 0
+        if target.obj is None and target.manifest is not None:
+            return Verified(0, size, wanted_hash(self.handler, target))
+        if (step := can_begin(seen)) is not None:
+            return step
+        found = self.handler.replicas(target.obj or {})
+        step = still_scaling(target, found.desired) or self._still_updating(target)
+        return step or Verified(found.desired, size, wanted_hash(self.handler, target))
+
+    def initialize(self, seen: Workloads, status: RolloutStatus, claim: str) -> Step:  # noqa: ARG002
+        """Claim the target; create it without pods if it does not exist."""
+        target = seen.target
+        if target.obj is None and target.manifest is not None:
+            return Step((Write(target.ref, create=self._without_pods(target, target.manifest, claim)),))
+        if target.obj is None:
+            return waiting(target, MoveCode.not_found)
+        return claimed_by_other(target, claim) or patched(target, annotation_patch(claim=claim))
+
+    def roll(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
+        """Set the replicas to what the batch asks for, then wait for the pods."""
+        target = seen.target
+        if (step := not_steady(target)) is not None:
+            return step
+        desired = self.handler.replicas(target.obj or {}).desired
+        is_up = _is_up(status, batch)
+        is_beyond = desired >= batch.goal if is_up else desired <= batch.goal
+        if desired == batch.goal or (is_beyond and batch.goal != batch.total):
+            return self.check(seen, status, batch)
+        return self._scaled(target, batch.goal)
+
+    def check(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
+        """Whether enough pods are available, or enough have gone."""
+        target = seen.target
+        if (step := not_steady(target)) is not None:
+            return step
+        if not _is_up(status, batch):
+            return self._until_gone(target, batch.goal)
+        available = self.handler.replicas(target.obj or {}).available
+        if available + batch.tolerated >= batch.goal:
+            return DONE
+        blockers = not_available(target.pods, target.obj or {}, seen.now)
+        numbers = {"available": available, "goal": batch.goal, "tolerated": batch.tolerated}
+        return waiting(target, MoveCode.not_available, *blockers, **numbers)
+
+    def finalize(self, seen: Workloads, status: RolloutStatus, *, succeeded: bool) -> Step:  # noqa: ARG002
+        """Let go of the target. It keeps the replicas it has."""
+        target = seen.target
+        if not claimed_by(target) or claimed_by_other(target, seen.claim):
+            return DONE
+        return patched(target, annotation_patch(claim=None))
+
+    def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:  # noqa: ARG002
+        """Go back to as many pods as there were: those beyond were brought by the rollout, so nobody loses any."""
+        target, original = seen.target, status.rollout_original_size
+        if target.obj is None or not claimed_by(target) or claimed_by_other(target, seen.claim):
+            return DONE
+        if self.handler.replicas(target.obj).desired != original:
+            return self._scaled(target, original)
+        return not_steady(target) or self._until_gone(target, original)
+
+    def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:  # noqa: ARG002
+        """How many pods are asked for, and how they are."""
+        if seen.target.obj is None:
+            return Progress(0, 0, 0)
+        found = self.handler.replicas(seen.target.obj)
+        return Progress(found.desired, found.ready, found.available)
+
+    def _problem(self, target: Workload, plan: RolloutPlan) -> str:
+        if self.handler.scale(0) is None:
+            return f"{target.ref} cannot be scaled: a {self.handler.kind} has no replicas"
+        if plan.target_size is None:
+            return f"the rollout plan has no source to move from and no targetSize to scale {target.ref} to"
+        named = [index for index, batch in enumerate(plan.rollout_batches or ()) if batch.pod_list]
+        return f"rolloutBatches[{named[0]}].podList is set, but pods are only added or removed" if named else ""
+
+    def _still_updating(self, target: Workload) -> Step | None:
+        found, strategy = self.handler.replicas(target.obj or {}), self.handler.strategy(target.obj or {})
+        if strategy.paused or found.updated >= strategy.updates(found.desired):
+            return None
+        numbers = {"updated": found.updated, "desired": found.desired, "available": found.available}
+        return waiting(target, MoveCode.updating, **numbers)
+
+    def _scaled(self, target: Workload, replicas: int) -> Step:
+        is_fewer = replicas < self.handler.replicas(target.obj or {}).desired
+        return patched(target, self.handler.scale(replicas) or {}, takes_away=is_fewer)
+
+    def _without_pods(self, target: Workload, manifest: Object, claim: str) -> dict[str, Any]:
+        ref = target.ref
+        named = {"metadata": {"name": ref.name, "namespace": ref.namespace}}
+        made = merged(manifest, named, annotation_patch(claim=claim), self.handler.scale(0) or {})
+        return {"apiVersion": ref.api_version, "kind": ref.kind} | {k: v for k, v in made.items() if k != "status"}
+
+    def _until_gone(self, target: Workload, goal: int) -> Step:
+        pods = count(target.obj or {}, "status", "replicas")
+        return DONE if pods <= goal else waiting(target, MoveCode.pods_left, pods=pods, goal=goal)
+
+
+def _is_up(status: RolloutStatus, batch: Batch) -> bool:
+    return batch.total >= status.rollout_original_size
