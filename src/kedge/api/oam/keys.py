@@ -14,6 +14,8 @@ CREATING: Final = "app.oam.dev/creating"
 """`true`: what was generated from the Application is reconciled for the first time."""
 APPCONFIG_ROLLOUT: Final = "app.oam.dev/appconfig-rollout"
 """`true`: this ApplicationConfiguration upgrades another one in place."""
+ROLLING_COMPONENTS: Final = "app.oam.dev/rolling-components"
+"""The components, separated by commas, that something rolls out: their workloads are only written frozen."""
 
 # Annotations of a Rollout, and of the workloads it brings in
 SKIP_GC: Final = "app.oam.dev/skipGC"
@@ -35,6 +37,9 @@ FROZEN: Final = "kedge.dev/strategy-before"
 """Annotation of a workload that was frozen: the strategy it had, as JSON."""
 ASSUME_ACCEPTED: Final = "kedge.dev/assume-accepted"
 """`true`: an HTTPRoute whose gateway reports nothing. That it was written counts as accepted."""
+
+WORKLOAD_LABEL: Final = "kedge.dev/workload"
+"""Label of the pods of a Deployment, also in its selector: the Deployment's name."""
 
 ROLLOUT_FINALIZER: Final = "finalizers.rollout.standard.oam.dev"
 APP_ROLLOUT_FINALIZER: Final = "finalizers.approllout.oam.dev"
