@@ -170,7 +170,9 @@ class Operator:
         ready_times = ReadyTimes(
             cluster, observed.pod_caches, self._budgets, clock=clock, patch_timeout=options.ready_time_timeout
         )
-        batches = batch_controllers(cluster, options.namespaces, clock=clock) if options.batches else ()
+        batches: Sequence[Controller] = ()
+        if options.batches:
+            batches = batch_controllers(cluster, options.namespaces, clock=clock, outbound=self._outbound)
         return groups.controller, ready_times.controller, *batches
 
     def _all_rules(self) -> Mapping[str, Rule]:

@@ -20,6 +20,7 @@ from kedge.controllers.batch.batch_controllers import batch_controllers
 from kedge.kube.client import Client
 from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.connect.outbound import HttpOutbound
 from kedge.kube.errors import NotFound
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
@@ -90,7 +91,7 @@ async def operator(cluster: Cluster, namespace: str) -> AsyncIterator[None]:
     connection = await asyncio.to_thread(load, [cluster.kubeconfig])
     async with Manager(component="operator", rng=Random(1)) as manager:
         connected = await manager.connect("cluster", HttpsTransport(connection), limiter=Limiter(rate=0))
-        for controller in batch_controllers(connected, (namespace,), clock=manager.clock):
+        for controller in batch_controllers(connected, (namespace,), clock=manager.clock, outbound=HttpOutbound()):
             manager.add_controller(controller)
         running = asyncio.create_task(manager.run(signals=False))
         yield

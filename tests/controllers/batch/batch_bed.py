@@ -12,15 +12,13 @@ from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.apps import Deployment
 from kedge.api.core import Event, Namespace
 from kedge.api.crd import crd
-from kedge.api.oam.keys import ROLLOUT_FINALIZER
 from kedge.api.oam.rollouts import ROLLOUT_KINDS, RolloutTrait
-from kedge.controllers.batch.rollouts import Rollouts
-from kedge.controllers.batch.trait_kind import TraitKind
-from kedge.controllers.batch.workloads import WorkloadAccess
+from kedge.controllers.batch.batch_controllers import batch_controllers
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.client import Client
+from kedge.kube.connect.outbound import Answer, Call, Outbound, OutboundFailed
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
@@ -28,6 +26,16 @@ from support.stage import LoopClock
 
 SHOP = "shop"
 DEFINITIONS = tuple(crd(kind) for kind in ROLLOUT_KINDS)  # reads sources, which must not happen while a loop runs
+
+
+class Nobody:
+    """An outside world in which nobody answers."""
+
+    async def fetch(self, call: Call, *, timeout: float) -> Answer:
+        raise OutboundFailed(f"{call}: nobody is there")
+
+    async def close(self) -> None:
+        """There is nothing to close."""
 
 
 class Bed:
@@ -75,7 +83,7 @@ class Bed:
 
 
 @asynccontextmanager
-async def bed() -> AsyncIterator[Bed]:
+async def bed(outbound: Outbound | None = None) -> AsyncIterator[Bed]:
     clock = LoopClock()
     cluster = EmbeddedCluster("cluster", clock=clock, rng=Random(1))
     cluster.start()
@@ -90,9 +98,8 @@ async def bed() -> AsyncIterator[Bed]:
     ):
         add_workloads(others, await others.connect("cluster", cluster.transport()))
         connected = await manager.connect("cluster", cluster.transport(), limiter=Limiter(rate=0))
-        access = WorkloadAccess(connected)
-        rollouts = Rollouts(connected, TraitKind(), access, clock=clock, finalizer=ROLLOUT_FINALIZER)
-        manager.add_controller(rollouts.controller)
+        for controller in batch_controllers(connected, (), clock=clock, outbound=outbound or Nobody()):
+            manager.add_controller(controller)
         running = [asyncio.create_task(one.run(signals=False)) for one in (others, manager)]
         yield Bed(user)
         manager.stop()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 
 from kedge.api.oam.keys import ABORT, RETRY
 from kedge.api.oam.rollout_status import RollingState, RolloutStatus
+from kedge.controllers.batch.asking import Asking
 from kedge.controllers.batch.located import Located, NotLocated, RolloutKind
 from kedge.controllers.batch.rollout_events import RolloutEvents
 from kedge.controllers.batch.workloads import MANAGER, Referrers, WorkloadAccess
@@ -27,11 +29,14 @@ from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
+from kedge.kube.source import Signal
 from kedge.plan.batching.moves import Progress
 from kedge.plan.batching.progress import moved, reported
 from kedge.plan.batching.registry import moves_for
-from kedge.plan.batching.rollout import Act, Ended, Hold, Identity, Move, RolloutInput, step
+from kedge.plan.batching.rollout import step
 from kedge.plan.batching.states import ENDED, Illegal, RolloutEvent
+from kedge.plan.batching.steps import Act, Ended, Hold, Identity, Move, Note, RolloutInput, RouteWrite
+from kedge.plan.batching.traffic import LOOK_AGAIN
 from kedge.plan.moving.wait import Wait
 
 WORKERS: Final = 32
@@ -62,6 +67,7 @@ class Rollouts:
         cluster: Cluster,
         kind: RolloutKind,
         workloads: WorkloadAccess,
+        asking: Asking,
         *,
         clock: Clock,
         finalizer: str,
@@ -70,17 +76,17 @@ class Rollouts:
         self._kind = kind
         self._client = cluster.client
         self._workloads = workloads
+        self._asking = asking
+        self._answers = Signal(cluster.name)
         self._clock = clock
         self._finalizer = finalizer
         self._referrers = Referrers()
         self._events = RolloutEvents(cluster.events)
         places: Sequence[str | None] = namespaces or (None,)
         self._caches = {place: cluster.cache(kind.kind, place, optional=True) for place in places}
-        sources = [cluster.watch(cache) for cache in self._caches.values()]
-        name = kind.kind.resource.plural
-        self.controller = Controller(
-            name, self.reconcile, [*sources, *workloads.sources(self._referrers)], workers=WORKERS
-        )
+        own = [cluster.watch(cache) for cache in self._caches.values()]
+        sources = [*own, *workloads.sources(self._referrers), self._answers]
+        self.controller = Controller(kind.kind.resource.plural, self.reconcile, sources, workers=WORKERS)
 
     async def reconcile(self, key: Key) -> Outcome:
         cache = self._caches.get(key.namespace) or self._caches[None]
@@ -96,32 +102,44 @@ class Rollouts:
         return await self._steps(key, Current(rollout, rollout.status))
 
     async def _steps(self, key: Key, current: Current) -> Outcome:
+        """Step after step, until there is something to wait for."""
         seen: RolloutInput | None = None
         for _ in range(MOST_STEPS):
-            if seen is None:
-                seen = await self._observe(key, current)
-            else:
-                seen = replace(seen, status=current.status)
+            seen = await self._observe(key, current) if seen is None else replace(seen, status=current.status)
             found = step(seen, self._clock.now())
             match found:
                 case Move():
                     current = self._moved(current, found)
-                    if found.event in _MOVES_ELSEWHERE:
-                        seen = None
-                case Act():
-                    if current.is_written:
-                        await self._act(current, found)
-                    else:
-                        current = await self._write(current, seen, None)
+                    seen = None if found.event in _MOVES_ELSEWHERE else seen
+                case Note():
+                    current = replace(current, status=found.status)
+                case Act() if not current.is_written:
+                    # The status first, and then another look: what is done is decided on what is there then.
+                    current, seen = await self._write(current, seen, None), None
+                case Act(route=RouteWrite() as shift):
+                    current = await self._write(replace(current, status=shift.status), seen, None)
+                    refused = await self._asking.write_route(seen.route, shift)
+                    if refused is not None:
+                        return await self._hold(current, seen, Hold(refused, self._clock.now() + LOOK_AGAIN))
                     seen = None
+                case Act(call=None, query=None):
+                    await self._act(current, found)
+                    seen = None
+                case Act():
+                    status = await self._asking.answered(seen, found, partial(self._answers.wake, key))
+                    if isinstance(status, Wait):
+                        return await self._hold(current, seen, Hold(status))
+                    current, seen = replace(current, status=status), None
                 case Hold():
-                    await self._write(current, seen, found.wait)
-                    self._events.waiting(current.rollout, found.wait)
-                    return _again(found.until, self._clock.now())
+                    return await self._hold(current, seen, found)
                 case Ended():
-                    current = await self._write(current, seen, None)
-                    return await self._end(key, current)
+                    return await self._end(key, await self._write(current, seen, None))
         return Outcome.not_yet
+
+    async def _hold(self, current: Current, seen: RolloutInput, found: Hold) -> Outcome:
+        await self._write(current, seen, found.wait)
+        self._events.waiting(current.rollout, found.wait)
+        return _again(found.until, self._clock.now())
 
     # Observing
 
@@ -159,7 +177,8 @@ class Rollouts:
         moves = moves_for(workloads)
         if isinstance(moves, str):
             return replace(seen, problem=moves)
-        return replace(seen, workloads=workloads, moves=moves)
+        route = await self._asking.route(seen.identity.namespace, seen.plan, seen.status)
+        return replace(seen, workloads=workloads, moves=moves, route=route)
 
     # Acting
 
