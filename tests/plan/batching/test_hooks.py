@@ -314,7 +314,7 @@ def test_two_hooks_that_are_alike_are_both_called() -> None:
 
 
 def test_ids_are_the_same_in_every_release() -> None:
-    assert called(ask(plan(hook(PRE)), FRESH)).id == ""
+    assert called(ask(plan(hook(PRE)), FRESH)).id == "52f35412115bf71a-0a0cb9bf4fd71b54"
 
 
 OTHER = [
