@@ -86,7 +86,7 @@ def found(kind: str, *, source: bool = False, in_place: bool = False) -> Moves |
         ("Board", {}, ScaleMoves),
     ],
 )
-def test_each_kind_has_its_moves(kind: str, given: dict[str, Any], moves: type[object]) -> None:
+def test_each_kind_has_its_moves(kind: str, given: dict[str, Any], moves: type[Any]) -> None:
     answer: Any = found(kind, **given)
     assert type(answer) is moves
     assert answer.handler.kind == kind
