@@ -112,6 +112,7 @@ class ContainerStatus(Value, frozen=True, gc=False):
     """How a container is doing."""
 
     name: str = ""
+    image: str = ""
     ready: bool = False
     restart_count: int = 0
     state: ContainerState = ContainerState()

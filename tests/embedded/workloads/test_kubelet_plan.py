@@ -8,9 +8,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from embedded.workloads.making import NOW, ago, pod
-from kedge.api.pods import ContainerState, Pod, Running, Terminated, Waiting
+from kedge.api.pods import ContainerState, ContainerStatus, Pod, Running, Terminated, Waiting
 from kedge.embedded.workloads.kubelet_plan import Due, Stage, next_stage, status_after
 from kedge.plan.workloads import pods
 
@@ -94,6 +95,33 @@ def test_a_crash_counts_as_a_restart_and_survives_the_recovery() -> None:
     assert (pods.restarts(recovered), pods.is_ready(recovered)) == (1, True)
     ended = Terminated(exit_code=1, reason="Error", started_at=NOW, finished_at=NOW)
     assert recovered.status.container_statuses[0].last_state == ContainerState(terminated=ended)
+
+
+def changed(image: str, running: str = "web:1") -> Pod:
+    """A pod that is ready, with a container that runs another image than it is to run."""
+    found = steered(ready=5, spec={"containers": [{"name": "web", "image": image}, {"name": "beside", "image": "b"}]})
+    statuses = tuple(ContainerStatus(name=name, image=runs) for name, runs in (("web", running), ("beside", "b")))
+    return replace(found, status=replace(found.status, container_statuses=statuses))
+
+
+def test_a_container_with_a_new_image_restarts_and_its_pod_is_ready_again_later() -> None:
+    found = changed("web:2")
+    assert next_stage(found) == Due(Stage.restarts)
+    restarted = after(Stage.restarts, found)
+    assert not pods.is_ready(restarted)
+    assert [(one.image, one.restart_count) for one in restarted.status.container_statuses] == [("web:2", 1), ("b", 0)]
+    assert next_stage(restarted) == Due(Stage.is_ready, 0.2)
+    assert next_stage(after(Stage.is_ready, restarted)) is None
+
+
+def test_a_container_with_a_new_image_that_is_bad_waits_for_a_good_one() -> None:
+    stuck = after(Stage.restarts, changed("web:bad"))
+    waiting = stuck.status.container_statuses[0].state.waiting
+    assert waiting is not None
+    assert waiting.reason == "ImagePullBackOff"
+    assert stuck.status.phase == "Running"
+    assert next_stage(stuck) is None
+    assert next_stage(changed("web:2", running="web:bad")) == Due(Stage.restarts)
 
 
 def test_gates_open_when_the_pod_is_ready() -> None:

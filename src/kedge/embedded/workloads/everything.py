@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from kedge.embedded.workloads.budgets import Budgets
+from kedge.embedded.workloads.clonesets import CloneSets
 from kedge.embedded.workloads.daemonsets import DaemonSets
 from kedge.embedded.workloads.deployments import Deployments
 from kedge.embedded.workloads.endpoints import EndpointKeeper
@@ -58,6 +59,7 @@ EVERYTHING: Parts = (
     ("replicaset", ReplicaSets),
     ("statefulset", StatefulSets),
     ("daemonset", DaemonSets),
+    ("cloneset", CloneSets),
     ("job", Jobs),
     ("endpoints", EndpointKeeper),
     ("loadbalancer", LoadBalancers),

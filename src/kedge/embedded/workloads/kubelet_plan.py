@@ -13,7 +13,8 @@ it is told to flap. A pod's annotations and image say what becomes of it:
     kedge.dev/delete-after: 2s        from deleted to gone; at once unless told
 
 An image with ":bad" in it cannot be pulled: such a pod stays Pending, in ImagePullBackOff. All of it may be changed
-while the pod runs. The simulated nodes of the real control plane know the same words.
+while the pod runs. The simulated nodes of the real control plane know the same words. Unlike these, a container whose
+image is changed restarts: its pod is not ready, and becomes so as at first.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Stage(StrEnum):
     is_ready = "is ready"
     is_no_longer_ready = "is no longer ready"
     crashes = "crashes"
+    restarts = "restarts"
     completes = "completes"
     goes = "goes"
 
@@ -77,6 +79,10 @@ def _start(pod: Pod) -> Due | None:
 
 
 def _next_of_running(pod: Pod) -> Due | None:
+    if _changed_images(pod):
+        return Due(Stage.restarts)
+    if has_bad_image(pod):
+        return None
     if is_told(pod, "crash-loop"):
         return None if _waits_for(pod, CRASH) else Due(Stage.crashes)
     never = is_told(pod, "never-ready")
@@ -89,6 +95,13 @@ def _next_of_running(pod: Pod) -> Due | None:
     if flaps(pod):
         return Due(Stage.is_no_longer_ready, seconds_told(pod, "flap-every", DEFAULT_SECONDS))
     return None
+
+
+def _changed_images(pod: Pod) -> frozenset[str]:
+    """The containers that run another image than they are to run."""
+    wanted = {one.name: one.image for one in pod.spec.containers or ()}
+    running = ((one.name, one.image) for one in pod.status.container_statuses if one.image)
+    return frozenset(name for name, image in running if wanted.get(name, image) != image)
 
 
 def _waits_for(pod: Pod, reason: str) -> bool:
@@ -109,6 +122,8 @@ def status_after(stage: Stage, pod: Pod, now: datetime, *, host: str, address: s
         case Stage.crashes:
             crashed = [_crashed(status, now) for status in _containers(pod, lambda _: _runs_since(now))]
             return {"conditions": _not_ready(pod, now), "containerStatuses": crashed}
+        case Stage.restarts:
+            return {"conditions": _not_ready(pod, now), "containerStatuses": _restarted(pod, now)}
         case Stage.completes:
             ended = _not_ready(pod, now, reason="PodCompleted")
             return {"phase": "Succeeded", "conditions": ended, "containerStatuses": _completed(pod, now)}
@@ -191,6 +206,16 @@ def _crashed(status: dict[str, Any], now: datetime) -> dict[str, Any]:
     }
 
 
+def _restarted(pod: Pod, now: datetime) -> list[dict[str, Any]]:
+    """Every container as it is once those with another image were stopped and started, if they can be."""
+    changed = _changed_images(pod)
+    statuses = _containers(pod, lambda one: _cannot_be_pulled(one) if _is_bad(one.image) else _runs_since(now))
+    again = {"lastState": {"terminated": _ended(now)}}
+    return [
+        {**one, **again, "restartCount": one["restartCount"] + 1} if one["name"] in changed else one for one in statuses
+    ]
+
+
 def _completed(pod: Pod, now: datetime) -> list[dict[str, Any]]:
     return _containers(pod, lambda _: {"ready": False, "started": False, "state": {"terminated": _ended(now)}})
 
@@ -230,7 +255,11 @@ def flaps(pod: Pod) -> bool:
 
 
 def has_bad_image(pod: Pod) -> bool:
-    return any(":bad" in container.image for container in pod.spec.containers or ())
+    return any(_is_bad(container.image) for container in pod.spec.containers or ())
+
+
+def _is_bad(image: str) -> bool:
+    return ":bad" in image
 
 
 def belongs_to_a_job(pod: Pod) -> bool:

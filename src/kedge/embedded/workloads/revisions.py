@@ -1,4 +1,4 @@
-"""Revisions: the history of a StatefulSet or DaemonSet, kept as ControllerRevisions.
+"""Revisions: the history of a StatefulSet, DaemonSet or CloneSet, kept as ControllerRevisions.
 
 A revision holds a template, as the patch that brings it back, and a number that says which is the newest. A template
 that was there before gets its old revision back, under a new number. Names end in a hash of the content, so that making
@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from kedge.api.apps import ControllerRevision, DaemonSet, StatefulSet
+from kedge.api.kruise import CloneSet
 from kedge.api.meta import ObjectMeta
 from kedge.api.pods import Template
 from kedge.embedded.workloads.deployment_revisions import template_hash
@@ -20,7 +21,7 @@ from kedge.embedded.workloads.owned import reference_to, settle
 from kedge.embedded.workloads.view import MANAGER, View
 from kedge.kube.errors import AlreadyExists
 
-AnySet: TypeAlias = StatefulSet | DaemonSet
+AnySet: TypeAlias = StatefulSet | DaemonSet | CloneSet
 _LONGEST_PREFIX = 223
 
 
