@@ -13,10 +13,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from kedge.api.meta import ObjectMeta
 from kedge.api.oam.keys import CLAIM, CORE, FROZEN, STANDARD
+from kedge.api.oam.rollout_plan import RolloutPlan
+from kedge.api.pods import Pod
 from kedge.plan.batching.moves import Step, Workload, Workloads, Write
 from kedge.plan.batching.waits import MoveCode
-from kedge.plan.fields import Object, at, changed, count, group_of, is_observed, merged, text
+from kedge.plan.fields import Object, at, changed, count, group_of, is_observed, merged, replacement, text, whole
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.workloads import Strategy, WorkloadHandler, template_hash
 
@@ -105,6 +108,14 @@ def can_begin(seen: Workloads) -> Step | None:
     return not_steady(seen.target) or can_move(seen.target, seen.claim)
 
 
+def size_problem(kind: str, plan: RolloutPlan, size: int) -> str:
+    """Whether a plan asks for another size of a workload that is changed in place."""
+    if plan.target_size is None or plan.target_size == size:
+        return ""
+    name = kind.lower()
+    return f"the rollout plan is attempting to scale the {name}, target = {plan.target_size}, {name} size = {size}"
+
+
 # What is remembered, and which template is wanted
 
 
@@ -142,3 +153,27 @@ def has_template(handler: WorkloadHandler, workload: Workload, manifest: Object 
         return True
     record = frozen_record(workload)
     return record is not None and record.written == wanted and bool(claim) and claimed_by(workload) == claim
+
+
+def write_frozen(handler: WorkloadHandler, target: Workload, manifest: Object, claim: str) -> Step:
+    """The template of a manifest and what keeps every pod back, in one write: no pod moves in between."""
+    obj = target.obj or {}
+    record = remembered(handler, target, template_hash(handler.template(manifest)))
+    notes = annotation_patch(claim=claim, frozen=record)
+    return patched(target, _revision_patch(obj, manifest), notes, handler.freeze(obj))
+
+
+def _revision_patch(obj: Object, manifest: Object) -> dict[str, Any]:
+    """The patch that gives an object the template of a revision, and its labels and annotations."""
+    template = at(manifest, "spec", "template") or {}
+    spec: dict[str, Any] = {"template": replacement(at(obj, "spec", "template") or {}, template)}
+    if whole(manifest, "spec", "minReadySeconds") is not None:
+        spec["minReadySeconds"] = whole(manifest, "spec", "minReadySeconds")
+    notes = {name: at(manifest, "metadata", name) or {} for name in ("labels", "annotations")}
+    return {"metadata": notes, "spec": spec}
+
+
+def pod_identity(pod: Pod) -> ObjectMeta:
+    """What tells one pod from another of the same name, in the version that was observed."""
+    meta = pod.metadata
+    return ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)

@@ -20,7 +20,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.meta import ObjectMeta
 from kedge.api.oam.rollout_plan import RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.plan.batching.claims import (
@@ -32,10 +31,13 @@ from kedge.plan.batching.claims import (
     has_template,
     not_steady,
     patched,
+    pod_identity,
     remembered,
+    size_problem,
     still_scaling,
     waiting,
     wanted_hash,
+    write_frozen,
 )
 from kedge.plan.batching.in_place import (
     InPlace,
@@ -48,8 +50,7 @@ from kedge.plan.batching.in_place import (
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.pod_lists import pod_list_problem
 from kedge.plan.batching.waits import MoveCode
-from kedge.plan.fields import Object, at, replacement, whole
-from kedge.plan.workloads import WorkloadHandler, template_hash
+from kedge.plan.workloads import WorkloadHandler
 from kedge.plan.workloads.handler import ON_DELETE, ROLLING
 from kedge.plan.workloads.pods import is_ready, is_terminating, revision_of
 
@@ -65,7 +66,7 @@ class PartitionMoves(Struct, frozen=True):
         if (step := can_begin(seen)) is not None:
             return step
         size = handler.replicas(target.obj or {}).desired
-        if problem := self._size_problem(plan, size) or pod_list_problem(handler, target, plan, size):
+        if problem := size_problem(handler.kind, plan, size) or pod_list_problem(handler, target, plan, size):
             return Step(failure=problem)
         if (step := still_scaling(target, size)) is not None:
             return step
@@ -82,7 +83,7 @@ class PartitionMoves(Struct, frozen=True):
         if (step := claimed_by_other(target, claim)) is not None:
             return step
         if not has_template(self.handler, target, target.manifest, claim):
-            return self._write_frozen(target, target.manifest or {}, claim)
+            return write_frozen(self.handler, target, target.manifest or {}, claim)
         return self._hold(seen, claim)
 
     def roll(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
@@ -128,7 +129,7 @@ class PartitionMoves(Struct, frozen=True):
             return Step(failure=f"{target.ref} cannot go back: what it was before is not known")
         claim = claimed_by(target) or seen.claim
         if not has_template(self.handler, target, source, claim):
-            return self._write_frozen(target, source, claim)
+            return write_frozen(self.handler, target, source, claim)
         return self._walk_back(seen, batch, claim)
 
     def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:  # noqa: ARG002
@@ -139,12 +140,6 @@ class PartitionMoves(Struct, frozen=True):
         return Progress(found.asked, found.ready, found.available)
 
     # Verification
-
-    def _size_problem(self, plan: RolloutPlan, size: int) -> str:
-        if plan.target_size is None or plan.target_size == size:
-            return ""
-        kind = self.handler.kind.lower()
-        return f"the rollout plan is attempting to scale the {kind}, target = {plan.target_size}, {kind} size = {size}"
 
     def _nothing_or_too_much(self, seen: Workloads, status: RolloutStatus, wanted: str) -> str:
         """A workload with the template already may have nothing left to do, or do it by itself."""
@@ -159,17 +154,6 @@ class PartitionMoves(Struct, frozen=True):
         return ""
 
     # Taking over
-
-    def _write_frozen(self, target: Workload, manifest: Object, claim: str) -> Step:
-        """The template of a manifest and what keeps every pod back, in one write."""
-        obj = target.obj or {}
-        record = remembered(self.handler, target, template_hash(self.handler.template(manifest)))
-        return patched(
-            target,
-            annotation_patch(claim=claim, frozen=record),
-            _revision_patch(obj, manifest),
-            self.handler.freeze(obj),
-        )
 
     def _hold(self, seen: Workloads, claim: str) -> Step:
         """Claimed and not paused, with a partition that keeps back exactly what is old."""
@@ -211,7 +195,7 @@ class PartitionMoves(Struct, frozen=True):
             return None
         pods = numbered_pods(target, found.replicas)
         moving = (pods[at] for at in sorted(found.outdated_at) if at >= found.partition and at in pods)
-        broken = tuple(_meta(pod.metadata) for pod in moving if not is_ready(pod) and not is_terminating(pod))
+        broken = tuple(pod_identity(pod) for pod in moving if not is_ready(pod) and not is_terminating(pod))
         return Step((Write(target.ref, delete_pods=broken, takes_away=True),)) if broken else None
 
     def _unavailable(self, seen: Workloads) -> tuple[Any, ...]:
@@ -260,18 +244,3 @@ def _next_partition(found: InPlace, batch: Batch) -> int:
     spare = batch.budget.may_take_down(found.all_available - coming)
     least = 1 if found.available >= found.asked else 0
     return found.partition_for(min(found.replicas, found.asked + max(spare, least, found.free)))
-
-
-def _meta(meta: ObjectMeta) -> ObjectMeta:
-    """What tells one pod from another of the same name."""
-    return ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
-
-
-def _revision_patch(obj: Object, manifest: Object) -> dict[str, Any]:
-    """The patch that gives an object the template of a revision, and its labels and annotations."""
-    template = at(manifest, "spec", "template") or {}
-    spec: dict[str, Any] = {"template": replacement(at(obj, "spec", "template") or {}, template)}
-    if whole(manifest, "spec", "minReadySeconds") is not None:
-        spec["minReadySeconds"] = whole(manifest, "spec", "minReadySeconds")
-    notes = {name: at(manifest, "metadata", name) or {} for name in ("labels", "annotations")}
-    return {"metadata": notes, "spec": spec}

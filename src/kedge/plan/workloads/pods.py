@@ -25,6 +25,18 @@ REVISION_LABELS: Final = (TEMPLATE_HASH, "controller-revision-hash")
 CRASH_LOOP: Final = "CrashLoopBackOff"
 RESTARTED: Final = "Restarted"
 """Of a container that runs again after it ended, and is not ready yet."""
+STUCK_REASONS: Final = frozenset(
+    {
+        CRASH_LOOP,
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "InvalidImageName",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "Unschedulable",
+    }
+)
+"""Reasons that do not pass by themselves."""
 _STARTING: Final = ("", "ContainerCreating", "PodInitializing")
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -131,6 +143,12 @@ def owner_of(meta: ObjectMeta) -> Owner | None:
 def why_not_ready(meta: ObjectMeta, status: PodStatus) -> NotReady | None:
     """Why a pod is not ready; None if it is."""
     return _scheduling_problem(status) or _container_problem(status) or _slow(meta, status)
+
+
+def stuck_reason(pod: Pod) -> str:
+    """Why it cannot become ready, if that does not pass by itself; else empty."""
+    found = why_not_ready(pod.metadata, pod.status)
+    return found.reason if found is not None and found.reason in STUCK_REASONS else ""
 
 
 def _scheduling_problem(status: PodStatus) -> NotReady | None:

@@ -11,19 +11,9 @@ from typing import Final
 
 from kedge.api.condition import TRUE
 from kedge.api.pods import Pod
-from kedge.plan.workloads.pods import ready_condition, why_not_ready
+from kedge.plan.workloads import pods
+from kedge.plan.workloads.pods import ready_condition
 
-STUCK_REASONS: Final = frozenset(
-    {
-        "CrashLoopBackOff",
-        "ImagePullBackOff",
-        "ErrImagePull",
-        "InvalidImageName",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "Unschedulable",
-    }
-)
 REVISION: Final = "controller-revision-hash"
 
 
@@ -41,8 +31,7 @@ def stuck_reason(pod: Pod) -> str:
     """Why it cannot become ready, if that does not pass by itself; else empty."""
     if is_running_and_ready(pod):
         return ""
-    found = why_not_ready(pod.metadata, pod.status)
-    return found.reason if found is not None and found.reason in STUCK_REASONS else ""
+    return pods.stuck_reason(pod)
 
 
 def revision(pod: Pod) -> str:
