@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import HookType
 from kedge.api.oam.rollout_status import RollingState
+from kedge.plan.batching.batch_metrics import metrics_after
 from kedge.plan.batching.hooks import HookPoint, next_call
 from kedge.plan.batching.moves import Batch
 from kedge.plan.batching.states import RolloutEvent
@@ -44,8 +45,7 @@ def final_hooks(seen: RolloutInput, now: datetime) -> Next | None:
 
 def metrics(seen: RolloutInput, batch: Batch, now: datetime) -> Next | None:
     """The metrics of a batch, from when it is available."""
-    wanted = (*seen.plan.canary_metric, *batch.spec.canary_metric)
-    since = seen.status.batch_available_at
+    wanted, since = metrics_after(seen.plan, batch.index), seen.status.batch_available_at
     if since is None:
         return Note(replace(seen.status, batch_available_at=now))
     found = next_measurement(wanted, seen.status.metrics, batch.index, since, now, unit=seen.identity.name)
