@@ -294,6 +294,7 @@ def test_weights_that_somebody_else_changes_are_set_again_at_once_then_more_and_
         "argocd-controller sets the weights of Ingress shop/web-canary, too: they were set to 30 percent again "
         f"10 times; have it ignore what the field manager {MANAGER} writes"
     )
+    assert MANAGER == "kedge-traffic"  # users have GitOps tools ignore it by this name
     assert step.wait is not None
     assert step.wait.blockers[0].until == NOW + 517 * SECOND
     assert step.wait.blockers[0].since == NOW + 397 * SECOND
