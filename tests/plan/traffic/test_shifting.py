@@ -11,7 +11,7 @@ from kedge.plan.traffic.istio import Istio
 from kedge.plan.traffic.nginx import CANARY as CANARY_ANNOTATION
 from kedge.plan.traffic.nginx import TOTAL, WEIGHT, Nginx
 from kedge.plan.traffic.routes import TrafficRoutes
-from kedge.plan.traffic.shifting import Share, WeightsBefore, read, recorded, restore, shift
+from kedge.plan.traffic.shifting import Share, WeightsBefore, left_alone, read, recorded, restore, shift
 from kedge.plan.traffic.split import Pair, Splits, Unreadable
 from plan.traffic.manifests import CANARY, HTTP_ROUTE, PAIR, VIRTUAL_SERVICE, patched, route
 
@@ -132,6 +132,7 @@ def test_the_share_is_read(routes: TrafficRoutes, text: str, changes: dict[str, 
 def test_a_rule_with_only_one_of_the_two_is_left_alone_and_named() -> None:
     found = GATEWAY.splits(route(HTTP_ROUTE), PAIR)
     assert isinstance(found, Splits)
+    assert left_alone(GATEWAY, route(HTTP_ROUTE), PAIR) == found.notes
     assert found.notes == ("spec.rules[2] of HTTPRoute shop/web is left alone: it has web-v1, but not web-v2",)
     assert [one.rule for one in found.found] == [0, 1]
 
@@ -274,6 +275,7 @@ def test_what_cannot_be_read_is_said_and_nothing_is_written(
     assert reason(shift(routes, obj, PAIR, 50)) == problem
     assert reason(recorded(routes, obj, PAIR)) == problem
     assert reason(restore(routes, obj, PAIR, WeightsBefore((), 0))) == problem
+    assert left_alone(routes, obj, PAIR) == ()
 
 
 @pytest.mark.parametrize(
