@@ -75,9 +75,9 @@ def _problem(reports: list[Object], at_generation: int) -> str:
 
 
 def _missing(report: Object, needed: str, at_generation: int) -> str:
-    said = next((one for one in _items(report, "conditions") if text(one, "type") == needed), None)
-    seen = whole(said, "observedGeneration") if said is not None else None
-    if said is None or seen is None or seen < at_generation:
+    said = next((one for one in _items(report, "conditions") if text(one, "type") == needed), {})
+    seen = whole(said, "observedGeneration")
+    if seen is None or seen < at_generation:
         return f"it has not reported {needed} of the present weights yet"
     if text(said, "status") == "True":
         return ""
