@@ -88,6 +88,7 @@ class Played:
     [
         (0, 10, False, None, 0),
         (1, 10, False, None, 10),
+        (1, 1, False, None, 100),
         (1, 3, False, None, 33),
         (2, 3, False, None, 66),
         (1, 1000, False, None, 1),  # a target that gets nothing cannot be measured
@@ -294,6 +295,7 @@ def test_weights_that_somebody_else_changes_are_set_again_at_once_then_more_and_
         "argocd-controller sets the weights of Ingress shop/web-canary, too: they were set to 30 percent again "
         f"10 times; have it ignore what the field manager {MANAGER} writes"
     )
+    assert MANAGER == "kedge-traffic"  # users have GitOps tools ignore it by this name
     assert step.wait is not None
     assert step.wait.blockers[0].until == NOW + 517 * SECOND
     assert step.wait.blockers[0].since == NOW + 397 * SECOND
@@ -320,6 +322,16 @@ def test_weights_that_are_fought_over_are_trusted_only_after_a_while() -> None:
     assert played.step(60).is_done
 
 
+def test_a_fight_over_no_traffic_at_all_is_said_too() -> None:
+    obj = route(CANARY)
+    obj["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-weight"] = "50"
+    played = Played(obj, NGINX)
+    for _ in range(5):
+        played.step(0)
+        played.obj = obj
+    assert "they were set to 0 percent again 3 times" in text(played.step(0))
+
+
 def test_a_record_that_cannot_be_read_is_no_record_of_traffic() -> None:
     for value in ("", "{", "[]", '{"of":"hpa"}', '{"of":"traffic"}'):
         status = RolloutStatus(remembered=(Remembered(ObjectReference(kind="HTTPRoute", name="web"), value),))
@@ -334,4 +346,3 @@ def test_a_refused_write_is_waited_for() -> None:
     step = refused_step(played.status, RouteProblem("its weights were refused: no"), NOW)
     assert text(step) == "HTTPRoute shop/web: its weights were refused: no"
     assert (step.look_again, step.is_done) == (NOW + 5 * SECOND, False)
-    assert refused_step(RolloutStatus(), RouteProblem("no"), NOW).wait is not None

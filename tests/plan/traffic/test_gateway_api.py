@@ -22,6 +22,14 @@ NOT_YET = "HTTPRoute shop/web is not in effect yet: "
         ({}, None),
         ({"metadata__generation": 2}, None),  # said of a later generation
         (
+            {
+                "metadata__generation": None,
+                CONDITIONS.format("0__observedGeneration"): 0,
+                CONDITIONS.format("1__observedGeneration"): 0,
+            },
+            None,
+        ),
+        (
             {"metadata__generation": 4},
             f"{NOT_YET}Gateway front: it has not reported Accepted of the present weights yet",
         ),
@@ -86,8 +94,10 @@ NOT_YET = "HTTPRoute shop/web is not in effect yet: "
             {"spec__parentRefs": [{"name": "front"}, {"name": "inner"}]},
             f"{NOT_YET}Gateway inner: it has not reported on the route yet",
         ),
-        # What is still said of a gateway that is not asked for any more does not count.
-        ({"status__parents__0__extra": 1, "metadata__labels": {}}, None),
+        (
+            {"spec__parentRefs__0": {"name": "front", "port": 1}, "status__parents__0__parentRef__port": 1},
+            None,
+        ),
         ({"status__parents": [None, 3]}, f"{NOT_YET}Gateway front: it has not reported on the route yet"),
         ({"status__parents": [{"parentRef": 1}]}, f"{NOT_YET}Gateway front: it has not reported on the route yet"),
     ],

@@ -11,7 +11,7 @@ from kedge.plan.traffic.istio import Istio
 from kedge.plan.traffic.nginx import CANARY as CANARY_ANNOTATION
 from kedge.plan.traffic.nginx import TOTAL, WEIGHT, Nginx
 from kedge.plan.traffic.routes import TrafficRoutes
-from kedge.plan.traffic.shifting import Share, WeightsBefore, read, recorded, restore, shift
+from kedge.plan.traffic.shifting import Share, WeightsBefore, left_alone, read, recorded, restore, shift
 from kedge.plan.traffic.split import Pair, Splits, Unreadable
 from plan.traffic.manifests import CANARY, HTTP_ROUTE, PAIR, VIRTUAL_SERVICE, patched, route
 
@@ -132,6 +132,7 @@ def test_the_share_is_read(routes: TrafficRoutes, text: str, changes: dict[str, 
 def test_a_rule_with_only_one_of_the_two_is_left_alone_and_named() -> None:
     found = GATEWAY.splits(route(HTTP_ROUTE), PAIR)
     assert isinstance(found, Splits)
+    assert left_alone(GATEWAY, route(HTTP_ROUTE), PAIR) == found.notes
     assert found.notes == ("spec.rules[2] of HTTPRoute shop/web is left alone: it has web-v1, but not web-v2",)
     assert [one.rule for one in found.found] == [0, 1]
 
@@ -207,6 +208,16 @@ def test_a_rule_with_only_one_of_the_two_is_left_alone_and_named() -> None:
             {"spec__defaultBackend": {"resource": {"kind": "Bucket", "name": "x"}}},
             "Ingress shop/web-canary leads to a Bucket, too: all backends of a canary Ingress have to be web-v2",
         ),
+        (
+            NGINX,
+            CANARY,
+            {
+                "spec__rules__0__http__paths": [
+                    {"backend": {"service": {"name": name}}} for name in ("search", "web-v2", "docs")
+                ]
+            },
+            "Ingress shop/web-canary leads to docs and search, too: all backends of a canary Ingress have to be web-v2",
+        ),
         (NGINX, CANARY, {"spec__rules": None}, "Ingress shop/web-canary has no backend: it has to lead to web-v2"),
         (
             NGINX,
@@ -264,6 +275,7 @@ def test_what_cannot_be_read_is_said_and_nothing_is_written(
     assert reason(shift(routes, obj, PAIR, 50)) == problem
     assert reason(recorded(routes, obj, PAIR)) == problem
     assert reason(restore(routes, obj, PAIR, WeightsBefore((), 0))) == problem
+    assert left_alone(routes, obj, PAIR) == ()
 
 
 @pytest.mark.parametrize(
@@ -290,6 +302,7 @@ def test_odd_objects_are_unreadable(routes: TrafficRoutes, odd: dict[str, Any]) 
         ({"name": "web-v1", "namespace": "other"}, False),
         ({"name": "web-v1", "kind": "ServiceImport", "group": "multicluster.x-k8s.io"}, False),
         ({"name": "web-v1", "group": "example.com"}, False),
+        ({"name": "web-v1", "kind": "Bucket"}, False),
         ({"name": "web-v10"}, False),
     ],
 )
@@ -425,12 +438,37 @@ def test_rules_for_the_same_requests_are_given_back_in_their_order() -> None:
 
 
 def test_a_named_rule_is_the_same_for_other_requests() -> None:
-    old = before(ISTIO, route(VIRTUAL_SERVICE, spec__http__0__route__0__weight=90, spec__http__0__route__1__weight=10))
+    old = before(ISTIO, route(VIRTUAL_SERVICE, spec__http__0__route__0__weight=9, spec__http__0__route__1__weight=1))
     obj = route(VIRTUAL_SERVICE, spec__http__0__match=[{"uri": {"prefix": "/x"}}])
     obj["spec"]["http"].reverse()
     patch = restore(ISTIO, obj, PAIR, old)
     assert isinstance(patch, dict)
-    assert [one["weight"] for one in patch["spec"]["http"][-1]["route"]] == [90, 10]
+    assert [one["weight"] for one in patch["spec"]["http"][-1]["route"]] == [9, 1]
+
+
+def test_a_rule_without_a_name_is_known_by_its_requests() -> None:
+    def named(prefix: str, *weights: int) -> dict[str, Any]:
+        hosts = zip(("web-v1", "web-v2"), weights, strict=True)
+        backends = [{"destination": {"host": host}, "weight": weight} for host, weight in hosts]
+        return {"match": [{"uri": {"prefix": prefix}}], "route": backends}
+
+    old = before(ISTIO, route(VIRTUAL_SERVICE, spec__http=[named("/a", 9, 1), named("/b", 8, 2)]))
+    assert {len(one.key) for one in old.rules} == {12}
+    patch = restore(ISTIO, route(VIRTUAL_SERVICE, spec__http=[named("/b", 50, 50), named("/a", 50, 50)]), PAIR, old)
+    assert isinstance(patch, dict)
+    assert patch["spec"]["http"] == [named("/b", 8, 2), named("/a", 9, 1)]
+
+
+def test_a_route_without_a_version_gets_a_patch_without_one() -> None:
+    patch = shift(GATEWAY, route(HTTP_ROUTE, metadata__uid=None, metadata__resourceVersion=None), PAIR, 50)
+    assert isinstance(patch, dict)
+    assert patch["metadata"] == {}
+
+
+def test_a_rule_with_the_target_alone_is_left_alone_and_named() -> None:
+    found = GATEWAY.splits(route(HTTP_ROUTE, spec__rules__2__backendRefs__0__name="web-v2"), PAIR)
+    assert isinstance(found, Splits)
+    assert found.notes == ("spec.rules[2] of HTTPRoute shop/web is left alone: it has web-v2, but not web-v1",)
 
 
 def test_a_canary_of_another_total_gets_the_share_of_before() -> None:

@@ -34,14 +34,15 @@ from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.text import object_name
 from kedge.plan.traffic.providers import PROVIDERS, route_ref, traffic_problem
 from kedge.plan.traffic.routes import MANAGER, ObservedRoute, RouteProblem, TrafficCode
-from kedge.plan.traffic.shifting import WeightsBefore, recorded, restore, shift
+from kedge.plan.traffic.shifting import WeightsBefore, left_alone, recorded, restore, shift
 from kedge.plan.traffic.split import WHOLE, Pair, Unreadable
 
 LOOK_AGAIN: Final = timedelta(seconds=5)
 """How soon a route is read again while something is waited for."""
 AT_ONCE: Final = 3
 """How many times weights that somebody else has changed are set again at once."""
-LONGEST_PAUSE: Final = timedelta(minutes=2)
+PAUSES: Final = tuple(timedelta(seconds=each) for each in (5, 10, 20, 40, 80, 120))
+"""How long they are left alone then: the first time, the second, and so on; the last one from there on."""
 
 
 class TrafficStep(Struct, frozen=True):
@@ -83,8 +84,7 @@ class TrafficRecord(Struct, frozen=True, tag_field="of", tag="traffic"):
         """When weights that somebody else keeps changing may be set again, or trusted; None: at any time."""
         if self.corrected_at is None or self.corrections < AT_ONCE:
             return None
-        # The shift is bounded, since the counter is not.
-        return self.corrected_at + min(LONGEST_PAUSE, LOOK_AGAIN * (1 << min(self.corrections - AT_ONCE, 10)))
+        return self.corrected_at + PAUSES[min(self.corrections - AT_ONCE, len(PAUSES) - 1)]
 
 
 def wanted_percent(plan: RolloutPlan, goal: int, total: int, is_last_batch: bool) -> int:
@@ -141,7 +141,9 @@ def restore_step(status: RolloutStatus, route: ObservedRoute, now: datetime) -> 
 
 def refused_step(status: RolloutStatus, problem: RouteProblem, now: datetime) -> TrafficStep:
     """What is waited for after the server has refused a patch."""
-    return _unread(remembered_ref(status) or ObjectReference(kind="route"), problem, now)
+    ref = remembered_ref(status)
+    assert ref is not None, "nothing is written before it is recorded"
+    return _unread(ref, problem, now)
 
 
 def remembered_ref(status: RolloutStatus) -> ObjectReference | None:
@@ -171,8 +173,7 @@ def _first_step(traffic: Traffic, ref: ObjectReference, route: Object, now: date
         return _unreadable(ref, before, now)
     record = TrafficRecord(traffic.provider, pair.source, pair.target, before)
     wait = Wait(_name(ref), TrafficCode.recording)
-    splits = routes.splits(route, pair)
-    notes = () if isinstance(splits, Unreadable) else splits.notes
+    notes = left_alone(routes, route, pair)
     return TrafficStep(remembered=_remember(ref, record), wait=wait, look_again=now, notes=notes)
 
 

@@ -21,7 +21,7 @@ from kedge.plan.traffic.split import Pair, Splits, Unreadable
 
 GROUP: Final = "gateway.networking.k8s.io"
 _NEEDED: Final = ("Accepted", "ResolvedRefs")
-_Parent: TypeAlias = tuple[str, str, str, str, str, int]
+_Parent: TypeAlias = tuple[str, str, str, str, str, int | None]
 
 
 def _is_backend(backend: Object, service: str, namespace: str) -> bool:
@@ -75,8 +75,9 @@ def _problem(reports: list[Object], at_generation: int) -> str:
 
 
 def _missing(report: Object, needed: str, at_generation: int) -> str:
-    said = next((one for one in _items(report, "conditions") if text(one, "type") == needed), None)
-    if said is None or (whole(said, "observedGeneration") or 0) < at_generation:
+    said = next((one for one in _items(report, "conditions") if text(one, "type") == needed), {})
+    seen = whole(said, "observedGeneration")
+    if seen is None or seen < at_generation:
         return f"it has not reported {needed} of the present weights yet"
     if text(said, "status") == "True":
         return ""
@@ -91,7 +92,7 @@ def _parent(ref: Any, namespace: str) -> _Parent:
         text(ref, "namespace") or namespace,
         text(ref, "name"),
         text(ref, "sectionName"),
-        (whole(ref, "port") or 0) if isinstance(ref, Mapping) else 0,
+        whole(ref, "port"),
     )
 
 

@@ -71,8 +71,9 @@ def _odd_number(route: Object) -> str:
             return f"has a {name} that is not a whole number of 0 or more: {found!r}"
     if _number(route, TOTAL) == 0:
         return f"has a {TOTAL} of 0"
-    weight, total = _number(route, WEIGHT) or 0, _number(route, TOTAL) or WHOLE
-    return f"has a {WEIGHT} of {weight}, which is more than all ({total})" if weight > total else ""
+    weight, total = _number(route, WEIGHT), _number(route, TOTAL) or WHOLE
+    is_more = weight is not None and weight > total
+    return f"has a {WEIGHT} of {weight}, which is more than all ({total})" if is_more else ""
 
 
 def _number(route: Object, annotation: str) -> int | None:

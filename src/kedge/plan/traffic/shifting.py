@@ -63,6 +63,12 @@ def shift(routes: TrafficRoutes, route: Object, pair: Pair, percent: int) -> dic
     return _patch(routes, route, pair, weights)
 
 
+def left_alone(routes: TrafficRoutes, route: Object, pair: Pair) -> tuple[str, ...]:
+    """Which rules are not shifted because they have only one of the two, in sentences."""
+    splits = routes.splits(route, pair)
+    return () if isinstance(splits, Unreadable) else splits.notes
+
+
 def recorded(routes: TrafficRoutes, route: Object, pair: Pair) -> WeightsBefore | Unreadable:
     """What is to be given back later. A rule that gives both nothing is refused: that cannot be given back."""
     splits = routes.splits(route, pair)
