@@ -8,8 +8,10 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from aiohttp import web
 from click.testing import CliRunner, Result
 
@@ -111,3 +113,40 @@ async def test_a_running_fleet_posts_signed_events(tmp_path: Path, file: Path) -
     signed = signature(body, SECRET, request.headers["Kedge-Timestamp"])
     assert request.headers["Kedge-Signature"] == f"sha256={signed}"
     assert hook.deliveries.empty()
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (("hub",), "--notifications"),
+        (("operator", "-n", "zones"), "-notifications"),
+        (("operator", "-n", "zones", "--lease"), "--notifications"),
+    ],
+    ids=["hub", "like the peer", "operator"],
+)
+def test_what_is_installed_has_the_file_of_a_secret(command: tuple[str, ...], option: str) -> None:
+    plain = deployment(kedge("install", *command))
+    told = deployment(kedge("install", *command, "--notifications", "kedge-notifications"))
+    pod, before = (one["spec"]["template"]["spec"] for one in (told, plain))
+    (container,), (container_before,) = pod["containers"], before["containers"]
+    given = f"{option}=/etc/kedge/notifications/notifications.yaml"
+    assert container["args"] == [*container_before["args"], given]
+    assert container["volumeMounts"] == [
+        {"name": "notifications", "mountPath": "/etc/kedge/notifications", "readOnly": True}
+    ]
+    assert pod["volumes"] == [{"name": "notifications", "secret": {"secretName": "kedge-notifications"}}]
+    del container["volumeMounts"], pod["volumes"]
+    container["args"].remove(given)
+    assert told == plain
+
+
+def deployment(result: Result) -> dict[str, Any]:
+    assert result.exit_code == 0, result.stderr
+    (found,) = [one for one in yaml.safe_load_all(result.stdout) if one["kind"] == "Deployment"]
+    return dict(found)
+
+
+def test_a_name_that_no_secret_has_is_refused() -> None:
+    result = kedge("install", "hub", "--notifications", "Not A Secret")
+    assert result.exit_code == 2
+    assert "'Not A Secret' is no name of a Secret: write it as in `kubectl get secrets`" in result.stderr

@@ -30,6 +30,7 @@ from kedge.kube.patches import MergePatch
 from support.waiting import until_so
 
 SETS, PODS = untyped(StatefulSet.resource), untyped(Pod.resource)
+UNHEARD = "secret-path"
 KEDGE = [sys.executable, "-m", "kedge"]
 
 
@@ -171,7 +172,8 @@ async def test_a_rollout_group_is_rolled_out_and_counted(tmp_path: Path, session
     user = Client(HttpsTransport(connection))
     mine = await asyncio.to_thread(cluster_1, file)
     arguments = ["-kubernetes.namespace=default", f"-kubernetes.api-url={connection.server}", "-server.port=0",
-                 f"-kubernetes.config-file={mine}", "-kubernetes.client-qps=0"]  # fmt: skip
+                 f"-kubernetes.config-file={mine}", "-kubernetes.client-qps=0",
+                 f"-notifications={await asyncio.to_thread(unheard, tmp_path)}"]  # fmt: skip
     try:
         async with running(tmp_path / "log", "rollout-operator", *arguments) as url:
             await make_group(user, "app:1")
@@ -181,6 +183,8 @@ async def test_a_rollout_group_is_rolled_out_and_counted(tmp_path: Path, session
             async with session.get(f"{url}/metrics") as answer:
                 text = await answer.text()
             assert re.search(r'rollout_operator_group_reconciles_total{rollout_group="ingester"} [1-9]', text)
+            assert 'kedge_notifications_sent_total{receiver="nobody"} 0.0' in text
+            assert UNHEARD not in text
             # A pod or a status that changed meanwhile is a conflict, which counts as a failure: there may be some.
             assert 'rollout_operator_group_reconciles_failed_total{rollout_group="ingester"}' in text
             async with session.get(f"{url}/debug/pprof/heap") as answer:
@@ -189,10 +193,19 @@ async def test_a_rollout_group_is_rolled_out_and_counted(tmp_path: Path, session
                 text = await answer.text()
             for route in ("metrics", "debug_pprof"):
                 assert f'rollout_operator_request_message_bytes_count{{method="GET",route="{route}"}}' in text
+        assert await is_logged(tmp_path / "log", "a notification was not received, and is tried again")
+        assert not await is_logged(tmp_path / "log", UNHEARD)
     finally:
         await user.close()
         down = ["down", "--kubeconfig", str(file)]
         await asyncio.to_thread(subprocess.run, [*KEDGE, *down], check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+
+def unheard(folder: Path) -> Path:
+    """Notifications for somebody who is not there."""
+    file = folder / "notifications.yaml"
+    file.write_text(f"receivers: [{{name: nobody, webhook: {{url: 'http://127.0.0.1:9/{UNHEARD}'}}}}]")
+    return file
 
 
 def cluster_1(file: Path) -> Path:

@@ -74,10 +74,12 @@ async def test_one_that_hangs_has_one_thread_whatever_is_tried() -> None:
     with pytest.raises(SendFailed, match="the attempt before still hangs"):
         await to.send(EVENT)
     assert len(calls) == 1
+    hanging = [thread for thread in threading.enumerate() if thread.name == "notification"]
+    assert hanging
+    assert all(thread.daemon for thread in hanging)  # or the process could not end before them
     release.set()
-    for thread in threading.enumerate():
-        if thread.name == "notification":
-            await asyncio.to_thread(thread.join)
+    for thread in hanging:
+        await asyncio.to_thread(thread.join)
     await to.send(EVENT)
     assert len(calls) == 2
 

@@ -20,6 +20,23 @@ _REPLICAS = click.option("--replicas", type=click.IntRange(1, 9), default=2, sho
                          help="Number of processes. One of them leads.")  # fmt: skip
 _DIALECT = click.option("--dialect", type=click.Choice(["seed", "kubefleet"]), default="seed", show_default=True,
                         help="As for `kedge hub`. The CRDs differ as well.")  # fmt: skip
+_OBJECT_NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
+
+
+def secret_name(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Read the name of a Secret, or nothing."""
+    if value and not re.fullmatch(_OBJECT_NAME, value):
+        raise click.BadParameter(f"{value!r} is no name of a Secret: write it as in `kubectl get secrets`")
+    return value
+
+
+_NOTIFICATIONS = click.option(
+    "--notifications",
+    metavar="SECRET",
+    default="",
+    callback=secret_name,
+    help="Who is notified of events: the Secret with the file notifications.yaml, in the namespace of the Deployment.",
+)
 
 
 def install_member(name: str) -> str:
@@ -57,7 +74,8 @@ def install() -> None:
 @_DIALECT
 @_IMAGE
 @_REPLICAS
-def hub(dialect: str, image: str, replicas: int) -> None:
+@_NOTIFICATIONS
+def hub(dialect: str, image: str, replicas: int, notifications: str) -> None:
     """Print what makes a cluster a hub.
 
     These are CRDs, admission policies, RBAC, and a Deployment that runs `kedge hub`.
@@ -68,7 +86,7 @@ def hub(dialect: str, image: str, replicas: int) -> None:
     from kedge.api.dialect import Dialect
     from kedge.cli import manifests
 
-    print_yaml(manifests.hub(Dialect(dialect), image, replicas), sys.stdout)
+    print_yaml(manifests.hub(Dialect(dialect), image, replicas, notifications=notifications), sys.stdout)
 
 
 @install.command()
@@ -114,6 +132,9 @@ def member(name: str, image: str, grant_any: bool, kinds: tuple[str, ...], names
               help="Run two replicas: one of them leads, both serve webhooks.")  # fmt: skip
 @click.option("--rollouts", is_flag=True,
               help="Also print the CRDs of rollouts in batches, and the webhooks that validate them.")  # fmt: skip
+
+
+@_NOTIFICATIONS
 def operator(namespaces: tuple[str, ...], image: str, no_events: bool, everywhere: bool, **told: Any) -> None:
     """Print what an operator of StatefulSets in zones needs.
 

@@ -28,10 +28,11 @@ MEMBER: Final = "kedge-member"
 HUB_SECRET: Final = "kedge-hub"  # noqa: S105  # its name
 _PORT: Final = 8081
 _HUB_FILE: Final = "/etc/kedge/hub"
+_NOTIFICATIONS: Final = "/etc/kedge/notifications"
 
 
-def hub(dialect: Dialect, image: str, replicas: int) -> list[Manifest]:
-    """What makes a cluster a hub."""
+def hub(dialect: Dialect, image: str, replicas: int, *, notifications: str = "") -> list[Manifest]:
+    """What makes a cluster a hub. `notifications` is the Secret with who is notified of events."""
     command = ["hub", f"--dialect={dialect.value}", f"--health=:{_PORT}"]
     own = [definition for definition in crds(dialect) if definition["metadata"]["name"] != str(AppliedWork.resource)]
     return [
@@ -41,7 +42,7 @@ def hub(dialect: Dialect, image: str, replicas: int) -> list[Manifest]:
         _account(HUB),
         *_may_everywhere(HUB, (*rights.HUB, *rights.REPORT_BACK)),
         *_may_at_home(HUB, rights.LEADING),
-        _deployment(HUB, image, command, replicas),
+        with_notifications(_deployment(HUB, image, command, replicas), notifications, "--notifications"),
     ]
 
 
@@ -160,3 +161,21 @@ def _container(image: str, command: list[str], mounts_hub: bool) -> Manifest:
         "securityContext": CONTAINER_SECURITY,
         **({"volumeMounts": [{"name": "hub", "mountPath": _HUB_FILE, "readOnly": True}]} if mounts_hub else {}),
     }
+
+
+def with_notifications(deployment: Manifest, secret: str, option: str) -> Manifest:
+    """A Deployment that is given this option, with the file `notifications.yaml` of a Secret; without one, as it is."""
+    if not secret:
+        return deployment
+    template = deployment["spec"]["template"]
+    pod = template["spec"]
+    (container,) = pod["containers"]
+    mount = {"name": "notifications", "mountPath": _NOTIFICATIONS, "readOnly": True}
+    container = {
+        **container,
+        "args": [*container["args"], f"{option}={_NOTIFICATIONS}/notifications.yaml"],
+        "volumeMounts": [*container.get("volumeMounts", ()), mount],
+    }
+    volumes = [*pod.get("volumes", ()), {"name": "notifications", "secret": {"secretName": secret}}]
+    told = {**template, "spec": {**pod, "containers": [container], "volumes": volumes}}
+    return {**deployment, "spec": {**deployment["spec"], "template": told}}

@@ -23,7 +23,7 @@ from kedge.api.oam.rollouts import ROLLOUT_KINDS
 from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule
 from kedge.api.zones import GROUP, INJECT_CA, INJECT_NAMESPACE, ZONE_KINDS
-from kedge.cli.manifests import CONTAINER_SECURITY, POD_SECURITY, Manifest
+from kedge.cli.manifests import CONTAINER_SECURITY, POD_SECURITY, Manifest, with_notifications
 
 NAME: Final = "rollout-operator"
 SECRET: Final = "rollout-operator-self-signed-certificate"  # noqa: S105  # its name
@@ -58,6 +58,8 @@ class OperatorInstall(Struct, frozen=True):
     """Whether there are two replicas, of which one leads."""
     rollouts: bool = False
     """Whether rollouts in batches are validated: their CRDs, and the webhooks for them and for Applications."""
+    notifications: str = ""
+    """The Secret with who is notified of events; none: nobody."""
 
     @property
     def home(self) -> str:
@@ -90,7 +92,9 @@ def manifests(told: OperatorInstall) -> list[Manifest]:
         *_bound(told, "ClusterRole", f"{NAME}-webhook-{told.home}-clusterrole", rights.WEBHOOK_CONFIGURATIONS),
         *(_bound(told, "Role", f"{NAME}-lease-role", rights.LEADING, told.home) if told.lease else ()),
         _service(told),
-        _deployment(told),
+        with_notifications(
+            _deployment(told), told.notifications, "-notifications" if told.is_like_the_peer else "--notifications"
+        ),
         *webhook_configurations(told),
     ]
 

@@ -21,7 +21,7 @@ from kedge.notifications.config import ConfigError
 from kedge.plan.text import object_name
 
 INSTALL: Final = "pip install 'kedge[notify]'"
-_TALKATIVE: Final = ("apprise", "urllib3.connectionpool", "requests_oauthlib")  # they log URLs
+_LOG_URLS: Final = ("apprise", "urllib3", "urllib3.connectionpool", "requests_oauthlib", "oauthlib", "slixmpp")
 
 Notify: TypeAlias = Callable[[str, str, bool], bool]
 """Sends a title and a text, which is a warning or not, and says whether that worked. Blocks."""
@@ -33,8 +33,9 @@ def apprise_notify(url: str, field: str) -> Notify:
         apprise: Any = importlib.import_module("apprise")
     except ImportError:
         raise ConfigError(f"{field}: this needs apprise, which is not installed: {INSTALL}") from None
-    for name in _TALKATIVE:
+    for name in _LOG_URLS:
         logging.getLogger(name).disabled = True
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # those below it as well
     service = apprise.Apprise()
     if not service.add(url):
         raise ConfigError(f"{field}: apprise does not understand this URL: its pages list what it knows")
