@@ -93,7 +93,8 @@ def test_all_problems_are_told_at_once() -> None:
     )
 
 
-STATES = {"batchRollingState": "batchReady", "currentBatch": 0, "upgradedReplicas": 0, "upgradedReadyReplicas": 0}
+VERIFYING = {"batchRollingState": "batchReady", "currentBatch": 0, "upgradedReplicas": 0, "upgradedReadyReplicas": 0}
+STATES = VERIFYING | {"batches": [{"replicas": 1, "goal": 1}]}
 UNDER_WAY = STATES | {"rollingState": "rollingInBatches"}
 SUCCEEDED = STATES | {"rollingState": "rolloutSucceed"}
 OTHER_TARGETS: dict[str, Object] = {
@@ -126,6 +127,15 @@ def test_another_source_is_denied_until_it_has_ended(kind: str) -> None:
     assert answer(changed | OTHER_TARGETS[kind], rollout(kind, status=SUCCEEDED)).allowed
     assert answer(changed, rollout(kind, status=SUCCEEDED)).allowed
     assert answer(rollout(kind, **OTHER_SOURCES[kind], **OTHER_TARGETS[kind]), rollout(kind, status=UNDER_WAY)).allowed
+
+
+@every_kind
+def test_one_that_has_not_begun_can_be_mended(kind: str) -> None:
+    for state in ("verifyingSpec", "rolloutFailed"):
+        old = rollout(kind, plan={"batchPartition": 1, "targetSize": 3}, status=VERIFYING | {"rollingState": state})
+        assert answer(rollout(kind, plan={"batchPartition": 0, "numBatches": 2}), old).allowed
+        assert answer(rollout(kind, plan={"paused": True}, **OTHER_SOURCES[kind]), old).allowed
+        assert "numBatches" in reason(rollout(kind, plan={"numBatches": 0}), old)
 
 
 @every_kind

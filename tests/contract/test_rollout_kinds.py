@@ -75,7 +75,8 @@ class Changes:
         path = f"{self.there.path}/x"
         await self.there.api.ask("DELETE", path)
         assert (await self.there.create(spec=SPECS[self.kind] | {"rolloutPlan": plan})).code == 201
-        status = {"status": UNDER_WAY | {"rollingState": state} | self.revisions}
+        begun = {"batches": [{"replicas": 1, "goal": 1}]} if state != "verifyingSpec" else {}
+        status = {"status": UNDER_WAY | begun | {"rollingState": state} | self.revisions}
         assert (await self.there.api.ask("PATCH", f"{path}/status", status, MERGE)).code == 200
 
     @property
@@ -101,6 +102,7 @@ async def test_every_kind_is_changed_by_the_same_rules(api: Api, kind: str) -> N
         await needs_a_target(there, kind)
         await only_raises_the_partition(Changes(there, kind))
         await keeps_its_source(Changes(there, kind))
+        await is_mended_before_it_begins(Changes(there, kind))
         await is_only_resized_in_the_end(Changes(there, kind))
 
 
@@ -127,6 +129,12 @@ async def keeps_its_source(rollout: Changes) -> None:
     await rollout.begin({})
     assert "what is rolled out next" in await rollout.change(**OTHER_SOURCES[rollout.kind])
     assert not await rollout.change(**OTHER_SOURCES[rollout.kind], **OTHER_TARGETS[rollout.kind])
+
+
+async def is_mended_before_it_begins(rollout: Changes) -> None:
+    await rollout.begin({"batchPartition": 1, "targetSize": 3, "rolloutBatches": [ONE, TWO, THREE]}, "verifyingSpec")
+    assert not await rollout.replan(batchPartition=0, targetSize=None, rolloutBatches=[TWO, ONE])
+    assert not await rollout.change(**OTHER_SOURCES[rollout.kind])
 
 
 async def is_only_resized_in_the_end(rollout: Changes) -> None:

@@ -190,6 +190,13 @@ def test_one_that_ended_is_only_resized() -> None:
     assert changed(old, old | {"batchPartition": 1}, ended=True, target=True) == []
 
 
+def test_a_plan_by_which_nothing_has_begun_is_free() -> None:
+    old, new = plan(batchPartition=1, targetSize=3), plan(batchPartition=0, numBatches=2)
+    for ended in (False, True):
+        found = update_problems(old, new, target_changed=False, ended=ended, current_batch=0, begun=False)
+        assert found == []
+
+
 def test_a_plan_that_was_refused_can_be_mended() -> None:
     assert changed({"numBatches": 0, "targetSize": 1}, {"numBatches": 1, "targetSize": 2}) == []
 

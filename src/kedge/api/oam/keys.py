@@ -35,6 +35,8 @@ CLAIM: Final = "kedge.dev/rolled-by"
 """Annotation of a workload: the rollout that moves it now, as `kind/name/uid`. Only one can."""
 FROZEN: Final = "kedge.dev/strategy-before"
 """Annotation of a workload that was frozen: the strategy it had, as JSON."""
+AUTOSCALER_BEFORE: Final = "kedge.dev/autoscaler-before"
+"""Annotation of an autoscaler that a rollout stopped: which rollout, and what it was before, as JSON."""
 ASSUME_ACCEPTED: Final = "kedge.dev/assume-accepted"
 """`true`: an HTTPRoute whose gateway reports nothing. That it was written counts as accepted."""
 

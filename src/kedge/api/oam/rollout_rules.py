@@ -74,6 +74,8 @@ PLAN_RULES: Final = (
 _NEW: Final = "self.spec.rolloutPlan"
 _OLD: Final = "oldSelf.spec.rolloutPlan"
 _ENDED: Final = "oldSelf.?status.rollingState.orValue('') in ['rolloutSucceed', 'rolloutFailed']"
+_BEGUN: Final = "oldSelf.?status.batches.orValue([]).size() > 0"
+"""Before that no batch is fixed, and what the plan says can be mended."""
 _ALL: Final = 2**31
 _INDEXES: Final = f"[{', '.join(map(str, range(MAX_BATCHES)))}]"
 """CEL of the older servers cannot count by itself."""
@@ -101,6 +103,7 @@ def update_rules(target: str, *others: tuple[str, str]) -> tuple[Rule, ...]:
     moved = f"self.spec.{target} != oldSelf.spec.{target}"
     beside = " && ".join(_same(f"spec.{name}", otherwise) for name, otherwise in others) or "true"
     size = _same("spec.rolloutPlan.targetSize", "-1")
+    moved = f"{moved} || !({_BEGUN})"
     free = f"{moved} || {_ENDED}"
     return (
         Rule(f"{moved} || !({_ENDED}) || !({beside}) || !({size}) || {_NEW} == {_OLD}", ENDED),

@@ -40,12 +40,13 @@ def rollout_problems(rollout: AnyRollout) -> list[Problem]:
 
 
 def rollout_update_problems(old: AnyRollout, new: AnyRollout) -> list[Problem]:
-    """Why a rollout may not be changed so. What its status says decides whether it has ended."""
+    """Why a rollout may not be changed so. Its status says whether it has begun and ended."""
     kind = type(new)
     moved = _differ(old, new, (TARGETS[kind],))
     ended = old.status.rolling_state in ENDED
+    begun = bool(old.status.batches)
     beside = _differ(old, new, SOURCES[kind])
-    if beside and not moved and not ended:
+    if beside and begun and not moved and not ended:
         return [
             Problem("spec", "the source cannot be changed while the rollout is under way unless the target changes")
         ]
@@ -55,6 +56,7 @@ def rollout_update_problems(old: AnyRollout, new: AnyRollout) -> list[Problem]:
         target_changed=moved or beside,
         ended=ended,
         current_batch=old.status.current_batch,
+        begun=begun,
     )
 
 

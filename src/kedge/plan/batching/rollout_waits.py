@@ -26,6 +26,8 @@ class BatchCode(StrEnum):
     """Something that the rollout refers to is not there."""
     autoscaler = "Autoscaler"
     """An autoscaler sets the replicas of the workload."""
+    autoscaler_stopping = "AutoscalerStopping"
+    """An autoscaler was told to stop, and has not yet."""
     proof_lost = "BatchProofLost"
     """Pods of earlier batches are not available any more."""
     ceiling = "CeilingReached"
@@ -60,6 +62,7 @@ _SENTENCES: Mapping[str, str] = {
     BatchCode.invalid: "{reported}",
     BatchCode.missing: "{unit} does not exist",
     BatchCode.autoscaler: "{blockers} sets the replicas of {unit}: delete it, or set onAutoscaler to TakeOver",
+    BatchCode.autoscaler_stopping: "{blockers} still sets the replicas of {unit}: KEDA has not stopped it yet",
     BatchCode.proof_lost: "earlier batches have to stay available, and {available} of {goal} pods of {unit} are{why}",
     BatchCode.ceiling: "there may be at most {most} pods, and there are {pods}",
     BatchCode.floor: "at least {floor} of {total} pods have to stay available, and {available} are{why}",

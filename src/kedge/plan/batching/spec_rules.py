@@ -150,14 +150,14 @@ def _only_in(path: str, problems: Iterator[Problem]) -> Iterator[Problem]:
 
 
 def update_problems(
-    old: RolloutPlan, new: RolloutPlan, *, target_changed: bool, ended: bool, current_batch: int
+    old: RolloutPlan, new: RolloutPlan, *, target_changed: bool, ended: bool, current_batch: int, begun: bool = True
 ) -> list[Problem]:
     """Why a plan may not be changed so. `target_changed` is true of an ended rollout whose source changed, too.
 
-    Another target is another rollout, and so is another size of one that has ended: then everything may change. A plan
-    that is wrong by itself was never begun and can be mended.
+    Another target is another rollout, and so is another size of one that has ended: then everything may change. So may
+    a plan by which nothing has begun: its batches are not fixed yet, or it failed for what it says and can be mended.
     """
-    if target_changed or create_problems(old):
+    if target_changed or not begun or create_problems(old):
         return []
     if ended:
         is_free = new == old or new.target_size != old.target_size
