@@ -30,6 +30,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import SYSTEM_NAMESPACE
 from kedge.api.meta import ObjectMeta
 from kedge.api.work import AppliedWork
+from kedge.controllers.metric_queries import MetricQueries
 from kedge.embedded.cluster import EmbeddedCluster, child
 from kedge.embedded.workloads.everything import Workloads
 from kedge.embedded.workloads.nodes import make_nodes
@@ -76,6 +77,7 @@ class Fleet:
         ]
         self.hub, self.members = clusters[0], tuple(clusters[1:])
         self._nodes = nodes
+        self._outbound = outbound
         self._manager = Manager(component="kube-controller-manager", clock=clock, rng=child(rng), grace=1.0)
         self._hub_role = Manager(
             component="kedge-hub", clock=clock, rng=child(rng), grace=1.0, event_observer=event_observer
@@ -128,7 +130,10 @@ class Fleet:
         await self._install(options.dialect)
         hub_role = await self._stack.enter_async_context(self._hub_role)
         hub = await hub_role.connect("hub", self.hub.transport(), limiter=_unlimited())
-        add_hub(hub_role, hub, options)
+        measures = None if self._outbound is None else MetricQueries(hub.client, self._outbound)
+        if measures is not None:
+            self._stack.push_async_callback(measures.close)
+        add_hub(hub_role, hub, options, measures)
         self._run(hub_role, "the hub's role")
         await self._run_agents(agents or MemberOptions())
         for member in self.members:

@@ -34,6 +34,7 @@ from kedge.controllers.hub.works import Works
 from kedge.controllers.member.applier import Applier
 from kedge.controllers.member.apply_metrics import ApplyMetrics
 from kedge.controllers.member.joining import Joining
+from kedge.controllers.metric_queries import Measures
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.manager import Manager
@@ -70,13 +71,15 @@ class MemberOptions(Struct, frozen=True):
     """Whether the hub is told which namespaces the member has: ResourcePlacements then go only where theirs is."""
 
 
-def add_hub(manager: Manager, hub: Cluster, options: HubOptions) -> None:
-    """Run all that makes a hub, against this cluster."""
-    for controller in hub_controllers(manager, hub, options):
+def add_hub(manager: Manager, hub: Cluster, options: HubOptions, measures: Measures | None = None) -> None:
+    """Run all that makes a hub, against this cluster. Without `measures`, no metric of a stage passes."""
+    for controller in hub_controllers(manager, hub, options, measures):
         manager.add_controller(controller)
 
 
-def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list[Controller]:
+def hub_controllers(
+    manager: Manager, hub: Cluster, options: HubOptions, measures: Measures | None = None
+) -> list[Controller]:
     """What makes a hub: for its members once, for placements twice, as there are two kinds of them."""
     clock, dialect = manager.clock, options.dialect
     resources = Resources(hub, dialect=dialect, runs_workloads=options.enable_workload)
@@ -108,7 +111,16 @@ def hub_controllers(manager: Manager, hub: Cluster, options: HubOptions) -> list
                 started_after=options.started_after,
                 pointed=pointed,
             ).controller,
-            StagedRuns(hub, kinds, snapshots, clock=clock, dialect=dialect, metrics=runs, pointed=pointed).controller,
+            StagedRuns(
+                hub,
+                kinds,
+                snapshots,
+                clock=clock,
+                dialect=dialect,
+                metrics=runs,
+                pointed=pointed,
+                measures=measures,
+            ).controller,
             OrphanedApprovals(hub, kinds).controller,
             Works(hub, kinds, clock=clock, pointed=pointed).controller,
             PlacementStatuses(

@@ -59,8 +59,9 @@ def seed_field(row: FieldRow) -> FieldRow:
 
 
 OWN = re.compile(
-    r"status\.previousResourceSnapshotIndex|(spec|status\.stagedUpdateStrategySnapshot)"
-    r"\.(stages\[\]\.maxFailures|deleteStageTasks.*|unmatchedClusters|unreachableClusters|rollbackOnFailure)"
+    r"status\.previousResourceSnapshotIndex|status\.(stagesStatus\[\]|deletionStageStatus)\.metrics.*"
+    r"|(spec|status\.stagedUpdateStrategySnapshot)\.(stages\[\]\.(maxFailures|metrics.*)|deleteStageTasks.*"
+    r"|unmatchedClusters|unreachableClusters|rollbackOnFailure)"
 )
 """What a strategy can say here alone: docs/kubefleet.md tells of it."""
 

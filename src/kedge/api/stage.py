@@ -9,6 +9,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.markers import Rule, Schema
 from kedge.api.meta import Value
 from kedge.api.numbers import IntOrPercent
+from kedge.api.oam.rollout_plan import CanaryMetric
 from kedge.api.selector import LabelSelector
 from kedge.api.times import Duration
 
@@ -74,6 +75,9 @@ class Stage(Value, frozen=True, gc=False):
         tuple[StageTask, ...], Schema(max_items=2, rules=_AFTER_RULES), Schema(rules=None, versions=_ALPHA)
     ] = ()
     """What to wait for after the stage, before the next begins."""
+    metrics: Annotated[tuple[CanaryMetric, ...], Schema(max_items=10), *_OURS] = ()
+    """Which metrics have to be in their range after the stage, before the next begins; one that is not fails the run.
+    In a ClusterStagedUpdateStrategy, templateRef needs a namespace."""
     max_failures: Annotated[
         IntOrPercent | None, Schema(pattern="^((100|[0-9]{1,2})%|[0-9]+)$", rules=(_NOT_NEGATIVE,)), *_OURS
     ] = None

@@ -9,6 +9,7 @@ from kedge.api.condition import BY_TYPE, Condition
 from kedge.api.dialect import Dialect
 from kedge.api.markers import Schema
 from kedge.api.meta import Value
+from kedge.api.oam.rollout_status import MetricResult
 from kedge.api.placement_status import NamespacedName
 from kedge.api.rollout import ApplyStrategy
 from kedge.api.stage import StageTaskType, StrategySpec
@@ -58,6 +59,8 @@ class StageStatus(Value, frozen=True, gc=False):
         _NOT_IN_ALPHA,
     ] = ()
     """How far the tasks before the stage are."""
+    metrics: Annotated[tuple[MetricResult, ...], _NOT_IN_ALPHA, Schema(absent=True, dialect=Dialect.kubefleet)] = ()
+    """What was measured after the stage."""
     start_time: datetime | None = None
     """When the stage began."""
     end_time: datetime | None = None

@@ -23,12 +23,14 @@ from kedge.cli.hub_lease import LEASE
 from kedge.cli.hub_token import saved_in_file, saved_in_secret, token_place, with_renewed_token
 from kedge.cli.install import INSTALL_HUB, install_member
 from kedge.cli.notifications import notifying, read_notifications
+from kedge.controllers.metric_queries import MetricQueries
 from kedge.kube import logs
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.connect.config import ConfigError, Connection, load
 from kedge.kube.connect.config import kubeconfig as read_kubeconfig
 from kedge.kube.connect.https import HttpsTransport
+from kedge.kube.connect.outbound import HttpOutbound
 from kedge.kube.crash import Crashed
 from kedge.kube.errors import AlreadyExists, KubeError
 from kedge.kube.fencing import AlarmWatchdog, FencedTransport
@@ -37,6 +39,7 @@ from kedge.kube.lease import Election
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.metrics import Metrics
+from kedge.kube.outbound_metrics import MeasuredOutbound
 from kedge.notifications.receivers import Prepared
 from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
 
@@ -181,7 +184,11 @@ async def _hub(
         transport = HttpsTransport(connection, before_send=election.guard if election else None)
         acting = FencedTransport(transport, election) if election else transport
         hub = await manager.connect("hub", acting, limiter=told.limiter(), if_missing=INSTALL_HUB)
-        add_hub(manager, hub, options)
+        outbound = MeasuredOutbound(HttpOutbound(), metrics.registry)
+        stack.push_async_callback(outbound.close)
+        measures = MetricQueries(hub.client, outbound)
+        stack.push_async_callback(measures.close)
+        add_hub(manager, hub, options, measures)
         log.info("Kedge %s: a hub, in the dialect %s", __version__, options.dialect.value)
         await manager.run()
 

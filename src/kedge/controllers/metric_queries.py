@@ -15,7 +15,7 @@ import binascii
 from base64 import b64decode
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -41,6 +41,30 @@ TIMEOUT: Final = 10.0
 _SECRETS: Final = untyped(Secret.resource)
 _FORM: Final = "application/x-www-form-urlencoded"
 _TOO_OLD: Final = 30.0  # seconds: a measurement that nobody asked for in time says nothing of now
+
+
+class Measures(Protocol):
+    """Whoever measures metrics."""
+
+    async def measure(
+        self, metric: CanaryMetric, subject: MetricSubject, wake: Callable[[], None], *, key: Hashable
+    ) -> Measurement | None:
+        """One measurement; None if it takes longer, and then `wake` is called when it is there."""
+        ...
+
+
+class NoMeasures:
+    """Measures nothing: for a hub that can reach nobody. What is missing is never success."""
+
+    async def measure(
+        self,
+        metric: CanaryMetric,  # noqa: ARG002
+        subject: MetricSubject,  # noqa: ARG002
+        wake: Callable[[], None],  # noqa: ARG002
+        *,
+        key: Hashable,  # noqa: ARG002
+    ) -> Measurement | None:
+        return NotMeasured("metrics are not measured here")
 
 
 class _Access(Redacted, Struct, frozen=True):

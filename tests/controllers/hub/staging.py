@@ -17,6 +17,7 @@ from kedge.api.reasons import APPROVED, PROGRESSING
 from kedge.api.staged_status import RunStatus
 from kedge.controllers.hub.orphaned_approvals import OrphanedApprovals
 from kedge.controllers.hub.staged import StagedRuns
+from kedge.controllers.metric_queries import Measures
 from kedge.kube.client import Client
 from kedge.kube.cluster import Cluster
 from kedge.kube.errors import NotFound
@@ -151,8 +152,10 @@ class Staging(Rolling):
         await self.rest(1.0)
 
 
-def runs_of(hub: Cluster, client: Client, kinds: PlacementKinds, dialect: Dialect) -> StagedRuns:
-    return StagedRuns(hub, kinds, Kept(client, kinds), clock=LoopClock(), dialect=dialect)
+def runs_of(
+    hub: Cluster, client: Client, kinds: PlacementKinds, dialect: Dialect, measures: Measures | None = None
+) -> StagedRuns:
+    return StagedRuns(hub, kinds, Kept(client, kinds), clock=LoopClock(), dialect=dialect, measures=measures)
 
 
 @asynccontextmanager
@@ -161,13 +164,14 @@ async def staging(
     *,
     dialect: Dialect = Dialect.seed,
     link: Callable[[Transport], Transport] | None = None,
+    measures: Measures | None = None,
 ) -> AsyncIterator[Staging]:
     """A hub with staged runs of both kinds, and a placement's surroundings. `link` is put between it and its server."""
     async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
         transport: Transport = cluster.transport()
         hub = await manager.connect("hub", link(transport) if link else transport)
         for each in (CLUSTER, NAMESPACED):
-            manager.add_controller(runs_of(hub, client, each, dialect).controller)
+            manager.add_controller(runs_of(hub, client, each, dialect, measures).controller)
             manager.add_controller(OrphanedApprovals(hub, each).controller)
         namespace = "shop" if kinds is NAMESPACED else None
         if namespace:

@@ -40,6 +40,7 @@ from kedge.controllers.hub.metrics import RunMetrics
 from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.run_events import RunEvents
 from kedge.controllers.hub.run_writes import RunWrites
+from kedge.controllers.metric_queries import Measures, NoMeasures
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of
@@ -47,7 +48,8 @@ from kedge.kube.controller import Controller
 from kedge.kube.errors import Conflict, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import Source
+from kedge.kube.source import Signal, Source
+from kedge.plan.measuring.query import MetricSubject
 from kedge.plan.staging.conditions import at_generation, has_ended, is_initialized
 from kedge.plan.staging.initializing import (
     InitializationInput,
@@ -70,8 +72,10 @@ from kedge.plan.staging.rollbacks import (
 )
 from kedge.plan.staging.run_input import RunInput, RunStep
 from kedge.plan.staging.run_observation import RunObjects, approval_names, observe_run, resources_of
+from kedge.plan.staging.stage_metrics import with_measurement
 from kedge.plan.staging.step import step
 
+_MEASURED_AT_ONCE: Final = 20
 SETTLED_AFTER: Final = 0.2  # seconds until all that was made before a run has been seen, also what is of other kinds
 
 
@@ -97,9 +101,10 @@ class StagedRuns:
         dialect: Dialect = Dialect.seed,
         metrics: RunMetrics | None = None,
         pointed: PointedBindings | None = None,
+        measures: Measures | None = None,
     ) -> None:
         """`metrics` are shared between the kinds: a process shows each name once. `pointed` is shared with the
-        Works of this process.
+        Works of this process. `measures` measures the metrics of stages; without it, none passes.
         """
         self._client = hub.client
         self._kinds = kinds
@@ -116,6 +121,8 @@ class StagedRuns:
         self._bindings = trusted_cache(hub, kinds.binding, indexes=BINDINGS)
         self._members = hub.cache(MemberCluster)
         self._writes = RunWrites(hub.client, kinds, clock, pointed or PointedBindings(hub.name))
+        self._measures = measures or NoMeasures()
+        self._measured = Signal(hub.name)
         self._first_seen: dict[str, float] = {}  # runs that have not begun, and when they were first seen
         self._run_events = RunEvents(hub.events.signed("staged-update-run-controller"))
         run_wakes = wakes.RunWakes(self._runs)
@@ -129,6 +136,7 @@ class StagedRuns:
             hub.watch(self._bindings, to=wakes.by_owner, when=wakes.binding_changed),
             hub.watch(self._members, to=wakes.by_member(self._bindings), when=wakes.member_changed),
             snapshots.changes,
+            self._measured,
         ]
         self.controller = Controller(f"staged runs of {kinds.name}", self.reconcile, sources)
 
@@ -248,9 +256,29 @@ class StagedRuns:
         if planned.accept:
             await gather(partial(self._writes.accept, request) for request in planned.accept)
             planned = step(await self._seen(key, run, runs), self._clock.now())  # that may have taken a while
+        if planned.measure:
+            planned = await self._measure(key, run, runs, planned)
         run = await self._say(run, planned.status, runs)
         await self._move(run, planned)
         return [planned.look_again] if planned.look_again is not None else []
+
+    async def _measure(self, key: Key, run: Run, runs: dict[str, ClusterStagedUpdateRun], planned: RunStep) -> RunStep:
+        """The step after the measurements that are due; the same one while an answer is awaited."""
+        measured, meta = run, run.metadata
+        subject = MetricSubject(meta.name, meta.namespace or "", run.spec.placement_name)
+        for _ in range(_MEASURED_AT_ONCE):
+            if not planned.measure:
+                return planned
+            asked = planned.measure[0]
+            found = await self._measures.measure(
+                asked.metric, subject, partial(self._measured.wake, key), key=(meta.uid, asked.stage, asked.since)
+            )
+            if found is None:
+                return planned
+            now = self._clock.now()
+            measured = replace(measured, status=with_measurement(measured.status, asked, found, now))
+            planned = step(await self._seen(key, measured, runs), now)
+        return replace(planned, look_again=SETTLED_AFTER)
 
     async def _move(self, run: Run, planned: RunStep) -> None:
         resources = resources_of(run)

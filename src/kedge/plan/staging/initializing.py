@@ -33,6 +33,7 @@ from kedge.plan.staging.approvals import When, new_approval_request
 from kedge.plan.staging.conditions import Stamp, at_generation, unstarted, with_condition
 from kedge.plan.staging.grouping import BadStages, Grouped, grouped
 from kedge.plan.staging.run_input import Labels
+from kedge.plan.staging.stage_metrics import stage_metrics_problem
 
 _SHOWN: Final = 10
 
@@ -236,6 +237,8 @@ def _strategy(seen: InitializationInput) -> StrategySpec:
     if seen.strategy is None:
         name = seen.run.spec.staged_rollout_strategy_name
         raise Cannot(f"referenced updateStrategy not found: there is no strategy {name}")
+    if problem := stage_metrics_problem(seen.strategy.spec, seen.run.metadata.namespace):
+        raise Cannot(problem)
     return seen.strategy.spec
 
 

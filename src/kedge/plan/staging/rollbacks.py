@@ -87,7 +87,7 @@ def _reopened(stage: StageStatus, until: datetime) -> StageStatus:
     clusters = tuple(_renewed(one, until) for one in stage.clusters)
     if not _is_forgiven(stage.conditions, STAGE_FAILED, until):
         return replace(stage, clusters=clusters)
-    return replace(stage, clusters=clusters, conditions=_without(stage.conditions), end_time=None)
+    return replace(stage, clusters=clusters, conditions=_without(stage.conditions), metrics=(), end_time=None)
 
 
 def _renewed(cluster: ClusterUpdateStatus, until: datetime) -> ClusterUpdateStatus:
@@ -203,6 +203,7 @@ def begun_clusters(run: Run) -> frozenset[str]:
 def without_gates(strategy: StrategySpec) -> StrategySpec:
     """The same stages, with nothing to wait for but that clusters work."""
     stages = tuple(
-        replace(stage, before_stage_tasks=(), after_stage_tasks=(), max_failures=None) for stage in strategy.stages
+        replace(stage, before_stage_tasks=(), after_stage_tasks=(), metrics=(), max_failures=None)
+        for stage in strategy.stages
     )
     return StrategySpec(stages=stages, unmatched_clusters=Missing.skip)

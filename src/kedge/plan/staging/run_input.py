@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
 from kedge.api.dialect import Dialect
+from kedge.api.oam.rollout_plan import CanaryMetric
 from kedge.api.placement_kinds import Approval, Binding, Placement, Run
 from kedge.api.rollout import ApplyStrategy, RollingUpdate
 from kedge.api.staged_status import RunStatus
@@ -63,6 +64,14 @@ class RunInput(Struct, frozen=True):
         return self.run.status.applied_strategy or ApplyStrategy()
 
 
+class StageMeasurement(Struct, frozen=True):
+    """A metric that is to be measured now, for a stage that was done then."""
+
+    stage: str
+    metric: CanaryMetric
+    since: datetime
+
+
 class RunStep(Struct, frozen=True):
     """What a run says now, and what is to be done once it has said it."""
 
@@ -75,6 +84,8 @@ class RunStep(Struct, frozen=True):
     """Requests that are not this run's, and go by the names of its own."""
     accept: tuple[Approval, ...] = ()
     """Requests that were approved, to be told so before the run counts on it."""
+    measure: tuple[StageMeasurement, ...] = ()
+    """Metrics to measure now; then the next step is known."""
     waits: tuple[Wait, ...] = ()
     """What it waits for, as data; what takes long comes first."""
     look_again: float | None = None

@@ -43,6 +43,7 @@ from kedge.plan.staging.gates import Gates, LostProof, health_gate, lost_proofs
 from kedge.plan.staging.grouping import most_at_once
 from kedge.plan.staging.rollbacks import is_rollback
 from kedge.plan.staging.run_input import RunInput
+from kedge.plan.staging.stage_metrics import metrics_gate
 from kedge.plan.staging.step_builder import RunFailure, StepBuilder
 from kedge.plan.staging.wait_text import RunCode, wait_texts
 from kedge.plan.text import counted, listed
@@ -98,7 +99,8 @@ class Stages:
             stage.stage_name, stage.after_stage_task_status, wanted.after_stage_tasks, When.after, since
         )
         stage = replace(self._begun(stage), after_stage_task_status=tasks)
-        gate = combined((gate, self._still_works(stage)))
+        metrics = metrics_gate(stage, wanted, since or self._at.now, self._builder, self._at)
+        gate = combined((gate, self._still_works(stage), metrics))
         return self._waiting(stage, gate.waits) if isinstance(gate, Closed) else self._over(stage)
 
     def keep(self, stage: StageStatus) -> None:

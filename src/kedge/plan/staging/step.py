@@ -94,6 +94,7 @@ def step(seen: RunInput, now: datetime) -> RunStep:
         request=tuple(builder.request),
         withdraw=tuple(builder.withdraw),
         accept=tuple(builder.accept),
+        measure=tuple(builder.measure),
         waits=(*builder.stuck, *(one for one in builder.waits if one not in builder.stuck)),
         look_again=max(_SOON, (min(builder.timers) - now).total_seconds()) if builder.timers else None,
     )

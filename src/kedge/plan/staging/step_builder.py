@@ -26,7 +26,7 @@ from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, judge, one_bi
 from kedge.plan.rolling.wait_text import failure_of
 from kedge.plan.staging.approvals import NewApprovalRequest
 from kedge.plan.staging.conditions import Stamp, find, has_condition, is_moving, settled, started
-from kedge.plan.staging.run_input import RunInput
+from kedge.plan.staging.run_input import RunInput, StageMeasurement
 from kedge.plan.staging.wait_text import RunCode
 from kedge.plan.text import moment
 
@@ -60,6 +60,7 @@ class StepBuilder:
         self.request: list[NewApprovalRequest] = []
         self.accept: list[Approval] = []
         self.withdraw: list[Approval] = []
+        self.measure: list[StageMeasurement] = []
         fleet = FleetFacts(at.now, seen.period, seen.unreachable, seen.gone, seen.parting)
         live = (one for one in seen.bindings if one.metadata.deletion_timestamp is None)
         wanted = (judge(one, fleet) for one in live if one.spec.state != BindingState.unscheduled)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from kedge.api.reasons import APPROVED
+from kedge.plan.measuring.metric import MetricCode, metric_wait_text
 from kedge.plan.moving.gate import GateCode
 from kedge.plan.moving.wait import Wait
 from kedge.plan.text import first_few, moment
@@ -48,6 +49,8 @@ def wait_text(wait: Wait, run: str) -> str:
         case GateCode.proof_lost:
             lost = (f"{one.key} is not available any more: {one.reported}" for one in wait.blockers)
             return f"stage {stage} is done, and {first_few(lost)}"
+        case MetricCode.interval | MetricCode.under_way | MetricCode.invalid:
+            return f"stage {stage} is done, and {metric_wait_text(wait)}"
         case RunCode.resources_gone:
             return f"{blocker.key} is gone, and the run cannot give them to further clusters: make a new run"
         case RunCode.scheduling:

@@ -47,6 +47,7 @@ from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import Loop
 from kedge.simulate.preview.agents import Agents
 from kedge.simulate.preview.approver import Approver
+from kedge.simulate.preview.assumed_metrics import AssumedMetrics
 from kedge.simulate.preview.fleet_state import FleetState, Target
 from kedge.simulate.preview.rollout_observer import REST, Progress, RolloutObserver
 from kedge.simulate.preview.virtual_hub import VirtualHub
@@ -118,7 +119,7 @@ async def running_hub(
     """Runs the hub's role, modelled members and an approver; yields the observer."""
     async with Manager(component="kedge-hub", clock=clock, rng=child(rng), grace=1.0) as manager:
         hub = await manager.connect("hub", cluster.transport(), limiter=Limiter(rate=0))
-        add_hub(manager, hub, _options(assumptions))
+        add_hub(manager, hub, _options(assumptions), AssumedMetrics())
         members = await manager.connect("hub for all members", cluster.transport(), limiter=Limiter(rate=0))
         manager.add_controller(Agents(members, clock=clock, takes=assumptions.times).controller)
         if assumptions.approved_after is not None:
