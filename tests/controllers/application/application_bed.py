@@ -143,11 +143,12 @@ class Bed:
 
     async def at_rest(self) -> None:
         """Wait until nothing is written any more."""
-        while True:
+        for _ in range(10):
             before = len(self.transport.writes)
             await asyncio.sleep(40)
             if len(self.transport.writes) == before:
                 return
+        raise AssertionError(f"it never came to rest: {self.transport.writes[-5:]}")
 
     async def events(self) -> set[str]:
         found = (await self.client.list(Event, NAMESPACE)).items
