@@ -112,6 +112,10 @@ class EmittedWorkload(Value, frozen=True, gc=False):
     """The workload."""
     traits: tuple[ObjectReference, ...] = ()
     """The traits."""
+    available: bool = field(default_factory=bool)
+    """Whether all pods that the workload asks for are available."""
+    message: str = ""
+    """What is waited for, or what is wrong."""
 
 
 class ApplicationConfigurationStatus(Value, frozen=True, gc=False):

@@ -23,7 +23,8 @@ from kedge.plan.oam.refused import Refused
 from kedge.plan.text import listed
 
 _SCALER: Final = "ManualScalerTrait"
-_SCALES: Final = frozenset({(CORE, _SCALER), ("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject")})
+_AUTOSCALES: Final = frozenset({("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject")})
+_SCALES: Final = _AUTOSCALES | {(CORE, _SCALER)}
 _ROLLS: Final = frozenset({(STANDARD, kind.resource.kind) for kind in (Rollout, RolloutTrait)})
 _ASKED_FOR: Final = "targetRevision"
 
@@ -51,6 +52,11 @@ def is_rollout(trait: Object) -> bool:
 def is_scaler(trait: Object) -> bool:
     """Whether a trait only says how many replicas there are to be."""
     return _kind(trait) == (CORE, _SCALER)
+
+
+def is_autoscaler(trait: Object) -> bool:
+    """Whether a trait sets the replicas as it sees fit."""
+    return _kind(trait) in _AUTOSCALES
 
 
 def scaled_to(traits: Iterable[Object]) -> int | None:

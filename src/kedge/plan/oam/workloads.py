@@ -25,7 +25,7 @@ from kedge.api.oam.keys import (
 from kedge.plan.fields import Object, at, group_of, text
 from kedge.plan.oam.refused import Refused
 from kedge.plan.workloads import WorkloadHandler, find_handler
-from kedge.plan.workloads.registry import BrokenHandler
+from kedge.plan.workloads.registry import BrokenHandler, installed_handlers
 
 _DEPLOYMENT: Final = ("apps", "Deployment")
 
@@ -126,3 +126,6 @@ def _with_own_pods(deployment: Object, name: str) -> Object:
     own = {WORKLOAD_LABEL: name}
     template = {"metadata": {"labels": own}}
     return patched(deployment, {"spec": {"selector": {"matchLabels": own}, "template": template}})
+
+
+installed_handlers()  # reads files, which no event loop may wait for: so it is done before one runs
