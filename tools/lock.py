@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
 UV = "uv==0.13.7"
 GROUPS = ("build", "dev", "docs", "bench")
+EXTRAS = {"dev": ("--extra", "notify")}  # what is optional is tested
 
 
 def compile_lock(python: Path, name: str, *args: str) -> None:
@@ -30,7 +31,9 @@ def main() -> None:
     compile_lock(python, "run", "pyproject.toml", *sys.argv[1:])
     for group in GROUPS:
         source = ["--group", group] if group in ("build", "docs") else ["pyproject.toml", "--group", group]
-        compile_lock(python, group, *source, "--constraint", "requirements/run.txt", *sys.argv[1:])
+        compile_lock(
+            python, group, *source, *EXTRAS.get(group, ()), "--constraint", "requirements/run.txt", *sys.argv[1:]
+        )
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.codec import untyped
 from kedge.kube.connect.outbound import Outbound
 from kedge.kube.errors import AlreadyExists
+from kedge.kube.events import EventObserver
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.store import Change
@@ -54,7 +55,8 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 class Fleet:
     """A hub and `members` clusters, named `cluster-1` and on; each has `nodes` nodes.
 
-    Their admission webhooks are called through `outbound`; without one they cannot be reached.
+    Their admission webhooks are called through `outbound`; without one they cannot be reached. `event_observer` is told
+    of the events that the hub's controllers record.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Fleet:
         nodes: int = NODES,
         authority: str = "",
         outbound: Outbound | None = None,
+        event_observer: EventObserver | None = None,
     ) -> None:
         names = ["hub", *(f"cluster-{number}" for number in range(1, members + 1))]
         clusters = [
@@ -74,7 +77,9 @@ class Fleet:
         self.hub, self.members = clusters[0], tuple(clusters[1:])
         self._nodes = nodes
         self._manager = Manager(component="kube-controller-manager", clock=clock, rng=child(rng), grace=1.0)
-        self._hub_role = Manager(component="kedge-hub", clock=clock, rng=child(rng), grace=1.0)
+        self._hub_role = Manager(
+            component="kedge-hub", clock=clock, rng=child(rng), grace=1.0, event_observer=event_observer
+        )
         self._agents = Manager(component="kedge-member", clock=clock, rng=child(rng), grace=1.0)
         self._stack = AsyncExitStack()
 

@@ -22,6 +22,7 @@ from aiohttp.typedefs import Middleware
 from msgspec import Struct
 from prometheus_client import CollectorRegistry
 
+from kedge.admission import application_annotation, rollout_validation
 from kedge.admission.certificate import CertificateRequest, generate
 from kedge.admission.certificate_files import CertificateFiles
 from kedge.admission.downscale_rules import downscale_rules
@@ -29,6 +30,7 @@ from kedge.admission.pod_eviction import eviction_rules
 from kedge.admission.prepare_downscale import PrepareDownscale
 from kedge.admission.server import Rule, WebhookServer
 from kedge.admission.tls_server import ShownCertificate, serve
+from kedge.controllers.batch.batch_controllers import batch_controllers
 from kedge.controllers.zone.budget_guard import BudgetGuard
 from kedge.controllers.zone.budget_metrics import BudgetMetrics
 from kedge.controllers.zone.ca_bundles import CaBundles
@@ -52,6 +54,12 @@ from kedge.plan.zoning.pod_hosts import CALL_TIMEOUT, CLUSTER_DOMAIN
 
 SERVICE = "rollout-operator"
 """The Service that leads to the webhooks, unless other names are given."""
+
+
+_OAM_RULES: Mapping[str, Rule] = {
+    rollout_validation.PATH: rollout_validation.validate_rollout,
+    application_annotation.PATH: application_annotation.validate_application,
+}
 
 
 class WebhookOptions(Struct, frozen=True):
@@ -94,6 +102,8 @@ class OperatorOptions(Struct, frozen=True):
     zone_tracker_name: str = "rollout-operator-zone-tracker"
     ready_time_timeout: float = 5.0
     """Seconds that writing a pod's ready-time annotation may take."""
+    batches: bool = False
+    """Whether workloads are rolled out in batches as well."""
     webhooks: WebhookOptions | None = None
     """None: no webhooks are served."""
     cluster_validation: ClusterValidation | None = None
@@ -160,7 +170,10 @@ class Operator:
         ready_times = ReadyTimes(
             cluster, observed.pod_caches, self._budgets, clock=clock, patch_timeout=options.ready_time_timeout
         )
-        return groups.controller, ready_times.controller
+        batches: Sequence[Controller] = ()
+        if options.batches:
+            batches = batch_controllers(cluster, options.namespaces, clock=clock, outbound=self._outbound)
+        return groups.controller, ready_times.controller, *batches
 
     def _all_rules(self) -> Mapping[str, Rule]:
         """The rules of all webhooks, by path."""
@@ -176,7 +189,7 @@ class Operator:
             request_timeout=timeout,
         )
         evicting = eviction_rules(client, self._budgets, self._recent, self._clock, metrics=self._budget_metrics)
-        return {**downscaling, **evicting}
+        return {**downscaling, **evicting, **_OAM_RULES}
 
 
 class Webhooks:

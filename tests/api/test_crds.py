@@ -16,7 +16,16 @@ from msgspec.structs import FieldInfo, fields
 
 from api.cases import walk
 from api.editions import EDITIONS, Edition
-from kedge.api.crds import KINDS, crds, kruise_crds, print_crds, print_zone_crds, zone_crds
+from kedge.api.crds import (
+    KINDS,
+    crds,
+    kruise_crds,
+    oam_crds,
+    print_crds,
+    print_oam_crds,
+    print_zone_crds,
+    zone_crds,
+)
 from kedge.api.dialect import Dialect
 from kedge.api.markers import Edition as Said
 from kedge.api.markers import said_of
@@ -111,6 +120,30 @@ def test_a_clone_set_is_shown_as_open_kruise_shows_it() -> None:
     assert crd["spec"]["names"]["shortNames"] == ["clone"]
     assert shown == ["DESIRED", "UPDATED", "UPDATED_READY", "READY", "TOTAL", "AGE"]
     assert set(version["subresources"]) == {"status", "scale"}
+
+
+def test_the_kinds_of_rollouts_in_batches_are_printed_apart() -> None:
+    stream = io.StringIO()
+    print_oam_crds(stream)
+    assert tuple(yaml.safe_load_all(stream.getvalue())) == oam_crds()
+    assert [crd["metadata"]["name"] for crd in oam_crds()] == [
+        "applications.core.oam.dev",
+        "applicationrevisions.core.oam.dev",
+        "components.core.oam.dev",
+        "applicationconfigurations.core.oam.dev",
+        "rollouttraits.standard.oam.dev",
+        "rollouts.standard.oam.dev",
+        "approllouts.core.oam.dev",
+        "applicationdeployments.core.oam.dev",
+    ]
+
+
+@pytest.mark.parametrize("crd", oam_crds(), ids=lambda crd: str(crd["spec"]["names"]["kind"]))
+def test_every_field_of_a_kind_of_rollouts_in_batches_is_described(crd: dict[str, Any]) -> None:
+    assert len(json.dumps(crd)) < LONGEST_FOR_KUBECTL_APPLY
+    for version in crd["spec"]["versions"]:
+        nodes = list(walk(version["schema"]["openAPIV3Schema"]))
+        assert [path for path, node in nodes if not node.get("description") and not path.endswith(("[]", "{}"))] == []
 
 
 @every_dialect

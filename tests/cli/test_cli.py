@@ -29,6 +29,19 @@ def test_the_kinds_of_rollout_groups_are_asked_for_by_name() -> None:
     assert [item["spec"]["names"]["kind"] for item in printed] == ["ReplicaTemplate", "ZoneAwarePodDisruptionBudget"]
 
 
+def test_the_kinds_of_rollouts_in_batches_are_asked_for_by_name() -> None:
+    printed = list(yaml.safe_load_all(run("crds", "--batches")))
+    kinds = [item["spec"]["names"]["kind"] for item in printed]
+    assert kinds[:4] == ["Application", "ApplicationRevision", "Component", "ApplicationConfiguration"]
+    assert kinds[4:] == ["RolloutTrait", "Rollout", "AppRollout", "ApplicationDeployment"]
+
+
+def test_two_sets_of_kinds_at_once_are_refused() -> None:
+    result = CliRunner().invoke(main, ["crds", "--batches", "--zones"])
+    assert result.exit_code == 2
+    assert "use one of them" in result.output
+
+
 def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
     result = CliRunner().invoke(main, ["crds", "--dialect", "klingon"])
     assert result.exit_code == 2

@@ -299,6 +299,33 @@ def test_a_lease_is_two_replicas_and_the_right_to_lead_where_they_run() -> None:
     assert added[1]["subjects"] == [{"kind": "ServiceAccount", "name": "rollout-operator", "namespace": "a"}]
 
 
+def test_rollouts_in_batches_are_validated_if_they_are_wanted() -> None:
+    plain, found = printed("-n", "a"), printed("-n", "a", "--rollouts")
+    added = {one["metadata"]["name"]: one for one in found if one not in plain}
+    rollouts, applications = (
+        added.pop(f"validate-oam-{kind}-a")["webhooks"][0] for kind in ("rollouts", "applications")
+    )
+    assert sorted(added) == [
+        "applicationdeployments.core.oam.dev",
+        "approllouts.core.oam.dev",
+        "rollouts.standard.oam.dev",
+        "rollouttraits.standard.oam.dev",
+    ]
+    asked = [(rule["apiGroups"], sorted(rule["resources"]), rule["operations"]) for rule in rollouts["rules"]]
+    written = ["CREATE", "UPDATE"]
+    assert asked == [
+        (["standard.oam.dev"], ["rollouts", "rollouttraits"], written),
+        (["core.oam.dev"], ["applicationdeployments", "approllouts"], written),
+    ]
+    assert [rule["resources"] for rule in applications["rules"]] == [["applications"]]
+    services = [webhook["clientConfig"]["service"]["path"] for webhook in (rollouts, applications)]
+    assert services == ["/validate-oam-rollouts", "/validate-oam-applications"]
+    assert [webhook["name"] for webhook in (rollouts, applications)] == [
+        "validate-oam-rollouts-a.kedge.dev",
+        "validate-oam-applications-a.kedge.dev",
+    ]
+
+
 @pytest.mark.parametrize("arguments", [("-n", "a"), ("-n", "a", "-n", "b"), ("-n", "a", "-A")])
 def test_only_with_a_lease_an_operator_is_told_to_elect_a_leader(arguments: tuple[str, ...]) -> None:
     def told(*given: str) -> list[str]:
@@ -388,8 +415,9 @@ KINDS = (
         OperatorInstall(("default", "other"), "kedge"),
         OperatorInstall(("default",), "kedge", everywhere=True),
         OperatorInstall(("default",), "kedge", lease=True),
+        OperatorInstall(("default",), "kedge", rollouts=True),
     ],
-    ids=["one", "more", "several", "all", "lease"],
+    ids=["one", "more", "several", "all", "lease", "rollouts"],
 )
 def test_a_server_takes_all_of_it(told: OperatorInstall) -> None:
     kinds = {kind.kind: kind for kind in KINDS}

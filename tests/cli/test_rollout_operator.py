@@ -50,6 +50,7 @@ DEFAULTS = {
     "use-zone-tracker": False,
     "zone-tracker.config-map-name": "rollout-operator-zone-tracker",
     "zpdb.pod-ready-annotation-patch-timeout": timedelta(seconds=5),
+    "notifications": "",
 }
 BURST = (
     "-kubernetes.client-burst must be at least 1 when -kubernetes.client-qps is greater than 0, "
@@ -170,7 +171,8 @@ def test_every_flag_has_its_place() -> None:
         "-server-tls.self-signed-cert.enabled=false", "-server-tls.self-signed-cert.secret-name=s",
         "-server-tls.self-signed-cert.dns-name=a.svc,b.svc", "-server-tls.self-signed-cert.org=o",
         "-server-tls.self-signed-cert.expiration=1w", "-webhooks.update-ca-bundle=false", "-use-zone-tracker",
-        "-zone-tracker.config-map-name=z", "-zpdb.pod-ready-annotation-patch-timeout=8s", "left", "-over",
+        "-zone-tracker.config-map-name=z", "-zpdb.pod-ready-annotation-patch-timeout=8s", "-notifications=/n",
+        "left", "-over",
     )  # fmt: skip
     assert found == OperatorProcess(
         options=OperatorOptions(
@@ -205,6 +207,7 @@ def test_every_flag_has_its_place() -> None:
         qps=2.5,
         burst=3,
         client_timeout=420.0,
+        notifications=Path("/n"),
         log_level="warning",
         log_format="json",
         ignored=("left", "-over"),

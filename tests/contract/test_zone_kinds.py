@@ -2,55 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
-
 import pytest
 
-from contract.backend import MERGE, Answer, Api
-from contract.crds import CRDS, Object
+from contract.backend import MERGE, Api
+from contract.crds import Object
+from contract.installed import served
 from kedge.api.crds import zone_crds
-from support.waiting import until_so
 
 REPLICA_TEMPLATE, BUDGET = zone_crds()  # here: it reads files
 SELECTOR = {"matchLabels": {"rollout-group": "ingester"}}
-
-
-class ZoneKind:
-    """One of the kinds, in a group that nobody else uses."""
-
-    def __init__(self, api: Api, definition: Object) -> None:
-        self.api = api
-        self.names = definition["spec"]["names"]
-        self.group = f"{api.namespace}.kedge.dev"
-        name = f"{self.names['plural']}.{self.group}"
-        spec = {**definition["spec"], "group": self.group}
-        self.definition = {**definition, "metadata": {"name": name}, "spec": spec}
-        self.crd = f"{CRDS}/{name}"
-        self.path = f"/apis/{self.group}/v1/namespaces/{api.namespace}/{self.names['plural']}"
-
-    async def is_served(self) -> bool:
-        conditions = (await self.api.look(self.crd))["status"].get("conditions") or []
-        established = any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
-        return established and (await self.api.ask("GET", self.path)).code == 200
-
-    async def create(self, **content: Any) -> Answer:
-        whole = {"apiVersion": f"{self.group}/v1", "kind": self.names["kind"], "metadata": {"name": "x"}, **content}
-        return await self.api.ask("POST", self.path, whole, fieldValidation="Strict")
-
-
-@asynccontextmanager
-async def served(api: Api, definition: Object) -> AsyncIterator[ZoneKind]:
-    """One of the kinds, for a while."""
-    kind = ZoneKind(api, definition)
-    answer = await api.ask("POST", CRDS, kind.definition, fieldValidation="Strict")
-    assert answer.code == 201, answer
-    await until_so(kind.is_served)
-    try:
-        yield kind
-    finally:
-        await api.ask("DELETE", kind.crd)
 
 
 @pytest.mark.parametrize("definition", [REPLICA_TEMPLATE, BUDGET], ids=["ReplicaTemplate", "Budget"])

@@ -531,26 +531,55 @@ def test_a_list_begun_before_does_not_take_an_object_back_to_an_older_version() 
     follow(lambda: cache_on(transport), check, seconds=3)
 
 
-def test_what_was_found_to_be_gone_does_not_come_back_with_late_lines_or_lists() -> None:
-    late: Lines = [line("MODIFIED", config_map("a", 11)), 5.0, GONE]
-    relist = [line("ADDED", config_map("a", 12)), line("ADDED", config_map("b", 6)), bookmark(15, end=True)]
-    again: Lines = [
-        5.0,
-        line("DELETED", config_map("a", 16)),
-        line("ADDED", config_map("a", 21) | renewed("a", 21)),
-        None,
-    ]
-    transport = Scripted([refused(404, "NotFound")], [stream(*FILLED, 5.0, *late), stream(*relist, *again)])
+def test_what_was_found_to_be_gone_does_not_come_back_with_late_lines() -> None:
+    late: Lines = [line("MODIFIED", config_map("a", 11)), 5.0, line("DELETED", config_map("a", 16))]
+    anew = line("ADDED", config_map("a", 21) | renewed("a", 21))
+    transport = Scripted([refused(404, "NotFound")], [stream(*FILLED, 5.0, *late, anew, None)])
 
     async def check(cache: Cache[ConfigMap], heard: Story) -> None:
         cache.wrote(written("a", 20))
         await cache.catch_up("a", "shop")
         assert names(cache) == ["b"]
-        await asyncio.sleep(12)
+        await asyncio.sleep(5)
         assert heard == [("new at first", "a"), ("new at first", "b"), ("gone", "a")]
         await asyncio.sleep(10)
         assert names(cache) == ["a", "b"]
         assert heard[3:] == [("new", "a")]
+
+    follow(lambda: cache_on(transport), check, seconds=1)
+
+
+LISTED_WITH_A = [line("ADDED", config_map("a", 12)), line("ADDED", config_map("b", 6)), bookmark(15, end=True)]
+
+
+def test_what_was_found_to_be_gone_does_not_come_back_with_a_list_begun_before() -> None:
+    begun_before: Lines = [5.0, *LISTED_WITH_A, 5.0, line("DELETED", config_map("a", 16)), None]
+    transport = Scripted([refused(404, "NotFound")], [stream(*FILLED, 1.0, GONE), stream(*begun_before)])
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        cache.wrote(written("a", 20))
+        await cache.catch_up("a", "shop")
+        await asyncio.sleep(15)
+        assert names(cache) == ["b"]
+        assert heard == [("new at first", "a"), ("new at first", "b"), ("gone", "a")]
+
+    follow(lambda: cache_on(transport), check, seconds=3)
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "in pages"])
+def test_what_was_found_to_be_gone_is_there_again_if_a_later_list_has_it(streamed: bool) -> None:
+    """The server's etcd was restored to a time at which it was there: it has the uid it had."""
+    listed = [stream(*LISTED_WITH_A, None)] if streamed else [refusal(400, "BadRequest"), stream(None)]
+    pages = () if streamed else (page(15, config_map("a", 12), config_map("b", 6)),)
+    transport = Scripted([refused(404, "NotFound"), *pages], [stream(*FILLED, 5.0, GONE), *listed])
+
+    async def check(cache: Cache[ConfigMap], heard: Story) -> None:
+        cache.wrote(written("a", 20))
+        await cache.catch_up("a", "shop")
+        assert names(cache) == ["b"]
+        await asyncio.sleep(15)
+        assert names(cache) == ["a", "b"]
+        assert heard[2:] == [("gone", "a"), ("new", "a")]
 
     follow(lambda: cache_on(transport), check, seconds=1)
 

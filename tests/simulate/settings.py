@@ -7,7 +7,7 @@
 * a member that lies wherever its credentials let it write;
 * an etcd, of the hub or of a member, that is restored to an older state; a definition on a member that is deleted.
 
-A hub is restored only if the variable KEDGE_SETTINGS is `all`: a staged run may wait for ever then (seed 730192).
+A hub is restored only if the variable KEDGE_SETTINGS is `all`.
 """
 
 from __future__ import annotations

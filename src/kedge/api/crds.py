@@ -1,7 +1,7 @@
 """CRDs: every definition Kedge installs, in a fixed order.
 
 `kedge crds [--dialect seed|kubefleet]` prints those of a fleet for `kubectl apply -f -`, `kedge crds --zones` those of
-rollout groups.
+rollout groups, `kedge crds --batches` those of Applications and their rollouts in batches.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.crd import Crd, Defined, crd
 from kedge.api.dialect import Dialect
 from kedge.api.kruise import KRUISE_KINDS
+from kedge.api.oam.kinds import OAM_KINDS
 from kedge.api.placement import ClusterResourcePlacement, ClusterResourcePlacementStatus, ResourcePlacement
 from kedge.api.snapshot import (
     ClusterResourceSnapshot,
@@ -74,6 +75,11 @@ def kruise_crds() -> tuple[Crd, ...]:
     return tuple(crd(kind, Dialect.seed) for kind in KRUISE_KINDS)
 
 
+def oam_crds() -> tuple[Crd, ...]:
+    """Every CustomResourceDefinition of Applications and their rollouts in batches. They have no dialects."""
+    return tuple(crd(kind, Dialect.seed) for kind in OAM_KINDS)
+
+
 def print_crds(dialect: Dialect, stream: TextIO) -> None:
     """Every CustomResourceDefinition of a fleet as YAML."""
     print_yaml(crds(dialect), stream)
@@ -82,6 +88,11 @@ def print_crds(dialect: Dialect, stream: TextIO) -> None:
 def print_zone_crds(stream: TextIO) -> None:
     """Every CustomResourceDefinition that belongs to rollout groups, as YAML."""
     print_yaml(zone_crds(), stream)
+
+
+def print_oam_crds(stream: TextIO) -> None:
+    """Every CustomResourceDefinition of Applications and their rollouts in batches, as YAML."""
+    print_yaml(oam_crds(), stream)
 
 
 def print_yaml(objects: Iterable[Mapping[str, Any]], stream: TextIO) -> None:

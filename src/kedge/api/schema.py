@@ -68,7 +68,7 @@ _ONLY_FOR = {
     "minimum": ("integer", "number"),
     "maximum": ("integer", "number"),
     "minLength": ("string",),
-    "maxLength": ("string",),
+    "maxLength": ("string", "int-or-string"),
     "pattern": ("string", "int-or-string"),
     "enum": ("string",),
     "minItems": ("array",),

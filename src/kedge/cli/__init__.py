@@ -9,7 +9,7 @@ from kedge.cli.install import install
 from kedge.cli.join import join
 from kedge.cli.operator import operator
 from kedge.cli.preview_command import plan
-from kedge.cli.roles import hub, member
+from kedge.cli.roles import hub, member, notifications_option
 from kedge.cli.rollout_operator import rollout_operator
 from kedge.cli.verbs import VERBS
 
@@ -33,15 +33,24 @@ def main() -> None:
     is_flag=True,
     help="Those of rollout groups instead: ReplicaTemplate and ZoneAwarePodDisruptionBudget. They have no dialects.",
 )
-def crds(dialect: str, zones: bool) -> None:
+@click.option(
+    "--batches",
+    is_flag=True,
+    help="Those of rollouts in batches instead: Application, Component, Rollout and their like. They have no dialects.",
+)
+def crds(dialect: str, zones: bool, batches: bool) -> None:
     """Print the CustomResourceDefinitions of a fleet, for `kubectl apply -f -`."""
     import sys
 
-    from kedge.api.crds import print_crds, print_zone_crds
+    from kedge.api.crds import print_crds, print_oam_crds, print_zone_crds
     from kedge.api.dialect import Dialect
 
+    if zones and batches:
+        raise click.UsageError("--zones and --batches print different definitions: use one of them")
     if zones:
         print_zone_crds(sys.stdout)
+    elif batches:
+        print_oam_crds(sys.stdout)
     else:
         print_crds(Dialect(dialect), sys.stdout)
 
@@ -110,20 +119,23 @@ _FILE = click.option(
 @_FILE
 @click.option("--bare", is_flag=True, help="Run the clusters alone, without hub controllers and member agents.")
 @click.option("--detach", is_flag=True, help="Return when the fleet is ready, and leave it running.")
-def up(members: int, port: int, file: Path | None, bare: bool, detach: bool) -> None:
+@notifications_option
+def up(members: int, port: int, file: Path | None, bare: bool, detach: bool, notifications: Path | None) -> None:
     """Run a local fleet for kubectl; no Kubernetes needed.
 
     Runs a hub and members in one process, and writes a kubeconfig with a context for each.
     """
     from kedge.cli import local_fleet
 
+    if bare and notifications is not None:
+        raise click.UsageError("--bare runs no controllers, so there is nothing to notify of: drop --notifications")
     place = (file or local_fleet.default_file()).absolute()
     if detach:
-        local_fleet.detach(members, port, place, bare=bare)
+        local_fleet.detach(members, port, place, bare=bare, notifications=notifications)
         return
     from kedge.cli import fleet_process
 
-    fleet_process.run(members, port, place, bare=bare)
+    fleet_process.run(members, port, place, bare=bare, notifications=notifications)
 
 
 @main.command()

@@ -15,10 +15,12 @@ from pathlib import Path
 from random import Random
 
 import click
+from prometheus_client import CollectorRegistry
 
 from kedge import __version__
 from kedge.cli import kubeconfig
 from kedge.cli.local_fleet import READY, pid_file, refuse_second, remove_files
+from kedge.cli.notifications import notifying, read_notifications
 from kedge.embedded.certificates import ServingCertificate
 from kedge.embedded.https_server import HttpsServer
 from kedge.embedded.request_info import Caller
@@ -26,22 +28,24 @@ from kedge.fleet import Fleet
 from kedge.kube.clock import SystemClock
 from kedge.kube.connect.outbound import HttpOutbound
 from kedge.kube.memory import freeze_heap
+from kedge.notifications.receivers import Prepared
 from kedge.plan.text import counted
 
 
-def run(members: int, port: int, file: Path, *, bare: bool = False) -> None:
+def run(members: int, port: int, file: Path, *, bare: bool = False, notifications: Path | None = None) -> None:
     """Run a fleet until told to stop. A `bare` one has clusters alone: no hub controllers and no agents."""
+    receivers = read_notifications(notifications)
     refuse_second(file)
     for noisy in ("events", "rest"):  # the warnings of an API server are for its controllers, not for its user
         logging.getLogger(f"kedge.kube.{noisy}").setLevel(logging.ERROR)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(members, port, file, bare))
+            runner.run(_run(members, port, file, bare, receivers))
     finally:
         remove_files(file)
 
 
-async def _run(members: int, port: int, file: Path, bare: bool) -> None:
+async def _run(members: int, port: int, file: Path, bare: bool, receivers: Prepared | None) -> None:
     started = time.monotonic()
     click.echo(f"Kedge {__version__}: starting a hub and {counted(members, 'member')} …")
     told_to_stop = _stop_signal()
@@ -51,8 +55,16 @@ async def _run(members: int, port: int, file: Path, bare: bool) -> None:
         outbound = HttpOutbound()
         stack.push_async_callback(outbound.close)
         authority = serving.authority.decode()
+        observer = await stack.enter_async_context(notifying(receivers, rng=Random(), registry=CollectorRegistry()))
         fleet = await stack.enter_async_context(
-            Fleet(members=members, clock=SystemClock(), rng=Random(), authority=authority, outbound=outbound)
+            Fleet(
+                members=members,
+                clock=SystemClock(),
+                rng=Random(),
+                authority=authority,
+                outbound=outbound,
+                event_observer=observer,
+            )
         )
         servers = await _open_servers(stack, fleet, serving, token, port)
         await fleet.run_workloads(_Progress(members, "up").says)

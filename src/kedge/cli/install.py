@@ -112,6 +112,8 @@ def member(name: str, image: str, grant_any: bool, kinds: tuple[str, ...], names
               help="What happens to writes while the webhooks cannot be reached.")  # fmt: skip
 @click.option("--lease", is_flag=True,
               help="Run two replicas: one of them leads, both serve webhooks.")  # fmt: skip
+@click.option("--rollouts", is_flag=True,
+              help="Also print the CRDs of rollouts in batches, and the webhooks that validate them.")  # fmt: skip
 def operator(namespaces: tuple[str, ...], image: str, no_events: bool, everywhere: bool, **told: Any) -> None:
     """Print what an operator of StatefulSets in zones needs.
 

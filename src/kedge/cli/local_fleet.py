@@ -25,15 +25,16 @@ def default_file() -> Path:
     return Path.home() / ".kedge" / "kubeconfig"
 
 
-def detach(members: int, port: int, file: Path, *, bare: bool = False) -> None:
+def detach(members: int, port: int, file: Path, *, bare: bool = False, notifications: Path | None = None) -> None:
     """Start a fleet that outlives this command. Returns when it is ready."""
     refuse_second(file)
     file.parent.mkdir(parents=True, exist_ok=True)
     log = file.with_name(f"{file.name}.log")
     command = [sys.executable, "-m", "kedge", "up", "--members", str(members), "--port", str(port)]
+    options = [*(["--bare"] if bare else []), *(["--notifications", str(notifications)] if notifications else [])]
     with log.open("wb") as errors:
         process = subprocess.Popen(  # noqa: S603  # ourselves
-            [*command, "--kubeconfig", str(file), *(["--bare"] if bare else [])],
+            [*command, "--kubeconfig", str(file), *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kedge.api.times import parse_duration, parse_prometheus_duration
-from kedge.cli.roles import file_option, process_options
+from kedge.cli.roles import file_option, notifications_option, process_options
 
 ZONE_TRACKER = "rollout-operator-zone-tracker"
 
@@ -50,6 +50,7 @@ def validity(_: click.Context, __: click.Parameter, value: str) -> timedelta:
 @click.option("--pods-timeout", default="5s", show_default=True, callback=seconds,
               help="How long a call to a pod may take.")  # fmt: skip
 @click.option("--zone-tracker", metavar="NAME", help="Keep the times of downscales in the ConfigMap NAME.")
+@click.option("--batches", is_flag=True, help="Roll workloads out in batches as well (RolloutTraits, AppRollouts).")
 @click.option("--webhooks", is_flag=True, help="Serve admission webhooks over HTTPS.")
 @click.option("--webhooks-port", type=click.IntRange(0, 65535), default=8443, show_default=True,
               help="The port of the webhooks.")  # fmt: skip
@@ -68,12 +69,14 @@ def validity(_: click.Context, __: click.Parameter, value: str) -> timedelta:
 @click.option("--lease", is_flag=True, help="Elect a leader: there may be other processes of this operator.")
 @click.option("--lease-duration", type=click.IntRange(min=3), default=15, show_default=True,
               help="Seconds without a renewal after which another process takes over.")  # fmt: skip
+@notifications_option
 @process_options
 def operator(
     kubeconfig: Path | None,
     context: str | None,
     lease: bool,
     lease_duration: int,
+    notifications: Path | None,
     qps: float,
     health: tuple[str, int] | None,
     log_level: str,
@@ -93,6 +96,7 @@ def operator(
             qps=qps,
             burst=max(1, round(2 * qps)),
             lease_seconds=lease_duration if lease else None,
+            notifications=notifications,
             log_level=log_level,
             log_format=log_format,
         )
@@ -105,6 +109,7 @@ def operator_options(
     cluster_domain: str,
     pods_timeout: float,
     zone_tracker: str | None,
+    batches: bool,
     webhooks: bool,
     **told: Any,
 ) -> OperatorOptions:
@@ -125,6 +130,7 @@ def operator_options(
         pods_timeout=pods_timeout,
         use_zone_tracker=zone_tracker is not None,
         zone_tracker_name=zone_tracker or ZONE_TRACKER,
+        batches=batches,
         webhooks=_webhooks(**told) if webhooks else None,
     )
 

@@ -8,13 +8,18 @@ arguments.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 
 from kedge import rights
+from kedge.admission.application_annotation import PATH as APPLICATIONS
+from kedge.admission.rollout_validation import PATH as ROLLOUTS
 from kedge.api.admission import REGISTRATION, MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kedge.api.crd import crd
+from kedge.api.oam.keys import CORE
+from kedge.api.oam.rollouts import ROLLOUT_KINDS
 from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule
 from kedge.api.zones import GROUP, INJECT_CA, INJECT_NAMESPACE, ZONE_KINDS
@@ -51,6 +56,8 @@ class OperatorInstall(Struct, frozen=True):
     failure_policy: str = "Fail"
     lease: bool = False
     """Whether there are two replicas, of which one leads."""
+    rollouts: bool = False
+    """Whether rollouts in batches are validated: their CRDs, and the webhooks for them and for Applications."""
 
     @property
     def home(self) -> str:
@@ -76,6 +83,7 @@ def manifests(told: OperatorInstall) -> list[Manifest]:
     """All that the operator needs, each before what refers to it. Webhooks come last: they need the rest."""
     return [
         *(crd(kind) for kind in ZONE_KINDS),
+        *(crd(kind) for kind in (ROLLOUT_KINDS if told.rollouts else ())),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _at(told.home, NAME)},
         *_managing(told),
         *_bound(told, "Role", f"{NAME}-webhook-role", rights.certificate_secret(SECRET), told.home),
@@ -186,7 +194,11 @@ def arguments(told: OperatorInstall) -> list[str]:
 
 
 def webhook_configurations(told: OperatorInstall) -> list[Manifest]:
-    """The four webhooks."""
+    """The webhooks: four of rollout groups, and two of rollouts in batches."""
+    return [*_group_webhooks(told), *(_rollout_webhooks(told) if told.rollouts else ())]
+
+
+def _group_webhooks(told: OperatorInstall) -> list[Manifest]:
     guarded = ["statefulsets", "deployments", "replicasets"] if told.deployments else ["statefulsets"]
     scaled = [*guarded, *(f"{plural}/scale" for plural in guarded)]
     updates = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["UPDATE"]}
@@ -222,25 +234,40 @@ def webhook_configurations(told: OperatorInstall) -> list[Manifest]:
     ]
 
 
+def _rollout_webhooks(told: OperatorInstall) -> list[Manifest]:
+    """Those of OAM's kinds, which the peer does not know."""
+    written = {"apiVersions": ["*"], "operations": ["CREATE", "UPDATE"]}
+    rollouts = [
+        {**written, "apiGroups": [group], "resources": [kind.plural for kind in kinds]}
+        for group, kinds in groupby((kind.resource for kind in ROLLOUT_KINDS), key=lambda kind: kind.group)
+    ]
+    applications = {**written, "apiGroups": [CORE], "resources": ["applications"]}
+    return [
+        _webhook(told, ROLLOUTS.removeprefix("/"), *rollouts, at=ROLLOUTS, domain="kedge.dev"),
+        _webhook(told, APPLICATIONS.removeprefix("/"), applications, at=APPLICATIONS, domain="kedge.dev"),
+    ]
+
+
 def _webhook(
     told: OperatorInstall,
     path: str,
-    rule: Manifest,
-    *,
+    *rules: Manifest,
     kind: str = ValidatingWebhookConfiguration.resource.kind,
     side_effects: str = "None",
     conditions: Sequence[Manifest] = (),
+    at: str = "",
+    domain: str = "grafana.com",
 ) -> Manifest:
     name = f"{path}-{told.home}"
-    service = {"name": NAME, "namespace": told.home, "path": f"/admission/{path}", "port": 443}
+    service = {"name": NAME, "namespace": told.home, "path": at or f"/admission/{path}", "port": 443}
     webhook: dict[str, Any] = {
-        "name": f"{name}.grafana.com",
+        "name": f"{name}.{domain}",
         "admissionReviewVersions": ["v1"],
         "clientConfig": {"service": service},
         "failurePolicy": told.failure_policy,
         "matchPolicy": "Equivalent",
         "namespaceSelector": _selector(told),
-        "rules": [{**rule, "scope": "Namespaced"}],
+        "rules": [{**rule, "scope": "Namespaced"} for rule in rules],
         **({"matchConditions": list(conditions)} if conditions else {}),
         "sideEffects": side_effects,
         "timeoutSeconds": 10,

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from kedge import __version__
 from kedge.admission.request_metrics import RequestMetrics
+from kedge.cli.notifications import notifying, read_notifications
 from kedge.cli.operator_http import OperatorHttp
 from kedge.cli.processes import connection_to, join_election, run_until_stopped
 from kedge.kube.client_metrics import ClientMetrics
@@ -41,6 +42,7 @@ from kedge.kube.manager import Manager
 from kedge.kube.metrics import Metrics
 from kedge.kube.outbound_metrics import MeasuredOutbound
 from kedge.kube.transport import Transport
+from kedge.notifications.receivers import Prepared
 from kedge.operator_role import Operator, OperatorOptions, Webhooks
 
 LEASE: Final = "kedge-operator"
@@ -69,6 +71,8 @@ class OperatorProcess(Struct, frozen=True):
     """Seconds that a request to the API server may take."""
     lease_seconds: int | None = None
     """How long the Lease lasts; None: no leader election."""
+    notifications: Path | None = None
+    """Who is notified of events; None: nobody."""
     log_level: str = "info"
     log_format: str | None = None
     ignored: tuple[str, ...] = ()
@@ -77,7 +81,8 @@ class OperatorProcess(Struct, frozen=True):
 
 def run_operator(told: OperatorProcess) -> None:
     """Run an operator until told to stop."""
-    run_until_stopped(_operator(_connection(told), told), told.log_level, told.log_format)
+    receivers = read_notifications(told.notifications)
+    run_until_stopped(_operator(_connection(told), receivers, told), told.log_level, told.log_format)
 
 
 def _connection(told: OperatorProcess) -> Connection:
@@ -91,7 +96,7 @@ def _connection(told: OperatorProcess) -> Connection:
         raise click.ClickException(str(error)) from error
 
 
-async def _operator(connection: Connection, told: OperatorProcess) -> None:
+async def _operator(connection: Connection, receivers: Prepared | None, told: OperatorProcess) -> None:
     rng, metrics = random.Random(), Metrics(process=True)
     async with AsyncExitStack() as stack:
         middlewares = _middlewares(told.options, metrics)
@@ -102,8 +107,9 @@ async def _operator(connection: Connection, told: OperatorProcess) -> None:
         outbound = MeasuredOutbound(HttpOutbound(), metrics.registry)
         stack.push_async_callback(outbound.close)
         client_metrics = ClientMetrics(metrics.registry)
+        observer = await stack.enter_async_context(notifying(receivers, rng=rng, registry=metrics.registry))
         manager = await stack.enter_async_context(
-            Manager(component=told.component, rng=rng, metrics=metrics, leader=election)
+            Manager(component=told.component, rng=rng, metrics=metrics, leader=election, event_observer=observer)
         )
         cluster = await _connect(manager, "cluster", _transport(connection, election, told, client_metrics), told)
         serving = manager

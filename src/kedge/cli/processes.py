@@ -22,6 +22,7 @@ from kedge.api.dialect import Dialect
 from kedge.cli.hub_lease import LEASE
 from kedge.cli.hub_token import saved_in_file, saved_in_secret, token_place, with_renewed_token
 from kedge.cli.install import INSTALL_HUB, install_member
+from kedge.cli.notifications import notifying, read_notifications
 from kedge.kube import logs
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
@@ -36,6 +37,7 @@ from kedge.kube.lease import Election
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.metrics import Metrics
+from kedge.notifications.receivers import Prepared
 from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
 
 NAMESPACE_TIMEOUT: Final = 3.0  # seconds: a server that hangs must not keep the role from starting
@@ -69,9 +71,11 @@ def run_hub(
     lease_namespace: str,
     lease_duration: int,
     no_lease: bool,
+    notifications: Path | None,
     **told: Any,
 ) -> None:
     """Run a hub until told to stop."""
+    receivers = read_notifications(notifications)
     connection = connection_to(kubeconfig, context)
     options = HubOptions(
         dialect=Dialect(dialect),
@@ -82,7 +86,7 @@ def run_hub(
     )
     lease = None if no_lease else (lease_namespace, lease_duration)
     process = ProcessOptions(**told)
-    run_until_stopped(_hub(connection, options, lease, process), process.log_level, process.log_format)
+    run_until_stopped(_hub(connection, options, lease, receivers, process), process.log_level, process.log_format)
 
 
 def run_members(
@@ -154,13 +158,25 @@ def connection_to(file: Path | None, context: str | None) -> Connection:
 
 
 async def _hub(
-    connection: Connection, options: HubOptions, lease: tuple[str, int] | None, told: ProcessOptions
+    connection: Connection,
+    options: HubOptions,
+    lease: tuple[str, int] | None,
+    receivers: Prepared | None,
+    told: ProcessOptions,
 ) -> None:
     rng, metrics = random.Random(), Metrics(process=True)
     async with AsyncExitStack() as stack:
         election = await join_election(stack, connection, LEASE, *lease, rng) if lease else None
+        observer = await stack.enter_async_context(notifying(receivers, rng=rng, registry=metrics.registry))
         manager = await stack.enter_async_context(
-            Manager(component="kedge-hub", rng=rng, metrics=metrics, leader=election, health=told.address)
+            Manager(
+                component="kedge-hub",
+                rng=rng,
+                metrics=metrics,
+                leader=election,
+                health=told.address,
+                event_observer=observer,
+            )
         )
         transport = HttpsTransport(connection, before_send=election.guard if election else None)
         acting = FencedTransport(transport, election) if election else transport

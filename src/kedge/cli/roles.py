@@ -54,6 +54,16 @@ def file_option(name: str, of: str) -> Callable[[F], F]:
     )
 
 
+def notifications_option(command: F) -> F:
+    """The option of every process whose controllers record events."""
+    return click.option(
+        "--notifications",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Who is notified of events: a YAML file with receivers.",
+    )(command)
+
+
 def process_options(command: F) -> F:
     """The options of every long-running process."""
     for option in (
@@ -93,6 +103,7 @@ def process_options(command: F) -> F:
 @click.option("--lease-duration", type=click.IntRange(min=3), default=15, show_default=True,
               help="Seconds without a renewal after which another process takes over.")  # fmt: skip
 @click.option("--no-lease", is_flag=True, help="Act at once, without leader election: there is no other process.")
+@notifications_option
 @process_options
 def hub(**told: Any) -> None:
     """Run the hub: it selects, schedules, rolls out and reports."""

@@ -88,8 +88,9 @@ FLAGS: Final = (
          "The ConfigMap of the zone tracker."),
     Flag("zpdb.pod-ready-annotation-patch-timeout", GoDuration(), timedelta(seconds=5),
          "How long writing the ready-time of a pod may take."),
+    Flag("notifications", String(), "", "Who is notified of events: a YAML file. The peer has no such flag."),
 )  # fmt: skip
-"""Every flag of the peer."""
+"""Every flag of the peer, and one of our own."""
 
 _CHECKS: Final[tuple[tuple[Callable[[Parsed], Any], str], ...]] = (
     (lambda given: not given["kubernetes.cluster-domain"], "-kubernetes.cluster-domain cannot be an empty string"),
@@ -197,6 +198,7 @@ def process(given: Parsed) -> OperatorProcess:
         qps=given["kubernetes.client-qps"] if is_limited else QPS,
         burst=given["kubernetes.client-burst"] if is_limited else BURST,
         client_timeout=timeout.total_seconds(),
+        notifications=_path(given["notifications"]),
         log_level={"warn": "warning"}.get(given["log.level"], given["log.level"]),
         log_format=given["log.format"],
         ignored=given.rest,

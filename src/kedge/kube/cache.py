@@ -58,11 +58,20 @@ class Cache(Generic[T]):
         self._store: Store[T] = Store(indexes)
         self._versions = VersionTracker()
         self._synced = asyncio.Event()
+        self._answered = asyncio.Event()
         self._handlers: list[Handler[T]] = []
         self._reflector = Reflector(
             self._client,
             self.codec,
-            Sink(self._wants, self._trim, self._replace, self._take, self._take_unreadable, self._versions.observed),
+            Sink(
+                self._wants,
+                self._trim,
+                self._versions.list_begins,
+                self._replace,
+                self._take,
+                self._take_unreadable,
+                self._versions.observed,
+            ),
             namespace,
             labels=labels,
             fields=fields,
@@ -70,6 +79,7 @@ class Cache(Generic[T]):
             silence=silence,
             logs_missing=logs_missing,
         )
+        self._reflector.on_problem(lambda _: self._note_answer())
 
     # Reading
 
@@ -94,6 +104,17 @@ class Cache(Generic[T]):
     async def synced(self) -> None:
         """Wait until it has been equal to the server once."""
         await self._synced.wait()
+
+    async def answered(self) -> None:
+        """Wait until it has been equal to the server once, or the server has said that there is nothing to follow.
+
+        That is: it serves no such kind, or forbids to follow it. For kinds that may be missing.
+        """
+        await self._answered.wait()
+
+    def _note_answer(self) -> None:
+        if self.is_synced or self.kind_is_missing or self.is_forbidden:
+            self._answered.set()
 
     def on_change(self, handler: Handler[T]) -> None:
         """Tell this handler of every object that is here, and of every change from now on."""
@@ -210,6 +231,7 @@ class Cache(Generic[T]):
         self.unreadable = unreadable
         self._report_unreadable(unreadable)
         self._synced.set()
+        self._answered.set()
 
     def _same_version(self, key: Key, new: T) -> bool:
         old = self._store.get(key)

@@ -20,7 +20,7 @@ from kedge.kube.cache import Cache
 from kedge.kube.client import Client, Kind
 from kedge.kube.clock import Clock
 from kedge.kube.codec import codec
-from kedge.kube.events import Recorder
+from kedge.kube.events import EventObserver, Recorder
 from kedge.kube.expectations import ClusterExpectations
 from kedge.kube.logs import only_about
 from kedge.kube.reachability import Probe, Reachability, State
@@ -48,17 +48,18 @@ class Cluster:
         essential: bool = True,
         probe: Probe | None = None,
         if_missing: str = "",
+        event_observer: EventObserver | None = None,
     ) -> None:
         """`component` signs its events; without an `essential` cluster the process is not ready.
 
-        `if_missing` says what to do about kinds that are needed and not served.
+        `if_missing` says what to do about kinds that are needed and not served. `event_observer` is told of its events.
         """
         self.name = name
         self._missing = MissingKinds(name, if_missing, self._missing_kinds)
         self._expectations = ClusterExpectations()
         self.client = client.observed_by(self._expectations)
         self.essential = essential
-        self.events = Recorder(client, component, clock=clock, rng=_branch(rng))
+        self.events = Recorder(client, component, clock=clock, rng=_branch(rng), cluster=name, observer=event_observer)
         self._rng = rng
         self._reachability = Reachability(name, client.transport, clock=clock, rng=_branch(rng), probe=probe)
         self._caches: dict[object, Cache[Any]] = {}
@@ -156,7 +157,7 @@ class Cluster:
 
     def watch(self, cache: Cache[T], *, to: Mapper[T] = own_key, when: Predicate[T] | None = None) -> Watch[T]:
         """A source for a controller: `to` says whom an object wakes, `when` which changes count."""
-        return Watch(self.name, cache, to=to, when=when)
+        return Watch(self.name, cache, to=to, when=when, optional=cache in self._optional)
 
     def _on_reachable(self, state: State) -> None:
         if state.phase == "connected":

@@ -5,6 +5,9 @@
 Recording never waits and never fails: events go to a bounded queue, and `run` writes them. An event that repeats
 another one raises its count. Events that come while the queue is full, or too often for one object, are dropped and
 counted in `dropped`. Events are for people: losing one is better than delaying the work.
+
+An `EventObserver` is told of each event too, also where events may not be written or no server answers. Of events that
+say the same it is told once, and again after ten minutes without one.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import logging
 import random
 from collections import OrderedDict
 from datetime import datetime
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -49,6 +53,25 @@ class EventKey(Struct, frozen=True):
     message: str
 
 
+class RecordedEvent(Struct, frozen=True):
+    """An event, for those who observe a recorder."""
+
+    cluster: str
+    """The name this process has for the cluster of the object."""
+    component: str
+    about: ObjectReference
+    type: str
+    reason: str
+    message: str
+    at: datetime
+
+
+class EventObserver(Protocol):
+    """Somebody who is told of events. Must neither wait nor raise: the work that recorded it would."""
+
+    def recorded(self, event: RecordedEvent) -> None: ...
+
+
 class PendingEvent(Struct, frozen=True):
     """An event that waits to be written: how often it happened, and from when to when."""
 
@@ -68,9 +91,25 @@ class WrittenEvent(Struct, frozen=True):
 class Recorder:
     """Records the events of one component on one server."""
 
-    def __init__(self, client: Client, component: str, *, clock: Clock, rng: random.Random, instance: str = "") -> None:
-        """`component` is the name people see under "From"; `instance` the process, if there are several."""
+    def __init__(
+        self,
+        client: Client,
+        component: str,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        instance: str = "",
+        cluster: str = "",
+        observer: EventObserver | None = None,
+    ) -> None:
+        """`component` is the name people see under "From"; `instance` the process, if there are several.
+
+        `observer` is told of every event, and that it is of this `cluster`.
+        """
         self.dropped = 0
+        self._cluster = cluster
+        self._observer = observer
+        self._observed: OrderedDict[EventKey, float] = OrderedDict()  # when the observer's events last happened
         self._client = client.as_flow("events")
         self._component = component
         self._instance = instance
@@ -125,6 +164,7 @@ class Recorder:
             return
         now = self._clock.now()
         key, message = self._combined(key)
+        self._tell_observer(key, message, now)
         waiting = self._pending.get(key)
         if waiting is not None:
             self._pending[key] = replace(waiting, message=message, count=waiting.count + 1, last=now)
@@ -134,6 +174,19 @@ class Recorder:
             self._pending[key] = PendingEvent(message, 1, now, now)
             self._idle.clear()
             self._arrived.set()
+
+    def _tell_observer(self, key: EventKey, message: str, now: datetime) -> None:
+        if self._observer is None:
+            return
+        at = asyncio.get_running_loop().time()
+        last = self._observed.pop(key, None)
+        self._observed[key] = at
+        if len(self._observed) > MOST_REMEMBERED:
+            self._observed.popitem(last=False)
+        if last is None or at - last > SIMILAR_WITHIN:
+            self._observer.recorded(
+                RecordedEvent(self._cluster, key.component, key.about, key.type, key.reason, message, now)
+            )
 
     def _within_limit(self, source: tuple[str, ObjectReference]) -> bool:
         bucket = self._buckets.pop(source, None) or TokenBucket()

@@ -32,6 +32,7 @@ from kedge.kube.clock import Clock, SystemClock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.crash import run_component, unwrap_crash
+from kedge.kube.events import EventObserver
 from kedge.kube.health import Address, Check, Health
 from kedge.kube.limits import Limiter
 from kedge.kube.metrics import Metrics
@@ -69,8 +70,12 @@ class Manager:
         leader: Leader | None = None,
         health: Address | None = None,
         grace: float = 30.0,
+        event_observer: EventObserver | None = None,
     ) -> None:
-        """`component` signs events and the lease's metric; `leader` decides whether controllers may act."""
+        """`component` signs events and the lease's metric; `leader` decides whether controllers may act.
+
+        `event_observer` is told of the events that are recorded, in all clusters.
+        """
         self.component = component
         self.clock = clock or SystemClock()
         self.rng = rng or random.Random()
@@ -79,6 +84,7 @@ class Manager:
         self._leader = leader
         self._health = health
         self._grace = grace
+        self._event_observer = event_observer
         self._clusters: dict[str, Cluster] = {}
         self._cluster_tasks: dict[str, asyncio.Task[None]] = {}
         self._lost: set[str] = set()  # clusters that do not answer
@@ -137,6 +143,7 @@ class Manager:
             essential=essential,
             probe=probe,
             if_missing=if_missing,
+            event_observer=self._event_observer,
         )
         await self.add(cluster)
         return cluster

@@ -43,6 +43,8 @@ class Sink(NamedTuple, Generic[T]):
     """Whether an object counts."""
     trim: Callable[[T], T]
     """What to keep of an object."""
+    list_begins: Callable[[], None]
+    """A list is about to be asked for."""
     replace: Callable[[dict[Key, T], dict[Key, Unreadable], str], None]
     """This is all there is, as of this resourceVersion."""
     take: Callable[[str, T], str]
@@ -145,6 +147,8 @@ class Reflector(Generic[T]):
 
     async def _follow_once(self) -> None:
         """List if necessary, then watch until the watch ends."""
+        if not self.version:
+            self._sink.list_begins()
         if not self.version and self._streamed_lists:
             await self._watch_from_scratch()
         else:

@@ -100,9 +100,19 @@ class Watch(Generic[T]):
     """Enqueues keys as the objects of a cache change."""
 
     def __init__(
-        self, cluster: str, cache: Cache[T], *, to: Mapper[T] = own_key, when: Predicate[T] | None = None
+        self,
+        cluster: str,
+        cache: Cache[T],
+        *,
+        to: Mapper[T] = own_key,
+        when: Predicate[T] | None = None,
+        optional: bool = False,
     ) -> None:
-        """`to` says whom an object wakes, `when` which changes of a watch count."""
+        """`to` says whom an object wakes, `when` which changes of a watch count.
+
+        An `optional` watch is ready as well if its kind is not served, or may not be read.
+        """
+        self._optional = optional
         self.cluster = cluster
         self._cache = cache
         self._to = to
@@ -112,7 +122,7 @@ class Watch(Generic[T]):
         return f"{self._cache.codec.resource} of {self.cluster}"
 
     async def ready(self) -> None:
-        await self._cache.synced()
+        await (self._cache.answered() if self._optional else self._cache.synced())
 
     def subscribe(self, wake: Wake) -> None:
         def changed(change: Change[T]) -> None:

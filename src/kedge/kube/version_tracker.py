@@ -5,7 +5,8 @@ resourceVersions of one kind are numbers that grow. So a cache has caught up wit
 or a later one, of any object. A write that changed nothing returns a number that was seen already.
 
 An object that was read directly, because a watch lagged, is ahead of that watch: neither later events nor a list that
-was begun earlier may undo it. An object that was found to be gone has no number, but its uid never comes again.
+was begun earlier may undo it. An object that was found to be gone has no number; its uid comes again only if the
+server's etcd is restored, and then in a list that is begun later.
 """
 
 from __future__ import annotations
@@ -73,12 +74,16 @@ class VersionTracker:
         self._read_ahead[key_of(meta)] = as_number(meta.resource_version)
 
     def found_gone(self, meta: ObjectMeta) -> None:
-        """The server no longer has this object: all further events of it are outdated."""
+        """The server no longer has this object: all further events of it are outdated, until a new list is begun."""
         self._found_gone[meta.uid] = as_number(meta.resource_version)
 
     def deletion_seen(self, uid: str) -> None:
         """The watch has reported the deletion of this object."""
         self._found_gone.pop(uid, None)
+
+    def list_begins(self) -> None:
+        """A list is begun: it shows objects as they are from now on, also one that was gone and is restored."""
+        self._found_gone.clear()
 
     def listed(self, version: str, uids: Iterable[str]) -> None:
         """A list of this version brought these objects. Those known to be gone by then will bring no more events."""

@@ -196,6 +196,30 @@ def test_a_bad_release_stops_says_why_and_its_fix_arrives() -> None:
     run(body())
 
 
+def test_a_zone_that_is_scaled_down_in_order_while_two_pods_are_broken_gets_there_with_the_next_release() -> None:
+    """The StatefulSet itself waits for the lower one before it removes the upper one, and never removes that."""
+
+    async def body() -> None:
+        async with bed() as here:
+            await here.create(A)
+            await here.create(B)
+            await here.until_runs("app:1", A, B)
+            await here.annotate(A, PAUSED, "true")
+            await here.release("app:bad", A)
+            for pod in (f"{A}-1", f"{A}-0"):  # they come back with the bad image
+                await here.client.delete(Pod, pod, SHOP)
+                await asyncio.sleep(30)
+            await here.annotate(A, PAUSED, None)
+            await here.patch(A, {"spec": {"replicas": 0}})
+            await asyncio.sleep(600)
+            assert len((await here.client.list(Pod, SHOP, labels={"app": A})).items) == 2
+            await here.release("app:3", A, B)
+            await here.until_runs("app:3", B)
+            assert (await here.client.list(Pod, SHOP, labels={"app": A})).items == ()
+
+    run(body())
+
+
 def test_a_group_with_another_update_strategy_is_left_alone_and_says_so() -> None:
     async def body() -> None:
         async with bed() as here:

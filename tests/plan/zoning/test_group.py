@@ -13,7 +13,7 @@ from kedge.api.zones import PAUSED
 from kedge.plan.moving.unit import Proof
 from kedge.plan.zoning.group import GroupPlan, ZoneCode, plan, without_denied
 from kedge.plan.zoning.wait_text import Sentences
-from kedge.plan.zoning.zone import Zone, max_unavailable
+from kedge.plan.zoning.zone import PARALLEL, Zone, max_unavailable
 from plan.zoning.making import NEW, NOW, OLD, full, pod, zone
 
 ANY = st.text("onTtxXuUsSfp-", max_size=5)
@@ -99,6 +99,34 @@ def test_a_zone_whose_status_is_older_than_its_spec_is_not_touched() -> None:
 
 def test_pods_that_a_scale_down_removes_are_not_updated_first() -> None:
     assert deleted(plan([zone("a", "nnooo", replicas=3, status=5)])) == "a-2"
+
+
+@pytest.mark.parametrize(
+    ("zones", "expected"),
+    [
+        pytest.param([zone("a", "ooxox", replicas=0, status=5)], "a-2 a-4", id="broken pods hold it up"),
+        pytest.param([zone("a", "ooxox", replicas=0, status=5, limit="1")], "a-2", id="one after another"),
+        pytest.param([zone("a", "ooXoX", replicas=0, status=5)], "", id="of the new revision nothing else is known"),
+        pytest.param([zone("a", "nnouo", replicas=2, status=5)], "a-3", id="so does a pod that is not ready"),
+        pytest.param([zone("a", "xoxox", replicas=1, status=5, limit="1")], "a-0", id="pods that stay come first"),
+        pytest.param([zone("a", "noxox", replicas=1, status=5, limit="1")], "a-2 a-4", id="then all others"),
+        pytest.param([zone("a", "oxox", replicas=0, status=4), zone("b", "ooxo")], "a-1 a-3", id="a zone at a time"),
+    ],
+)
+def test_broken_pods_that_hold_up_a_scale_down_in_order_are_deleted(zones: list[Zone], expected: str) -> None:
+    assert deleted(plan(zones)) == expected
+
+
+def test_a_scale_down_of_all_pods_at_once_waits_for_none() -> None:
+    one = zone("a", "ooxox", replicas=0, status=5)
+    spec = replace(one.stateful_set.spec, pod_management_policy=PARALLEL)
+    assert deleted(plan([replace(one, stateful_set=replace(one.stateful_set, spec=spec))])) == ""
+
+
+def test_a_broken_pod_whose_name_has_no_number_is_left_alone() -> None:
+    one = zone("a", "xnn")
+    stranger = replace(one.pods[0], metadata=replace(one.pods[0].metadata, name=f"{full('a')}-x"))
+    assert deleted(plan([replace(one, pods=(stranger, *one.pods[1:]))])) == ""
 
 
 def test_a_pod_that_comes_back_counts_as_one_that_has_not_proven_the_new_revision() -> None:

@@ -93,9 +93,11 @@ class SourceRecord(Value, frozen=True, gc=False):
     """One workload of an old revision, as it was before the rollout."""
 
     api_version: str
+    """The API group and version of the workload."""
     kind: str
+    """What the workload is."""
     name: str
-    """Which workload."""
+    """Its name."""
     replicas: Annotated[int, _INT32]
     """How many pods it asked for."""
     revision: str = ""
@@ -144,6 +146,8 @@ class RolloutStatus(Value, frozen=True, gc=False):
     """Since when it waits for that."""
     batch_started_at: datetime | None = None
     """When the current batch began."""
+    batch_available_at: datetime | None = None
+    """Since when the current batch is available; not set while it is not."""
     batches: tuple[PlannedBatch, ...] = ()
     """The plan in effect."""
     sources: tuple[SourceRecord, ...] = ()
@@ -156,5 +160,12 @@ class RolloutStatus(Value, frozen=True, gc=False):
     """What was measured."""
     remembered: tuple[Remembered, ...] = ()
     """What was changed beside the workloads, and is given back at the end."""
-    retries: Annotated[int, _INT32] = 0
-    """How many times a failed rollout was started again."""
+    desired_size: Annotated[int, _INT32] = 0
+    """How many pods there are to be, kept while one rollout replaces another midway; 0 if nothing is under way."""
+    retried: str = ""
+    """The last request to start a failed rollout again that was taken note of."""
+    failure: str = ""
+    """Why the rollout failed, if it did."""
+    runs: Annotated[int, _INT32] = 0
+    """How many times it began anew: with another target, or after a failure. Tells the webhook calls of one from those
+    of another."""

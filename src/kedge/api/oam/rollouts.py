@@ -13,7 +13,8 @@ from msgspec import field
 from kedge.api.markers import AGE, Column, Definition, Schema, Version
 from kedge.api.meta import ObjectMeta, Value
 from kedge.api.oam.keys import CORE, STANDARD
-from kedge.api.oam.rollout_plan import ObjectReference, RolloutPlan
+from kedge.api.oam.rollout_plan import ObjectReference, RuledPlan
+from kedge.api.oam.rollout_rules import update_rules
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.api.resource import Resource
 
@@ -27,15 +28,19 @@ _COLUMNS: Final = (
     Column("Message", ".status.message", wide=True),
 )
 
+_NAME: Final = Schema(max_length=253)
+_NEEDED: Final = Schema(min_length=1, max_length=253)
+_COMPONENTS: Final = ("componentList", "[]")
+
 
 class RolloutTraitSpec(Value, frozen=True, gc=False):
     """From what, to what, and how."""
 
     target_ref: ObjectReference
     """The workload or component revision with the new version. It exists already."""
-    rollout_plan: RolloutPlan
+    rollout_plan: RuledPlan
     """In which batches."""
-    source_ref: tuple[ObjectReference, ...] = ()
+    source_ref: Annotated[tuple[ObjectReference, ...], Schema(max_items=32)] = ()
     """The workloads or component revisions with older versions; without any it is the first deployment."""
 
 
@@ -51,7 +56,11 @@ class RolloutTrait(Value, frozen=True, gc=False):
 
     resource: ClassVar[Resource] = Resource(STANDARD, "v1alpha1", "RolloutTrait", "rollouttraits")
     definition: ClassVar[Definition] = Definition(
-        versions=(Version("v1alpha1", storage=True),), categories=("oam",), status=True, columns=_COLUMNS
+        versions=(Version("v1alpha1", storage=True),),
+        categories=("oam",),
+        status=True,
+        columns=_COLUMNS,
+        schema=(Schema(rules=update_rules("targetRef", ("sourceRef", "[]"))),),
     )
     spec: RolloutTraitSpec
     """From what, to what, and how."""
@@ -63,13 +72,13 @@ class RolloutTrait(Value, frozen=True, gc=False):
 class RolloutSpec(Value, frozen=True, gc=False):
     """To which revision of a component, and how."""
 
-    target_revision_name: str
+    target_revision_name: Annotated[str, _NEEDED]
     """The component revision with the new version: a ControllerRevision of the same namespace."""
-    component_name: str
+    component_name: Annotated[str, _NEEDED]
     """The component."""
-    rollout_plan: RolloutPlan
+    rollout_plan: RuledPlan
     """In which batches."""
-    source_revision_name: str = ""
+    source_revision_name: Annotated[str, _NAME] = ""
     """The component revision with the old version; without it, whatever runs."""
 
 
@@ -92,6 +101,9 @@ class Rollout(Value, frozen=True, gc=False):
         categories=("oam",),
         status=True,
         columns=_COLUMNS,
+        schema=(
+            Schema(rules=update_rules("targetRevisionName", ("sourceRevisionName", "''"), ("componentName", "''"))),
+        ),
     )
     spec: RolloutSpec
     """To which revision of a component, and how."""
@@ -103,13 +115,13 @@ class Rollout(Value, frozen=True, gc=False):
 class AppRolloutSpec(Value, frozen=True, gc=False):
     """To which revision of an Application, and how."""
 
-    target_app_revision_name: str
+    target_app_revision_name: Annotated[str, _NEEDED]
     """The ApplicationRevision with the new version."""
-    rollout_plan: RolloutPlan
+    rollout_plan: RuledPlan
     """In which batches."""
-    source_app_revision_name: str = ""
+    source_app_revision_name: Annotated[str, _NAME] = ""
     """The ApplicationRevision with the old version; without it the target is deployed or scaled."""
-    component_list: tuple[str, ...] = ()
+    component_list: Annotated[tuple[Annotated[str, _NEEDED], ...], Schema(max_items=1)] = ()
     """The component that is rolled out, at most one; without it, the only one that both have."""
     revert_on_delete: bool = False
     """Whether a rollout that is deleted midway is taken back. The plan's field of this name says the same."""
@@ -132,7 +144,12 @@ class AppRollout(Value, frozen=True, gc=False):
 
     resource: ClassVar[Resource] = Resource(CORE, "v1beta1", "AppRollout", "approllouts")
     definition: ClassVar[Definition] = Definition(
-        versions=_APP_VERSIONS, short_names=("approllout",), categories=("oam",), status=True, columns=_COLUMNS
+        versions=_APP_VERSIONS,
+        short_names=("approllout",),
+        categories=("oam",),
+        status=True,
+        columns=_COLUMNS,
+        schema=(Schema(rules=update_rules("targetAppRevisionName", ("sourceAppRevisionName", "''"), _COMPONENTS)),),
     )
     spec: AppRolloutSpec
     """To which revision of an Application, and how."""
@@ -144,13 +161,13 @@ class AppRollout(Value, frozen=True, gc=False):
 class ApplicationDeploymentSpec(Value, frozen=True, gc=False):
     """From which Application to which, and how."""
 
-    target_application_name: str
+    target_application_name: Annotated[str, _NEEDED]
     """The Application with the new version: one that nobody has brought in yet."""
-    rollout_plan: RolloutPlan
+    rollout_plan: RuledPlan
     """In which batches."""
-    source_application_name: str = ""
+    source_application_name: Annotated[str, _NAME] = ""
     """The Application with the old version; without it the target is deployed for the first time."""
-    component_list: tuple[str, ...] = ()
+    component_list: Annotated[tuple[Annotated[str, _NEEDED], ...], Schema(max_items=1)] = ()
     """The component that is rolled out, at most one; without it, the only one that both have."""
     revert_on_delete: bool = False
     """Whether a rollout that is deleted midway is taken back. The plan's field of this name says the same."""
@@ -175,6 +192,7 @@ class ApplicationDeployment(Value, frozen=True, gc=False):
         categories=("oam",),
         status=True,
         columns=_COLUMNS,
+        schema=(Schema(rules=update_rules("targetApplicationName", ("sourceApplicationName", "''"), _COMPONENTS)),),
     )
     spec: ApplicationDeploymentSpec
     """From which Application to which, and how."""

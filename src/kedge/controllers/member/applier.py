@@ -28,10 +28,10 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.rollout import PropagationPolicy
 from kedge.api.work import AppliedResource, AppliedWork, Work, WorkStatus
 from kedge.controllers.gather import gather
+from kedge.controllers.kinds import Kinds
 from kedge.controllers.member.applied_works import AppliedList, AppliedWorks, owner_of
 from kedge.controllers.member.apply_metrics import ApplyMetrics
 from kedge.controllers.member.attempt import Attempt, Memory, workload_of
-from kedge.controllers.member.kinds import Kinds
 from kedge.controllers.member.object_caches import ObjectCaches
 from kedge.controllers.member.pods import PodTroubles
 from kedge.controllers.member.removal import Remover, resource_of

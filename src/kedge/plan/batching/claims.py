@@ -96,14 +96,16 @@ def owner_problem(workload: Workload, claim: str) -> str:
     return ""
 
 
+def can_move(workload: Workload, claim: str) -> Step | None:
+    """Who stands in the way of moving a workload: its controller, or another rollout."""
+    if problem := owner_problem(workload, claim):
+        return Step(failure=problem)
+    return claimed_by_other(workload, claim)
+
+
 def can_begin(seen: Workloads) -> Step | None:
     """What stands in the way of moving the target at all."""
-    target = seen.target
-    if (step := not_steady(target)) is not None:
-        return step
-    if problem := owner_problem(target, seen.claim):
-        return Step(failure=problem)
-    return claimed_by_other(target, seen.claim)
+    return not_steady(seen.target) or can_move(seen.target, seen.claim)
 
 
 def size_problem(kind: str, plan: RolloutPlan, size: int) -> str:

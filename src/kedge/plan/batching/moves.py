@@ -61,6 +61,8 @@ class Workloads(Struct, frozen=True):
     sources: tuple[Workload, ...] = ()
     in_place: bool = False
     """Whether the target is changed in place: the source is what its pods ran before."""
+    removes_sources: bool = False
+    """Whether workloads of old revisions are deleted after success, and not only empty."""
     claim: str = ""
     """The rollout that asks, as it is written to workloads: `kind/name/uid`."""
     now: datetime | None = None

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from kedge.plan.batching.daemon_moves import DaemonMoves
+from kedge.plan.batching.deployment_moves import DeploymentMoves
 from kedge.plan.batching.moves import Moves, Workloads
 from kedge.plan.batching.partition_moves import PartitionMoves
 from kedge.plan.batching.scale_moves import ScaleMoves
@@ -24,7 +25,9 @@ _UNSUPPORTED: Final = (("batch", "Job"),)
 """Kinds that run pods to their end: there is no other revision to move to."""
 
 
-def moves_for(seen: Workloads, two_object_moves: TwoObjectMoves, find: FindHandler = find_handler) -> Moves | str:
+def moves_for(
+    seen: Workloads, two_object_moves: TwoObjectMoves = DeploymentMoves, find: FindHandler = find_handler
+) -> Moves | str:
     """The moves of a rollout's workloads; a text if they cannot be moved, which says why.
 
     `two_object_moves` makes the moves from one object to another, of kinds that can be scaled.

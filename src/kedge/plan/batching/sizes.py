@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from kedge.api.numbers import resolve
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
+from kedge.plan.text import counted
 
 
 class BadBatches(ValueError):
@@ -87,4 +88,6 @@ def _size(index: int, batch: RolloutBatch, base: int) -> int:
 def _check_last(last: RolloutBatch, size: int, left: int) -> None:
     is_exact = bool(last.pod_list) or isinstance(last.replicas, int)
     if is_exact and size != left:
-        raise BadBatches(f"the last batch has {size} pods, but {left} are left to it: the batches do not add up")
+        raise BadBatches(
+            f"the last batch has {counted(size, 'pod')}, but {left} are left to it: the batches do not add up"
+        )

@@ -67,7 +67,7 @@ class Illegal(Struct, frozen=True):
 ENDED: Final = frozenset({RollingState.succeeded, RollingState.failed})
 _R, _B, _E = RollingState, BatchState, RolloutEvent
 _START: Final = Transition(State(_R.locating), resets=True)
-_WORKING: Final = frozenset(_R) - ENDED - {_R.deleting}
+_WORKING: Final = tuple(state for state in _R if state not in ENDED and state is not _R.deleting)
 
 ROLLOUT_TABLE: Final[Mapping[tuple[RollingState, RolloutEvent], Transition]] = {
     (_R.locating, _E.located): Transition(State(_R.verifying)),
@@ -89,7 +89,7 @@ ROLLOUT_TABLE: Final[Mapping[tuple[RollingState, RolloutEvent], Transition]] = {
         (state, _E.modified): Transition(State(_R.abandoning))
         for state in (_R.initializing, _R.rolling, _R.finalising, _R.failing, _R.abandoning)
     },
-    **{(state, _E.modified): _START for state in ENDED},
+    **{(state, _E.modified): _START for state in sorted(ENDED)},
     **{(state, _E.deleted): Transition(State(_R.deleting)) for state in (*_WORKING, _R.deleting)},
     (_R.failed, _E.retried): _START,
 }

@@ -135,20 +135,33 @@ class Zone(Struct, frozen=True, dict=True):
         return ordinals.start if ordinals is not None else 0
 
     def _unit(self, pod: Pod) -> Unit:
-        """A pod. One that is terminating is as good as replaced; one that a scale-down removes is not to be updated."""
+        """A pod. One that is terminating is as good as replaced; one that a scale-down removes is not to be updated.
+
+        In order, a StatefulSet removes a pod that is not ready only if all pods below it are ready: of two broken pods
+        the upper one stays until somebody deletes it. So the release deletes such pods too; they do not come back.
+        """
         name, wanted = pod.metadata.name, self.stateful_set.status.update_revision
         if pod.metadata.deletion_timestamp is not None:
             return Unit(name, wanted, wanted, Proof.pending)
         held = revision(pod) or _UNLABELLED
-        number = ordinal_of(name, self.name)
-        is_wanted = number is not None and self._start <= number < self._start + self.replicas
         proof = Proof.unknown if pod.metadata.uid in self.in_doubt else proof_of(pod)
-        return Unit(name, held, wanted if is_wanted else held, proof)
+        return Unit(name, held, wanted if self._is_to_move(pod) else held, proof)
+
+    def _is_to_move(self, pod: Pod) -> bool:
+        number = ordinal_of(pod.metadata.name, self.name)
+        if number is None:
+            return False
+        stays = self._start <= number < self._start + self.replicas
+        return stays or not (self._is_parallel or is_running_and_ready(pod))
+
+    @property
+    def _is_parallel(self) -> bool:
+        return self.stateful_set.spec.pod_management_policy == PARALLEL
 
     @property
     def _about_to_be_created(self) -> tuple[str, ...]:
         """The missing pods that the StatefulSet controller creates next. In order, one waits for those before it."""
-        if self.stateful_set.spec.pod_management_policy == PARALLEL:
+        if self._is_parallel:
             return self.missing
         ready = {pod.metadata.name for pod in self.pods if is_running_and_ready(pod)}
         first = next((name for name in self._names if name not in ready), None)

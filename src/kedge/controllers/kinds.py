@@ -1,4 +1,4 @@
-"""Kinds: what a member serves, as it said when it was last asked.
+"""Kinds: what a cluster serves, as it said when it was last asked.
 
 It is asked again when a kind is missing: a definition may have come since.
 """
@@ -16,7 +16,7 @@ FRESH: Final = 0.2  # seconds: many that miss a kind at once ask once
 
 
 class Kinds:
-    """The kinds of one member."""
+    """The kinds of one cluster."""
 
     def __init__(self, client: Client) -> None:
         self._client = client.as_flow("discovery")
@@ -29,7 +29,7 @@ class Kinds:
         return self._served.get((group, version, kind))
 
     async def ask(self) -> None:
-        """Ask the member what it serves. Raises `KubeError` if it does not say."""
+        """Ask the cluster what it serves. Raises `KubeError` if it does not say."""
         now = asyncio.get_running_loop().time
         async with self._asked:
             if self._asked_at is not None and now() - self._asked_at < FRESH:

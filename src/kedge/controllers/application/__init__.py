@@ -1,0 +1,1 @@
+"""Application: makes revisions of Components and Applications, and the workloads that they ask for."""

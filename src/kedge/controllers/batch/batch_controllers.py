@@ -1,0 +1,44 @@
+"""Batch controllers: all controllers of rollouts in batches of one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kedge.api.oam.keys import ROLLOUT_FINALIZER
+from kedge.controllers.batch.asking import Asking
+from kedge.controllers.batch.hook_calls import HookCalls
+from kedge.controllers.batch.located import RolloutKind
+from kedge.controllers.batch.rollouts import Rollouts
+from kedge.controllers.batch.routes import Routes
+from kedge.controllers.batch.trait_kind import TraitKind
+from kedge.controllers.batch.workloads import WorkloadAccess
+from kedge.controllers.metric_queries import MetricQueries
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.connect.outbound import Outbound
+from kedge.kube.controller import Controller
+
+_FINALIZERS: Final = {"RolloutTrait": ROLLOUT_FINALIZER}
+
+
+def batch_controllers(
+    cluster: Cluster, namespaces: Sequence[str], *, clock: Clock, outbound: Outbound
+) -> Sequence[Controller]:
+    """The controllers of every kind of rollout, in some namespaces; in all of them if none is given."""
+    workloads = WorkloadAccess(cluster, namespaces)
+    client = cluster.client
+    asking = Asking(HookCalls(outbound), MetricQueries(client, outbound), Routes(client), clock=clock)
+    kinds: list[RolloutKind] = [TraitKind()]
+    return [
+        Rollouts(
+            cluster,
+            kind,
+            workloads,
+            asking,
+            clock=clock,
+            finalizer=_FINALIZERS[kind.kind.resource.kind],
+            namespaces=namespaces,
+        ).controller
+        for kind in kinds
+    ]

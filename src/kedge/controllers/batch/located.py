@@ -1,0 +1,70 @@
+"""Located: what a rollout of some kind is about, found by what it refers to.
+
+Each kind of rollout has a `RolloutKind`: it reads the plan, says what the rollout is asked to move to and what it moves
+to by its status, and finds the workloads. All else is the same for every kind.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from kedge.api.oam.rollout_plan import RolloutPlan
+from kedge.plan.batching.moves import WorkloadRef
+from kedge.plan.fields import Object
+from kedge.plan.moving.wait import Wait
+
+
+class Place(Struct, frozen=True):
+    """Where a workload is, and what its revision wants it to be, if somebody keeps that apart from the workload."""
+
+    ref: WorkloadRef
+    manifest: Object | None = None
+    revision: str = ""
+
+
+class Located(Struct, frozen=True):
+    """The workloads of a rollout."""
+
+    target: Place
+    sources: tuple[Place, ...] = ()
+    in_place: bool = False
+    removes_sources: bool = False
+
+
+class NotLocated(Struct, frozen=True):
+    """Why it is not known what moves: something to wait for, or a problem that no time mends."""
+
+    wait: Wait | None = None
+    problem: str = ""
+
+
+Answer: TypeAlias = Located | NotLocated
+
+
+class RolloutKind(Protocol):
+    """One kind of rollout."""
+
+    @property
+    def kind(self) -> type[Any]: ...
+
+    def plan(self, rollout: Any) -> RolloutPlan:
+        """Its plan."""
+        ...
+
+    def wanted(self, rollout: Any) -> str:
+        """What it is asked to move to: different for everything that would be another rollout."""
+        ...
+
+    def moving(self, status: Any) -> str:
+        """What it moves to, or moved to last, by its status; empty if nothing yet."""
+        ...
+
+    def with_moving(self, rollout: Any, status: Any, target: str) -> Any:
+        """The status of a rollout that moves to this from now on."""
+        ...
+
+    async def locate(self, rollout: Any, status: Any, target: str) -> Answer:
+        """The workloads of a rollout to this target."""
+        ...

@@ -1,0 +1,242 @@
+"""Rollouts: the controller of one kind of rollout in batches.
+
+Looks at a rollout and its workloads, asks the plan for the next step, does it, and looks again, until there is
+something to wait for. The status is written before anything is done in a new state, so that what is done is always
+what the status says: a crash at any moment loses nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kedge.api.oam.keys import ABORT, RETRY
+from kedge.api.oam.rollout_status import RollingState, RolloutStatus
+from kedge.controllers.batch.asking import Asking
+from kedge.controllers.batch.located import Located, NotLocated, RolloutKind
+from kedge.controllers.batch.rollout_events import RolloutEvents
+from kedge.controllers.batch.workloads import MANAGER, Referrers, WorkloadAccess
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.controller import Controller
+from kedge.kube.outcome import Outcome
+from kedge.kube.patches import difference
+from kedge.kube.queue import Key
+from kedge.kube.source import Signal
+from kedge.plan.batching.moves import Progress
+from kedge.plan.batching.progress import moved, reported
+from kedge.plan.batching.registry import moves_for
+from kedge.plan.batching.rollout import step
+from kedge.plan.batching.states import ENDED, Illegal, RolloutEvent
+from kedge.plan.batching.steps import Act, Ended, Hold, Identity, Move, Note, RolloutInput, RouteWrite
+from kedge.plan.batching.traffic import LOOK_AGAIN
+from kedge.plan.moving.wait import Wait
+
+WORKERS: Final = 32
+MOST_STEPS: Final = 64
+"""Of one reconcile: more is a mistake, and others want their turn."""
+_MOVES_ELSEWHERE: Final = (RolloutEvent.located, RolloutEvent.modified, RolloutEvent.finalized, RolloutEvent.retried)
+"""Events after which other workloads may be meant than before."""
+_AT_START: Final = (None, RollingState.locating)
+log = logging.getLogger(__name__)
+
+
+class Current(Struct, frozen=True):
+    """A rollout under reconcile: as it is on the server, and the status it has got to since."""
+
+    rollout: Any
+    status: Any
+
+    @property
+    def is_written(self) -> bool:
+        return bool(self.rollout.status == self.status)
+
+
+class Rollouts:
+    """The controller of all rollouts of one kind."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        kind: RolloutKind,
+        workloads: WorkloadAccess,
+        asking: Asking,
+        *,
+        clock: Clock,
+        finalizer: str,
+        namespaces: Sequence[str] = (),
+    ) -> None:
+        self._kind = kind
+        self._client = cluster.client
+        self._workloads = workloads
+        self._asking = asking
+        self._answers = Signal(cluster.name)
+        self._clock = clock
+        self._finalizer = finalizer
+        self._referrers = Referrers()
+        self._events = RolloutEvents(cluster.events)
+        places: Sequence[str | None] = namespaces or (None,)
+        self._caches = {place: cluster.cache(kind.kind, place, optional=True) for place in places}
+        own = [cluster.watch(cache) for cache in self._caches.values()]
+        sources = [*own, *workloads.sources(self._referrers), self._answers]
+        self.controller = Controller(kind.kind.resource.plural, self.reconcile, sources, workers=WORKERS)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        cache = self._caches.get(key.namespace) or self._caches[None]
+        rollout = cache.get(key.name, key.namespace)
+        if rollout is None:
+            self._referrers.look(key, None)
+            return Outcome.done
+        is_deleting = rollout.metadata.deletion_timestamp is not None
+        if self._finalizer not in rollout.metadata.finalizers:
+            if is_deleting:
+                return Outcome.done
+            rollout = await self._set_finalizers(rollout, (*rollout.metadata.finalizers, self._finalizer))
+        return await self._steps(key, Current(rollout, rollout.status))
+
+    async def _steps(self, key: Key, current: Current) -> Outcome:
+        """Step after step, until there is something to wait for."""
+        seen: RolloutInput | None = None
+        for _ in range(MOST_STEPS):
+            seen = await self._observe(key, current) if seen is None else replace(seen, status=current.status)
+            found = step(seen, self._clock.now())
+            match found:
+                case Move():
+                    current = self._moved(current, found)
+                    seen = None if found.event in _MOVES_ELSEWHERE else seen
+                case Note():
+                    current = replace(current, status=found.status)
+                case Act() if not current.is_written:
+                    # The status first, and then another look: what is done is decided on what is there then.
+                    current, seen = await self._write(current, seen, None), None
+                case Act(route=RouteWrite() as shift):
+                    current = await self._write(replace(current, status=shift.status), seen, None)
+                    refused = await self._asking.write_route(seen.route, shift)
+                    if refused is not None:
+                        return await self._hold(current, seen, Hold(refused, self._clock.now() + LOOK_AGAIN))
+                    seen = None
+                case Act(call=None, query=None):
+                    await self._act(current, found)
+                    seen = None
+                case Act():
+                    status = await self._asking.answered(seen, found, partial(self._answers.wake, key))
+                    if isinstance(status, Wait):
+                        return await self._hold(current, seen, Hold(status))
+                    current, seen = replace(current, status=status), None
+                case Hold():
+                    return await self._hold(current, seen, found)
+                case Ended():
+                    return await self._end(key, await self._write(current, seen, None))
+        return Outcome.not_yet
+
+    async def _hold(self, current: Current, seen: RolloutInput, found: Hold) -> Outcome:
+        await self._write(current, seen, found.wait)
+        self._events.waiting(current.rollout, found.wait)
+        return _again(found.until, self._clock.now())
+
+    # Observing
+
+    async def _observe(self, key: Key, current: Current) -> RolloutInput:
+        rollout, status, kind = current.rollout, current.status, self._kind
+        wanted, moving = kind.wanted(rollout), kind.moving(status)
+        meta = rollout.metadata
+        seen = RolloutInput(
+            Identity(kind.kind.resource.kind, meta.namespace or "", meta.name, meta.uid, meta.generation),
+            kind.plan(rollout),
+            status,
+            wanted,
+            moving,
+            is_deleting=meta.deletion_timestamp is not None,
+            is_aborted=meta.annotations.get(ABORT) == "true",
+            retry=meta.annotations.get(RETRY, ""),
+        )
+        if status.rolling_state in ENDED:
+            self._referrers.look(key, None)
+            return seen
+        return await self._located(key, current, seen)
+
+    async def _located(self, key: Key, current: Current, seen: RolloutInput) -> RolloutInput:
+        target = seen.wanted if current.status.rolling_state in _AT_START else seen.moving
+        answer = await self._kind.locate(current.rollout, current.status, target)
+        if isinstance(answer, NotLocated):
+            return replace(seen, wait=answer.wait, problem=answer.problem)
+        self._referrers.look(key, answer)
+        return await self._with_workloads(seen, answer)
+
+    async def _with_workloads(self, seen: RolloutInput, located: Located) -> RolloutInput:
+        batches = seen.plan.rollout_batches or ()
+        lists_pods = any(one.pod_list for one in batches)
+        workloads = await self._workloads.read(located, seen.identity.claim, self._clock, lists_pods=lists_pods)
+        moves = moves_for(workloads)
+        if isinstance(moves, str):
+            return replace(seen, problem=moves)
+        route = await self._asking.route(seen.identity.namespace, seen.plan, seen.status)
+        return replace(seen, workloads=workloads, moves=moves, route=route)
+
+    # Acting
+
+    def _moved(self, current: Current, move: Move) -> Current:
+        """The status after an event. An event that cannot happen is a mistake of ours: it changes nothing."""
+        status = move.status
+        if move.event is RolloutEvent.located:
+            wanted = self._kind.wanted(current.rollout)
+            status = self._kind.with_moving(current.rollout, status, wanted)
+        found = moved(replace(move, status=status), current.status, self._clock.now())
+        if isinstance(found, Illegal):
+            raise RuntimeError(str(found))  # noqa: TRY004  # no type is wrong
+        self._events.moved(current.rollout, move, found)
+        return replace(current, status=found)
+
+    async def _act(self, current: Current, act: Act) -> None:
+        for write in act.writes:
+            await self._workloads.write(write)
+            self._events.wrote(current.rollout, write)
+
+    async def _write(self, current: Current, seen: RolloutInput | None, wait: Wait | None) -> Current:
+        """Write the status, if it changed."""
+        now, meta = self._clock.now(), current.rollout.metadata
+        progress = _progress(seen)
+        status = reported(current.status, wait, progress, now=now, generation=meta.generation)
+        if status == current.rollout.status:
+            return replace(current, status=status)
+        # Without a state there is no status on the server yet: then fields that hold nothing are written as well.
+        before = current.rollout.status
+        known = _plain(before) if before.rolling_state is not None else {}
+        change = {"status": difference(known, _plain(status))}
+        written = await self._client.amend(self._kind.kind, meta, change, manager=MANAGER, subresource="status")
+        return Current(written, written.status)
+
+    async def _end(self, key: Key, current: Current) -> Outcome:
+        meta = current.rollout.metadata
+        self._referrers.look(key, None)
+        if meta.deletion_timestamp is not None:
+            await self._set_finalizers(current.rollout, tuple(one for one in meta.finalizers if one != self._finalizer))
+        return Outcome.done
+
+    async def _set_finalizers(self, rollout: Any, finalizers: tuple[str, ...]) -> Any:
+        change = {"metadata": {"finalizers": list(finalizers)}}
+        return await self._client.amend(self._kind.kind, rollout.metadata, change, manager=MANAGER)
+
+
+def _progress(seen: RolloutInput | None) -> Progress | None:
+    if seen is None or seen.workloads is None or seen.moves is None:
+        return None
+    return seen.moves.progress(seen.workloads, seen.status)
+
+
+def _plain(status: RolloutStatus) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(status, str_keys=True)
+    return found
+
+
+def _again(until: datetime | None, now: datetime) -> Outcome:
+    if until is None:
+        return Outcome.done
+    return Outcome.again(after=max(0.001, (until - now).total_seconds()))

@@ -1,0 +1,1 @@
+"""Notifications: the events that controllers record, sent to chats, mailboxes and webhooks."""

@@ -1,0 +1,85 @@
+"""Batches: the plan in effect, in pods. It is kept in the status; what the user wrote is never changed.
+
+The sizes are fixed when the rollout is verified. What may change under way is read from the plan each time: hooks,
+metrics, how many pods may be unavailable, the partition.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan, RolloutStrategy
+from kedge.api.oam.rollout_status import PlannedBatch, RolloutStatus
+from kedge.plan.batching.moves import Batch
+from kedge.plan.batching.sizes import BadBatches, batches_of, rollout_goals, scale_goals
+from kedge.plan.moving.budget import Budget
+from kedge.plan.workloads.handler import resolved
+
+
+def planned(plan: RolloutPlan, original: int, total: int, *, is_scale: bool) -> tuple[PlannedBatch, ...]:
+    """The batches of a rollout of this size. Refuses (BadBatches) a plan that does not add up to it."""
+    start = original if is_scale else 0
+    batches = batches_of(plan, abs(total - start))
+    goals = scale_goals(batches, original, total) if is_scale else rollout_goals(batches, total)
+    return tuple(
+        PlannedBatch(replicas=abs(goal - before), goal=goal)
+        for goal, before in zip(goals, (start, *goals), strict=False)
+    )
+
+
+def replanned(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> tuple[PlannedBatch, ...]:
+    """The batches with later ones as the plan has them now. Those that have begun stay as they are.
+
+    Refuses (BadBatches) a plan that does not add up any more, or that would change what is done already.
+    """
+    wanted = planned(plan, status.rollout_original_size, status.rollout_target_size, is_scale=is_scale)
+    begun_ones = status.batches[: status.current_batch + 1]
+    if wanted[: len(begun_ones)] != begun_ones:
+        raise BadBatches(f"only batches after batch {status.current_batch} can be changed: it has begun")
+    return wanted
+
+
+def batch_at(plan: RolloutPlan, status: RolloutStatus, index: int, *, is_scale: bool) -> Batch:
+    """One batch of the plan in effect."""
+    start = status.rollout_original_size if is_scale else 0
+    total, found = status.rollout_target_size, status.batches[index]
+    spec = plan.rollout_batches[index] if plan.rollout_batches and index < len(plan.rollout_batches) else RolloutBatch()
+    tolerated = resolved(spec.max_unavailable, total, default=0, round_up=True)
+    strategy = plan.rollout_strategy or RolloutStrategy.increase_first
+    return Batch(
+        index=index,
+        goal=found.goal,
+        before=status.batches[index - 1].goal if index else start,
+        total=total,
+        spec=spec,
+        strategy=strategy,
+        tolerated=tolerated,
+        budget=_budget(total, found.replicas, tolerated, strategy),
+        pods=spec.pod_list,
+    )
+
+
+def current_batch(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> Batch:
+    """The batch that rolls now."""
+    return batch_at(plan, status, min(status.current_batch, len(status.batches) - 1), is_scale=is_scale)
+
+
+def back(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> Batch:
+    """What a rollout that is taken back may spend at once: as much as its largest batch."""
+    largest = max(range(len(status.batches)), key=lambda index: status.batches[index].replicas)
+    return batch_at(plan, status, largest, is_scale=is_scale)
+
+
+def begun(batch: Batch, since: datetime | None, now: datetime) -> tuple[int, datetime | None]:
+    """How many pods of a batch may have begun, with an interval between two; and when the next one may."""
+    size, interval = abs(batch.goal - batch.before), batch.spec.instance_interval or 0
+    if not interval or since is None:
+        return size, None
+    number = min(size, 1 + int((now - since).total_seconds() // interval))
+    return number, since + timedelta(seconds=number * interval) if number < size else None
+
+
+def _budget(total: int, size: int, tolerated: int, strategy: RolloutStrategy) -> Budget:
+    if strategy is RolloutStrategy.decrease_first:
+        return Budget(total, max_unavailable=size + tolerated)
+    return Budget(total, max_unavailable=tolerated, max_surge=size)

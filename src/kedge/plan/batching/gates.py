@@ -1,0 +1,86 @@
+"""Gates: what stands between two batches beside the pods: webhooks, metrics, traffic.
+
+Each answers with what to do next, or with None: then it is open.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from kedge.api.oam.rollout_plan import HookType
+from kedge.api.oam.rollout_status import RollingState
+from kedge.plan.batching.hooks import HookPoint, next_call
+from kedge.plan.batching.moves import Batch
+from kedge.plan.batching.states import RolloutEvent
+from kedge.plan.batching.steps import Act, Hold, Next, Note, Query, RolloutInput, RouteWrite, failed
+from kedge.plan.batching.traffic import (
+    TrafficStep,
+    remembered_ref,
+    restore_step,
+    traffic_step,
+    wanted_percent,
+    with_remembered,
+    without_remembered,
+)
+from kedge.plan.measuring.metric import next_measurement
+
+
+def hooks(seen: RolloutInput, type_: HookType, phase: str, now: datetime, batch: int | None = None) -> Next | None:
+    """The webhooks of a point of the rollout."""
+    asking = next_call(seen.plan, seen.status, HookPoint(type_, batch, phase), seen.caller, now)
+    if asking.refused:
+        return failed(seen, asking.refused)
+    if asking.call is not None:
+        return Act(call=asking.call)
+    return Hold(asking.wait, asking.until) if asking.wait is not None else None
+
+
+def final_hooks(seen: RolloutInput, now: datetime) -> Next | None:
+    """The webhooks at the end."""
+    return hooks(seen, HookType.finalize_rollout, seen.status.rolling_state or RollingState.locating, now)
+
+
+def metrics(seen: RolloutInput, batch: Batch, now: datetime) -> Next | None:
+    """The metrics of a batch, from when it is available."""
+    wanted = (*seen.plan.canary_metric, *batch.spec.canary_metric)
+    since = seen.status.batch_available_at
+    if since is None:
+        return Note(replace(seen.status, batch_available_at=now))
+    found = next_measurement(wanted, seen.status.metrics, batch.index, since, now, unit=seen.identity.name)
+    if found.failed:
+        return failed(seen, found.failed, RolloutEvent.batch_failed)
+    if found.query is not None:
+        return Act(query=Query(found.query, batch.index, since))
+    return Hold(found.wait, found.until) if found.wait is not None else None
+
+
+def traffic(seen: RolloutInput, goal: int, batch: Batch, now: datetime) -> Next | None:
+    """The share of the traffic that so many pods of the target are for."""
+    if seen.plan.traffic is None:
+        return None
+    is_last = batch.index + 1 >= len(seen.status.batches) and goal >= batch.goal
+    wanted = wanted_percent(seen.plan, goal, batch.total, is_last)
+    return _routed(seen, traffic_step(seen.plan, seen.status, seen.route, wanted, now))
+
+
+def traffic_restored(seen: RolloutInput, now: datetime) -> Next | None:
+    """The weights of before, if they were changed."""
+    if remembered_ref(seen.status) is None:
+        return None
+    found = _routed(seen, restore_step(seen.status, seen.route, now))
+    return found if found is not None else Note(without_remembered(seen.status))
+
+
+def _routed(seen: RolloutInput, found: TrafficStep) -> Next | None:
+    if found.failure:
+        return failed(seen, found.failure)
+    status = with_remembered(seen.status, found.remembered) if found.remembered is not None else seen.status
+    if found.patch is not None:
+        ref = remembered_ref(status)
+        assert ref is not None, "weights are recorded before they are changed"
+        return Act(route=RouteWrite(ref, found.patch, status))
+    if status != seen.status:
+        return Note(status)
+    return Hold(found.wait, found.look_again) if found.wait is not None else None

@@ -1,0 +1,88 @@
+"""Letting go: how a rollout ends, whether it succeeded, failed, was replaced by another, or is being deleted.
+
+What it changed beside the workloads is given back first, and the workloads last. Nothing that is gone already keeps a
+rollout from ending.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from kedge.api.oam.rollout_status import RolloutStatus
+from kedge.plan.batching.batches import back
+from kedge.plan.batching.gates import final_hooks, traffic, traffic_restored
+from kedge.plan.batching.moves import Batch, Step
+from kedge.plan.batching.records import with_old_target
+from kedge.plan.batching.states import RolloutEvent
+from kedge.plan.batching.steps import Act, Hold, Move, Next, RolloutInput
+from kedge.plan.batching.traffic import without_remembered
+from kedge.plan.fields import whole
+
+
+def finalising(seen: RolloutInput, now: datetime) -> Next:
+    """After the last batch."""
+    done = replace(
+        without_remembered(seen.status),
+        last_applied_pod_template_identifier=seen.status.target_generation,
+        desired_size=0,
+    )
+    return _released(seen, succeeded=True) or final_hooks(seen, now) or Move(RolloutEvent.finalized, done)
+
+
+def failing(seen: RolloutInput, now: datetime) -> Next:
+    """After a failure: what has moved stays where it is."""
+    return _given_back(seen, now, seen.status)
+
+
+def abandoning(seen: RolloutInput, now: datetime) -> Next:
+    """The next rollout begins where this one got to: its target is one of the old revisions."""
+    done = with_old_target(seen.status, seen.workloads.target.ref) if seen.workloads is not None else seen.status
+    return _given_back(seen, now, done)
+
+
+def deleting(seen: RolloutInput, now: datetime) -> Next:
+    """Taken back first, if that was asked for."""
+    reverts = seen.plan.revert_on_delete and seen.status.batches
+    return (_reverted(seen, now) if reverts else None) or _given_back(seen, now, seen.status)
+
+
+def _reverted(seen: RolloutInput, now: datetime) -> Next | None:
+    if seen.workloads is None or seen.moves is None:
+        return None
+    batch = back(seen.plan, seen.status, is_scale=seen.is_scale)
+    found = seen.moves.revert(seen.workloads, seen.status, batch)
+    if (shifted := _traffic_back(seen, found, batch, now)) is not None:
+        return shifted
+    return _done(found)
+
+
+def _traffic_back(seen: RolloutInput, found: Step, batch: Batch, now: datetime) -> Next | None:
+    """Traffic leaves the pods of the target before they go."""
+    assert seen.workloads is not None
+    lowered = [write for write in found.writes if write.takes_away and write.ref == seen.workloads.target.ref]
+    left = whole(lowered[0].patch or {}, "spec", "replicas") if lowered else None
+    return traffic(seen, left, replace(batch, index=-1), now) if left is not None and not seen.is_scale else None
+
+
+def _given_back(seen: RolloutInput, now: datetime, done: RolloutStatus) -> Next:
+    return (
+        traffic_restored(seen, now)
+        or _released(seen, succeeded=False)
+        or final_hooks(seen, now)
+        or Move(RolloutEvent.finalized, done)
+    )
+
+
+def _released(seen: RolloutInput, *, succeeded: bool) -> Next | None:
+    if seen.workloads is None or seen.moves is None:
+        return None
+    return _done(seen.moves.finalize(seen.workloads, seen.status, succeeded=succeeded))
+
+
+def _done(found: Step) -> Next | None:
+    """A failure here is none: there is nothing left that could fail."""
+    if found.writes:
+        return Act(found.writes)
+    return Hold(found.wait) if found.wait is not None else None

@@ -1,0 +1,260 @@
+"""Rollout: one step of a rollout in batches, from what is observed to what is to be done next.
+
+`step` answers with one thing: an event that leads to another state, something to do or to note in this one, a wait, or
+nothing more to do. The caller does it, looks again and asks again. What was done is seen in the workloads, and where it
+has got to is in the status, so that a restart at any moment goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from kedge.api.oam.rollout_plan import HookType, OnDeadline, RolloutStrategy
+from kedge.api.oam.rollout_status import BatchState, RollingState
+from kedge.plan.batching.batches import batch_at, begun, current_batch, planned, replanned
+from kedge.plan.batching.gates import hooks, metrics, traffic
+from kedge.plan.batching.letting_go import abandoning, deleting, failing, finalising
+from kedge.plan.batching.moves import Batch, Step, Verified
+from kedge.plan.batching.records import with_records
+from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
+from kedge.plan.batching.sizes import BadBatches
+from kedge.plan.batching.spec_rules import create_problems
+from kedge.plan.batching.states import ENDED, RolloutEvent
+from kedge.plan.batching.steps import (
+    Ended,
+    Hold,
+    Move,
+    Next,
+    Note,
+    RolloutInput,
+    answer,
+    failed,
+    known,
+    not_located,
+)
+from kedge.plan.moving.wait import Wait
+
+_LEAVING: Final = (RollingState.failing, RollingState.abandoning, RollingState.deleting)
+
+
+def step(seen: RolloutInput, now: datetime) -> Next:
+    """What to do next. Pure: same observation, same step."""
+    state = seen.status.rolling_state or RollingState.locating
+    return _interrupted(seen, state) or _STATES[state](seen, now)
+
+
+# What may happen in any state
+
+
+def _interrupted(seen: RolloutInput, state: RollingState) -> Next | None:
+    if seen.is_deleting:
+        return None if state in (*ENDED, RollingState.deleting) else Move(RolloutEvent.deleted, seen.status)
+    if is_modified(seen) and state not in (RollingState.locating, RollingState.abandoning, RollingState.deleting):
+        return Move(RolloutEvent.modified, seen.status)
+    if seen.is_aborted and state not in (*ENDED, *_LEAVING):
+        return failed(seen, "it was aborted")
+    return None
+
+
+def is_modified(seen: RolloutInput) -> bool:
+    """Whether it is asked for something else than it does: another target, or another size."""
+    if seen.moving and seen.moving != seen.wanted:
+        return True
+    size, fixed = seen.plan.target_size, seen.status.rollout_target_size
+    return bool(seen.moving) and size is not None and bool(seen.status.batches) and size != fixed
+
+
+def _ended(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
+    if seen.is_deleting or seen.status.rolling_state is RollingState.succeeded:
+        return Ended()
+    # What failed before anything was touched may be mended by an edit.
+    is_mended = not seen.status.batches and seen.status.observed_generation < seen.identity.generation
+    if is_mended or (seen.retry and seen.retry != seen.status.retried):
+        return Move(RolloutEvent.retried, replace(seen.status, retried=seen.retry))
+    return Ended()
+
+
+# Before the first batch
+
+
+def _locating(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
+    if seen.problem:
+        return failed(seen, seen.problem)
+    if seen.wait is not None or seen.workloads is None:
+        return Hold(seen.wait or waiting_for("the target", BatchCode.missing))
+    return Move(RolloutEvent.located, with_records(seen.status, seen.workloads))
+
+
+def _verifying(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
+    if (missing := not_located(seen) or _invalid(seen)) is not None:
+        return missing
+    workloads, moves = known(seen)
+    found = moves.verify(workloads, seen.plan, seen.status)
+    return _sized(seen, found) if isinstance(found, Verified) else answer(seen, found, Ended)
+
+
+def _invalid(seen: RolloutInput) -> Next | None:
+    """A plan that is not valid holds the rollout where it is, until somebody corrects it."""
+    problems = create_problems(seen.plan, seen.identity.namespace)
+    if not problems:
+        return None
+    return Hold(waiting_for("the plan", BatchCode.invalid, *(f"{one.path}: {one.message}" for one in problems)))
+
+
+def _sized(seen: RolloutInput, found: Verified) -> Next:
+    try:
+        batches = planned(seen.plan, found.original, found.total, is_scale=seen.is_scale)
+    except BadBatches as error:
+        return failed(seen, str(error))
+    status = replace(
+        seen.status,
+        rollout_original_size=found.original,
+        rollout_target_size=found.total,
+        desired_size=found.total,
+        target_generation=found.template_hash,
+        batches=batches,
+        current_batch=0,
+    )
+    return Move(RolloutEvent.verified, status)
+
+
+def _initializing(seen: RolloutInput, now: datetime) -> Next:
+    if (missing := not_located(seen)) is not None:
+        return missing
+    if (asked := hooks(seen, HookType.initialize_rollout, RollingState.initializing, now)) is not None:
+        return asked
+    workloads, moves = known(seen)
+    found = moves.initialize(workloads, seen.status, seen.identity.claim)
+    return answer(seen, found, lambda: Move(RolloutEvent.initialized, seen.status))
+
+
+# Batches
+
+
+def _rolling(seen: RolloutInput, now: datetime) -> Next:
+    if (missing := not_located(seen)) is not None:
+        return missing
+    if seen.plan.paused:
+        return Hold(waiting_for("the rollout", BatchCode.paused))
+    if (invalid := _invalid(seen)) is not None:
+        return invalid
+    batch = current_batch(seen.plan, seen.status, is_scale=seen.is_scale)
+    return _BATCH_STATES[seen.status.batch_rolling_state or BatchState.initializing](seen, batch, now)
+
+
+def _batch_initializing(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
+    """A batch begins only while those before it are still available, and when everybody agrees."""
+    if batch.index and (lost := _lost(seen, batch.index - 1)) is not None:
+        return lost
+    if (asked := hooks(seen, HookType.pre_batch_rollout, BatchState.initializing, now, batch.index)) is not None:
+        return asked
+    return Move(RolloutEvent.batch_initialized, replace(seen.status, batch_started_at=now, batch_available_at=None))
+
+
+def _lost(seen: RolloutInput, index: int) -> Next | None:
+    workloads, moves = known(seen)
+    before = batch_at(seen.plan, seen.status, index, is_scale=seen.is_scale)
+    found = moves.check(workloads, seen.status, before)
+    return Hold(replace(found.wait, code=BatchCode.proof_lost)) if found.wait is not None else None
+
+
+def _batch_rolling(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
+    workloads, moves = known(seen)
+    number, next_pod = begun(batch, seen.status.batch_started_at, now)
+    part = replace(batch, goal=batch.before + (number if batch.goal >= batch.before else -number))
+    found = moves.roll(workloads, seen.status, part)
+    if (shifted := _traffic_before(seen, found, part, batch, now)) is not None:
+        return shifted
+    if found.is_done and next_pod is not None:
+        interval, size = batch.spec.instance_interval or 0, abs(batch.goal - batch.before)
+        wait = waiting_for(f"batch {batch.index}", BatchCode.interval, moved=number, size=size, seconds=interval)
+        return Hold(wait, next_pod)
+    rolled = replace(seen.status, upgraded_replicas=batch.goal)
+    return _within_deadline(seen, now, answer(seen, found, lambda: Move(RolloutEvent.batch_rolled, rolled)))
+
+
+def _traffic_before(seen: RolloutInput, found: Step, part: Batch, batch: Batch, now: datetime) -> Next | None:
+    """Pods are taken away only when their traffic has gone; the target is there already if it comes first."""
+    takes_away = any(write.takes_away for write in found.writes)
+    if not takes_away or seen.is_scale or batch.strategy is RolloutStrategy.decrease_first:
+        return None
+    return traffic(seen, part.goal, batch, now)
+
+
+def _batch_verifying(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
+    workloads, moves = known(seen)
+    found = moves.check(workloads, seen.status, batch)
+    if not found.is_done:
+        if seen.status.batch_available_at is not None:
+            return Note(replace(seen.status, batch_available_at=None))  # what was measured since says nothing
+        return _within_deadline(seen, now, answer(seen, found, Ended))
+    shifted = None if seen.is_scale else traffic(seen, batch.goal, batch, now)
+    return shifted or metrics(seen, batch, now) or Move(RolloutEvent.batch_available, seen.status)
+
+
+def _batch_finalizing(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
+    if (asked := hooks(seen, HookType.post_batch_rollout, BatchState.finalizing, now, batch.index)) is not None:
+        return asked
+    if batch.index + 1 >= len(seen.status.batches):
+        return Move(RolloutEvent.all_batches_finished, seen.status)
+    return Move(RolloutEvent.batch_finished, seen.status)
+
+
+def _batch_ready(seen: RolloutInput, batch: Batch, now: datetime) -> Next:  # noqa: ARG001
+    """The next batch may roll, unless it is behind the partition. One that was lowered only holds."""
+    last, number = seen.plan.last_batch, len(seen.status.batches)
+    if last is not None and last <= batch.index:
+        return Hold(waiting_for("the rollout", BatchCode.last_batch, batch=batch.index, batches=number))
+    return _with_later_batches(seen) or Move(RolloutEvent.batch_approved, seen.status)
+
+
+def _with_later_batches(seen: RolloutInput) -> Next | None:
+    """Batches that have not begun may be changed."""
+    try:
+        batches = replanned(seen.plan, seen.status, is_scale=seen.is_scale)
+    except BadBatches as error:
+        return Hold(waiting_for("the plan", BatchCode.invalid, str(error)))
+    return Note(replace(seen.status, batches=batches)) if batches != seen.status.batches else None
+
+
+def _within_deadline(seen: RolloutInput, now: datetime, found: Next) -> Next:
+    """A wait of a batch ends at its deadline, if it has one."""
+    seconds, since = seen.plan.progress_deadline_seconds, seen.status.batch_started_at
+    if not isinstance(found, Hold) or seconds is None or since is None:
+        return found
+    deadline = since + timedelta(seconds=seconds)
+    if now < deadline:
+        return replace(found, until=min(found.until or deadline, deadline))
+    if seen.plan.on_deadline is OnDeadline.hold:
+        return Hold(waiting_for(found.wait.unit, BatchCode.deadline, *_reported(found.wait), seconds=seconds))
+    return failed(seen, f"batch {seen.status.current_batch} was not available within {seconds} s")
+
+
+def _reported(wait: Wait) -> tuple[str, ...]:
+    return tuple(one.reported for one in wait.blockers if one.reported)
+
+
+_STATES: Final[Mapping[RollingState, Callable[[RolloutInput, datetime], Next]]] = {
+    RollingState.locating: _locating,
+    RollingState.verifying: _verifying,
+    RollingState.initializing: _initializing,
+    RollingState.rolling: _rolling,
+    RollingState.finalising: finalising,
+    RollingState.failing: failing,
+    RollingState.abandoning: abandoning,
+    RollingState.deleting: deleting,
+    RollingState.succeeded: _ended,
+    RollingState.failed: _ended,
+}
+_BATCH_STATES: Final[Mapping[BatchState, Callable[[RolloutInput, Batch, datetime], Next]]] = {
+    BatchState.initializing: _batch_initializing,
+    BatchState.rolling: _batch_rolling,
+    BatchState.verifying: _batch_verifying,
+    BatchState.verify_failed: _batch_verifying,
+    BatchState.finalizing: _batch_finalizing,
+    BatchState.ready: _batch_ready,
+}

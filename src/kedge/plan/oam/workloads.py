@@ -1,0 +1,128 @@
+"""Workloads: the object that one revision of a component asks for, its name, and its frozen form.
+
+A Deployment that is rolled out in batches is called as its revision, so that each revision is an object of its own; so
+is any kind that nobody knows. Kinds that hold two revisions at once are changed in place, and called as the component.
+
+A Deployment's pods have a label with its name, in its selector, too: two Deployments of a component never share pods,
+and a Service can tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kedge.api.oam.keys import (
+    APP_REVISION_LABEL,
+    COMPONENT_LABEL,
+    FROZEN,
+    NAME_LABEL,
+    REVISION_LABEL,
+    WORKLOAD_LABEL,
+)
+from kedge.plan.fields import Object, at, group_of, text
+from kedge.plan.oam.refused import Refused
+from kedge.plan.workloads import WorkloadHandler, find_handler
+from kedge.plan.workloads.registry import BrokenHandler
+
+_DEPLOYMENT: Final = ("apps", "Deployment")
+
+
+def is_in_place(workload: Object) -> bool:
+    """Whether a rollout in batches changes the object itself, instead of making another one."""
+    return not is_deployment(workload) and handler_of(workload) is not None
+
+
+def is_deployment(workload: Object) -> bool:
+    """Whether each revision is an object of its own when it is rolled out."""
+    return (group_of(workload), text(workload, "kind")) == _DEPLOYMENT
+
+
+def handler_of(workload: Object) -> WorkloadHandler | None:
+    """What knows its kind; None if nothing does."""
+    found = find_handler(group_of(workload), text(workload, "kind"))
+    return None if isinstance(found, BrokenHandler) else found
+
+
+def workload_name(component: str, revision: str, workload: Object, *, rolled: bool) -> str:
+    """What the workload of a revision is called. `rolled`: whether it is rolled out in batches."""
+    return revision if rolled and not is_in_place(workload) else component
+
+
+def workload_of(
+    component: Object,
+    *,
+    revision: str,
+    application: str = "",
+    app_revision: str = "",
+    rolled: bool = True,
+    name: str = "",
+) -> Object:
+    """The workload that a revision of a component (a Component, as its ControllerRevision keeps it) asks for.
+
+    It has all labels, and is not frozen. `name` is another name than the one that `workload_name` gives.
+    """
+    given: Object = component["spec"]["workload"]
+    of, namespace = text(component, "metadata", "name"), text(component, "metadata", "namespace")
+    if text(given, "metadata", "namespace") not in ("", namespace):
+        raise Refused(f"component {of}: its workload has another namespace than {namespace}: leave it out")
+    called = name or workload_name(of, revision, given, rolled=rolled)
+    labels = labels_of(application, of, revision, app_revision)
+    meta = {**(at(given, "metadata") or {}), "name": called, "namespace": namespace}
+    body = {**given, "metadata": {**meta, "labels": {**(at(given, "metadata", "labels") or {}), **labels}}}
+    body.pop("status", None)
+    return _with_own_pods(body, called) if is_deployment(given) else body
+
+
+def labels_of(application: str, component: str, revision: str = "", app_revision: str = "") -> dict[str, str]:
+    """The labels of what belongs to a component."""
+    labels = {
+        NAME_LABEL: application,
+        COMPONENT_LABEL: component,
+        REVISION_LABEL: revision,
+        APP_REVISION_LABEL: app_revision,
+    }
+    return {key: value for key, value in labels.items() if value}
+
+
+def frozen(manifest: Object, live: Object | None) -> Object:
+    """The form of a workload in which no pod is created or replaced, whatever its template says.
+
+    A new one asks for no pods. One that is there keeps as many as it has, and its strategy is remembered for the end
+    of the rollout: the one from before it was frozen first, never a frozen one.
+    """
+    handler = handler_of(manifest)
+    if handler is None:
+        raise Refused(f"a {text(manifest, 'kind')} cannot be rolled out in batches: nothing here knows how to hold it")
+    desired = handler.replicas(live).desired if live is not None else 0
+    scaled = patched(manifest, handler.scale(desired) or {})
+    before = text(live, "metadata", "annotations", FROZEN) or _strategy(handler, manifest)
+    noted = patched(scaled, {"metadata": {"annotations": {FROZEN: before}}})
+    return patched(noted, handler.freeze(noted))
+
+
+def revision_of(live: Object | None) -> str:
+    """The component revision that a live workload is of; empty if it does not say."""
+    return text(live, "metadata", "labels", REVISION_LABEL)
+
+
+def patched(obj: Object, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with a merge patch in it; what the patch removes is gone."""
+    merged = dict(obj)
+    for name, value in patch.items():
+        old = merged.get(name)
+        merged[name] = patched(old if isinstance(old, Mapping) else {}, value) if isinstance(value, Mapping) else value
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def _strategy(handler: WorkloadHandler, manifest: Object) -> str:
+    """As whoever gives the strategy back reads it."""
+    return msgspec.json.encode({"strategy": handler.strategy(manifest)}).decode()
+
+
+def _with_own_pods(deployment: Object, name: str) -> Object:
+    own = {WORKLOAD_LABEL: name}
+    template = {"metadata": {"labels": own}}
+    return patched(deployment, {"spec": {"selector": {"matchLabels": own}, "template": template}})

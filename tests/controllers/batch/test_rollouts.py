@@ -1,0 +1,141 @@
+"""Rollouts in batches on an embedded server, in virtual time: what is written, said and left behind."""
+
+from __future__ import annotations
+
+import asyncio
+
+from controllers.batch.batch_bed import SHOP, Bed, bed
+from kedge.api.apps import Deployment
+from kedge.api.oam.rollouts import RolloutTrait
+from kedge.kube.errors import NotFound
+from kedge.kube.patches import MergePatch
+from support.virtual import run
+
+R = [{"replicas": one} for one in ("20%", 2, 2, "50%")]
+
+
+def test_a_release_moves_batch_by_batch() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 10)
+            await here.deployment("v2", 0, "app:2")
+            await here.trait("v2", "v1", rolloutBatches=R)
+            found = await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v1": 0, "v2": 10}
+            assert [one.goal for one in found.status.batches] == [2, 4, 6, 10]
+            assert found.status.upgraded_replicas == found.status.upgraded_ready_replicas == 10
+            assert await here.events("RolloutVerified") == ["10 pods in 4 batches, to 2, 4, 6, 10"]
+
+    run(body())
+
+
+def test_it_stops_at_the_partition_and_goes_on_when_that_is_raised() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 10)
+            await here.deployment("v2", 0, "app:2")
+            await here.trait("v2", "v1", rolloutBatches=R, batchPartition=0)
+            found = await here.until_state("rollingInBatches", "batchReady")
+            await asyncio.sleep(60)
+            assert await here.sizes() == {"v1": 8, "v2": 2}
+            assert found.status.message.startswith("batch 0 is the last one that may roll, of 4")
+            await here.edit({"rolloutPlan": {"batchPartition": 3}})
+            await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v1": 0, "v2": 10}
+
+    run(body())
+
+
+def test_a_bad_release_stops_after_its_first_batch_and_says_so() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 10)
+            await here.deployment("v2", 0, "app:bad")
+            await here.trait("v2", "v1", rolloutBatches=R)
+            await asyncio.sleep(300)
+            found = await here.get()
+            assert await here.sizes() == {"v1": 10, "v2": 2}
+            assert "0 of 2 pods of Deployment shop/v2 are available" in found.status.message
+
+    run(body())
+
+
+async def _halfway(here: Bed) -> None:
+    await here.deployment("v1", 10)
+    await here.deployment("v2", 0, "app:2")
+    await here.trait("v2", "v1", rolloutBatches=R, batchPartition=1, revertOnDelete=True)
+    await here.until_state("rollingInBatches", "batchReady")
+    await here.until(lambda: _are(here, {"v1": 6, "v2": 4}))
+
+
+async def _are(here: Bed, sizes: dict[str, int]) -> bool:
+    return {name: size for name, size in (await here.sizes()).items() if name in sizes} == sizes
+
+
+def test_another_target_midway_starts_from_all_old_revisions() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await _halfway(here)
+            await here.deployment("v3", 0, "app:3")
+            ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "v3"}
+            await here.edit({"targetRef": ref, "rolloutPlan": {"batchPartition": 0}})
+            await here.until(lambda: _are(here, {"v3": 2}))
+            await asyncio.sleep(30)
+            sizes = await here.sizes()
+            assert sizes["v3"] == 2
+            assert sizes["v1"] + sizes["v2"] == 8
+            await here.edit({"rolloutPlan": {"batchPartition": 3}})
+            await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v1": 0, "v2": 0, "v3": 10}
+
+    run(body())
+
+
+def test_back_midway() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await _halfway(here)
+            ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "v1"}
+            await here.edit({"targetRef": ref, "rolloutPlan": {"batchPartition": 3}})
+            await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v1": 10, "v2": 0}
+
+    run(body())
+
+
+def test_deleted_midway_it_is_taken_back() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await _halfway(here)
+            await here.client.delete(RolloutTrait, "web", SHOP)
+
+            async def is_gone() -> bool:
+                try:
+                    await here.get()
+                except NotFound:
+                    return True
+                return False
+
+            await here.until(is_gone)
+            assert await here.sizes() == {"v1": 10, "v2": 0}
+            left = (await here.client.list(Deployment, SHOP)).items
+            assert all("kedge.dev/rolled-by" not in one.metadata.annotations for one in left)
+
+    run(body())
+
+
+def test_paused_it_stands_still() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 4)
+            await here.deployment("v2", 0, "app:2")
+            await here.trait("v2", "v1", numBatches=2, paused=True)
+            await here.until_state("rollingInBatches")
+            await asyncio.sleep(60)
+            assert await here.sizes() == {"v1": 4, "v2": 0}
+            paused = [one.status for one in (await here.get()).status.conditions if one.type == "BatchPaused"]
+            assert paused == ["True"]
+            await here.client.patch(RolloutTrait, "web", MergePatch({"spec": {"rolloutPlan": {"paused": False}}}), SHOP)
+            await here.until_state("rolloutSucceed")
+
+    run(body())

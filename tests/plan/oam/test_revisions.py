@@ -1,0 +1,173 @@
+"""Which state of a component or an Application is a new revision, and what it is called."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kedge.api.apps import ControllerRevision
+from kedge.api.meta import ObjectMeta, OwnerReference
+from kedge.api.oam.applications import ApplicationRevision, ApplicationRevisionSpec
+from kedge.api.oam.components import LatestRevision
+from kedge.api.oam.keys import COMPONENT_OF_REVISION
+from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.revisions import (
+    Found,
+    Revision,
+    application_hash,
+    component_hash,
+    component_in,
+    component_revision,
+    find_revision,
+    revision_name,
+    revision_number,
+    revisions_of_application,
+    revisions_of_component,
+)
+
+OWNER = {"apiVersion": "core.oam.dev/v1alpha2", "kind": "Component", "name": "web", "uid": "u1"}
+
+
+def spec(image: str = "web:1", **more: Any) -> dict[str, Any]:
+    return {"workload": {"kind": "Deployment", "spec": {"image": image}}, **more}
+
+
+def kept(name: str, image: str = "web:1", *, component: str = "web", owner: str = "u1") -> ControllerRevision:
+    reference = OwnerReference(api_version="v1", kind="Component", name="web", uid=owner)
+    meta = ObjectMeta(name=name, labels={COMPONENT_OF_REVISION: component}, owner_references=(reference,))
+    return ControllerRevision(metadata=meta, data={"spec": spec(image)})
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "number"),
+    [
+        ("web-v1", "web", 1),
+        ("web-v12", "web", 12),
+        ("web-v0", "web", None),
+        ("web-v01", "web", None),
+        ("web-v", "web", None),
+        ("web-v1-v2", "web", None),
+        ("web-v1-v2", "web-v1", 2),
+        ("web1", "web", None),
+        ("other-v1", "web", None),
+        ("web-v1\n", "web", None),
+        ("my-web-v1", "web", None),
+        ("web-v" + "9" * 19, "web", None),
+    ],
+)
+def test_the_number_of_a_revision_is_in_its_name(name: str, of: str, number: int | None) -> None:
+    assert revision_number(name, of) == number
+
+
+def test_a_name_that_is_too_long_for_a_label_is_refused_in_words() -> None:
+    assert revision_name("w" * 60, 1) == "w" * 60 + "-v1"
+    with pytest.raises(Refused, match=r"is too long: its revision w+-v10 may have at most 63 characters"):
+        revision_name("w" * 60, 10)
+
+
+@pytest.mark.parametrize(
+    ("own", "taken", "wanted"),
+    [
+        ([], [], Found(Revision(1, "web-v1", "h"), is_new=True)),
+        ([Revision(1, "web-v1", "h")], [], Found(Revision(1, "web-v1", "h"), is_new=False)),
+        ([Revision(1, "web-v1", "g")], [], Found(Revision(2, "web-v2", "h"), is_new=True)),
+        # back to an older state: a new revision, since numbers only grow
+        ([Revision(1, "web-v1", "h"), Revision(2, "web-v2", "g")], [], Found(Revision(3, "web-v3", "h"), is_new=True)),
+        ([Revision(10, "web-v10", "g"), Revision(9, "web-v9", "h")], [], Found(Revision(11, "web-v11", "h"), True)),
+        ([], ["web-v4", "web-x", "web"], Found(Revision(5, "web-v5", "h"), is_new=True)),
+        ([Revision(1, "web-v1", "h")], ["web-v4"], Found(Revision(1, "web-v1", "h"), is_new=False)),
+    ],
+)
+def test_a_state_is_a_new_revision_only_if_it_differs_from_the_newest(
+    own: list[Revision], taken: list[str], wanted: Found
+) -> None:
+    assert find_revision("web", "h", own, taken) == wanted
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=20))
+def test_numbers_only_grow_and_the_same_state_twice_makes_none(states: list[str]) -> None:
+    own: list[Revision] = []
+    for state in states:
+        found = find_revision("web", state, own)
+        if found.is_new:
+            assert found.revision.number == len(own) + 1
+            own.append(found.revision)
+        assert find_revision("web", state, own) == Found(own[-1], is_new=False)
+    assert all(one.hash != other.hash for one, other in pairwise(own))
+
+
+def test_only_what_the_pods_are_made_of_makes_a_hash() -> None:
+    assert component_hash(spec()) == component_hash({**spec(), "parameters": []})
+    assert component_hash(spec()) == component_hash({**spec(), "unknown": 1})
+    assert component_hash(spec()) != component_hash(spec("web:2"))
+    assert component_hash(spec()) != component_hash(spec(parameters=[{"name": "x"}]))
+
+
+def test_the_rollout_plan_of_an_application_makes_no_revision() -> None:
+    one = {"components": [{"name": "web"}]}
+    assert application_hash(one) == application_hash({**one, "rolloutPlan": {"targetSize": 3}})
+    assert application_hash(one) != application_hash({"components": [{"name": "db"}]})
+
+
+def test_only_revisions_of_the_component_and_the_owner_count() -> None:
+    among = [
+        kept("web-v1"),
+        kept("web-v2", "web:2"),
+        kept("web-v3", owner="u2"),
+        kept("web-v4", component="db"),
+        kept("web-7d4f8"),
+    ]
+    assert revisions_of_component("web", "u1", among) == (
+        Revision(1, "web-v1", component_hash(spec())),
+        Revision(2, "web-v2", component_hash(spec("web:2"))),
+    )
+
+
+def test_a_revision_without_data_is_one_of_its_own() -> None:
+    bare = ControllerRevision(metadata=kept("web-v1").metadata)
+    (found,) = revisions_of_component("web", "u1", [bare])
+    assert found.hash not in (component_hash(spec()), "")
+
+
+def test_revisions_of_an_application_are_found_by_what_they_keep() -> None:
+    def revision(name: str, application: str) -> ApplicationRevision:
+        inside = {"metadata": {"name": application}, "spec": {"components": []}}
+        return ApplicationRevision(spec=ApplicationRevisionSpec(application=inside), metadata=ObjectMeta(name=name))
+
+    among = [revision("shop-v1", "shop"), revision("shop-v2", "other"), revision("shop-x", "shop")]
+    assert revisions_of_application("shop", among) == (Revision(1, "shop-v1", application_hash({"components": []})),)
+
+
+def test_a_component_is_kept_whole_and_controlled_and_found_again() -> None:
+    component = {"metadata": {"name": "web", "namespace": "shop", "uid": "x"}, "spec": spec()}
+    body = component_revision(component, Revision(3, "web-v3", "h"), OWNER)
+    assert body["metadata"] == {
+        "name": "web-v3",
+        "namespace": "shop",
+        "labels": {COMPONENT_OF_REVISION: "web"},
+        "ownerReferences": [{**OWNER, "controller": True, "blockOwnerDeletion": True}],
+    }
+    assert body["revision"] == 3
+    assert body["data"] == {
+        "apiVersion": "core.oam.dev/v1alpha2",
+        "kind": "Component",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": spec(),
+    }
+    assert component_in(ControllerRevision(data=body["data"])) == body["data"]
+
+
+@pytest.mark.parametrize("data", [None, {}, {"spec": {}}, {"spec": {"workload": "x"}}])
+def test_a_revision_of_something_else_is_refused_in_words(data: Any) -> None:
+    revision = ControllerRevision(metadata=ObjectMeta(name="web-7d4f8"), data=data)
+    with pytest.raises(Refused, match="the ControllerRevision web-7d4f8 keeps no Component"):
+        component_in(revision)
+
+
+def test_a_status_names_the_newest_revision() -> None:
+    latest = LatestRevision(name="web-v3", revision=3, revision_hash="h")
+    assert Revision(3, "web-v3", "h").latest == latest
