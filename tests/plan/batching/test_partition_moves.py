@@ -21,7 +21,7 @@ from kedge.plan.batching.waits import MoveCode, sentence
 from kedge.plan.workloads import template_hash
 from kedge.plan.workloads.clone_sets import CloneSets
 from kedge.plan.workloads.stateful_sets import StatefulSets
-from plan.batching.in_place_worlds import CLAIM, STATUS, CloneWorld, StatefulWorld, World, batch, drive, template
+from plan.batching.in_place_worlds import CLAIM, STATUS, CloneWorld, StatefulWorld, World, batch, drive, pod, template
 
 CLONES, ORDERED = PartitionMoves(CloneSets()), PartitionMoves(StatefulSets())
 KINDS = [(CLONES, CloneWorld), (ORDERED, StatefulWorld)]
@@ -323,6 +323,14 @@ def test_a_fix_reaches_pods_that_are_broken(parallel: bool) -> None:
     taken_over(world, "web:3")
     rolled(world, 3, "web:3")
     assert world.held() == {V3: 3}
+
+
+def test_pods_of_others_with_the_same_labels_count_for_nothing() -> None:
+    world = taken_over(StatefulWorld(2))
+    seen = world.seen("web:2")
+    alien = pod("web-1", V2, owner="other")
+    seen = replace(seen, target=replace(seen.target, pods=(*seen.target.pods, alien)))
+    assert ORDERED.progress(seen, STATUS) == Progress(0, 0, 0)
 
 
 # Several revisions

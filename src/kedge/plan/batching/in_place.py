@@ -15,6 +15,7 @@ from itertools import takewhile
 
 from msgspec import Struct
 
+from kedge.api.meta import controller_of
 from kedge.api.pods import Pod
 from kedge.plan.batching.moves import Workload
 from kedge.plan.fields import Object, count, text, whole
@@ -121,6 +122,13 @@ def update_revision(workload: Workload) -> str:
     return text(workload.obj, "status", "updateRevision") or workload.update_revision
 
 
+def own_pods(workload: Workload) -> tuple[Pod, ...]:
+    """The pods that the workload controls. Others may have the same labels."""
+    uid = text(workload.obj, "metadata", "uid")
+    owners = ((pod, controller_of(pod.metadata)) for pod in workload.pods)
+    return tuple(pod for pod, owner in owners if owner is not None and owner.uid == uid)
+
+
 def first_ordinal(obj: Object) -> int:
     """The number of the first pod."""
     return count(obj, "spec", "ordinals", "start")
@@ -189,6 +197,6 @@ def _count_numbered(handler: WorkloadHandler, workload: Workload, now: datetime 
 def numbered_pods(workload: Workload, replicas: int) -> dict[int, Pod]:
     """The pods by their place in the set, counted from 0."""
     start = first_ordinal(workload.obj or {})
-    found = ((ordinal_of(pod.metadata.name, workload.ref.name), pod) for pod in workload.pods)
+    found = ((ordinal_of(pod.metadata.name, workload.ref.name), pod) for pod in own_pods(workload))
     places = {ordinal - start: pod for ordinal, pod in found if ordinal is not None}
     return {at: pod for at, pod in places.items() if 0 <= at < replicas}

@@ -45,6 +45,7 @@ from kedge.plan.batching.in_place import (
     not_available,
     numbered_pods,
     numbers_pods,
+    own_pods,
     update_revision,
 )
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
@@ -200,7 +201,7 @@ class PartitionMoves(Struct, frozen=True):
 
     def _unavailable(self, seen: Workloads) -> tuple[Any, ...]:
         update = update_revision(seen.target)
-        pods = (pod for pod in seen.target.pods if revision_of(pod.metadata) == update)
+        pods = (pod for pod in own_pods(seen.target) if revision_of(pod.metadata) == update)
         return not_available(pods, seen.target.obj or {}, seen.now)
 
     # Going back and letting go
