@@ -28,6 +28,7 @@ from kedge.kube.patches import MergePatch
 from kedge.plan.batching.moves import Batch, Moves, Step, Verified, Workload, WorkloadRef, Workloads, Write
 from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.scale_moves import ScaleMoves
+from kedge.plan.batching.set_revisions import with_revisions
 from kedge.plan.moving.budget import Budget
 from support.stage import PODS, Stage, embedded_stage, is_ready
 from support.virtual import run
@@ -76,21 +77,14 @@ class Bed:
         self.most_new = 0
 
     async def observe(self, target: str, source: str = "") -> Workloads:
+        """What there is; an empty target is what the user has written already."""
         obj = await self.stage.client.get(self.resource, "web", self.stage.namespace)
         pods = msgspec.convert(await self.stage.all(PODS), tuple[Pod, ...])
         revisions = (await self.stage.client.list(ControllerRevision, self.stage.namespace)).items
-        newest = max(revisions, key=lambda one: one.revision)
-        workload = Workload(
-            self.ref,
-            obj,
-            {"spec": {"template": template(target)}},
-            pods,
-            update_revision=newest.metadata.labels.get("controller-revision-hash", "")
-            if self.ref.kind == "DaemonSet"
-            else "",
-        )
+        workload = Workload(self.ref, obj, {"spec": {"template": template(target)}} if target else None, pods)
         sources = (Workload(self.ref, manifest={"spec": {"template": template(source)}}),) if source else ()
-        return Workloads(workload, sources, in_place=True, claim=CLAIM, now=self.stage.clock.now())
+        seen = Workloads(workload, sources, in_place=True, claim=CLAIM, now=self.stage.clock.now())
+        return with_revisions(seen, revisions)
 
     async def until_done(
         self, ask: Callable[[Moves, Workloads], Step], target: str, source: str = "", within: float = 300
@@ -304,5 +298,35 @@ def test_pods_that_are_deleted_meanwhile_do_not_move_early(kind: str, seed: int)
             await town.let_go("web:2", succeeded=True)
             await town.rest()
             assert await town.images() == mixed(v2=5)
+
+    run(main())
+
+
+HELD: dict[str, dict[str, Any]] = {
+    "StatefulSet": {"type": "RollingUpdate", "rollingUpdate": {"partition": SIZE}},
+    "Parallel": {"type": "OnDelete", "rollingUpdate": None},
+    "DaemonSet": {"type": "OnDelete", "rollingUpdate": None},
+    "CloneSet": {"paused": True},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("goal", [0, 3, 5])
+def test_a_template_that_a_user_wrote_is_rolled_out_and_taken_back(kind: str, goal: int) -> None:
+    async def main() -> None:
+        async with bed(kind) as town:
+            spec = {"template": {"spec": template("web:2")["spec"]}, "updateStrategy": HELD[kind]}
+            await town.stage.client.patch(town.resource, "web", MergePatch({"spec": spec}), town.stage.namespace)
+            await town.rest()
+            before = ((await town.observe("")).target.obj or {})["spec"]["updateStrategy"]
+            await town.take_over("")
+            assert await town.roll("", goal)
+            await town.rest()
+            assert await town.images() == mixed(v1=5 - goal, v2=goal)
+            assert await town.revert("", "")
+            await town.rest()
+            assert await town.images() == mixed(v1=5)
+            assert town.least >= SIZE - 1
+            assert ((await town.observe("")).target.obj or {})["spec"]["updateStrategy"] == before
 
     run(main())

@@ -9,6 +9,7 @@ Only pods of the present template count as available: the ready pods of a worklo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import takewhile
@@ -120,6 +121,16 @@ def numbers_pods(handler: WorkloadHandler) -> bool:
 def update_revision(workload: Workload) -> str:
     """The label of pods of the present template; empty while nobody says."""
     return text(workload.obj, "status", "updateRevision") or workload.update_revision
+
+
+def old_revision(workload: Workload) -> str:
+    """The revision that most pods are of, other than the present one; the present one if all are. Empty if unknown."""
+    if current := text(workload.obj, "status", "currentRevision"):
+        return current
+    update = update_revision(workload)
+    found = Counter(revision_of(pod.metadata) for pod in own_pods(workload))
+    old = Counter({name: number for name, number in found.items() if name and name != update})
+    return old.most_common(1)[0][0] if old else update
 
 
 def own_pods(workload: Workload) -> tuple[Pod, ...]:
