@@ -375,6 +375,20 @@ def test_a_retry_goes_on_where_it_stopped(make: type[World]) -> None:
     assert moves.progress(world.seen("web:2"), STATUS) == Progress(2, 2, 2)
 
 
+def test_a_template_that_a_user_writes_midway_is_taken_over_from_a_half_frozen_set() -> None:
+    world = rolled(taken_over(StatefulWorld(5)), 2)
+    world.patch({"spec": {"template": template("web:3")}})
+    assert drive(world, lambda: ORDERED.finalize(world.seen(), STATUS, succeeded=False))
+    world.act()
+    assert ORDERED.verify(world.seen(), PLAN, STATUS) == Verified(5, 5, V3)
+    assert drive(world, lambda: ORDERED.initialize(world.seen(), STATUS, CLAIM))
+    moved = world.held().get(V3, 0)
+    world.settle()
+    assert world.held().get(V3, 0) == moved <= 2
+    assert roll(world, None, batch(5, 5))
+    assert world.held() == {V3: 5}
+
+
 # Letting go
 
 

@@ -150,7 +150,8 @@ class PartitionMoves(Struct, frozen=True):
         found = count_pods(self.handler, target, seen.now)
         if found.is_updated and wanted == status.last_applied_pod_template_identifier:
             return f"there is no difference between the source and target, hash = {wanted}"
-        if found.moves_by_itself:
+        # What an earlier rollout left half frozen is frozen again when it is taken over.
+        if found.moves_by_itself and frozen_record(target) is None:
             return f"{target.ref} is in the middle of updating, need to be paused first"
         return ""
 
