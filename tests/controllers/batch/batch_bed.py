@@ -10,9 +10,12 @@ from typing import Any
 
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.apps import Deployment
+from kedge.api.condition import is_true
 from kedge.api.core import Event, Namespace
 from kedge.api.crd import crd
+from kedge.api.kruise import KRUISE_KINDS
 from kedge.api.oam.rollouts import ROLLOUT_KINDS, RolloutTrait
+from kedge.api.pods import Pod
 from kedge.controllers.batch.batch_controllers import batch_controllers
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.workloads.everything import add_workloads
@@ -25,7 +28,9 @@ from kedge.kube.patches import MergePatch
 from support.stage import LoopClock
 
 SHOP = "shop"
-DEFINITIONS = tuple(crd(kind) for kind in ROLLOUT_KINDS)  # reads sources, which must not happen while a loop runs
+DEFINITIONS = tuple(
+    crd(kind) for kind in (*ROLLOUT_KINDS, *KRUISE_KINDS)
+)  # reads sources, which must not happen while a loop runs
 
 
 class Nobody:
@@ -50,8 +55,31 @@ class Bed:
         body = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template, **spec}
         await self.client.create(Deployment, {"metadata": {"name": name, "namespace": SHOP}, "spec": body})
 
-    async def trait(self, target: str, *sources: str, name: str = "web", **plan: Any) -> None:
-        spec = {"targetRef": _ref(target), "sourceRef": [_ref(one) for one in sources], "rolloutPlan": plan}
+    async def workload(self, kind: type[Any], image: str = "app:1", **spec: Any) -> None:
+        """A workload that changes in place."""
+        labels = {"app": "web"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": image}]}}
+        body = {"selector": {"matchLabels": labels}, "template": template, **spec}
+        await self.client.create(kind, {"metadata": {"name": "web", "namespace": SHOP}, "spec": body})
+
+    async def images(self) -> list[str]:
+        """What runs and is ready."""
+        pods = (await self.client.list(Pod, SHOP)).items
+        ready = [pod for pod in pods if is_true(pod.status.conditions, "Ready") and not pod.metadata.deletion_timestamp]
+        return sorted((pod.spec.containers or ())[0].image for pod in ready)
+
+    async def until_images(self, **number: int) -> None:
+        """Until so many pods of each image are ready, and no others: `until_images(v1=3, v2=2)`."""
+        wanted = sorted(f"app:{name[1:]}" for name, count in number.items() for _ in range(count))
+
+        async def do() -> bool:
+            return await self.images() == wanted
+
+        await self.until(do)
+
+    async def trait(self, target: str, *sources: str, name: str = "web", kind: str = "Deployment", **plan: Any) -> None:
+        refs = [_ref(one, kind) for one in sources]
+        spec = {"targetRef": _ref(target, kind), "sourceRef": refs, "rolloutPlan": plan}
         await self.client.create(RolloutTrait, {"metadata": {"name": name, "namespace": SHOP}, "spec": spec})
 
     async def edit(self, spec: dict[str, Any], name: str = "web") -> None:
@@ -108,5 +136,6 @@ async def bed(outbound: Outbound | None = None) -> AsyncIterator[Bed]:
     cluster.stop()
 
 
-def _ref(name: str) -> dict[str, str]:
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+def _ref(name: str, kind: str = "Deployment") -> dict[str, str]:
+    version = "apps.kruise.io/v1alpha1" if kind == "CloneSet" else "apps/v1"
+    return {"apiVersion": version, "kind": kind, "name": name}

@@ -26,6 +26,7 @@ from kedge.controllers.batch.workloads import MANAGER, Referrers, WorkloadAccess
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
+from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
@@ -105,7 +106,12 @@ class Rollouts:
         """Step after step, until there is something to wait for."""
         seen: RolloutInput | None = None
         for _ in range(MOST_STEPS):
-            seen = await self._observe(key, current) if seen is None else replace(seen, status=current.status)
+            if seen is None:
+                read = await self._read(current)
+                if read is None:
+                    return Outcome.not_yet
+                current, seen = read, await self._observe(key, read)
+            seen = replace(seen, status=current.status)
             found = step(seen, self._clock.now())
             match found:
                 case Move():
@@ -142,6 +148,20 @@ class Rollouts:
         return _again(found.until, self._clock.now())
 
     # Observing
+
+    async def _read(self, current: Current) -> Current | None:
+        """The rollout as it is now: somebody may have paused it a moment ago. None if it is gone.
+
+        If a status is still to be written, what it was made from is kept: writing it finds out whether that is so.
+        """
+        if not current.is_written or current.status.rolling_state in ENDED:
+            return current
+        meta = current.rollout.metadata
+        try:
+            found = await self._client.get(self._kind.kind, meta.name, meta.namespace)
+        except NotFound:
+            return None
+        return Current(found, found.status) if found.metadata.uid == meta.uid else None
 
     async def _observe(self, key: Key, current: Current) -> RolloutInput:
         rollout, status, kind = current.rollout, current.status, self._kind

@@ -40,7 +40,7 @@ class TraitKind:
         before = [ref_of(status.last_target, namespace)] if status.last_target else []
         sources = [one for one in (*asked, *recorded_refs(status, namespace), *before) if one.kind == aim.kind]
         others = dict.fromkeys(one for one in sources if one != aim)
-        return Located(Place(aim), tuple(map(Place, others)), in_place=aim in asked)
+        return Located(Place(aim), tuple(map(Place, others)), in_place=aim in asked and not others)
 
 
 def ref_of(text: str, namespace: str) -> WorkloadRef:
