@@ -112,6 +112,17 @@ def test_what_is_rolled_out_already_is_refused(moves: PartitionMoves, make: type
     assert moves.verify(world.seen("web:1"), PLAN, STATUS) == Verified(3, 3, V1)
 
 
+@pytest.mark.parametrize(("moves", "make"), KINDS)
+def test_the_hash_is_of_the_pod_template_alone(moves: PartitionMoves, make: type[World]) -> None:
+    world = make(3)
+    world.patch(
+        {"metadata": {"labels": {"a": "b"}}, "spec": {"revisionHistoryLimit": 3, "updateStrategy": {"paused": True}}}
+    )
+    world.refresh()
+    assert moves.verify(world.seen("web:2"), PLAN, STATUS) == Verified(3, 3, V2)
+    assert moves.verify(world.seen(), PLAN, STATUS) == Verified(3, 3, V1)
+
+
 # Verification
 
 
@@ -510,6 +521,13 @@ def test_a_stateful_set_replaces_named_pods_only_in_its_own_order(batches: tuple
 def test_named_pods_count_from_the_first_number_of_the_set() -> None:
     plan = RolloutPlan(rollout_batches=(RolloutBatch(pod_list=("web-11",)), RolloutBatch(replicas=1)))
     assert isinstance(ORDERED.verify(StatefulWorld(2, start=10).seen("web:2"), plan, STATUS), Verified)
+
+
+def test_a_batch_that_cannot_be_read_is_refused() -> None:
+    plan = RolloutPlan(rollout_batches=(RolloutBatch(replicas="some"), RolloutBatch(replicas=2)))
+    found = ORDERED.verify(StatefulWorld(3).seen("web:2"), plan, STATUS)
+    assert isinstance(found, Step)
+    assert found.failure.startswith("rolloutBatches[0].replicas: ")
 
 
 def test_a_clone_set_refuses_named_pods() -> None:
