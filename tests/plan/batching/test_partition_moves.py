@@ -414,6 +414,13 @@ def test_after_a_failure_the_partition_stays_and_a_clone_set_is_paused() -> None
         assert FROZEN in world.obj["metadata"]["annotations"]
 
 
+def test_what_was_let_go_of_is_the_users_own() -> None:
+    world = rolled(taken_over(CloneWorld(3)), 1)
+    assert let_go(world, succeeded=False)
+    world.patch({"spec": {"updateStrategy": {"paused": False}}})
+    assert CLONES.finalize(world.seen(), STATUS, succeeded=False) == DONE
+
+
 def test_after_a_success_the_strategy_of_before_is_given_back() -> None:
     world = StatefulWorld(3)
     world.patch({"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}}})

@@ -117,6 +117,8 @@ class PartitionMoves(Struct, frozen=True):
             return DONE
         if succeeded:
             return self._give_back(target, partition=0)
+        if not claimed_by(target):
+            return DONE  # let go of already; what users did to it since is theirs
         still = replace(self.handler.strategy(target.obj), paused=True)
         return patched(target, annotation_patch(claim=None), self.handler.with_strategy(still) or {})
 
