@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kedge.api.condition import FALSE, TRUE
-from kedge.api.meta import ObjectMeta
+from kedge.api.meta import ObjectMeta, OwnerReference
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutStrategy
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.api.pods import Pod, PodCondition, PodStatus
@@ -38,7 +38,7 @@ def batch(goal: int, total: int, *, tolerated: int = 0, before: int = 0, max_una
     )
 
 
-def pod(name: str, revision: str, *, ready: bool = True, terminating: bool = False) -> Pod:
+def pod(name: str, revision: str, *, ready: bool = True, terminating: bool = False, owner: str = "u") -> Pod:
     when = datetime(2030, 1, 1, tzinfo=UTC)
     return Pod(
         metadata=ObjectMeta(
@@ -48,6 +48,9 @@ def pod(name: str, revision: str, *, ready: bool = True, terminating: bool = Fal
             resource_version="7",
             labels={"controller-revision-hash": revision},
             deletion_timestamp=when if terminating else None,
+            owner_references=(
+                OwnerReference(api_version="apps/v1", kind="Set", name="web", uid=owner, controller=True),
+            ),
         ),
         status=PodStatus(phase="Running", conditions=(PodCondition(type="Ready", status=TRUE if ready else FALSE),)),
     )

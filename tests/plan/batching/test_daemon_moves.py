@@ -281,6 +281,20 @@ def test_nodes_that_come_and_go_do_not_break_it() -> None:
     assert MOVES.check(world.seen("web:2"), STATUS, batch(5, 5)).is_done
 
 
+def test_pods_of_others_with_the_same_labels_are_left_alone() -> None:
+    world = taken_over(DaemonWorld(2))
+    world.leaving = [pod("alien", V1, owner="other"), replace(pod("orphan", V1), metadata=ObjectMeta(name="orphan"))]
+    names = {
+        one.name
+        for one in MOVES.roll(world.seen("web:2"), STATUS, batch(2, 2, max_unavailable=2)).writes[0].delete_pods
+    }
+    assert names == {"web-1", "web-2"}
+    plan = RolloutPlan(rollout_batches=(RolloutBatch(pod_list=("alien",)), RolloutBatch(replicas=1)))
+    found = MOVES.verify(world.seen("web:2"), plan, STATUS)
+    assert isinstance(found, Step)
+    assert "names alien" in found.failure
+
+
 # Which revision is the present one
 
 
@@ -337,6 +351,14 @@ def test_a_set_that_is_gone_or_was_never_taken_over_is_let_go_of_at_once() -> No
         assert MOVES.revert(one, STATUS, batch(0, 2)) == DONE
     assert code(MOVES.verify(gone, PLAN, STATUS)) == MoveCode.not_found
     assert code(MOVES.initialize(gone, STATUS, CLAIM)) == MoveCode.not_found
+
+
+def test_going_back_takes_all_pods_whichever_the_batch_names() -> None:
+    world = taken_over(DaemonWorld(3))
+    assert roll(world, batch(2, 3))
+    ask = replace(batch(2, 3), pods=("web-1", "web-2"))
+    assert drive(world, lambda: MOVES.revert(world.seen("web:2", "web:1"), STATUS, ask))
+    assert world.held() == {V1: 3}
 
 
 def test_going_back_needs_to_know_what_was_before() -> None:

@@ -21,7 +21,7 @@ from kedge.plan.batching.waits import MoveCode, sentence
 from kedge.plan.workloads import template_hash
 from kedge.plan.workloads.clone_sets import CloneSets
 from kedge.plan.workloads.stateful_sets import StatefulSets
-from plan.batching.in_place_worlds import CLAIM, STATUS, CloneWorld, StatefulWorld, World, batch, drive, template
+from plan.batching.in_place_worlds import CLAIM, STATUS, CloneWorld, StatefulWorld, World, batch, drive, pod, template
 
 CLONES, ORDERED = PartitionMoves(CloneSets()), PartitionMoves(StatefulSets())
 KINDS = [(CLONES, CloneWorld), (ORDERED, StatefulWorld)]
@@ -110,6 +110,17 @@ def test_what_is_rolled_out_already_is_refused(moves: PartitionMoves, make: type
     assert moves.verify(world.seen("web:1"), PLAN, status) == Step(failure=same)
     assert moves.verify(world.seen(), PLAN, status) == Step(failure=same)
     assert moves.verify(world.seen("web:1"), PLAN, STATUS) == Verified(3, 3, V1)
+
+
+@pytest.mark.parametrize(("moves", "make"), KINDS)
+def test_the_hash_is_of_the_pod_template_alone(moves: PartitionMoves, make: type[World]) -> None:
+    world = make(3)
+    world.patch(
+        {"metadata": {"labels": {"a": "b"}}, "spec": {"revisionHistoryLimit": 3, "updateStrategy": {"paused": True}}}
+    )
+    world.refresh()
+    assert moves.verify(world.seen("web:2"), PLAN, STATUS) == Verified(3, 3, V2)
+    assert moves.verify(world.seen(), PLAN, STATUS) == Verified(3, 3, V1)
 
 
 # Verification
@@ -325,6 +336,14 @@ def test_a_fix_reaches_pods_that_are_broken(parallel: bool) -> None:
     assert world.held() == {V3: 3}
 
 
+def test_pods_of_others_with_the_same_labels_count_for_nothing() -> None:
+    world = taken_over(StatefulWorld(2))
+    seen = world.seen("web:2")
+    alien = pod("web-1", V2, owner="other")
+    seen = replace(seen, target=replace(seen.target, pods=(*seen.target.pods, alien)))
+    assert ORDERED.progress(seen, STATUS) == Progress(0, 0, 0)
+
+
 # Several revisions
 
 
@@ -367,6 +386,20 @@ def test_a_retry_goes_on_where_it_stopped(make: type[World]) -> None:
     assert moves.progress(world.seen("web:2"), STATUS) == Progress(2, 2, 2)
 
 
+def test_a_template_that_a_user_writes_midway_is_taken_over_from_a_half_frozen_set() -> None:
+    world = rolled(taken_over(StatefulWorld(5)), 2)
+    world.patch({"spec": {"template": template("web:3")}})
+    assert drive(world, lambda: ORDERED.finalize(world.seen(), STATUS, succeeded=False))
+    world.act()
+    assert ORDERED.verify(world.seen(), PLAN, STATUS) == Verified(5, 5, V3)
+    assert drive(world, lambda: ORDERED.initialize(world.seen(), STATUS, CLAIM))
+    moved = world.held().get(V3, 0)
+    world.settle()
+    assert world.held().get(V3, 0) == moved <= 2
+    assert roll(world, None, batch(5, 5))
+    assert world.held() == {V3: 5}
+
+
 # Letting go
 
 
@@ -379,6 +412,13 @@ def test_after_a_failure_the_partition_stays_and_a_clone_set_is_paused() -> None
         assert world.obj["spec"]["updateStrategy"].get("paused") is paused
         assert CLAIM_KEY not in world.obj["metadata"]["annotations"]
         assert FROZEN in world.obj["metadata"]["annotations"]
+
+
+def test_what_was_let_go_of_is_the_users_own() -> None:
+    world = rolled(taken_over(CloneWorld(3)), 1)
+    assert let_go(world, succeeded=False)
+    world.patch({"spec": {"updateStrategy": {"paused": False}}})
+    assert CLONES.finalize(world.seen(), STATUS, succeeded=False) == DONE
 
 
 def test_after_a_success_the_strategy_of_before_is_given_back() -> None:
@@ -488,6 +528,13 @@ def test_a_stateful_set_replaces_named_pods_only_in_its_own_order(batches: tuple
 def test_named_pods_count_from_the_first_number_of_the_set() -> None:
     plan = RolloutPlan(rollout_batches=(RolloutBatch(pod_list=("web-11",)), RolloutBatch(replicas=1)))
     assert isinstance(ORDERED.verify(StatefulWorld(2, start=10).seen("web:2"), plan, STATUS), Verified)
+
+
+def test_a_batch_that_cannot_be_read_is_refused() -> None:
+    plan = RolloutPlan(rollout_batches=(RolloutBatch(replicas="some"), RolloutBatch(replicas=2)))
+    found = ORDERED.verify(StatefulWorld(3).seen("web:2"), plan, STATUS)
+    assert isinstance(found, Step)
+    assert found.failure.startswith("rolloutBatches[0].replicas: ")
 
 
 def test_a_clone_set_refuses_named_pods() -> None:

@@ -12,11 +12,13 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.api.meta import ObjectMeta
 from kedge.api.oam.keys import CLAIM, CORE, FROZEN, STANDARD
 from kedge.api.oam.rollout_plan import RolloutPlan
 from kedge.api.pods import Pod
+from kedge.plan.batching.in_place import old_revision
 from kedge.plan.batching.moves import Step, Workload, Workloads, Write
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.fields import Object, at, changed, count, group_of, is_observed, merged, replacement, text, whole
@@ -33,6 +35,8 @@ class Frozen(Struct, frozen=True, omit_defaults=True):
     """How it replaced its pods before."""
     written: str = ""
     """The hash of the template that was written with it."""
+    revision: str = ""
+    """The ControllerRevision that its pods were of before."""
 
 
 def waiting(workload: Workload, code: str, *blockers: Blocker, **numbers: int) -> Step:
@@ -129,9 +133,9 @@ def frozen_record(workload: Workload) -> Frozen | None:
 
 
 def remembered(handler: WorkloadHandler, workload: Workload, written: str) -> str:
-    """What to remember: the strategy from before it was frozen first, and the template that is written now."""
-    before = frozen_record(workload) or Frozen(handler.strategy(workload.obj or {}))
-    return msgspec.json.encode(Frozen(before.strategy, written)).decode()
+    """What to remember: strategy and revision from before it was frozen first, and the template that is written now."""
+    before = frozen_record(workload) or Frozen(handler.strategy(workload.obj or {}), revision=old_revision(workload))
+    return msgspec.json.encode(replace(before, written=written)).decode()
 
 
 def wanted_hash(handler: WorkloadHandler, workload: Workload) -> str:

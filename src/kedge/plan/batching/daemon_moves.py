@@ -8,6 +8,7 @@ is for the nodes to say, at any time: a node that comes gets a pod of the new te
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
@@ -28,7 +29,7 @@ from kedge.plan.batching.claims import (
     write_frozen,
 )
 from kedge.plan.batching.daemon_pods import Daemons, count_daemons, next_deletions, wanted_pods
-from kedge.plan.batching.in_place import not_available
+from kedge.plan.batching.in_place import not_available, own_pods
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.fields import count
@@ -143,7 +144,8 @@ class DaemonMoves(Struct, frozen=True):
             return found
         if not found.outdated and not found.leaving:
             return self._give_back(seen.target)
-        deletion = _delete(seen.target, found, batch, found.desired)
+        # All pods go back, whichever the batch names.
+        deletion = _delete(seen.target, found, replace(batch, pods=()), found.desired)
         return self._not_available(seen, found, found.desired, 0) if deletion is None else deletion
 
     def _give_back(self, target: Workload) -> Step:
@@ -172,7 +174,7 @@ def _delete(target: Workload, found: Daemons, batch: Batch, goal: int) -> Step |
 
 
 def _pod_list_problem(target: Workload, plan: RolloutPlan) -> str:
-    names = {pod.metadata.name for pod in target.pods}
+    names = {pod.metadata.name for pod in own_pods(target)}
     for index, batch in enumerate(plan.rollout_batches or ()):
         if missing := [name for name in batch.pod_list if name not in names]:
             return f"rolloutBatches[{index}].podList names {listed(missing)}, which {target.ref} does not have"

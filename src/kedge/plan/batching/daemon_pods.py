@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.pods import Pod
-from kedge.plan.batching.in_place import is_pod_available
+from kedge.plan.batching.in_place import is_pod_available, own_pods
 from kedge.plan.batching.moves import Batch, Workload
 from kedge.plan.fields import count, text
 from kedge.plan.moving.exposure import Exposure
@@ -67,7 +67,8 @@ class Daemons(Struct, frozen=True):
 def count_daemons(workload: Workload, now: datetime | None) -> Daemons | None:
     """The pods; None if it cannot be told which are updated."""
     obj = workload.obj or {}
-    active = tuple(sorted((pod for pod in workload.pods if is_active(pod)), key=lambda pod: pod.metadata.name))
+    mine = own_pods(workload)
+    active = tuple(sorted((pod for pod in mine if is_active(pod)), key=lambda pod: pod.metadata.name))
     update = _update_revision(workload, active)
     if not update:
         return None
@@ -75,7 +76,7 @@ def count_daemons(workload: Workload, now: datetime | None) -> Daemons | None:
         count(obj, "status", "desiredNumberScheduled"),
         update,
         active,
-        tuple(pod for pod in workload.pods if is_terminating(pod)),
+        tuple(pod for pod in mine if is_terminating(pod)),
         frozenset(pod.metadata.name for pod in active if is_pod_available(pod, obj, now)),
     )
 

@@ -9,12 +9,14 @@ Only pods of the present template count as available: the ready pods of a worklo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import takewhile
 
 from msgspec import Struct
 
+from kedge.api.meta import controller_of
 from kedge.api.pods import Pod
 from kedge.plan.batching.moves import Workload
 from kedge.plan.fields import Object, count, text, whole
@@ -121,6 +123,23 @@ def update_revision(workload: Workload) -> str:
     return text(workload.obj, "status", "updateRevision") or workload.update_revision
 
 
+def old_revision(workload: Workload) -> str:
+    """The revision that most pods are of, other than the present one; the present one if all are. Empty if unknown."""
+    if current := text(workload.obj, "status", "currentRevision"):
+        return current
+    update = update_revision(workload)
+    found = Counter(revision_of(pod.metadata) for pod in own_pods(workload))
+    old = Counter({name: number for name, number in found.items() if name and name != update})
+    return old.most_common(1)[0][0] if old else update
+
+
+def own_pods(workload: Workload) -> tuple[Pod, ...]:
+    """The pods that the workload controls. Others may have the same labels."""
+    uid = text(workload.obj, "metadata", "uid")
+    owners = ((pod, controller_of(pod.metadata)) for pod in workload.pods)
+    return tuple(pod for pod, owner in owners if owner is not None and owner.uid == uid)
+
+
 def first_ordinal(obj: Object) -> int:
     """The number of the first pod."""
     return count(obj, "spec", "ordinals", "start")
@@ -189,6 +208,6 @@ def _count_numbered(handler: WorkloadHandler, workload: Workload, now: datetime 
 def numbered_pods(workload: Workload, replicas: int) -> dict[int, Pod]:
     """The pods by their place in the set, counted from 0."""
     start = first_ordinal(workload.obj or {})
-    found = ((ordinal_of(pod.metadata.name, workload.ref.name), pod) for pod in workload.pods)
+    found = ((ordinal_of(pod.metadata.name, workload.ref.name), pod) for pod in own_pods(workload))
     places = {ordinal - start: pod for ordinal, pod in found if ordinal is not None}
     return {at: pod for at, pod in places.items() if 0 <= at < replicas}

@@ -45,6 +45,7 @@ from kedge.plan.batching.in_place import (
     not_available,
     numbered_pods,
     numbers_pods,
+    own_pods,
     update_revision,
 )
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
@@ -116,6 +117,8 @@ class PartitionMoves(Struct, frozen=True):
             return DONE
         if succeeded:
             return self._give_back(target, partition=0)
+        if not claimed_by(target):
+            return DONE  # let go of already; what users did to it since is theirs
         still = replace(self.handler.strategy(target.obj), paused=True)
         return patched(target, annotation_patch(claim=None), self.handler.with_strategy(still) or {})
 
@@ -149,7 +152,8 @@ class PartitionMoves(Struct, frozen=True):
         found = count_pods(self.handler, target, seen.now)
         if found.is_updated and wanted == status.last_applied_pod_template_identifier:
             return f"there is no difference between the source and target, hash = {wanted}"
-        if found.moves_by_itself:
+        # What an earlier rollout left half frozen is frozen again when it is taken over.
+        if found.moves_by_itself and frozen_record(target) is None:
             return f"{target.ref} is in the middle of updating, need to be paused first"
         return ""
 
@@ -200,7 +204,7 @@ class PartitionMoves(Struct, frozen=True):
 
     def _unavailable(self, seen: Workloads) -> tuple[Any, ...]:
         update = update_revision(seen.target)
-        pods = (pod for pod in seen.target.pods if revision_of(pod.metadata) == update)
+        pods = (pod for pod in own_pods(seen.target) if revision_of(pod.metadata) == update)
         return not_available(pods, seen.target.obj or {}, seen.now)
 
     # Going back and letting go

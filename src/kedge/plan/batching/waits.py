@@ -49,8 +49,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     MoveCode.not_available: "{available} of {goal} pods of {unit} are available, {tolerated} may be unavailable",
     MoveCode.pods_left: "{unit} has {pods} pods and is to have {goal}",
     MoveCode.strategy_changed: "the update strategy of {unit} was changed by somebody else",
-    Code.budget_spent: "{available} pods of {unit} are available: of {desired} at most {maxUnavailable} may not be",
-    Code.revision_unproven: "{holding} pods of the new revision of {unit} are not available yet",
+    Code.budget_spent: "{unit} waits: {available} of {desired} pods are available, at most {maxUnavailable} may not be",
+    Code.revision_unproven: "{unit} waits: of the new revision {holding} pods are not available yet",
 }
 
 
