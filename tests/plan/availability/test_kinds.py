@@ -157,6 +157,18 @@ NOT_AVAILABLE = {
         clone_set(replicas=4),
         "CloneSet shop/web has 1 replica too many",
     ),
+    "a CloneSet whose pods are refused": (
+        clone_set(replicas=2, availableReplicas=2, conditions=[condition("FailedScale", "True", "", "exceeded quota")]),
+        "CloneSet shop/web has 2 of 3 available replicas: exceeded quota",
+    ),
+    "a CloneSet that cannot be updated in place": (
+        clone_set(updatedReplicas=0, conditions=[condition("FailedUpdate", "True", "", "more than images changed")]),
+        "CloneSet shop/web has 0 of 3 updated replicas: more than images changed",
+    ),
+    "a CloneSet whose failure is over": (
+        clone_set(availableReplicas=2, conditions=[condition("FailedScale", "False", "", "exceeded quota")]),
+        "CloneSet shop/web has 2 of 3 available replicas",
+    ),
     "a CloneSet with a broken replica": (
         clone_set(availableReplicas=2),
         "CloneSet shop/web has 2 of 3 available replicas",
