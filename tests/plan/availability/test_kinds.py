@@ -68,6 +68,7 @@ AVAILABLE = {
     "a CloneSet whose partition is reached": clone_set(kept_back("50%"), updatedReplicas=1),
     "a CloneSet that holds back all, paused": clone_set(kept_back("100%", paused=True), updatedReplicas=0),
     "a CloneSet with OnDelete": clone_set(ON_DELETE, updatedReplicas=0),
+    "a CloneSet that still tells of a failure": clone_set(conditions=[condition("FailedScale", "True", "", "no")]),
     "a DaemonSet on every node": daemon_set(),
     "a DaemonSet without nodes": daemon_set(
         desiredNumberScheduled=0, currentNumberScheduled=0, updatedNumberScheduled=0, numberAvailable=0
