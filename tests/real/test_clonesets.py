@@ -74,8 +74,8 @@ class Clones:
 
     async def create(self, **strategy: Any) -> None:
         labels = {"app": "web"}
-        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "app:1"}]}}
-        template["spec"]["terminationGracePeriodSeconds"] = 0
+        pod = {"containers": [{"name": "main", "image": "app:1"}], "terminationGracePeriodSeconds": 0}
+        template = {"metadata": {"labels": labels}, "spec": pod}
         spec = {"replicas": REPLICAS, "selector": {"matchLabels": labels}, "template": template}
         meta = {"name": "web", "namespace": self.namespace}
         await self.client.create(CloneSet, {"metadata": meta, "spec": {**spec, "updateStrategy": strategy}})
