@@ -18,10 +18,12 @@ from kedge.api.apps import ControllerRevision
 from kedge.api.crds import kruise_crds
 from kedge.api.kruise import CloneSet
 from kedge.embedded.workloads.clonesets import CloneSets
-from kedge.embedded.workloads.everything import EVERYTHING
+from kedge.embedded.workloads.everything import EVERYTHING, add_workloads
 from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.codec import untyped
 from kedge.kube.errors import Invalid
+from kedge.kube.limits import Limiter
+from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from support.stage import PODS, Stage, embedded_stage, is_ready
 from support.virtual import run
@@ -157,6 +159,27 @@ def test_an_update_stays_within_its_limits(strategy: dict[str, Any], least: int,
             assert (watcher.least, watcher.most) == (least, most)
             said = await status(stage)
             assert said["currentRevision"] == said["updateRevision"]
+
+    run(main())
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["ReCreate", "InPlaceIfPossible"])
+def test_an_update_stays_within_its_limits_however_late_watches_are(kind: str, seed: int) -> None:
+    async def main() -> None:
+        async with kruise(seed=seed, delay=(0.0, 3.0)) as stage:
+            strategy = {"type": kind, "maxUnavailable": 2, "maxSurge": 1, "partition": 3}
+            await make(stage, template(), strategy, replicas=10)
+            await until(runs(stage, v1=10))
+            async with watched(stage) as watcher:
+                await change(stage, "web:2")
+                await until(runs(stage, v1=3, v2=7))
+                await asyncio.sleep(30)
+                await change(stage, updateStrategy={"partition": 8})
+                await until(runs(stage, v1=8, v2=2))
+            assert watcher.least >= 8
+            assert watcher.most <= 11
+            assert watcher.most_new == 7
 
     run(main())
 
@@ -417,6 +440,21 @@ def test_a_cluster_without_the_kind_is_no_problem_and_one_that_gets_it_late_neit
     with caplog.at_level(logging.WARNING):
         run(main())
     assert [record.getMessage() for record in caplog.records] == []
+
+
+def test_sets_that_were_there_before_the_controllers_are_found() -> None:
+    async def main() -> None:
+        async with kruise(()) as stage:
+            await make(stage, replicas=2)
+            async with Manager(clock=stage.clock, rng=Random(1)) as manager:
+                connected = await manager.connect("again", stage.client.transport, limiter=Limiter(rate=0))
+                add_workloads(manager, connected)
+                running = asyncio.create_task(manager.run(signals=False))
+                await until(runs(stage, v1=2))
+                manager.stop()
+                await running
+
+    run(main())
 
 
 async def _is_empty(stage: Stage) -> bool:

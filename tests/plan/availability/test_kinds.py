@@ -68,6 +68,7 @@ AVAILABLE = {
     "a CloneSet whose partition is reached": clone_set(kept_back("50%"), updatedReplicas=1),
     "a CloneSet that holds back all, paused": clone_set(kept_back("100%", paused=True), updatedReplicas=0),
     "a CloneSet with OnDelete": clone_set(ON_DELETE, updatedReplicas=0),
+    "a CloneSet that still tells of a failure": clone_set(conditions=[condition("FailedScale", "True", "", "no")]),
     "a DaemonSet on every node": daemon_set(),
     "a DaemonSet without nodes": daemon_set(
         desiredNumberScheduled=0, currentNumberScheduled=0, updatedNumberScheduled=0, numberAvailable=0
@@ -156,6 +157,18 @@ NOT_AVAILABLE = {
     "a CloneSet with an old pod in place of a new one": (
         clone_set(replicas=4),
         "CloneSet shop/web has 1 replica too many",
+    ),
+    "a CloneSet whose pods are refused": (
+        clone_set(replicas=2, availableReplicas=2, conditions=[condition("FailedScale", "True", "", "exceeded quota")]),
+        "CloneSet shop/web has 2 of 3 available replicas: exceeded quota",
+    ),
+    "a CloneSet that cannot be updated in place": (
+        clone_set(updatedReplicas=0, conditions=[condition("FailedUpdate", "True", "", "more than images changed")]),
+        "CloneSet shop/web has 0 of 3 updated replicas: more than images changed",
+    ),
+    "a CloneSet whose failure is over": (
+        clone_set(availableReplicas=2, conditions=[condition("FailedScale", "False", "", "exceeded quota")]),
+        "CloneSet shop/web has 2 of 3 available replicas",
     ),
     "a CloneSet with a broken replica": (
         clone_set(availableReplicas=2),

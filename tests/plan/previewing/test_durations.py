@@ -220,6 +220,7 @@ def test_a_change_of_labels_alone_does_not_restart_a_workload() -> None:
         ("apps", "Deployment", True),
         ("apps", "StatefulSet", True),
         ("apps", "DaemonSet", True),
+        ("apps.kruise.io", "CloneSet", True),
         ("batch", "Job", True),
         ("batch", "CronJob", False),
         ("", "ConfigMap", False),

@@ -61,15 +61,14 @@ def judge_daemon_set(obj: Object) -> Verdict:
 
 
 def judge_clone_set(obj: Object) -> Verdict:
-    replicas, strategy = CloneSets().replicas(obj), CloneSets().strategy(obj)
+    replicas = CloneSets().replicas(obj)
     if not replicas.observed:
         return not_available(not_observed(obj))
-    to_update = strategy.updates(replicas.desired)
-    problem = _not_updated(replicas, to_update)
-    if problem and strategy.paused:
-        problem = f"{problem}: it is paused"
-    problem = problem or _too_many(obj, replicas) or _not_available(replicas)
-    return _judged(obj, problem, _all_of(replicas, to_update))
+    to_update = CloneSets().strategy(obj).updates(replicas.desired)
+    stale = _not_updated(replicas, to_update)
+    problem = stale or _too_many(obj, replicas) or _not_available(replicas)
+    cause = _clone_set_cause(obj, stale=bool(stale))
+    return _judged(obj, f"{problem}{cause}" if problem else "", _all_of(replicas, to_update))
 
 
 def judge_job(obj: Object) -> Verdict:
@@ -133,6 +132,14 @@ def _cause(obj: Object) -> str:
     if has_condition(obj, "Progressing", "False"):
         return because(text(condition(obj, "Progressing"), "message"))
     return ""
+
+
+def _clone_set_cause(obj: Object, *, stale: bool) -> str:
+    """What the CloneSet itself says of why it makes no progress; a pause holds up nothing but an update."""
+    for kind in ("FailedScale", "FailedUpdate"):
+        if has_condition(obj, kind, "True"):
+            return because(text(condition(obj, kind), "message"))
+    return ": it is paused" if stale and CloneSets().strategy(obj).paused else ""
 
 
 def _unfinished(obj: Object, replicas: Replicas) -> str:

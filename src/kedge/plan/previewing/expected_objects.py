@@ -24,7 +24,13 @@ from kedge.plan.fields import at, group_of, name_of, text, whole
 DEFAULT_DEADLINE: Final = 600.0
 """The default progressDeadlineSeconds of a Deployment; used for whatever has none."""
 _KINDS_THAT_TAKE_TIME: Final = frozenset(
-    {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job")},
+    {
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("apps", "DaemonSet"),
+        ("apps.kruise.io", "CloneSet"),
+        ("batch", "Job"),
+    },
 )
 
 
