@@ -138,6 +138,18 @@ def test_units_are_added_so_many_at_a_time() -> None:
     assert granted([leaving("a", Proof.failed), *units[1:]], Budget(4, 1), add_at_once=1).moved == ("a", "b")
 
 
+def test_a_unit_that_an_earlier_request_may_still_move_counts_as_if_it_had_been_moved() -> None:
+    units = [Unit("a", OLD, NEW, Proof.unknown), Unit("b", OLD, NEW, Proof.failed)]
+    found = granted(units, Budget(2, 1), Exposure(1), in_doubt={"a"})
+    assert found.moved == ()
+    assert found.waiting["b"].code == Code.revision_unproven
+    assert [blocker.key for blocker in found.waiting["b"].blockers] == ["a"]
+    assert granted(units, Budget(2, 1), Exposure(2), in_doubt={"a"}).moved == ("b",)
+    assert granted(units, Budget(2, 2), Exposure(1), in_doubt={"a"}).moved == ("a",)
+    proven = [*units, Unit("c", NEW, NEW, Proof.proven)]
+    assert granted(proven, Budget(3, 1), Exposure(1), in_doubt={"a"}).moved == ("b",)
+
+
 def test_a_unit_that_is_charged_costs_as_if_it_were_proven() -> None:
     units = [old("a", Proof.untracked), old("b"), old("c")]
     assert granted(units, Budget(3, 1)).moved == ("a",)
@@ -209,6 +221,7 @@ class Case(Struct, frozen=True):
     exposure: Exposure | None
     add_at_once: int | None
     charged: Set[str]
+    in_doubt: Set[str]
     held: Set[str]
 
     @property
@@ -219,6 +232,7 @@ class Case(Struct, frozen=True):
             self.exposure,
             add_at_once=self.add_at_once,
             charged=self.charged,
+            in_doubt=self.in_doubt,
             held={unit.key: Wait(unit.key, "Held") for unit in self.units if unit.key in self.held},
         )
 
@@ -242,6 +256,7 @@ CASES = st.builds(
     exposure=st.one_of(st.none(), st.builds(Exposure, st.integers(0, 3))),
     add_at_once=st.one_of(st.none(), st.integers(1, 3)),
     charged=st.frozensets(st.sampled_from(KEYS), max_size=2),
+    in_doubt=st.frozensets(st.sampled_from(KEYS), max_size=2),
     held=st.frozensets(st.sampled_from(KEYS), max_size=2),
 )
 
@@ -266,7 +281,10 @@ def may_move(case: Case, moved: Set[str], one: Unit) -> bool:
     ):
         return True
     counted = [
-        other for other in case.units if other.held == one.wanted and other.proof not in (Proof.gone, Proof.leaving)
+        other
+        for other in case.units
+        if other.proof not in (Proof.gone, Proof.leaving)
+        and (other.held == one.wanted or (other.key in case.in_doubt and other.wanted == one.wanted))
     ]
     holders = {other.key for other in (*counted, *(other for other in before if other.changes))} - {one.key}
     return len(holders) < case.exposure.limit
@@ -307,7 +325,8 @@ def test_whatever_a_unit_waits_for_is_real(case: Case) -> None:
         for blocker in wait.blockers:
             one = units[blocker.key]
             takes_room = wait.code == Code.no_room and one.holds
-            assert not one.is_proven or one.key in found.moved or takes_room
+            is_doubtful = wait.code == Code.revision_unproven and one.key in case.in_doubt
+            assert not one.is_proven or one.key in found.moved or takes_room or is_doubtful
             assert blocker.proof is (Proof.pending if one.key in found.moved else one.proof)
         assert wait.blockers or wait.code == "Held" or _cannot_be_had(case, wait)
 

@@ -142,7 +142,6 @@ def test_a_pod_that_an_earlier_request_may_still_delete_comes_first_and_counts_a
     assert deleted(plan([replace(doubtful, pods=tuple(reversed(doubtful.pods)))])) == "a-1"
     assert deleted(plan([doubtful, zone("b", "ooo")])) == "a-1"
     assert deleted(plan([doubtful, zone("b", "xoo")])) == ""
-    assert deleted(plan([replace(zone("a", "xoo", limit="1"), in_doubt=doubtful.in_doubt)])) == "a-0"
     done = zone("b", "nnn")
     assert deleted(plan([one, replace(done, in_doubt=frozenset({done.pods[0].metadata.uid}))])) == ""
 
@@ -150,6 +149,31 @@ def test_a_pod_that_an_earlier_request_may_still_delete_comes_first_and_counts_a
 def test_a_pod_that_an_earlier_request_may_still_delete_comes_before_one_that_does_not_work() -> None:
     one = zone("a", "xoo", limit="3")
     assert deleted(plan([replace(one, in_doubt=frozenset({one.pods[1].metadata.uid}))])) == "a-1 a-0 a-2"
+
+
+@pytest.mark.parametrize(
+    ("pods", "number", "limit", "expected"),
+    [
+        ("xx", 0, "1", "a-0"),
+        ("xx", 1, "1", "a-1"),
+        ("xx", 0, "2", "a-0 a-1"),
+        ("xo", 1, "1", ""),
+        ("xo", 1, "2", "a-1 a-0"),
+        ("xon", 1, "1", "a-0"),
+    ],
+)
+def test_a_pod_that_an_earlier_request_may_still_delete_may_get_a_revision_that_none_has_proven(
+    pods: str, number: int, limit: str, expected: str
+) -> None:
+    one = zone("a", pods, limit=limit)
+    assert deleted(plan([replace(one, in_doubt=frozenset({one.pods[number].metadata.uid}))])) == expected
+
+
+def test_no_other_zone_is_mended_while_an_earlier_request_may_still_delete_a_pod() -> None:
+    one = zone("b", "oxo", limit="1")
+    doubtful = replace(one, in_doubt=frozenset({one.pods[1].metadata.uid}))
+    assert deleted(plan([zone("a", "xoo", limit="1"), doubtful])) == "b-1"
+    assert deleted(plan([zone("a", "uxo", limit="1"), doubtful])) == ""
 
 
 def test_a_zone_that_is_being_deleted_is_not_touched() -> None:

@@ -2,12 +2,13 @@
 
 A unit that does not work needs no budget, so that a fix reaches it at any time. Without a limit a bad revision would
 reach every unit that breaks for a reason of its own in the same way. What counts as proof is what is proven now, not
-what once was. Units that held nothing before are added without regard to the limit; they count once they hold.
+what once was. Units that held nothing before are added without regard to the limit; they count once they hold. A unit
+that an earlier request may still move counts as if it held already what it is to hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Set
 
 from msgspec import Struct
 
@@ -29,10 +30,12 @@ class Exposure(Struct, frozen=True):
 class Holders:
     """The units that hold one revision, while units are moved to it."""
 
-    def __init__(self, revision: str, units: Iterable[Unit]) -> None:
+    def __init__(self, revision: str, units: Collection[Unit], in_doubt: Set[str] = frozenset()) -> None:
+        """`in_doubt`: the keys of units that an earlier request may still move."""
         found = [unit for unit in units if unit.held == revision]
         self._is_proven = any(unit.is_proven for unit in found)
-        counting = () if self._is_proven else found
+        doubtful = [unit for unit in units if unit.key in in_doubt and unit.wanted == revision]
+        counting = () if self._is_proven else (*found, *doubtful)
         self._unproven = {unit.counted_as: unit for unit in counting if unit.proof not in _COUNTS_NO_MORE}
 
     def admit(self, unit: Unit, exposure: Exposure) -> bool:

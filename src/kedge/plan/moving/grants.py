@@ -45,15 +45,17 @@ def grant(
     exposure: Exposure | None = None,
     add_at_once: int | None = None,
     charged: Set[str] = frozenset(),
+    in_doubt: Set[str] = frozenset(),
     held: Mapping[str, Wait] | None = None,
 ) -> Grants:
     """Which units move now. Pure: same units, same grants.
 
     Of several units of one place the first counts; the others cost what it does. `add_at_once`: a unit is added only
     while fewer units than this hold something and are not proven. `charged`: units that cost as if they were proven.
-    `held`: units that the scope itself holds back, with their waits.
+    `in_doubt`: units that an earlier request may still move. `held`: units that the scope itself holds back, with
+    their waits.
     """
-    round_ = _Round(units, budget, exposure, add_at_once, charged)
+    round_ = _Round(units, budget, exposure, add_at_once, charged, in_doubt)
     by_key = {unit.key: unit for unit in units}
     given = held or {}
     for key in order:
@@ -72,6 +74,7 @@ class _Round:
         exposure: Exposure | None,
         add_at_once: int | None,
         charged: Set[str],
+        in_doubt: Set[str],
     ) -> None:
         places: dict[str, Unit] = {}
         for unit in units:
@@ -81,6 +84,7 @@ class _Round:
         self._exposure = exposure
         self._add_at_once = add_at_once
         self._charged = charged
+        self._in_doubt = in_doubt
         self._holding = sum(unit.held != "" for unit in self._counted)
         self._available = {place for place, unit in places.items() if unit.proof is Proof.proven}
         self._holders: dict[str, Holders] = {}
@@ -124,7 +128,7 @@ class _Round:
 
     def _holders_of(self, revision: str) -> Holders:
         if revision not in self._holders:
-            self._holders[revision] = Holders(revision, self._counted)
+            self._holders[revision] = Holders(revision, self._counted, self._in_doubt)
         return self._holders[revision]
 
     @property

@@ -16,7 +16,7 @@ pods alone are replaced, one zone at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from enum import StrEnum
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from kedge.plan.moving.exposure import Exposure
 from kedge.plan.moving.gate import Closed, Open, while_proven
 from kedge.plan.moving.grants import Grants, grant
-from kedge.plan.moving.unit import Proof, Unit
+from kedge.plan.moving.unit import Unit
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.zoning.zone import Zone
 
@@ -143,14 +143,20 @@ def _grants(zone: Zone, ordered: list[Zone]) -> Grants:
     held = (
         {} if isinstance(gate, Open) else {unit.key: gate.waits[0] for unit in zone.outdated if not _is_mendable(unit)}
     )
-    order = sorted(zone.outdated, key=_urgency)  # stable: natural order within
-    limit = Exposure(zone.limit.pods)
-    return grant(zone.units, zone.budget, order=[unit.key for unit in order], exposure=limit, held=held)
+    in_doubt = zone.names_in_doubt
+    return grant(
+        zone.units,
+        zone.budget,
+        order=[unit.key for unit in _by_urgency(zone.outdated, in_doubt)],
+        exposure=Exposure(zone.limit.pods),
+        in_doubt=in_doubt,
+        held=held,
+    )
 
 
-def _urgency(unit: Unit) -> tuple[bool, bool]:
-    """First what an earlier request may still delete, then what does not work anyway."""
-    return unit.proof is not Proof.unknown, not unit.needs_no_budget
+def _by_urgency(units: Iterable[Unit], in_doubt: Set[str]) -> list[Unit]:
+    """First what an earlier request may still delete, then what does not work anyway; within, the order given."""
+    return sorted(units, key=lambda unit: (unit.key not in in_doubt, not unit.needs_no_budget))
 
 
 # What the others wait for

@@ -118,6 +118,11 @@ class Zone(Struct, frozen=True, dict=True):
         """The pods of another revision than the one to roll out."""
         return tuple(unit for unit in self.units if unit.held != unit.wanted)
 
+    @property
+    def names_in_doubt(self) -> frozenset[str]:
+        """The pods that an earlier request may still delete."""
+        return frozenset(pod.metadata.name for pod in self.pods if pod.metadata.uid in self.in_doubt)
+
     @cached_property
     def missing(self) -> tuple[str, ...]:
         """The names of pods that are wanted and not there."""
@@ -144,7 +149,9 @@ class Zone(Struct, frozen=True, dict=True):
         if pod.metadata.deletion_timestamp is not None:
             return Unit(name, wanted, wanted, Proof.pending)
         held = revision(pod) or _UNLABELLED
-        proof = Proof.unknown if pod.metadata.uid in self.in_doubt else proof_of(pod)
+        proof = proof_of(pod)
+        if proof is not Proof.failed and pod.metadata.uid in self.in_doubt:
+            proof = Proof.unknown
         return Unit(name, held, wanted if self._is_to_move(pod) else held, proof)
 
     def _is_to_move(self, pod: Pod) -> bool:
@@ -197,7 +204,7 @@ class Zone(Struct, frozen=True, dict=True):
 
         Pods that are created in order and wait for such a pod are missing for the same reason.
         """
-        if self._about_to_be_created or self.unavailable > self._counted_unavailable:
+        if self.in_doubt or self._about_to_be_created or self.unavailable > self._counted_unavailable:
             return False
         broken = [unit for unit in map(self._unit, self.pods) if not unit.is_proven]
         return all(unit.proof is Proof.failed and unit.held != unit.wanted for unit in broken)
