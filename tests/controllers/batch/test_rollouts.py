@@ -7,6 +7,8 @@ import asyncio
 from controllers.batch.batch_bed import SHOP, Bed, bed
 from kedge.api.apps import Deployment
 from kedge.api.oam.rollouts import RolloutTrait
+from kedge.api.resource import Resource
+from kedge.kube.codec import untyped
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from support.virtual import run
@@ -137,5 +139,46 @@ def test_paused_it_stands_still() -> None:
             assert paused == ["True"]
             await here.client.patch(RolloutTrait, "web", MergePatch({"spec": {"rolloutPlan": {"paused": False}}}), SHOP)
             await here.until_state("rolloutSucceed")
+
+    run(body())
+
+
+HPA = untyped(Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"))
+
+
+async def _hpa(here: Bed) -> None:
+    scaled = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "v1"}
+    spec = {"scaleTargetRef": scaled, "minReplicas": 2, "maxReplicas": 9}
+    await here.client.create(HPA, {"metadata": {"name": "web", "namespace": SHOP}, "spec": spec})
+
+
+def test_an_autoscaler_of_the_same_workload_holds_the_rollout_until_it_is_gone() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 4)
+            await here.deployment("v2", 0, "app:2")
+            await _hpa(here)
+            await here.trait("v2", "v1", numBatches=2)
+            await here.until_state("initializing")
+            await asyncio.sleep(60)
+            assert "HorizontalPodAutoscaler shop/web sets the replicas" in (await here.get()).status.message
+            assert await here.sizes() == {"v1": 4, "v2": 0}
+            await here.client.delete(HPA, "web", SHOP)
+            await here.until_state("rolloutSucceed")
+
+    run(body())
+
+
+def test_an_autoscaler_that_is_taken_over_scales_the_target_in_the_end() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 4)
+            await here.deployment("v2", 0, "app:2")
+            await _hpa(here)
+            await here.trait("v2", "v1", numBatches=2, onAutoscaler="TakeOver")
+            await here.until_state("rolloutSucceed")
+            found = await here.client.get(HPA, "web", SHOP)
+            assert found["spec"]["scaleTargetRef"]["name"] == "v2"
+            assert (await here.get()).status.remembered == ()
 
     run(body())

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
+from kedge.controllers.batch.autoscalers import AutoscalerAccess
 from kedge.controllers.batch.hook_calls import HookCalls
 from kedge.controllers.batch.routes import Routes
 from kedge.controllers.metric_queries import MetricQueries
@@ -25,7 +26,16 @@ from kedge.plan.traffic.routes import ObservedRoute, TrafficCode
 class Asking:
     """Asks, and gives the status with what was answered."""
 
-    def __init__(self, calls: HookCalls, queries: MetricQueries, routes: Routes, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        calls: HookCalls,
+        queries: MetricQueries,
+        routes: Routes,
+        autoscalers: AutoscalerAccess,
+        *,
+        clock: Clock,
+    ) -> None:
+        self.autoscalers = autoscalers
         self._calls = calls
         self._queries = queries
         self._routes = routes

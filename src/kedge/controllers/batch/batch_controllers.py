@@ -7,6 +7,7 @@ from typing import Final
 
 from kedge.api.oam.keys import ROLLOUT_FINALIZER
 from kedge.controllers.batch.asking import Asking
+from kedge.controllers.batch.autoscalers import AutoscalerAccess
 from kedge.controllers.batch.hook_calls import HookCalls
 from kedge.controllers.batch.located import RolloutKind
 from kedge.controllers.batch.rollouts import Rollouts
@@ -28,7 +29,13 @@ def batch_controllers(
     """The controllers of every kind of rollout, in some namespaces; in all of them if none is given."""
     workloads = WorkloadAccess(cluster, namespaces)
     client = cluster.client
-    asking = Asking(HookCalls(outbound), MetricQueries(client, outbound), Routes(client), clock=clock)
+    asking = Asking(
+        HookCalls(outbound),
+        MetricQueries(client, outbound),
+        Routes(client),
+        AutoscalerAccess(cluster, namespaces),
+        clock=clock,
+    )
     kinds: list[RolloutKind] = [TraitKind()]
     return [
         Rollouts(

@@ -7,6 +7,7 @@ what the status says: a crash at any moment loses nothing.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import datetime
@@ -86,7 +87,8 @@ class Rollouts:
         places: Sequence[str | None] = namespaces or (None,)
         self._caches = {place: cluster.cache(kind.kind, place, optional=True) for place in places}
         own = [cluster.watch(cache) for cache in self._caches.values()]
-        sources = [*own, *workloads.sources(self._referrers), self._answers]
+        others = asking.autoscalers.sources(self._referrers.in_namespace)
+        sources = [*own, *workloads.sources(self._referrers), *others, self._answers]
         self.controller = Controller(kind.kind.resource.plural, self.reconcile, sources, workers=WORKERS)
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -193,12 +195,16 @@ class Rollouts:
     async def _with_workloads(self, seen: RolloutInput, located: Located) -> RolloutInput:
         batches = seen.plan.rollout_batches or ()
         lists_pods = any(one.pod_list for one in batches)
-        workloads = await self._workloads.read(located, seen.identity.claim, self._clock, lists_pods=lists_pods)
+        reading = self._workloads.read(located, seen.identity.claim, self._clock, lists_pods=lists_pods)
+        workloads, autoscalers, route = await asyncio.gather(
+            reading,
+            self._asking.autoscalers.read(seen.identity.namespace),
+            self._asking.route(seen.identity.namespace, seen.plan, seen.status),
+        )
         moves = moves_for(workloads)
         if isinstance(moves, str):
             return replace(seen, problem=moves)
-        route = await self._asking.route(seen.identity.namespace, seen.plan, seen.status)
-        return replace(seen, workloads=workloads, moves=moves, route=route)
+        return replace(seen, workloads=workloads, moves=moves, route=route, autoscalers=autoscalers)
 
     # Acting
 

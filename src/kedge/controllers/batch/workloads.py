@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from kedge.api.apps import DaemonSet, Deployment, StatefulSet
+from kedge.api.apps import ControllerRevision, DaemonSet, Deployment, StatefulSet
 from kedge.api.meta import ObjectMeta
 from kedge.api.pods import Pod
 from kedge.api.resource import Resource
@@ -27,7 +27,8 @@ from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads, Write
-from kedge.plan.fields import at
+from kedge.plan.batching.set_revisions import with_revisions
+from kedge.plan.fields import Object, at
 
 MANAGER: Final = "kedge-rollout"
 CLONE_SETS: Final = Resource("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets")
@@ -76,7 +77,7 @@ class WorkloadAccess:
         """The workloads as they are now; with `lists_pods` all with their pods, not only kinds that need them."""
         places = (located.target, *located.sources)
         target, *sources = await gather([partial(self._workload, place, lists_pods) for place in places])
-        return Workloads(
+        found = Workloads(
             target,
             tuple(sources),
             in_place=located.in_place,
@@ -84,6 +85,12 @@ class WorkloadAccess:
             claim=claim,
             now=clock.now(),
         )
+        return with_revisions(found, await self._revisions(target)) if located.in_place else found
+
+    async def _revisions(self, workload: Workload) -> Sequence[ControllerRevision]:
+        labels = _selector(workload.obj)
+        found = await self._client.list(ControllerRevision, workload.ref.namespace, labels=labels)
+        return found.items
 
     async def _workload(self, place: Place, lists_pods: bool) -> Workload:
         obj = await self._object(place.ref)
@@ -101,8 +108,7 @@ class WorkloadAccess:
             return None
 
     async def _pods(self, ref: WorkloadRef, obj: Untyped) -> tuple[Pod, ...]:
-        labels = at(obj, "spec", "selector", "matchLabels")
-        found = await self._client.list(Pod, ref.namespace, labels=labels if isinstance(labels, dict) else None)
+        found = await self._client.list(Pod, ref.namespace, labels=_selector(obj))
         return found.items
 
     # Writing
@@ -138,9 +144,19 @@ class Referrers:
         places = (located.target, *located.sources)
         self._refs[key] = frozenset((one.ref.kind, one.ref.namespace, one.ref.name) for one in places)
 
+    def in_namespace(self, namespace: str) -> list[Key]:
+        """The rollouts of a namespace that are under way."""
+        return [key for key in self._refs if key.namespace == namespace]
+
     def of(self, kind: str, namespace: str | None, name: str) -> list[Key]:
         """The rollouts that looked at this workload."""
         return [key for key, refs in self._refs.items() if (kind, namespace, name) in refs]
+
+
+def _selector(obj: Object | None) -> dict[str, str] | None:
+    """The labels that its pods and revisions have."""
+    labels = at(obj, "spec", "selector", "matchLabels")
+    return labels if isinstance(labels, dict) else None
 
 
 def _keys(referrers: Referrers, kind: str, seen: WatchedObject[PartialObject]) -> Iterable[Key]:

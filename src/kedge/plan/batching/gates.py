@@ -11,11 +11,24 @@ from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import HookType
 from kedge.api.oam.rollout_status import RollingState
+from kedge.plan.batching.autoscalers import autoscaler_step, give_back
 from kedge.plan.batching.batch_metrics import metrics_after
 from kedge.plan.batching.hooks import HookPoint, next_call
 from kedge.plan.batching.moves import Batch
 from kedge.plan.batching.states import RolloutEvent
-from kedge.plan.batching.steps import Act, Hold, Next, Note, Query, RolloutInput, RouteWrite, failed
+from kedge.plan.batching.steps import (
+    Act,
+    Ended,
+    Hold,
+    Next,
+    Note,
+    Query,
+    RolloutInput,
+    RouteWrite,
+    answer,
+    failed,
+    known,
+)
 from kedge.plan.batching.traffic import (
     TrafficStep,
     remembered_ref,
@@ -26,6 +39,24 @@ from kedge.plan.batching.traffic import (
     without_remembered,
 )
 from kedge.plan.measuring.metric import next_measurement
+
+
+def autoscalers(seen: RolloutInput) -> Next | None:
+    """Whoever else sets the replicas of the workloads has to stop, by itself or by us."""
+    workloads, _ = known(seen)
+    refs = [one.ref for one in (workloads.target, *workloads.sources)]
+    found = autoscaler_step(seen.autoscalers, refs, seen.plan.on_autoscaler, seen.identity.claim)
+    kept = tuple(one for one in found.remembered if one not in seen.status.remembered)
+    if kept:
+        return Note(replace(seen.status, remembered=(*seen.status.remembered, *kept)))
+    return None if found.step.is_done else answer(seen, found.step, Ended)
+
+
+def autoscalers_given_back(seen: RolloutInput, *, succeeded: bool) -> Next | None:
+    """What was stopped goes on: after a success with the target, else as before."""
+    target = seen.workloads.target.ref if succeeded and seen.workloads is not None else None
+    writes = give_back(seen.autoscalers, seen.identity.claim, target, seen.status.remembered)
+    return Act(writes) if writes else None
 
 
 def hooks(seen: RolloutInput, type_: HookType, phase: str, now: datetime, batch: int | None = None) -> Next | None:

@@ -12,23 +12,28 @@ from msgspec.structs import replace
 
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.plan.batching.batches import back
-from kedge.plan.batching.gates import final_hooks, traffic, traffic_restored
+from kedge.plan.batching.gates import autoscalers_given_back, final_hooks, traffic, traffic_restored
 from kedge.plan.batching.moves import Batch, Step
 from kedge.plan.batching.records import with_old_target
 from kedge.plan.batching.states import RolloutEvent
-from kedge.plan.batching.steps import Act, Hold, Move, Next, RolloutInput
-from kedge.plan.batching.traffic import without_remembered
+from kedge.plan.batching.steps import Act, Move, Next, RolloutInput, holding
 from kedge.plan.fields import whole
 
 
 def finalising(seen: RolloutInput, now: datetime) -> Next:
     """After the last batch."""
     done = replace(
-        without_remembered(seen.status),
+        seen.status,
+        remembered=(),
         last_applied_pod_template_identifier=seen.status.target_generation,
         desired_size=0,
     )
-    return _released(seen, succeeded=True) or final_hooks(seen, now) or Move(RolloutEvent.finalized, done)
+    return (
+        autoscalers_given_back(seen, succeeded=True)
+        or _released(seen, succeeded=True)
+        or final_hooks(seen, now)
+        or Move(RolloutEvent.finalized, done)
+    )
 
 
 def failing(seen: RolloutInput, now: datetime) -> Next:
@@ -69,9 +74,10 @@ def _traffic_back(seen: RolloutInput, found: Step, batch: Batch, now: datetime) 
 def _given_back(seen: RolloutInput, now: datetime, done: RolloutStatus) -> Next:
     return (
         traffic_restored(seen, now)
+        or autoscalers_given_back(seen, succeeded=False)
         or _released(seen, succeeded=False)
         or final_hooks(seen, now)
-        or Move(RolloutEvent.finalized, done)
+        or Move(RolloutEvent.finalized, replace(done, remembered=()))
     )
 
 
@@ -85,4 +91,4 @@ def _done(found: Step) -> Next | None:
     """A failure here is none: there is nothing left that could fail."""
     if found.writes:
         return Act(found.writes)
-    return Hold(found.wait) if found.wait is not None else None
+    return holding(found.wait) if found.wait is not None else None

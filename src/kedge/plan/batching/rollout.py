@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kedge.api.oam.rollout_plan import HookType, OnDeadline, RolloutStrategy
 from kedge.api.oam.rollout_status import BatchState, RollingState
 from kedge.plan.batching.batches import batch_at, begun, current_batch, planned, replanned
-from kedge.plan.batching.gates import hooks, metrics, traffic
+from kedge.plan.batching.gates import autoscalers, hooks, metrics, traffic
 from kedge.plan.batching.letting_go import abandoning, deleting, failing, finalising
 from kedge.plan.batching.moves import Batch, Step, Verified
 from kedge.plan.batching.records import with_records
@@ -127,6 +127,8 @@ def _initializing(seen: RolloutInput, now: datetime) -> Next:
         return missing
     if (asked := hooks(seen, HookType.initialize_rollout, RollingState.initializing, now)) is not None:
         return asked
+    if (contested := autoscalers(seen)) is not None:
+        return contested
     workloads, moves = known(seen)
     found = moves.initialize(workloads, seen.status, seen.identity.claim)
     return answer(seen, found, lambda: Move(RolloutEvent.initialized, seen.status))
@@ -150,6 +152,8 @@ def _batch_initializing(seen: RolloutInput, batch: Batch, now: datetime) -> Next
     """A batch begins only while those before it are still available, and when everybody agrees."""
     if batch.index and (lost := _lost(seen, batch.index - 1)) is not None:
         return lost
+    if (contested := autoscalers(seen)) is not None:
+        return contested
     if (asked := hooks(seen, HookType.pre_batch_rollout, BatchState.initializing, now, batch.index)) is not None:
         return asked
     return Move(RolloutEvent.batch_initialized, replace(seen.status, batch_started_at=now, batch_available_at=None))

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import CanaryMetric, ObjectReference, RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
+from kedge.plan.batching.autoscalers import Autoscaler
 from kedge.plan.batching.hooks import HookCall, HookIdentity
 from kedge.plan.batching.moves import Moves, Step, Workloads, Write
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
@@ -53,6 +54,8 @@ class RolloutInput(Struct, frozen=True):
     """Why it can never be known."""
     route: ObservedRoute = None
     """The route that divides the traffic, if the plan names one."""
+    autoscalers: tuple[Autoscaler, ...] = ()
+    """Those of the namespace."""
     is_deleting: bool = False
     is_aborted: bool = False
     retry: str = ""
@@ -134,7 +137,12 @@ def answer(seen: RolloutInput, found: Step, done: Callable[[], Next]) -> Next:
         return failed(seen, found.failure)
     if found.writes:
         return Act(found.writes)
-    return Hold(found.wait) if found.wait is not None else done()
+    return holding(found.wait) if found.wait is not None else done()
+
+
+def holding(wait: Wait) -> Hold:
+    """Hold for a wait, at most until time alone may change something for one of its blockers."""
+    return Hold(wait, min((one.until for one in wait.blockers if one.until is not None), default=None))
 
 
 def known(seen: RolloutInput) -> tuple[Workloads, Moves]:
