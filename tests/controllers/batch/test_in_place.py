@@ -13,7 +13,7 @@ from kedge.api.kruise import CloneSet
 from kedge.kube.patches import MergePatch
 from support.virtual import run
 
-KINDS = {
+KINDS: dict[str, tuple[type[Any], dict[str, Any], dict[str, Any]]] = {
     "StatefulSet": (
         StatefulSet,
         {"replicas": 5, "serviceName": "web", "podManagementPolicy": "Parallel"},

@@ -31,7 +31,7 @@ def said(conditions: tuple[Condition, ...], type: str) -> tuple[str, str, str, i
     return found.status, found.reason, found.message, found.observed_generation
 
 
-def generation(number: int) -> Any:
+def generation(number: int) -> ApplicationConfiguration:
     found = configured({"componentName": "web"})
     return replace(found, metadata=replace(found.metadata, generation=number))
 
