@@ -19,12 +19,12 @@ from msgspec import Struct
 
 from kedge.api.oam.rollout_plan import RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import RolloutStatus
-from kedge.plan.batching.claims import annotation_patch, can_move, patched, waiting
+from kedge.plan.batching.claims import annotation_patch, can_move, claimed_by, claimed_by_other, patched, waiting
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.pod_choice import with_chosen_pods
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.waits import MoveCode
-from kedge.plan.fields import at, count, is_observed
+from kedge.plan.fields import at, count, is_observed, text
 from kedge.plan.moving.budget import Budget
 from kedge.plan.moving.wait import Wait
 from kedge.plan.workloads import Replicas, WorkloadHandler, template_hash
@@ -62,18 +62,17 @@ class DeploymentMoves(Struct, frozen=True):
     def _unstable(self, one: Workload) -> Step | None:
         """Whether somebody else is still at work on it. A paused one stands still."""
         assert one.obj is not None
-        if self.handler.strategy(one.obj).paused or at(one.obj, "spec", "paused") is True:
+        found, pods = self._replicas(one), count(one.obj, "status", "replicas")
+        if self.handler.strategy(one.obj).paused or (found.observed and found.desired == pods):
             return None
-        found = self._replicas(one)
-        if found.observed and found.desired == count(one.obj, "status", "replicas"):
-            return None
-        pods = count(one.obj, "status", "replicas")
         return waiting(one, MoveCode.scaling, pods=pods, desired=found.desired)
 
     # Beginning and end
 
     def initialize(self, seen: Workloads, status: RolloutStatus, claim: str) -> Step:
         """Claim all; create the target if it is not there; the target gets what the old ones lack of the total."""
+        if (claimed := self._claimed_by_other(seen)) is not None:
+            return claimed
         if seen.target.obj is None:
             return self._created(seen.target, claim)
         unpaused = {"spec": {"paused": None}} if at(seen.target.obj, "spec", "paused") is True else {}
@@ -82,6 +81,10 @@ class DeploymentMoves(Struct, frozen=True):
         steps.append(patched(seen.target, annotation_patch(claim=claim), unpaused))
         writes = tuple(write for step in steps for write in step.writes)
         return Step(writes) if writes else self._balanced(seen, status)
+
+    def _claimed_by_other(self, seen: Workloads) -> Step | None:
+        steps = (claimed_by_other(one, seen.claim) for one in (seen.target, *seen.sources))
+        return next((step for step in steps if step is not None), None)
 
     def _created(self, target: Workload, claim: str) -> Step:
         if target.manifest is None:
@@ -102,13 +105,11 @@ class DeploymentMoves(Struct, frozen=True):
 
     def finalize(self, seen: Workloads, status: RolloutStatus, *, succeeded: bool) -> Step:  # noqa: ARG002
         """Let go. Old workloads that are empty are deleted after success, where that was asked for."""
-        writes = [*_released(seen.target)]
-        for one in seen.sources:
-            if succeeded and seen.removes_sources and one.obj is not None and not self._asked(one):
-                writes.append(Write(one.ref, delete=True, uid=one.obj["metadata"]["uid"]))
-            else:
-                writes += _released(one)
-        return Step(tuple(writes))
+        removes = succeeded and seen.removes_sources
+        gone = [one for one in seen.sources if removes and not self._asked(one) and _is_ours(one, seen)]
+        released = [one for one in (seen.target, *seen.sources) if _is_ours(one, seen) and one not in gone]
+        writes = [write for one in released for write in patched(one, annotation_patch(claim=None)).writes]
+        return Step((*writes, *(Write(one.ref, delete=True, uid=text(one.obj, "metadata", "uid")) for one in gone)))
 
     # Batches
 
@@ -202,7 +203,7 @@ class DeploymentMoves(Struct, frozen=True):
     def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
         """Raise what has fewer pods than before while there is room, lower what has more while enough are available."""
         before = {one.name: one.replicas for one in status.sources} | {seen.target.ref.name: status.target_before}
-        there = [one for one in (*seen.sources, seen.target) if one.obj is not None]
+        there = [one for one in (*seen.sources, seen.target) if _is_ours(one, seen)]
         short = [one for one in there if self._asked(one) < before.get(one.ref.name, 0)]
         room = batch.budget.may_add(self._pods(seen))
         if short and room:
@@ -281,8 +282,9 @@ class DeploymentMoves(Struct, frozen=True):
         return write
 
 
-def _released(one: Workload) -> tuple[Write, ...]:
-    return patched(one, annotation_patch(claim=None)).writes if one.obj is not None else ()
+def _is_ours(one: Workload, seen: Workloads) -> bool:
+    """Whether the rollout that asks has claimed it, and may let go of it or take it back."""
+    return bool(claimed_by(one)) and claimed_by(one) == seen.claim
 
 
 def taken_from(surplus: Mapping[str, int], unavailable: Mapping[str, int], most: int, spare: int) -> dict[str, int]:
