@@ -128,12 +128,15 @@ def test_the_target_begins_with_what_the_source_lacks(
         (INCREASE, 0, (16, 17, 17), well(4), None, MoveCode.pods_left),
         (INCREASE, 0, well(16), well(4), None, {}),
         (INCREASE, 0, (16, 15, 15), well(4), None, {}),
+        (INCREASE, 3, (0, 1, 1), well(20), None, MoveCode.pods_left),
         (DECREASE, 1, well(14), well(7), None, {}),
         (DECREASE, 1, well(14), well(6), None, {}),
         (DECREASE, 1, well(14), (6, 6, 5), None, MoveCode.not_available),
         (DECREASE, 1, well(14), (6, 6, 5), "10%", {}),
         # Beyond KubeVela: a target that somebody has lowered is not what the batch asked for.
         (INCREASE, 0, well(16), (3, 4, 4), None, MoveCode.not_available),
+        # And a source that somebody has raised gets its pods.
+        (INCREASE, 0, (17, 16, 16), well(4), None, MoveCode.pods_left),
     ],
 )
 def test_whether_a_batch_of_twenty_is_done(
@@ -419,6 +422,7 @@ def test_old_revisions_are_one_pool_and_the_newest_gives_first() -> None:
 
 
 def test_the_pods_that_a_batch_names_are_marked_before_they_go() -> None:
+    assert (DELETION_COST, LOWEST) == ("controller.kubernetes.io/pod-deletion-cost", "-2147483648")
     source = replace(deployment("v1", 4), pods=tuple(pod(f"v1-{at}", "r") for at in range(3)))
     leaving = pod("v1-9", "r", terminating=True)
     seen = workloads(deployment("v2", 2), replace(source, pods=(*source.pods, leaving)))

@@ -120,6 +120,7 @@ class Rollouts:
                     current = self._moved(current, found)
                     seen = None if found.event in _MOVES_ELSEWHERE else seen
                 case Note():
+                    self._events.warned(current.rollout, found)
                     current = replace(current, status=found.status)
                 case Act() if not current.is_written:
                     # The status first, and then another look: what is done is decided on what is there then.

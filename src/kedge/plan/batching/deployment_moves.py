@@ -24,7 +24,7 @@ from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Wor
 from kedge.plan.batching.pod_choice import with_chosen_pods
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.waits import MoveCode
-from kedge.plan.fields import at, count, is_observed, text
+from kedge.plan.fields import at, count, text
 from kedge.plan.moving.budget import Budget
 from kedge.plan.moving.wait import Wait
 from kedge.plan.workloads import Replicas, WorkloadHandler, template_hash
@@ -75,10 +75,9 @@ class DeploymentMoves(Struct, frozen=True):
             return claimed
         if seen.target.obj is None:
             return self._created(seen.target, claim)
-        unpaused = {"spec": {"paused": None}} if at(seen.target.obj, "spec", "paused") is True else {}
         there = [one for one in seen.sources if one.obj is not None]
         steps = [patched(one, annotation_patch(claim=claim)) for one in there]
-        steps.append(patched(seen.target, annotation_patch(claim=claim), unpaused))
+        steps.append(patched(seen.target, annotation_patch(claim=claim), {"spec": {"paused": None}}))
         writes = tuple(write for step in steps for write in step.writes)
         return Step(writes) if writes else self._balanced(seen, status)
 
@@ -100,7 +99,7 @@ class DeploymentMoves(Struct, frozen=True):
         total, pool = status.rollout_target_size, sum(self._asked(one) for one in seen.sources)
         wanted, now = max(0, total - pool), self._asked(seen.target)
         spare = Budget(total, 0).may_take_down(self._available(seen))
-        aim = wanted if wanted >= now else max(wanted, now - spare)
+        aim = max(wanted, now - spare)
         return DONE if aim == now else Step((self._scaled(seen.target, aim, takes_away=aim < now),))
 
     def finalize(self, seen: Workloads, status: RolloutStatus, *, succeeded: bool) -> Step:  # noqa: ARG002
@@ -164,7 +163,7 @@ class DeploymentMoves(Struct, frozen=True):
 
     def _gone(self, seen: Workloads, batch: Batch) -> Step:
         """Whether the old ones have no more pods than the goal leaves to them."""
-        left, pods = max(0, batch.total - batch.goal), sum(self._existing(one) for one in seen.sources)
+        left, pods = batch.total - batch.goal, sum(self._existing(one) for one in seen.sources)
         if pods <= left:
             return DONE
         return Step(wait=Wait("the pool of old revisions", MoveCode.pods_left, {"pods": pods, "goal": left}))
@@ -172,7 +171,7 @@ class DeploymentMoves(Struct, frozen=True):
     def _lower(self, seen: Workloads, batch: Batch) -> Step:
         """Lower the old ones to what the goal leaves to them, as far as enough pods stay available."""
         asked = {one.ref.name: self._asked(one) for one in seen.sources}
-        surplus = sum(asked.values()) - max(0, batch.total - batch.goal)
+        surplus = sum(asked.values()) - (batch.total - batch.goal)
         if surplus <= 0:
             return DONE
         spare = batch.budget.may_take_down(self._available(seen))
@@ -248,22 +247,18 @@ class DeploymentMoves(Struct, frozen=True):
     # Counting
 
     def _replicas(self, one: Workload) -> Replicas:
-        return self.handler.replicas(one.obj) if one.obj is not None else Replicas(0, observed=True)
+        return self.handler.replicas(one.obj) if one.obj is not None else Replicas(0)
 
     def _asked(self, one: Workload) -> int:
         """How many pods its spec asks for."""
         return self._replicas(one).desired
 
     def _existing(self, one: Workload) -> int:
-        """How many pods there are or may be: until its status speaks of its spec, the larger number counts."""
-        if one.obj is None:
-            return 0
-        counted = count(one.obj, "status", "replicas")
-        return counted if is_observed(one.obj) else max(counted, self._asked(one))
+        """How many pods there are or will be: those that go are still there, those that come are as good as there."""
+        return max(count(one.obj or {}, "status", "replicas"), self._asked(one))
 
     def _pods(self, seen: Workloads) -> int:
-        every = (seen.target, *seen.sources)
-        return sum(max(self._existing(one), self._asked(one)) for one in every)
+        return sum(self._existing(one) for one in (seen.target, *seen.sources))
 
     def _available(self, seen: Workloads) -> int:
         """How many pods are available for certain. Of a workload that is to have fewer, only as many count."""

@@ -200,6 +200,11 @@ def _batch_verifying(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
     return shifted or metrics(seen, batch, now) or Move(RolloutEvent.batch_available, seen.status)
 
 
+def _batch_failed(seen: RolloutInput, batch: Batch, now: datetime) -> Next:  # noqa: ARG001
+    """The event that leads here leads out of the batches as well: somebody else wrote this state."""
+    return failed(seen, f"batch {batch.index} failed its verification")
+
+
 def _batch_finalizing(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
     if (asked := hooks(seen, HookType.post_batch_rollout, BatchState.finalizing, now, batch.index)) is not None:
         return asked
@@ -258,7 +263,7 @@ _BATCH_STATES: Final[Mapping[BatchState, Callable[[RolloutInput, Batch, datetime
     BatchState.initializing: _batch_initializing,
     BatchState.rolling: _batch_rolling,
     BatchState.verifying: _batch_verifying,
-    BatchState.verify_failed: _batch_verifying,
+    BatchState.verify_failed: _batch_failed,
     BatchState.finalizing: _batch_finalizing,
     BatchState.ready: _batch_ready,
 }

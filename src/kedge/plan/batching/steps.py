@@ -84,6 +84,8 @@ class Note(Struct, frozen=True):
     """Something to keep in the status before anything else is done."""
 
     status: RolloutStatus
+    warnings: tuple[str, ...] = ()
+    """What users should know: what was left alone, or could not be given back."""
 
 
 class RouteWrite(Struct, frozen=True):
