@@ -200,9 +200,7 @@ def _first_step(traffic: Traffic, ref: ObjectReference, route: Object, now: date
     return _recording(ref, record, now, left_alone(routes, route, pair))
 
 
-def _recording(
-    ref: ObjectReference, record: TrafficRecord, now: datetime, notes: tuple[str, ...] = ()
-) -> TrafficStep:
+def _recording(ref: ObjectReference, record: TrafficRecord, now: datetime, notes: tuple[str, ...] = ()) -> TrafficStep:
     wait = Wait(_name(ref), TrafficCode.recording)
     return TrafficStep(remembered=_remember(ref, record), wait=wait, look_again=now, notes=notes)
 
