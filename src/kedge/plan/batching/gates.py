@@ -97,6 +97,13 @@ def traffic(seen: RolloutInput, goal: int, batch: Batch, now: datetime) -> Next 
     return _routed(seen, _ending(seen, str(wanted), traffic_step(seen.plan, seen.status, seen.route, wanted, now), now))
 
 
+def route_recorded(seen: RolloutInput, now: datetime) -> Next | None:
+    """The weights of before, from a route that can be read: no pod is added for traffic that cannot be led there."""
+    if seen.plan.traffic is None or seen.is_scale or remembered_ref(seen.status) is not None:
+        return None
+    return _routed(seen, traffic_step(seen.plan, seen.status, seen.route, 0, now))
+
+
 def traffic_restored(seen: RolloutInput, now: datetime) -> Next | None:
     """The weights of before, if they were changed."""
     if remembered_ref(seen.status) is None:

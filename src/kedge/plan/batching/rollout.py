@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kedge.api.oam.rollout_plan import HookType, OnDeadline, RolloutStrategy
 from kedge.api.oam.rollout_status import BatchState, RollingState
 from kedge.plan.batching.batches import batch_at, begun, current_batch, planned, replanned
-from kedge.plan.batching.gates import autoscalers, hooks, metrics, traffic
+from kedge.plan.batching.gates import autoscalers, hooks, metrics, route_recorded, traffic
 from kedge.plan.batching.letting_go import abandoning, deleting, failing, finalising
 from kedge.plan.batching.moves import Batch, Step, Verified
 from kedge.plan.batching.records import with_records
@@ -33,6 +33,7 @@ from kedge.plan.batching.steps import (
     RolloutInput,
     answer,
     failed,
+    invalid_references,
     known,
     not_located,
 )
@@ -82,6 +83,8 @@ def _ended(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
 
 
 def _locating(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
+    if (invalid := invalid_references(seen)) is not None:
+        return invalid
     if seen.problem:
         return failed(seen, seen.problem)
     if seen.wait is not None or seen.workloads is None:
@@ -101,7 +104,7 @@ def _invalid(seen: RolloutInput) -> Next | None:
     """A plan that is not valid holds the rollout where it is, until somebody corrects it."""
     problems = create_problems(seen.plan, seen.identity.namespace)
     if not problems:
-        return None
+        return invalid_references(seen)
     return Hold(waiting_for("the plan", BatchCode.invalid, *(f"{one.path}: {one.message}" for one in problems)))
 
 
@@ -129,6 +132,8 @@ def _initializing(seen: RolloutInput, now: datetime) -> Next:
         return asked
     if (contested := autoscalers(seen)) is not None:
         return contested
+    if (unread := route_recorded(seen, now)) is not None:
+        return unread
     workloads, moves = known(seen)
     found = moves.initialize(workloads, seen.status, seen.identity.claim)
     return answer(seen, found, lambda: Move(RolloutEvent.initialized, seen.status))

@@ -52,6 +52,8 @@ class RolloutInput(Struct, frozen=True):
     """What has to be there before it is known what moves."""
     problem: str = ""
     """Why it can never be known."""
+    bad_references: tuple[str, ...] = ()
+    """What is wrong with what it refers to, beside its plan."""
     route: ObservedRoute = None
     """The route that divides the traffic, if the plan names one."""
     autoscalers: tuple[Autoscaler, ...] = ()
@@ -160,4 +162,11 @@ def not_located(seen: RolloutInput) -> Next | None:
         return None
     if seen.problem:
         return failed(seen, seen.problem)
-    return Hold(seen.wait or waiting_for("the target", BatchCode.missing))
+    return invalid_references(seen) or Hold(seen.wait or waiting_for("the target", BatchCode.missing))
+
+
+def invalid_references(seen: RolloutInput) -> Hold | None:
+    """What refers to nothing that there can be holds the rollout where it is, until somebody corrects it."""
+    if not seen.bad_references:
+        return None
+    return Hold(waiting_for("the rollout", BatchCode.invalid, *seen.bad_references))
