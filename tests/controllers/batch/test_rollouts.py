@@ -105,6 +105,46 @@ def test_back_midway() -> None:
     run(body())
 
 
+def test_back_midway_to_what_was_rolled_out_before() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 4)
+            await here.deployment("v2", 0, "app:2")
+            await here.deployment("v3", 0, "app:bad")
+            await here.trait("v2", "v1", numBatches=2)
+            await here.until_state("rolloutSucceed")
+            await here.edit({"targetRef": {"name": "v3"}})
+            await here.until_state("rollingInBatches", "batchInRolling")
+            await here.edit({"targetRef": {"name": "v2"}})
+            await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v1": 0, "v2": 4, "v3": 0}
+
+    run(body())
+
+
+def test_a_rollout_that_begins_anew_after_a_failure_still_knows_what_was_before_the_first_attempt() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 4)
+            await here.deployment("v2", 0, "app:bad")
+            await here.trait("v2", "v1", numBatches=2, revertOnDelete=True, progressDeadlineSeconds=60)
+            await here.until_state("rolloutFailed")
+            assert await here.sizes() == {"v1": 4, "v2": 2}
+            again = MergePatch({"metadata": {"annotations": {"kedge.dev/retry": "1"}}})
+            await here.client.patch(RolloutTrait, "web", again, SHOP)
+            found = await here.until_state("rollingInBatches")
+            assert (found.status.target_before, [one.name for one in found.status.sources]) == (0, ["v1"])
+            await here.client.delete(RolloutTrait, "web", SHOP)
+            await here.until_images(v1=4)
+
+            async def is_back() -> bool:
+                return await here.sizes() == {"v1": 4, "v2": 0}
+
+            await here.until(is_back)
+
+    run(body())
+
+
 def test_deleted_midway_it_is_taken_back() -> None:
     async def body() -> None:
         async with bed() as here:

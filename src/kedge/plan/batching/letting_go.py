@@ -38,14 +38,17 @@ def finalising(seen: RolloutInput, now: datetime) -> Next:
 
 
 def failing(seen: RolloutInput, now: datetime) -> Next:
-    """After a failure: what has moved stays where it is."""
-    return _given_back(seen, now, seen.status)
+    """After a failure: what has moved stays where it is, and what was before is still known when it begins anew."""
+    return _given_back(seen, now, _with_target_recorded(seen))
 
 
 def abandoning(seen: RolloutInput, now: datetime) -> Next:
     """The next rollout begins where this one got to: its target is one of the old revisions."""
-    done = with_old_target(seen.status, seen.workloads.target.ref) if seen.workloads is not None else seen.status
-    return _given_back(seen, now, done)
+    return _given_back(seen, now, _with_target_recorded(seen))
+
+
+def _with_target_recorded(seen: RolloutInput) -> RolloutStatus:
+    return with_old_target(seen.status, seen.workloads.target.ref) if seen.workloads is not None else seen.status
 
 
 def deleting(seen: RolloutInput, now: datetime) -> Next:
