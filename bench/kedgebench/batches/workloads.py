@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from msgspec import field
+
 from kedge.api.apps import Deployment
 from kedge.api.meta import ObjectMeta, Value
 from kedge.api.oam.rollouts import RolloutTrait
@@ -18,7 +20,7 @@ class ArgoStatus(Value, frozen=True, gc=False):
     """What is read of it."""
 
     phase: str = ""
-    stable_rs: str = ""
+    stable_rs: str = field(default="", name="stableRS")
     current_pod_hash: str = ""
 
 
