@@ -6,11 +6,14 @@ to by its status, and finds the workloads. All else is the same for every kind.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from kedge.api.oam.rollout_plan import RolloutPlan
+from kedge.kube.queue import Key
+from kedge.kube.source import Source
 from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads
 from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Wait
@@ -49,6 +52,8 @@ class NotLocated(Struct, frozen=True):
 
 
 Answer: TypeAlias = Located | NotLocated
+FindRollouts: TypeAlias = Callable[[str], Iterable[tuple[Key, Any]]]
+"""The rollouts of a namespace that have not ended, with their keys."""
 
 
 class RolloutKind(Protocol):
@@ -75,4 +80,12 @@ class RolloutKind(Protocol):
 
     async def locate(self, rollout: Any, status: Any, target: str) -> Answer:
         """The workloads of a rollout to this target."""
+        ...
+
+    def annotations(self, target: WorkloadRef) -> Mapping[str, str]:
+        """The annotations of a rollout that moves to this workload."""
+        ...
+
+    def sources(self, find: FindRollouts) -> Iterable[Source]:
+        """What wakes rollouts beside their workloads: what they refer to."""
         ...

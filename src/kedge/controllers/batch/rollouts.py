@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -55,6 +55,13 @@ _AT_START: Final = (None, RollingState.locating)
 log = logging.getLogger(__name__)
 
 
+def _by_namespace(rollout: Any) -> Iterable[str]:
+    return (rollout.metadata.namespace or "",)
+
+
+_NAMESPACED: Final = {"namespace": _by_namespace}
+
+
 class Current(Struct, frozen=True):
     """A rollout under reconcile: as it is on the server, and the status it has got to since."""
 
@@ -90,11 +97,19 @@ class Rollouts:
         self._referrers = Referrers()
         self._events = RolloutEvents(cluster.events)
         places: Sequence[str | None] = namespaces or (None,)
-        self._caches = {place: cluster.cache(kind.kind, place, optional=True) for place in places}
+        self._caches = {place: cluster.cache(kind.kind, place, indexes=_NAMESPACED, optional=True) for place in places}
+        self._cluster = cluster.name
         own = [cluster.watch(cache) for cache in self._caches.values()]
-        others = asking.autoscalers.sources(self._referrers.in_namespace)
+        others = [*asking.autoscalers.sources(self._referrers.in_namespace), *kind.sources(self._unfinished)]
         sources = [*own, *workloads.sources(self._referrers), *others, self._answers]
         self.controller = Controller(kind.kind.resource.plural, self.reconcile, sources, workers=WORKERS)
+
+    def _unfinished(self, namespace: str) -> Iterable[tuple[Key, Any]]:
+        """The rollouts of a namespace that have not ended."""
+        for cache in self._caches.values():
+            for one in cache.by("namespace", namespace):
+                if one.status.rolling_state not in ENDED:
+                    yield Key(self._cluster, namespace, one.metadata.name), one
 
     async def reconcile(self, key: Key) -> Outcome:
         cache = self._caches.get(key.namespace) or self._caches[None]
@@ -134,7 +149,7 @@ class Rollouts:
             found = step(seen, self._clock.now())
             match found:
                 case Move():
-                    current = self._moved(current, found)
+                    current = self._moved(await self._annotated(current, seen, found), found)
                     seen = None if found.event in _MOVES_ELSEWHERE else seen
                 case Note():
                     self._events.warned(current.rollout, found)
@@ -198,7 +213,8 @@ class Rollouts:
             retry=meta.annotations.get(RETRY, ""),
             bad_references=tuple(map(str, reference_problems(rollout))),
         )
-        if status.rolling_state in ENDED:
+        is_over = seen.is_deleting and status.rolling_state is not RollingState.succeeded  # it lets go of workloads
+        if status.rolling_state in ENDED and not is_over:
             self._referrers.look(key, None)
             return seen
         return await self._located(key, current, seen)
@@ -207,7 +223,9 @@ class Rollouts:
         is_new = current.status.rolling_state in _AT_START
         if seen.bad_references and (is_new or not seen.moving):
             return seen  # it says nothing of what to look for
-        target = seen.wanted if is_new else seen.moving or seen.wanted
+        target = seen.wanted if is_new else seen.moving
+        if not target:
+            return seen  # it ends before it has begun
         answer = await self._kind.locate(current.rollout, current.status, target)
         if isinstance(answer, NotLocated):
             return replace(seen, wait=answer.wait, problem=answer.problem)
@@ -243,6 +261,17 @@ class Rollouts:
             raise RuntimeError(str(found))  # noqa: TRY004  # no type is wrong
         self._events.moved(current.rollout, move, found)
         return replace(current, status=found)
+
+    async def _annotated(self, current: Current, seen: RolloutInput, move: Move) -> Current:
+        """With the annotations that name the workload, once it is known."""
+        if move.event is not RolloutEvent.located or seen.workloads is None:
+            return current
+        meta, wanted = current.rollout.metadata, self._kind.annotations(seen.workloads.target.ref)
+        if wanted.items() <= meta.annotations.items():
+            return current
+        change = {"metadata": {"annotations": dict(wanted)}}
+        rollout = await self._client.amend(self._kind.kind, meta, change, manager=MANAGER)
+        return replace(current, rollout=rollout)
 
     async def _act(self, current: Current, act: Act) -> None:
         for write in act.writes:

@@ -51,7 +51,9 @@ class DeploymentMoves(Struct, frozen=True):
 
     def _sized(self, seen: Workloads, plan: RolloutPlan, status: RolloutStatus) -> Verified | Step:
         pool = sum(self._asked(one) for one in seen.sources)
-        total = plan.target_size if plan.target_size is not None else status.desired_size or pool
+        # A target that rollouts bring in has no pods but those of one that was given up.
+        left = self._asked(seen.target) if seen.target.manifest is not None else 0
+        total = plan.target_size if plan.target_size is not None else status.desired_size or pool + left
         if total < pool and not status.desired_size:
             return Step(failure=_TOO_SMALL.format(total=total, pool=pool))
         hashed = template_hash(self.handler.template(seen.target.obj or seen.target.manifest or {}))

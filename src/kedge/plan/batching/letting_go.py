@@ -6,19 +6,21 @@ rollout from ending.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
 
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.plan.batching.batches import back
+from kedge.plan.batching.claims import patched
 from kedge.plan.batching.gates import autoscalers_given_back, final_hooks, traffic, traffic_restored
-from kedge.plan.batching.moves import Batch, Step
+from kedge.plan.batching.moves import Batch, Step, Workload, Write
 from kedge.plan.batching.records import with_old_target
 from kedge.plan.batching.states import RolloutEvent
 from kedge.plan.batching.steps import Act, Move, Next, Note, RolloutInput, holding
 from kedge.plan.batching.traffic import remembered_ref
-from kedge.plan.fields import whole
+from kedge.plan.fields import at, text, whole
 
 
 def finalising(seen: RolloutInput, now: datetime) -> Next:
@@ -48,13 +50,33 @@ def abandoning(seen: RolloutInput, now: datetime) -> Next:
 
 
 def _with_target_recorded(seen: RolloutInput) -> RolloutStatus:
-    return with_old_target(seen.status, seen.workloads.target.ref) if seen.workloads is not None else seen.status
+    return with_old_target(seen.status, seen.workloads.target) if seen.workloads is not None else seen.status
 
 
 def deleting(seen: RolloutInput, now: datetime) -> Next:
     """Taken back first, if that was asked for."""
     reverts = seen.plan.revert_on_delete and seen.status.batches
-    return (_reverted(seen, now) if reverts else None) or _given_back(seen, now, seen.status)
+    taken_back = _reverted(seen, now) if reverts else None
+    return taken_back or disowned(seen) or _given_back(seen, now, seen.status)
+
+
+def disowned(seen: RolloutInput) -> Next | None:
+    """Workloads with pods do not go with a rollout that did not succeed. Those without pods that it owns may."""
+    if seen.workloads is None:
+        return None
+    uid, every = seen.identity.uid, (seen.workloads.target, *seen.workloads.sources)
+    writes = {one.ref: write for one in every if one.obj is not None and (write := _without_owner(one, uid))}
+    return Act(tuple(writes.values())) if writes else None
+
+
+def _without_owner(workload: Workload, uid: str) -> Write | None:
+    found = at(workload.obj, "metadata", "ownerReferences")
+    owners = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    kept = [one for one in owners if text(one, "uid") != uid]
+    if len(kept) == len(owners) or whole(workload.obj or {}, "spec", "replicas") == 0:
+        return None
+    (write,) = patched(workload, {"metadata": {"ownerReferences": kept}}).writes
+    return write
 
 
 def _reverted(seen: RolloutInput, now: datetime) -> Next | None:
