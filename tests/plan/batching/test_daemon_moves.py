@@ -458,8 +458,8 @@ def test_another_strategy_by_somebody_else_is_respected_by_every_move() -> None:
 
 def test_a_template_that_is_there_is_not_written_again() -> None:
     world = DaemonWorld(3)
-    for given in (None, "web:1"):
-        (write,) = MOVES.initialize(world.seen(given), STATUS, CLAIM).writes
+    for image in (None, "web:1"):
+        (write,) = MOVES.initialize(world.seen(image), STATUS, CLAIM).writes
         assert write.patch is not None
         assert "template" not in write.patch["spec"]
         assert "written" not in json.loads(write.patch["metadata"]["annotations"][FROZEN])
