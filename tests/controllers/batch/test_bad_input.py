@@ -1,4 +1,4 @@
-"""Bad input to rollouts in batches: who refuses it, what the controller says that got it all the same, and how it goes on.
+"""Bad input to rollouts in batches: who refuses it, what a controller says that gets it all the same, how it goes on.
 
 Each row of `bad_rows` is refused by an API server with the CRDs and by the webhook, or let in by both, as it says. Then
 it is given to a controller on a server without rules, where neither stands before it. Nothing moves that should not,
