@@ -62,6 +62,24 @@ def test_a_bad_release_stops_after_its_first_batch_and_says_so() -> None:
     run(body())
 
 
+def test_a_plan_that_cannot_be_carried_out_fails_once_and_an_edit_mends_it() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 4)
+            await here.deployment("v2", 0, "app:2")
+            await asyncio.sleep(30)  # so that it waits for nothing before it fails
+            await here.trait("v2", "v1", targetSize=2)
+            found = await here.until_state("rolloutFailed")
+            assert found.status.failure == "target size `2` less than source size `4`"
+            await asyncio.sleep(60)
+            assert (await here.get()).metadata.resource_version == found.metadata.resource_version
+            await here.edit({"rolloutPlan": {"targetSize": 4}})
+            await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v1": 0, "v2": 4}
+
+    run(body())
+
+
 async def _halfway(here: Bed) -> None:
     await here.deployment("v1", 10)
     await here.deployment("v2", 0, "app:2")
