@@ -184,6 +184,16 @@ class Rollouts:
 
     # Observing
 
+    @property
+    def kind(self) -> type[Any]:
+        """The kind of rollouts that it moves."""
+        return self._kind.kind
+
+    async def observe(self, rollout: Any) -> RolloutInput:
+        """All that the next step of a rollout depends on, as it is now. Nothing is changed: a preview asks here too."""
+        meta = rollout.metadata
+        return await self._observe(Key("", meta.namespace, meta.name), Current(rollout, rollout.status))
+
     async def _read(self, current: Current) -> Current | None:
         """The rollout as it is now: somebody may have paused it a moment ago. None if it is gone.
 
