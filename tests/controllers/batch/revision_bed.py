@@ -134,7 +134,9 @@ class RevisionBed:
 
     async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
         try:
-            await self.here.until(holds)
+            async with asyncio.timeout(300):
+                while not await holds():
+                    await asyncio.sleep(1)
         except TimeoutError:
             found = None if await self.is_missing(Rollout, "web") else (await self.get()).status
             said = f"{found.rolling_state}/{found.batch_rolling_state}: {found.message}" if found else "no rollout"
