@@ -27,7 +27,7 @@ from kedge.controllers.batch.workloads import MANAGER, Referrers, WorkloadAccess
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
-from kedge.kube.errors import NotFound
+from kedge.kube.errors import BadRequest, Forbidden, Invalid, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
@@ -36,6 +36,7 @@ from kedge.plan.batching.moves import Progress
 from kedge.plan.batching.progress import moved, reported
 from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.rollout import step
+from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.states import ENDED, Illegal, RolloutEvent
 from kedge.plan.batching.steps import Act, Ended, Hold, Identity, Move, Note, RolloutInput, RouteWrite
 from kedge.plan.batching.traffic import LOOK_AGAIN
@@ -46,6 +47,7 @@ MOST_STEPS: Final = 64
 """Of one reconcile: more is a mistake, and others want their turn."""
 _MOVES_ELSEWHERE: Final = (RolloutEvent.located, RolloutEvent.modified, RolloutEvent.finalized, RolloutEvent.retried)
 """Events after which other workloads may be meant than before."""
+_REFUSALS: Final = (Invalid, BadRequest, Forbidden)
 _AT_START: Final = (None, RollingState.locating)
 log = logging.getLogger(__name__)
 
@@ -146,7 +148,9 @@ class Rollouts:
                         return await self._hold(current, seen, Hold(refused, self._clock.now() + LOOK_AGAIN))
                     seen = None
                 case Act(call=None, query=None):
-                    await self._act(current, found)
+                    problem = await self._act(current, found)
+                    if problem is not None:
+                        return await self._hold(current, seen, Hold(problem, self._clock.now() + LOOK_AGAIN))
                     seen = None
                 case Act():
                     status = await self._asking.answered(seen, found, partial(self._answers.wake, key))
@@ -249,10 +253,15 @@ class Rollouts:
         rollout = await self._client.amend(self._kind.kind, meta, change, manager=MANAGER)
         return replace(current, rollout=rollout)
 
-    async def _act(self, current: Current, act: Act) -> None:
+    async def _act(self, current: Current, act: Act) -> Wait | None:
+        """Make the writes; or what to wait for, if the server does not take one."""
         for write in act.writes:
-            await self._workloads.write(write)
+            try:
+                await self._workloads.write(write)
+            except _REFUSALS as error:
+                return waiting_for(str(write.ref), BatchCode.refused, error.message)
             self._events.wrote(current.rollout, write)
+        return None
 
     async def _write(self, current: Current, seen: RolloutInput | None, wait: Wait | None) -> Current:
         """Write the status, if it changed."""

@@ -127,8 +127,8 @@ Next: TypeAlias = Move | Note | Act | Hold | Ended
 
 
 def failed(seen: RolloutInput, why: str, event: RolloutEvent = RolloutEvent.failed) -> Move:
-    """The rollout fails, for this reason."""
-    return Move(event, replace(seen.status, failure=why), why)
+    """The rollout fails, for this reason: as it is now, so that only a later edit can mend it."""
+    return Move(event, replace(seen.status, failure=why, observed_generation=seen.identity.generation), why)
 
 
 def answer(seen: RolloutInput, found: Step, done: Callable[[], Next]) -> Next:
