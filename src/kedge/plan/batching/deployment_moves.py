@@ -57,7 +57,8 @@ class DeploymentMoves(Struct, frozen=True):
         if total < pool and not status.desired_size:
             return Step(failure=_TOO_SMALL.format(total=total, pool=pool))
         hashed = template_hash(self.handler.template(seen.target.obj or seen.target.manifest or {}))
-        if hashed == status.last_applied_pod_template_identifier and not status.desired_size:  # midway it is a way back
+        # Midway there is a way back to what ran last.
+        if hashed == status.last_applied_pod_template_identifier and not status.desired_size:
             return Step(failure=_SAME.format(hash=hashed))
         return Verified(original=pool, total=total, template_hash=hashed)
 

@@ -85,6 +85,8 @@ def _reset(status: S, *, keeps_size: bool) -> S:
 
 def reported(status: S, wait: Wait | None, progress: Progress | None, *, now: datetime, generation: int) -> S:
     """The status with what the rollout waits for, and its conditions."""
+    state = state_of(status)
+    status = replace(status, rolling_state=state.rolling, batch_rolling_state=state.batch)
     message = sentence(wait) if wait is not None else status.message
     since = status.waiting_since if message == status.message else now
     status = replace(status, message=message, waiting_since=since, observed_generation=generation)
