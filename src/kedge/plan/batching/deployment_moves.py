@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kedge.api.oam.rollout_plan import RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import RolloutStatus
-from kedge.plan.batching.claims import annotation_patch, can_move, patched, waiting
+from kedge.plan.batching.claims import annotation_patch, can_move, claimed_by_other, patched, waiting
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.pod_choice import with_chosen_pods
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
@@ -201,6 +201,8 @@ class DeploymentMoves(Struct, frozen=True):
 
     def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
         """Raise what has fewer pods than before while there is room, lower what has more while enough are available."""
+        if any(claimed_by_other(one, seen.claim) for one in (seen.target, *seen.sources)):
+            return DONE  # after a failure they are free for others
         before = {one.name: one.replicas for one in status.sources} | {seen.target.ref.name: status.target_before}
         there = [one for one in (*seen.sources, seen.target) if one.obj is not None]
         short = [one for one in there if self._asked(one) < before.get(one.ref.name, 0)]

@@ -99,6 +99,13 @@ def belongs_to(obj: Object, application: str, component: str) -> bool:
     return labels.get(NAME_LABEL, "") == application and labels.get(COMPONENT_LABEL) == component
 
 
+def live_of_revision(wanted: WantedComponent, live: Iterable[Object]) -> Object | None:
+    """The workload that is of this revision already, by whatever name; of several, the one with most pods."""
+    own = (one for one in live if belongs_to(one, wanted.application, wanted.name))
+    same = (one for one in own if revision_of(one) == wanted.revision)
+    return max(same, key=lambda one: _importance(wanted, one), default=None)
+
+
 # In batches
 
 
@@ -106,7 +113,7 @@ def _rolled(wanted: WantedComponent, live: tuple[Object, ...]) -> Emission:
     manifest = wanted.workload(rolled=True)
     if handler_of(manifest) is None:
         return Emission()  # the rollout itself knows how to bring it in, or says that it does not
-    there = _checked(wanted, _named(live, manifest))
+    there = live_of_revision(wanted, live) or _checked(wanted, _named(live, manifest))
     if there is None:
         return Emission(apply=frozen(manifest, None))
     if revision_of(there) == wanted.revision:
