@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -44,10 +44,23 @@ from kedge.plan.moving.wait import Wait
 WORKERS: Final = 32
 MOST_STEPS: Final = 64
 """Of one reconcile: more is a mistake, and others want their turn."""
-_MOVES_ELSEWHERE: Final = (RolloutEvent.located, RolloutEvent.modified, RolloutEvent.finalized, RolloutEvent.retried)
+_MOVES_ELSEWHERE: Final = (
+    RolloutEvent.located,
+    RolloutEvent.modified,
+    RolloutEvent.finalized,
+    RolloutEvent.retried,
+    RolloutEvent.deleted,
+)
 """Events after which other workloads may be meant than before."""
 _AT_START: Final = (None, RollingState.locating)
 log = logging.getLogger(__name__)
+
+
+def _by_namespace(rollout: Any) -> Iterable[str]:
+    return (rollout.metadata.namespace or "",)
+
+
+_NAMESPACED: Final = {"namespace": _by_namespace}
 
 
 class Current(Struct, frozen=True):
@@ -85,11 +98,19 @@ class Rollouts:
         self._referrers = Referrers()
         self._events = RolloutEvents(cluster.events)
         places: Sequence[str | None] = namespaces or (None,)
-        self._caches = {place: cluster.cache(kind.kind, place, optional=True) for place in places}
+        self._caches = {place: cluster.cache(kind.kind, place, indexes=_NAMESPACED, optional=True) for place in places}
+        self._cluster = cluster.name
         own = [cluster.watch(cache) for cache in self._caches.values()]
-        others = asking.autoscalers.sources(self._referrers.in_namespace)
+        others = [*asking.autoscalers.sources(self._referrers.in_namespace), *kind.sources(self._unfinished)]
         sources = [*own, *workloads.sources(self._referrers), *others, self._answers]
         self.controller = Controller(kind.kind.resource.plural, self.reconcile, sources, workers=WORKERS)
+
+    def _unfinished(self, namespace: str) -> Iterable[tuple[Key, Any]]:
+        """The rollouts of a namespace that have not ended."""
+        for cache in self._caches.values():
+            for one in cache.by("namespace", namespace):
+                if one.status.rolling_state not in ENDED:
+                    yield Key(self._cluster, namespace, one.metadata.name), one
 
     async def reconcile(self, key: Key) -> Outcome:
         cache = self._caches.get(key.namespace) or self._caches[None]
@@ -117,7 +138,7 @@ class Rollouts:
             found = step(seen, self._clock.now())
             match found:
                 case Move():
-                    current = self._moved(current, found)
+                    current = self._moved(await self._annotated(current, seen, found), found)
                     seen = None if found.event in _MOVES_ELSEWHERE else seen
                 case Note():
                     current = replace(current, status=found.status)
@@ -179,16 +200,24 @@ class Rollouts:
             is_aborted=meta.annotations.get(ABORT) == "true",
             retry=meta.annotations.get(RETRY, ""),
         )
-        if status.rolling_state in ENDED:
+        is_over = seen.is_deleting and status.rolling_state is not RollingState.succeeded  # it lets go of workloads
+        if status.rolling_state in ENDED and not is_over:
             self._referrers.look(key, None)
-            return seen
-        return await self._located(key, current, seen)
+            is_failed = status.rolling_state is RollingState.failed
+            return await self._with_applications(current, seen) if is_failed else seen
+        return await self._with_applications(current, await self._located(key, current, seen))
+
+    async def _with_applications(self, current: Current, seen: RolloutInput) -> RolloutInput:
+        found = await self._kind.applications(current.rollout, current.status, seen.workloads)
+        return replace(seen, applications=found)
 
     async def _located(self, key: Key, current: Current, seen: RolloutInput) -> RolloutInput:
         target = seen.wanted if current.status.rolling_state in _AT_START else seen.moving
+        if not target:
+            return seen  # it ends before it has begun
         answer = await self._kind.locate(current.rollout, current.status, target)
         if isinstance(answer, NotLocated):
-            return replace(seen, wait=answer.wait, problem=answer.problem)
+            return replace(seen, wait=answer.wait, problem=answer.problem, writes=answer.writes)
         self._referrers.look(key, answer)
         return await self._with_workloads(seen, answer)
 
@@ -196,15 +225,18 @@ class Rollouts:
         batches = seen.plan.rollout_batches or ()
         lists_pods = any(one.pod_list for one in batches)
         reading = self._workloads.read(located, seen.identity.claim, self._clock, lists_pods=lists_pods)
-        workloads, autoscalers, route = await asyncio.gather(
+        namespace, traffic = seen.identity.namespace, seen.plan.traffic if located.tells_services_apart else None
+        workloads, autoscalers, route, services = await asyncio.gather(
             reading,
-            self._asking.autoscalers.read(seen.identity.namespace),
-            self._asking.route(seen.identity.namespace, seen.plan, seen.status),
+            self._asking.autoscalers.read(namespace),
+            self._asking.route(namespace, seen.plan, seen.status),
+            self._workloads.services(namespace, traffic),
         )
         moves = moves_for(workloads)
         if isinstance(moves, str):
             return replace(seen, problem=moves)
-        return replace(seen, workloads=workloads, moves=moves, route=route, autoscalers=autoscalers)
+        found = replace(seen, workloads=workloads, moves=moves, route=route)
+        return replace(found, autoscalers=autoscalers, services=services)
 
     # Acting
 
@@ -219,6 +251,17 @@ class Rollouts:
             raise RuntimeError(str(found))  # noqa: TRY004  # no type is wrong
         self._events.moved(current.rollout, move, found)
         return replace(current, status=found)
+
+    async def _annotated(self, current: Current, seen: RolloutInput, move: Move) -> Current:
+        """With the annotations that name the workload, once it is known."""
+        if move.event is not RolloutEvent.located or seen.workloads is None:
+            return current
+        meta, wanted = current.rollout.metadata, self._kind.annotations(seen.workloads.target.ref)
+        if wanted.items() <= meta.annotations.items():
+            return current
+        change = {"metadata": {"annotations": dict(wanted)}}
+        rollout = await self._client.amend(self._kind.kind, meta, change, manager=MANAGER)
+        return replace(current, rollout=rollout)
 
     async def _act(self, current: Current, act: Act) -> None:
         for write in act.writes:

@@ -51,7 +51,9 @@ class DeploymentMoves(Struct, frozen=True):
 
     def _sized(self, seen: Workloads, plan: RolloutPlan, status: RolloutStatus) -> Verified | Step:
         pool = sum(self._asked(one) for one in seen.sources)
-        total = plan.target_size if plan.target_size is not None else status.desired_size or pool
+        # A target that rollouts bring in has no pods but those of one that was given up.
+        left = self._asked(seen.target) if seen.target.manifest is not None else 0
+        total = plan.target_size if plan.target_size is not None else status.desired_size or pool + left
         if total < pool and not status.desired_size:
             return Step(failure=_TOO_SMALL.format(total=total, pool=pool))
         hashed = template_hash(self.handler.template(seen.target.obj or seen.target.manifest or {}))
@@ -102,7 +104,7 @@ class DeploymentMoves(Struct, frozen=True):
 
     def finalize(self, seen: Workloads, status: RolloutStatus, *, succeeded: bool) -> Step:  # noqa: ARG002
         """Let go. Old workloads that are empty are deleted after success, where that was asked for."""
-        writes = [*_released(seen.target)]
+        writes = [*_released(seen.target, thawed=succeeded)]
         for one in seen.sources:
             if succeeded and seen.removes_sources and one.obj is not None and not self._asked(one):
                 writes.append(Write(one.ref, delete=True, uid=one.obj["metadata"]["uid"]))
@@ -283,8 +285,12 @@ class DeploymentMoves(Struct, frozen=True):
         return write
 
 
-def _released(one: Workload) -> tuple[Write, ...]:
-    return patched(one, annotation_patch(claim=None)).writes if one.obj is not None else ()
+def _released(one: Workload, *, thawed: bool = False) -> tuple[Write, ...]:
+    """Without the claim, and without the note of who froze it, if it is as it was asked for."""
+    if one.obj is None:
+        return ()
+    notes = annotation_patch(claim=None, frozen=None) if thawed else annotation_patch(claim=None)
+    return patched(one, notes).writes
 
 
 def taken_from(surplus: Mapping[str, int], unavailable: Mapping[str, int], most: int, spare: int) -> dict[str, int]:

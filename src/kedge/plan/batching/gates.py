@@ -9,6 +9,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from kedge.api.oam.keys import NAME_LABEL
 from kedge.api.oam.rollout_plan import HookType
 from kedge.api.oam.rollout_status import RollingState
 from kedge.plan.batching.app_control import release
@@ -40,6 +41,7 @@ from kedge.plan.batching.traffic import (
     with_remembered,
     without_remembered,
 )
+from kedge.plan.fields import text
 from kedge.plan.measuring.metric import next_measurement
 
 
@@ -56,8 +58,14 @@ def autoscalers(seen: RolloutInput) -> Next | None:
 
 def autoscalers_given_back(seen: RolloutInput, *, succeeded: bool) -> Next | None:
     """What was stopped goes on: after a success with the target, else as before."""
-    target = seen.workloads.target.ref if succeeded and seen.workloads is not None else None
-    writes = give_back(seen.autoscalers, seen.identity.claim, target, seen.status.remembered)
+    target = seen.workloads.target if succeeded and seen.workloads is not None else None
+    writes = give_back(
+        seen.autoscalers,
+        seen.identity.claim,
+        target.ref if target is not None else None,
+        seen.status.remembered,
+        text(target.obj, "metadata", "labels", NAME_LABEL) if target is not None else "",
+    )
     return Act(writes) if writes else None
 
 

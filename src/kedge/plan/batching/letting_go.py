@@ -6,12 +6,14 @@ rollout from ending.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
 
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.plan.batching.batches import back
+from kedge.plan.batching.claims import patched
 from kedge.plan.batching.gates import (
     applications_released,
     autoscalers_given_back,
@@ -20,11 +22,11 @@ from kedge.plan.batching.gates import (
     traffic,
     traffic_restored,
 )
-from kedge.plan.batching.moves import Batch, Step
+from kedge.plan.batching.moves import Batch, Step, Workload, Write
 from kedge.plan.batching.records import with_old_target
 from kedge.plan.batching.states import RolloutEvent
 from kedge.plan.batching.steps import Act, Move, Next, RolloutInput, holding
-from kedge.plan.fields import whole
+from kedge.plan.fields import at, text, whole
 
 
 def finalising(seen: RolloutInput, now: datetime) -> Next:
@@ -52,7 +54,7 @@ def failing(seen: RolloutInput, now: datetime) -> Next:
 
 def abandoning(seen: RolloutInput, now: datetime) -> Next:
     """The next rollout begins where this one got to: its target is one of the old revisions."""
-    done = with_old_target(seen.status, seen.workloads.target.ref) if seen.workloads is not None else seen.status
+    done = with_old_target(seen.status, seen.workloads.target) if seen.workloads is not None else seen.status
     return _given_back(seen, now, done)
 
 
@@ -61,7 +63,27 @@ def deleting(seen: RolloutInput, now: datetime) -> Next:
     reverts = seen.plan.revert_on_delete and bool(seen.status.batches)
     reverted = reverts or not seen.status.batches  # before the first batch nothing has moved
     done = replace(seen.status, batches=()) if reverts else seen.status  # there is nothing left to take back
-    return (_reverted(seen, now) if reverts else None) or _given_back(seen, now, done, reverted=reverted)
+    taken_back = _reverted(seen, now) if reverts else None
+    return taken_back or disowned(seen) or _given_back(seen, now, done, reverted=reverted)
+
+
+def disowned(seen: RolloutInput) -> Next | None:
+    """Workloads with pods do not go with a rollout that did not succeed. Those without pods that it owns may."""
+    if seen.workloads is None:
+        return None
+    uid, every = seen.identity.uid, (seen.workloads.target, *seen.workloads.sources)
+    writes = {one.ref: write for one in every if one.obj is not None and (write := _without_owner(one, uid))}
+    return Act(tuple(writes.values())) if writes else None
+
+
+def _without_owner(workload: Workload, uid: str) -> Write | None:
+    found = at(workload.obj, "metadata", "ownerReferences")
+    owners = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    kept = [one for one in owners if text(one, "uid") != uid]
+    if len(kept) == len(owners) or whole(workload.obj or {}, "spec", "replicas") == 0:
+        return None
+    (write,) = patched(workload, {"metadata": {"ownerReferences": kept}}).writes
+    return write
 
 
 def _reverted(seen: RolloutInput, now: datetime) -> Next | None:

@@ -17,7 +17,7 @@ from kedge.api.oam.rollout_plan import HookType, OnDeadline, RolloutStrategy
 from kedge.api.oam.rollout_status import BatchState, RollingState
 from kedge.plan.batching.batches import batch_at, begun, current_batch, planned, replanned
 from kedge.plan.batching.gates import applications_released, autoscalers, hooks, metrics, services, traffic
-from kedge.plan.batching.letting_go import abandoning, deleting, failing, finalising
+from kedge.plan.batching.letting_go import abandoning, deleting, disowned, failing, finalising
 from kedge.plan.batching.moves import Batch, Step, Verified
 from kedge.plan.batching.records import with_records
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
@@ -82,7 +82,7 @@ def _ended(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
     if (held := applications_released(seen, succeeded=False, reverted=not seen.status.batches)) is not None:
         return held
     if seen.is_deleting:
-        return Ended()
+        return disowned(seen) or Ended()
     # What failed before anything was touched may be mended by an edit.
     is_mended = not seen.status.batches and seen.status.observed_generation < seen.identity.generation
     if is_mended or (seen.retry and seen.retry != seen.status.retried):

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from kedge.api.oam.keys import SELECTOR_BEFORE, WORKLOAD_LABEL
 from kedge.api.oam.rollout_plan import Traffic
-from kedge.plan.batching.moves import Step, Workload, Workloads, WorkloadRef, Write
+from kedge.plan.batching.moves import Step, Workload, WorkloadRef, Workloads, Write
 from kedge.plan.fields import Object, at, replacement, text, whole
 
 
