@@ -87,6 +87,11 @@ def claim_of(obj: Object | None) -> str:
     return text(obj, "metadata", "annotations", CLAIM)
 
 
+def is_settled(obj: Object) -> bool:
+    """Whether nobody moves it now, nor is to begin: no rollout has claimed it, and it is not frozen."""
+    return not is_claimed(obj) and FROZEN not in (at(obj, "metadata", "annotations") or {})
+
+
 def is_available(obj: Object) -> bool:
     """Whether all pods that it asks for are available. One of a kind that nobody knows is."""
     counts = _replicas(obj)
