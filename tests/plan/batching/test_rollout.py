@@ -21,7 +21,7 @@ from kedge.plan.batching.moves import DONE, Step, Verified
 from kedge.plan.batching.rollout import is_modified, step
 from kedge.plan.batching.rollout_waits import BatchCode, sentence
 from kedge.plan.batching.states import ENDED, RolloutEvent
-from kedge.plan.batching.steps import Act, Ended, Hold, Move, Next, Note, RolloutInput
+from kedge.plan.batching.steps import Act, Ended, Hold, Move, Next, Note
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.traffic.routes import TrafficCode
