@@ -94,6 +94,23 @@ async def test_a_secret_that_was_not_named_at_installation_is_not_read_and_holds
     assert bed.outside.asked == []
 
 
+async def test_what_is_forbidden_is_said_and_done_when_it_is_allowed(bed: BatchBed) -> None:
+    role = next(one for one in await bed.install() if one["metadata"]["name"] == "rollout-operator-role")
+    narrow = {**role, "rules": [rule for rule in role["rules"] if "deployments" not in rule["resources"]]}
+    await bed.apply(narrow)
+    async with bed.operator():
+        await two_revisions(bed, "web")
+        await bed.trait("web", ref("web-v2"), ref("web-v1"), numBatches=2)
+
+        async def says_so() -> bool:
+            said = await bed.status("web")
+            return "the operator may not do what is needed, allow it: deployments.apps" in said
+
+        await until_so(says_so)
+        await bed.apply(role)
+        await bed.until_state("web", "rolloutSucceed")
+
+
 def rules_of(roles: Sequence[Manifest]) -> list[PolicyRule]:
     return msgspec.convert([rule for one in roles for rule in one["rules"]], list[PolicyRule])
 
@@ -245,11 +262,12 @@ async def in_place(bed: BatchBed, kind: type[Any]) -> None:
     name = kind.resource.kind.lower()
     labels = {"app": name}
     sized = {} if kind is DaemonSet else {"replicas": 2}
-    frozen: dict[str, Any] = {
-        StatefulSet: {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}},
-        DaemonSet: {"updateStrategy": {"type": "OnDelete"}},
-        CloneSet: {"updateStrategy": {"partition": 2}},
-    }[kind]
+    strategies: dict[str, dict[str, Any]] = {
+        "StatefulSet": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}},
+        "DaemonSet": {"type": "OnDelete"},
+        "CloneSet": {"partition": 2},
+    }
+    frozen = {"updateStrategy": strategies[kind.resource.kind]}
     set_only = {"serviceName": name, "podManagementPolicy": "Parallel"} if kind is StatefulSet else {}
     spec = {"selector": {"matchLabels": labels}, "template": template(labels, "app:1"), **sized, **set_only, **frozen}
     await bed.client.create(kind, {"metadata": {"name": name, "namespace": bed.namespace}, "spec": spec})

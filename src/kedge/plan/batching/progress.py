@@ -87,6 +87,8 @@ def reported(status: S, wait: Wait | None, progress: Progress | None, *, now: da
     """The status with what the rollout waits for, and its conditions."""
     message = sentence(wait) if wait is not None else status.message
     since = status.waiting_since if message == status.message else now
+    at = state_of(status)  # a status has to say where it is, also if it waits at the very beginning
+    status = replace(status, rolling_state=at.rolling, batch_rolling_state=at.batch)
     status = replace(status, message=message, waiting_since=since, observed_generation=generation)
     if progress is not None:
         status = replace(status, upgraded_ready_replicas=progress.ready)
