@@ -95,7 +95,7 @@ class BatchBed:
 
     async def install(self, *options: str) -> list[Manifest]:
         """Install the roles that are printed; gives those. Webhooks are left out: nobody would answer them."""
-        printed = await installed(self.namespace, "--rollouts", *options)
+        printed = await installed(self.namespace, "--batches", *options)
         rights = only(printed, "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
         await self.apply(*rights)
         return only(rights, "Role", "ClusterRole")

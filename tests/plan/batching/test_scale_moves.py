@@ -235,6 +235,18 @@ def test_pods_that_are_not_available_are_named() -> None:
     assert wait.numbers == {"available": 1, "goal": 2, "tolerated": 0}
 
 
+def test_nothing_is_scaled_before_the_workload_has_reported() -> None:
+    assert code(MOVES.roll(scaled(2, observed=1), sized(2), batch(4, 10))) == MoveCode.not_observed
+
+
+def test_pods_that_have_to_be_ready_for_a_time_are_named() -> None:
+    seen = scaled(1, available=0, spec={"minReadySeconds": 10})
+    seen = replace(seen, target=replace(seen.target, pods=(pod("web-0", "r"),)))
+    wait = MOVES.check(seen, sized(0), batch(1, 1)).wait
+    assert wait is not None
+    assert [one.key for one in wait.blockers] == ["web-0"]
+
+
 # Letting go and going back
 
 
@@ -250,17 +262,28 @@ def test_letting_go_drops_the_claim_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "answer"),
+    ("original", "seen", "answer"),
     [
-        ({"replicas": 6}, 2),
-        ({"replicas": 1}, 2),
-        ({"replicas": 2, "pods": 4}, MoveCode.pods_left),
-        ({"replicas": 2, "observed": 1}, MoveCode.not_observed),
-        ({"replicas": 2}, None),
+        (2, {"replicas": 9}, 6),
+        (2, {"replicas": 9, "available": 0}, 6),
+        (2, {"replicas": 9, "pods": 10}, MoveCode.pods_left),
+        (2, {"replicas": 9, "pods": 8}, 6),
+        (2, {"replicas": 4}, 2),
+        (2, {"replicas": 3, "observed": 1}, MoveCode.not_observed),
+        (2, {"replicas": 2, "pods": 4}, MoveCode.pods_left),
+        (2, {"replicas": 2, "observed": 1}, MoveCode.not_observed),
+        (2, {"replicas": 2}, None),
+        (2, {"replicas": 2, "pods": 1}, None),  # that it gets there is its own matter
+        (9, {"replicas": 2}, 5),
+        (9, {"replicas": 2, "pods": 1}, MoveCode.scaling),
+        (9, {"replicas": 8, "available": 0}, 9),
+        (9, {"replicas": 9, "pods": 8}, None),
     ],
 )
-def test_going_back_is_to_the_size_of_before(seen: dict[str, Any], answer: int | str | None) -> None:
-    found = MOVES.revert(scaled(**seen, annotations={CLAIM_KEY: CLAIM}), sized(2), batch(0, 8))
+def test_going_back_is_to_the_size_of_before_as_many_at_once_as_a_batch(
+    original: int, seen: dict[str, Any], answer: int | str | None
+) -> None:
+    found = MOVES.revert(scaled(**seen, annotations={CLAIM_KEY: CLAIM}), sized(original), batch(5, 10, before=2))
     match answer:
         case None:
             assert found == DONE
@@ -268,7 +291,12 @@ def test_going_back_is_to_the_size_of_before(seen: dict[str, Any], answer: int |
             assert code(found) == answer
         case _:
             assert patch_of(found) == {"spec": {"replicas": answer}}
-            assert found.writes[0].takes_away == (seen["replicas"] > 2)
+            assert found.writes[0].takes_away == (seen["replicas"] > answer)
+
+
+def test_going_back_comes_to_its_end_also_if_no_batch_moved_anything() -> None:
+    found = MOVES.revert(scaled(4, annotations={CLAIM_KEY: CLAIM}), sized(2), batch(4, 4, before=4))
+    assert patch_of(found) == {"spec": {"replicas": 3}}
 
 
 def test_progress_is_what_is_asked_for_and_what_is_there() -> None:

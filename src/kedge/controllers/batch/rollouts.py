@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -27,7 +27,7 @@ from kedge.controllers.batch.workloads import MANAGER, Referrers, WorkloadAccess
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
-from kedge.kube.errors import Forbidden, NotFound
+from kedge.kube.errors import BadRequest, Forbidden, Invalid, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
@@ -47,12 +47,26 @@ from kedge.plan.moving.wait import Wait
 WORKERS: Final = 32
 MOST_STEPS: Final = 64
 """Of one reconcile: more is a mistake, and others want their turn."""
-_MOVES_ELSEWHERE: Final = (RolloutEvent.located, RolloutEvent.modified, RolloutEvent.finalized, RolloutEvent.retried)
+_MOVES_ELSEWHERE: Final = (
+    RolloutEvent.located,
+    RolloutEvent.modified,
+    RolloutEvent.finalized,
+    RolloutEvent.retried,
+    RolloutEvent.deleted,
+)
 """Events after which other workloads may be meant than before."""
 AFTER_FORBIDDEN: Final = 30.0
 """Seconds after which what was forbidden is tried again."""
+_REFUSALS: Final = (Invalid, BadRequest, Forbidden)
 _AT_START: Final = (None, RollingState.locating)
 log = logging.getLogger(__name__)
+
+
+def _by_namespace(rollout: Any) -> Iterable[str]:
+    return (rollout.metadata.namespace or "",)
+
+
+_NAMESPACED: Final = {"namespace": _by_namespace}
 
 
 class Current(Struct, frozen=True):
@@ -90,11 +104,19 @@ class Rollouts:
         self._referrers = Referrers()
         self._events = RolloutEvents(cluster.events)
         places: Sequence[str | None] = namespaces or (None,)
-        self._caches = {place: cluster.cache(kind.kind, place, optional=True) for place in places}
+        self._caches = {place: cluster.cache(kind.kind, place, indexes=_NAMESPACED, optional=True) for place in places}
+        self._cluster = cluster.name
         own = [cluster.watch(cache) for cache in self._caches.values()]
-        others = asking.autoscalers.sources(self._referrers.in_namespace)
+        others = [*asking.autoscalers.sources(self._referrers.in_namespace), *kind.sources(self._unfinished)]
         sources = [*own, *workloads.sources(self._referrers), *others, self._answers]
         self.controller = Controller(kind.kind.resource.plural, self.reconcile, sources, workers=WORKERS)
+
+    def _unfinished(self, namespace: str) -> Iterable[tuple[Key, Any]]:
+        """The rollouts of a namespace that have not ended."""
+        for cache in self._caches.values():
+            for one in cache.by("namespace", namespace):
+                if one.status.rolling_state not in ENDED:
+                    yield Key(self._cluster, namespace, one.metadata.name), one
 
     async def reconcile(self, key: Key) -> Outcome:
         cache = self._caches.get(key.namespace) or self._caches[None]
@@ -134,9 +156,10 @@ class Rollouts:
             found = step(seen, self._clock.now())
             match found:
                 case Move():
-                    current = self._moved(current, found)
+                    current = self._moved(await self._annotated(current, seen, found), found)
                     seen = None if found.event in _MOVES_ELSEWHERE else seen
                 case Note():
+                    self._events.warned(current.rollout, found)
                     current = replace(current, status=found.status)
                 case Act() if not current.is_written:
                     # The status first, and then another look: what is done is decided on what is there then.
@@ -148,7 +171,9 @@ class Rollouts:
                         return await self._hold(current, seen, Hold(refused, self._clock.now() + LOOK_AGAIN))
                     seen = None
                 case Act(call=None, query=None):
-                    await self._act(current, found)
+                    problem = await self._act(current, found)
+                    if problem is not None:
+                        return await self._hold(current, seen, Hold(problem, self._clock.now() + LOOK_AGAIN))
                     seen = None
                 case Act():
                     status = await self._asking.answered(seen, found, partial(self._answers.wake, key))
@@ -167,6 +192,16 @@ class Rollouts:
         return _again(found.until, self._clock.now())
 
     # Observing
+
+    @property
+    def kind(self) -> type[Any]:
+        """The kind of rollouts that it moves."""
+        return self._kind.kind
+
+    async def observe(self, rollout: Any) -> RolloutInput:
+        """All that the next step of a rollout depends on, as it is now. Nothing is changed: a preview asks here too."""
+        meta = rollout.metadata
+        return await self._observe(Key("", meta.namespace, meta.name), Current(rollout, rollout.status))
 
     async def _read(self, current: Current) -> Current | None:
         """The rollout as it is now: somebody may have paused it a moment ago. None if it is gone.
@@ -197,19 +232,27 @@ class Rollouts:
             retry=meta.annotations.get(RETRY, ""),
             bad_references=tuple(map(str, reference_problems(rollout))),
         )
-        if status.rolling_state in ENDED:
+        is_over = seen.is_deleting and status.rolling_state is not RollingState.succeeded  # it lets go of workloads
+        if status.rolling_state in ENDED and not is_over:
             self._referrers.look(key, None)
-            return seen
-        return await self._located(key, current, seen)
+            is_failed = status.rolling_state is RollingState.failed
+            return await self._with_applications(current, seen) if is_failed else seen
+        return await self._with_applications(current, await self._located(key, current, seen))
+
+    async def _with_applications(self, current: Current, seen: RolloutInput) -> RolloutInput:
+        found = await self._kind.applications(current.rollout, current.status, seen.workloads)
+        return replace(seen, applications=found)
 
     async def _located(self, key: Key, current: Current, seen: RolloutInput) -> RolloutInput:
         is_new = current.status.rolling_state in _AT_START
         if seen.bad_references and (is_new or not seen.moving):
             return seen  # it says nothing of what to look for
-        target = seen.wanted if is_new else seen.moving or seen.wanted
+        target = seen.wanted if is_new else seen.moving
+        if not target:
+            return seen  # it ends before it has begun
         answer = await self._kind.locate(current.rollout, current.status, target)
         if isinstance(answer, NotLocated):
-            return replace(seen, wait=answer.wait, problem=answer.problem)
+            return replace(seen, wait=answer.wait, problem=answer.problem, writes=answer.writes)
         self._referrers.look(key, answer)
         return await self._with_workloads(seen, answer)
 
@@ -220,14 +263,17 @@ class Rollouts:
         batches = seen.plan.rollout_batches or ()
         lists_pods = any(one.pod_list for one in batches)
         reading = self._workloads.read(located, seen.identity.claim, self._clock, lists_pods=lists_pods)
-        workloads, autoscalers, route = await asyncio.gather(
+        namespace, traffic = seen.identity.namespace, seen.plan.traffic if located.tells_services_apart else None
+        workloads, autoscalers, route, services = await asyncio.gather(
             reading,
-            self._asking.autoscalers.read(seen.identity.namespace),
-            self._asking.route(seen.identity.namespace, seen.plan, seen.status),
+            self._asking.autoscalers.read(namespace),
+            self._asking.route(namespace, seen.plan, seen.status),
+            self._workloads.services(namespace, traffic),
         )
         if problem := _another_object(located, workloads):
             return replace(seen, problem=problem)
-        return replace(seen, workloads=workloads, moves=moves, route=route, autoscalers=autoscalers)
+        found = replace(seen, workloads=workloads, moves=moves, route=route)
+        return replace(found, autoscalers=autoscalers, services=services)
 
     # Acting
 
@@ -243,10 +289,26 @@ class Rollouts:
         self._events.moved(current.rollout, move, found)
         return replace(current, status=found)
 
-    async def _act(self, current: Current, act: Act) -> None:
+    async def _annotated(self, current: Current, seen: RolloutInput, move: Move) -> Current:
+        """With the annotations that name the workload, once it is known."""
+        if move.event is not RolloutEvent.located or seen.workloads is None:
+            return current
+        meta, wanted = current.rollout.metadata, self._kind.annotations(seen.workloads.target.ref)
+        if wanted.items() <= meta.annotations.items():
+            return current
+        change = {"metadata": {"annotations": dict(wanted)}}
+        rollout = await self._client.amend(self._kind.kind, meta, change, manager=MANAGER)
+        return replace(current, rollout=rollout)
+
+    async def _act(self, current: Current, act: Act) -> Wait | None:
+        """Make the writes; or what to wait for, if the server does not take one."""
         for write in act.writes:
-            await self._workloads.write(write)
+            try:
+                await self._workloads.write(write)
+            except _REFUSALS as error:
+                return waiting_for(str(write.ref), BatchCode.refused, error.message)
             self._events.wrote(current.rollout, write)
+        return None
 
     async def _write(self, current: Current, seen: RolloutInput | None, wait: Wait | None) -> Current:
         """Write the status, if it changed."""
