@@ -14,7 +14,7 @@ from msgspec import Struct
 from kedge.api.oam.rollout_plan import RolloutPlan
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
-from kedge.plan.batching.moves import WorkloadRef
+from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads
 from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Wait
 
@@ -25,6 +25,8 @@ class Place(Struct, frozen=True):
     ref: WorkloadRef
     manifest: Object | None = None
     revision: str = ""
+    uid: str = ""
+    """Which object is meant, if only that one is."""
 
 
 class Located(Struct, frozen=True):
@@ -34,6 +36,12 @@ class Located(Struct, frozen=True):
     sources: tuple[Place, ...] = ()
     in_place: bool = False
     removes_sources: bool = False
+
+    @property
+    def unread(self) -> Workloads:
+        """The workloads before anything is known of them."""
+        sources = tuple(Workload(one.ref) for one in self.sources)
+        return Workloads(Workload(self.target.ref), sources, in_place=self.in_place)
 
 
 class NotLocated(Struct, frozen=True):

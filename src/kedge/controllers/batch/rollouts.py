@@ -32,14 +32,16 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal
-from kedge.plan.batching.moves import Progress
+from kedge.plan.batching.moves import Progress, Workloads
 from kedge.plan.batching.progress import moved, reported
 from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.rollout import step
+from kedge.plan.batching.rollout_rules import reference_problems
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.states import ENDED, Illegal, RolloutEvent
 from kedge.plan.batching.steps import Act, Ended, Hold, Identity, Move, Note, RolloutInput, RouteWrite
 from kedge.plan.batching.traffic import LOOK_AGAIN
+from kedge.plan.fields import text
 from kedge.plan.moving.wait import Wait
 
 WORKERS: Final = 32
@@ -47,7 +49,9 @@ MOST_STEPS: Final = 64
 """Of one reconcile: more is a mistake, and others want their turn."""
 _MOVES_ELSEWHERE: Final = (RolloutEvent.located, RolloutEvent.modified, RolloutEvent.finalized, RolloutEvent.retried)
 """Events after which other workloads may be meant than before."""
-_REFUSALS: Final = (Invalid, BadRequest, Forbidden)
+_REFUSALS: Final = (Invalid, BadRequest)
+AFTER_FORBIDDEN: Final = 30.0
+"""Seconds after which what was forbidden is tried again."""
 _AT_START: Final = (None, RollingState.locating)
 log = logging.getLogger(__name__)
 
@@ -119,7 +123,19 @@ class Rollouts:
             if is_deleting:
                 return Outcome.done
             rollout = await self._set_finalizers(rollout, (*rollout.metadata.finalizers, self._finalizer))
-        return await self._steps(key, Current(rollout, rollout.status))
+        try:
+            return await self._steps(key, Current(rollout, rollout.status))
+        except Forbidden as error:
+            return await self._forbidden(rollout, error)
+
+    async def _forbidden(self, rollout: Any, error: Forbidden) -> Outcome:
+        """Say what may not be done, and try again: somebody has to allow it."""
+        meta = rollout.metadata
+        found = await self._client.get(self._kind.kind, meta.name, meta.namespace)
+        wait = waiting_for("the rollout", BatchCode.forbidden, error.message)
+        current = await self._write(Current(found, found.status), None, wait)
+        self._events.waiting(current.rollout, wait)
+        return Outcome.again(after=AFTER_FORBIDDEN)
 
     async def _steps(self, key: Key, current: Current) -> Outcome:
         """Step after step, until there is something to wait for."""
@@ -137,6 +153,7 @@ class Rollouts:
                     current = self._moved(await self._annotated(current, seen, found), found)
                     seen = None if found.event in _MOVES_ELSEWHERE else seen
                 case Note():
+                    self._events.warned(current.rollout, found)
                     current = replace(current, status=found.status)
                 case Act() if not current.is_written:
                     # The status first, and then another look: what is done is decided on what is there then.
@@ -197,6 +214,7 @@ class Rollouts:
             is_deleting=meta.deletion_timestamp is not None,
             is_aborted=meta.annotations.get(ABORT) == "true",
             retry=meta.annotations.get(RETRY, ""),
+            bad_references=tuple(map(str, reference_problems(rollout))),
         )
         is_over = seen.is_deleting and status.rolling_state is not RollingState.succeeded  # it lets go of workloads
         if status.rolling_state in ENDED and not is_over:
@@ -205,7 +223,10 @@ class Rollouts:
         return await self._located(key, current, seen)
 
     async def _located(self, key: Key, current: Current, seen: RolloutInput) -> RolloutInput:
-        target = seen.wanted if current.status.rolling_state in _AT_START else seen.moving
+        is_new = current.status.rolling_state in _AT_START
+        if seen.bad_references and (is_new or not seen.moving):
+            return seen  # it says nothing of what to look for
+        target = seen.wanted if is_new else seen.moving
         if not target:
             return seen  # it ends before it has begun
         answer = await self._kind.locate(current.rollout, current.status, target)
@@ -215,6 +236,9 @@ class Rollouts:
         return await self._with_workloads(seen, answer)
 
     async def _with_workloads(self, seen: RolloutInput, located: Located) -> RolloutInput:
+        moves = moves_for(located.unread)  # before anything is read: nobody is made to read a Secret for another
+        if isinstance(moves, str):
+            return replace(seen, problem=moves)
         batches = seen.plan.rollout_batches or ()
         lists_pods = any(one.pod_list for one in batches)
         reading = self._workloads.read(located, seen.identity.claim, self._clock, lists_pods=lists_pods)
@@ -223,9 +247,8 @@ class Rollouts:
             self._asking.autoscalers.read(seen.identity.namespace),
             self._asking.route(seen.identity.namespace, seen.plan, seen.status),
         )
-        moves = moves_for(workloads)
-        if isinstance(moves, str):
-            return replace(seen, problem=moves)
+        if problem := _another_object(located, workloads):
+            return replace(seen, problem=problem)
         return replace(seen, workloads=workloads, moves=moves, route=route, autoscalers=autoscalers)
 
     # Acting
@@ -293,6 +316,16 @@ def _progress(seen: RolloutInput | None) -> Progress | None:
     if seen is None or seen.workloads is None or seen.moves is None:
         return None
     return seen.moves.progress(seen.workloads, seen.status)
+
+
+def _another_object(located: Located, found: Workloads) -> str:
+    """Whether a workload is not the very one that is meant."""
+    meant = {place.ref: place.uid for place in (located.target, *located.sources) if place.uid}
+    for one in (found.target, *found.sources):
+        uid = text(one.obj, "metadata", "uid")
+        if one.ref in meant and uid not in ("", meant[one.ref]):
+            return f"{one.ref} has the uid {uid}, and the one with the uid {meant[one.ref]} is meant"
+    return ""
 
 
 def _plain(status: RolloutStatus) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import ObjectReference, RolloutPlan
+from kedge.api.oam.rollout_status import RollingState
 from kedge.api.oam.rollouts import RolloutTrait, RolloutTraitStatus
-from kedge.controllers.batch.located import Answer, FindRollouts, Located, NotLocated, Place
+from kedge.controllers.batch.located import Answer, FindRollouts, Located, Place
 from kedge.controllers.batch.revisions import REVISION, Revisions, revision_rollout_of
 from kedge.kube.source import Source
 from kedge.plan.batching.moves import WorkloadRef
@@ -43,17 +44,20 @@ class TraitKind:
 
     async def locate(self, rollout: RolloutTrait, status: RolloutTraitStatus, target: str) -> Answer:
         namespace = rollout.metadata.namespace or ""
-        if problem := _problem(rollout.spec.target_ref, namespace):
-            return NotLocated(problem=problem)
         aim = ref_of(target, namespace)
         if is_revision(aim):
             return await self._of_revisions(rollout, status, aim.name)
         asked = [_ref(one, namespace) for one in rollout.spec.source_ref]
         last = target_ref(status, namespace) or (ref_of(status.last_target, namespace) if status.last_target else None)
         before = [last] if last is not None else []
-        sources = [one for one in (*asked, *recorded_refs(status, namespace), *before) if one.kind == aim.kind]
+        is_new = status.rolling_state in (None, RollingState.locating)  # a source of another kind is a mistake then
+        known = [one for one in (*asked, *recorded_refs(status, namespace), *before) if one.kind == aim.kind]
+        sources = [*asked, *known] if is_new else known
         others = dict.fromkeys(one for one in sources if one != aim)
-        return Located(Place(aim), tuple(map(Place, others)), in_place=aim in asked and not others)
+        uids = {_ref(one, namespace): one.uid for one in rollout.spec.source_ref} if is_new else {}
+        places = tuple(Place(one, uid=uids.get(one, "")) for one in others)
+        uid = rollout.spec.target_ref.uid if is_new else ""
+        return Located(Place(aim, uid=uid), places, in_place=aim in asked and not others)
 
     async def _of_revisions(self, rollout: RolloutTrait, status: RolloutTraitStatus, target: str) -> Answer:
         namespace = rollout.metadata.namespace or ""
@@ -93,12 +97,3 @@ def _revisions_of(rollout: RolloutTrait) -> Iterable[str]:
 
 def _ref(one: ObjectReference, namespace: str) -> WorkloadRef:
     return WorkloadRef(one.api_version, one.kind, namespace, one.name)
-
-
-def _problem(ref: ObjectReference, namespace: str) -> str:
-    if ref.namespace and ref.namespace != namespace:
-        return f"spec.targetRef.namespace is {ref.namespace}: a rollout moves workloads of its own namespace only"
-    missing = [
-        name for name, value in (("apiVersion", ref.api_version), ("kind", ref.kind), ("name", ref.name)) if not value
-    ]
-    return f"spec.targetRef has no {' and no '.join(missing)}" if missing else ""

@@ -18,7 +18,8 @@ from kedge.plan.batching.gates import autoscalers_given_back, final_hooks, traff
 from kedge.plan.batching.moves import Batch, Step, Workload, Write
 from kedge.plan.batching.records import with_old_target
 from kedge.plan.batching.states import RolloutEvent
-from kedge.plan.batching.steps import Act, Move, Next, RolloutInput, holding
+from kedge.plan.batching.steps import Act, Move, Next, Note, RolloutInput, holding
+from kedge.plan.batching.traffic import remembered_ref
 from kedge.plan.fields import at, text, whole
 
 
@@ -39,14 +40,17 @@ def finalising(seen: RolloutInput, now: datetime) -> Next:
 
 
 def failing(seen: RolloutInput, now: datetime) -> Next:
-    """After a failure: what has moved stays where it is."""
-    return _given_back(seen, now, seen.status)
+    """After a failure: what has moved stays where it is, and what was before is still known when it begins anew."""
+    return _given_back(seen, now, _with_target_recorded(seen))
 
 
 def abandoning(seen: RolloutInput, now: datetime) -> Next:
     """The next rollout begins where this one got to: its target is one of the old revisions."""
-    done = with_old_target(seen.status, seen.workloads.target) if seen.workloads is not None else seen.status
-    return _given_back(seen, now, done)
+    return _given_back(seen, now, _with_target_recorded(seen))
+
+
+def _with_target_recorded(seen: RolloutInput) -> RolloutStatus:
+    return with_old_target(seen.status, seen.workloads.target) if seen.workloads is not None else seen.status
 
 
 def deleting(seen: RolloutInput, now: datetime) -> Next:
@@ -80,14 +84,18 @@ def _reverted(seen: RolloutInput, now: datetime) -> Next | None:
         return None
     batch = back(seen.plan, seen.status, is_scale=seen.is_scale)
     found = seen.moves.revert(seen.workloads, seen.status, batch)
+    if found.failure and found.failure != seen.status.failure:
+        return Note(replace(seen.status, failure=found.failure), (found.failure,))
     if (shifted := _traffic_back(seen, found, batch, now)) is not None:
         return shifted
     return _done(found)
 
 
 def _traffic_back(seen: RolloutInput, found: Step, batch: Batch, now: datetime) -> Next | None:
-    """Traffic leaves the pods of the target before they go."""
+    """Traffic leaves the pods of the target before they go, if it was led there."""
     assert seen.workloads is not None
+    if remembered_ref(seen.status) is None:
+        return None
     lowered = [write for write in found.writes if write.takes_away and write.ref == seen.workloads.target.ref]
     left = whole(lowered[0].patch or {}, "spec", "replicas") if lowered else None
     return traffic(seen, left, replace(batch, index=-1), now) if left is not None and not seen.is_scale else None
@@ -110,7 +118,7 @@ def _released(seen: RolloutInput, *, succeeded: bool) -> Next | None:
 
 
 def _done(found: Step) -> Next | None:
-    """A failure here is none: there is nothing left that could fail."""
+    """A failure does not keep a rollout from ending."""
     if found.writes:
         return Act(found.writes)
     return holding(found.wait) if found.wait is not None else None

@@ -43,6 +43,8 @@ class BatchCode(StrEnum):
     """The server does not take what was written; the blockers say why."""
     deadline = "DeadlineExceeded"
     """The batch takes longer than it may, and is held."""
+    forbidden = "Forbidden"
+    """The API server refuses something to the operator; the blockers say what."""
 
 
 def sentence(wait: Wait) -> str:
@@ -73,6 +75,7 @@ _SENTENCES: Mapping[str, str] = {
     BatchCode.last_batch: "batch {batch} is the last one that may roll, of {batches}: raise batchPartition to go on",
     BatchCode.refused: "{unit} cannot be written{why}",
     BatchCode.deadline: "the batch takes longer than {seconds} s{why}",
+    BatchCode.forbidden: "the operator may not do what is needed, allow it: {reported}",
 }
 
 
