@@ -47,7 +47,13 @@ from kedge.plan.moving.wait import Wait
 WORKERS: Final = 32
 MOST_STEPS: Final = 64
 """Of one reconcile: more is a mistake, and others want their turn."""
-_MOVES_ELSEWHERE: Final = (RolloutEvent.located, RolloutEvent.modified, RolloutEvent.finalized, RolloutEvent.retried)
+_MOVES_ELSEWHERE: Final = (
+    RolloutEvent.located,
+    RolloutEvent.modified,
+    RolloutEvent.finalized,
+    RolloutEvent.retried,
+    RolloutEvent.deleted,
+)
 """Events after which other workloads may be meant than before."""
 _REFUSALS: Final = (Invalid, BadRequest)
 AFTER_FORBIDDEN: Final = 30.0
@@ -187,6 +193,16 @@ class Rollouts:
 
     # Observing
 
+    @property
+    def kind(self) -> type[Any]:
+        """The kind of rollouts that it moves."""
+        return self._kind.kind
+
+    async def observe(self, rollout: Any) -> RolloutInput:
+        """All that the next step of a rollout depends on, as it is now. Nothing is changed: a preview asks here too."""
+        meta = rollout.metadata
+        return await self._observe(Key("", meta.namespace, meta.name), Current(rollout, rollout.status))
+
     async def _read(self, current: Current) -> Current | None:
         """The rollout as it is now: somebody may have paused it a moment ago. None if it is gone.
 
@@ -219,8 +235,13 @@ class Rollouts:
         is_over = seen.is_deleting and status.rolling_state is not RollingState.succeeded  # it lets go of workloads
         if status.rolling_state in ENDED and not is_over:
             self._referrers.look(key, None)
-            return seen
-        return await self._located(key, current, seen)
+            is_failed = status.rolling_state is RollingState.failed
+            return await self._with_applications(current, seen) if is_failed else seen
+        return await self._with_applications(current, await self._located(key, current, seen))
+
+    async def _with_applications(self, current: Current, seen: RolloutInput) -> RolloutInput:
+        found = await self._kind.applications(current.rollout, current.status, seen.workloads)
+        return replace(seen, applications=found)
 
     async def _located(self, key: Key, current: Current, seen: RolloutInput) -> RolloutInput:
         is_new = current.status.rolling_state in _AT_START
@@ -231,7 +252,7 @@ class Rollouts:
             return seen  # it ends before it has begun
         answer = await self._kind.locate(current.rollout, current.status, target)
         if isinstance(answer, NotLocated):
-            return replace(seen, wait=answer.wait, problem=answer.problem)
+            return replace(seen, wait=answer.wait, problem=answer.problem, writes=answer.writes)
         self._referrers.look(key, answer)
         return await self._with_workloads(seen, answer)
 
@@ -242,14 +263,17 @@ class Rollouts:
         batches = seen.plan.rollout_batches or ()
         lists_pods = any(one.pod_list for one in batches)
         reading = self._workloads.read(located, seen.identity.claim, self._clock, lists_pods=lists_pods)
-        workloads, autoscalers, route = await asyncio.gather(
+        namespace, traffic = seen.identity.namespace, seen.plan.traffic if located.tells_services_apart else None
+        workloads, autoscalers, route, services = await asyncio.gather(
             reading,
-            self._asking.autoscalers.read(seen.identity.namespace),
-            self._asking.route(seen.identity.namespace, seen.plan, seen.status),
+            self._asking.autoscalers.read(namespace),
+            self._asking.route(namespace, seen.plan, seen.status),
+            self._workloads.services(namespace, traffic),
         )
         if problem := _another_object(located, workloads):
             return replace(seen, problem=problem)
-        return replace(seen, workloads=workloads, moves=moves, route=route, autoscalers=autoscalers)
+        found = replace(seen, workloads=workloads, moves=moves, route=route)
+        return replace(found, autoscalers=autoscalers, services=services)
 
     # Acting
 

@@ -24,6 +24,10 @@ class BatchCode(StrEnum):
     """The plan cannot be carried out; the blockers say what is wrong."""
     missing = "Missing"
     """Something that the rollout refers to is not there."""
+    taken = "Taken"
+    """Another rollout brings the Application in."""
+    not_rendered = "NotRendered"
+    """The Application has no revision of its present state yet."""
     autoscaler = "Autoscaler"
     """An autoscaler sets the replicas of the workload."""
     autoscaler_stopping = "AutoscalerStopping"
@@ -65,6 +69,8 @@ _TEXTS: Mapping[str, Callable[[Wait], str]] = {
 _SENTENCES: Mapping[str, str] = {
     BatchCode.invalid: "{reported}",
     BatchCode.missing: "{unit} does not exist",
+    BatchCode.taken: "{unit} is being brought in by {reported}",
+    BatchCode.not_rendered: "{unit} has no revision of its present state yet{why}",
     BatchCode.autoscaler: "{blockers} sets the replicas of {unit}: delete it, or set onAutoscaler to TakeOver",
     BatchCode.autoscaler_stopping: "{blockers} still sets the replicas of {unit}: KEDA has not stopped it yet",
     BatchCode.proof_lost: "earlier batches have to stay available, and {available} of {goal} pods of {unit} are{why}",
