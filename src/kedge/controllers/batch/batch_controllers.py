@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kedge.api.oam.keys import ROLLOUT_FINALIZER
+from kedge.api.oam.keys import APP_ROLLOUT_FINALIZER, ROLLOUT_FINALIZER
+from kedge.controllers.batch.app_access import AppAccess
+from kedge.controllers.batch.app_deployment_kind import AppDeploymentKind
+from kedge.controllers.batch.app_rollout_kind import AppRolloutKind
 from kedge.controllers.batch.asking import Asking
 from kedge.controllers.batch.autoscalers import AutoscalerAccess
 from kedge.controllers.batch.hook_calls import HookCalls
@@ -22,7 +25,12 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.connect.outbound import Outbound
 from kedge.kube.controller import Controller
 
-_FINALIZERS: Final = {"RolloutTrait": ROLLOUT_FINALIZER, "Rollout": ROLLOUT_FINALIZER}
+_FINALIZERS: Final = {
+    "RolloutTrait": ROLLOUT_FINALIZER,
+    "Rollout": ROLLOUT_FINALIZER,
+    "AppRollout": APP_ROLLOUT_FINALIZER,
+    "ApplicationDeployment": APP_ROLLOUT_FINALIZER,
+}
 
 
 def batch_controllers(
@@ -46,7 +54,13 @@ def batch_rollouts(
         clock=clock,
     )
     revisions = Revisions(cluster, workloads, namespaces)
-    kinds: list[RolloutKind] = [TraitKind(revisions), RevisionKind(revisions)]
+    apps = AppAccess(cluster, workloads, namespaces)
+    kinds: list[RolloutKind] = [
+        TraitKind(revisions),
+        RevisionKind(revisions),
+        AppRolloutKind(apps, revisions),
+        AppDeploymentKind(apps, revisions),
+    ]
     return [
         Rollouts(
             cluster,
