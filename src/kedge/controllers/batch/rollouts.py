@@ -55,9 +55,9 @@ _MOVES_ELSEWHERE: Final = (
     RolloutEvent.deleted,
 )
 """Events after which other workloads may be meant than before."""
+_REFUSALS: Final = (Invalid, BadRequest)
 AFTER_FORBIDDEN: Final = 30.0
 """Seconds after which what was forbidden is tried again."""
-_REFUSALS: Final = (Invalid, BadRequest, Forbidden)
 _AT_START: Final = (None, RollingState.locating)
 log = logging.getLogger(__name__)
 
