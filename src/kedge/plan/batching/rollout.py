@@ -65,7 +65,10 @@ def _interrupted(seen: RolloutInput, state: RollingState) -> Next | None:
     if seen.is_deleting:
         is_over = state in (*ENDED, RollingState.deleting) and not _is_taken_back(seen, state)
         return None if is_over else Move(RolloutEvent.deleted, seen.status)
-    if is_modified(seen) and state not in (RollingState.locating, RollingState.abandoning, RollingState.deleting):
+    # What failed before it had a size is begun again by an edit (`_ended`), whatever it moved to before.
+    is_left = state is RollingState.failed and not seen.status.batches
+    unmoved = (RollingState.locating, RollingState.abandoning, RollingState.deleting)
+    if is_modified(seen) and state not in unmoved and not is_left:
         return Move(RolloutEvent.modified, seen.status)
     if seen.is_aborted and state not in (*ENDED, *_LEAVING):
         return failed(seen, "it was aborted")
