@@ -355,6 +355,13 @@ def test_the_pods_of_a_batch_begin_one_after_the_other(after: int, goal: int, ne
         assert step(waiting, NOW) == Hold(WAIT.wait or MISSING)
 
 
+def test_the_pods_of_a_later_batch_are_counted_from_where_it_began() -> None:
+    batches = (RolloutBatch(replicas=1), RolloutBatch(replicas=2, instance_interval=10), RolloutBatch(replicas="100%"))
+    status = {"batch_started_at": NOW, "current_batch": 1}
+    found = step(rolling(B.rolling, plan=RolloutPlan(rollout_batches=batches), status=status), NOW)
+    assert held(found) == "1 of 2 pods of the batch have begun, one every 10 s"
+
+
 def test_pods_are_removed_one_after_the_other_too() -> None:
     plan = paced(10, target_size=0)
     moves = Answers()

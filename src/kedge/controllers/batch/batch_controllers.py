@@ -37,6 +37,13 @@ def batch_controllers(
     cluster: Cluster, namespaces: Sequence[str], *, clock: Clock, outbound: Outbound
 ) -> Sequence[Controller]:
     """The controllers of every kind of rollout, in some namespaces; in all of them if none is given."""
+    return [one.controller for one in batch_rollouts(cluster, namespaces, clock=clock, outbound=outbound)]
+
+
+def batch_rollouts(
+    cluster: Cluster, namespaces: Sequence[str], *, clock: Clock, outbound: Outbound
+) -> Sequence[Rollouts]:
+    """What moves the rollouts of every kind."""
     workloads = WorkloadAccess(cluster, namespaces)
     client = cluster.client
     asking = Asking(
@@ -63,6 +70,6 @@ def batch_controllers(
             clock=clock,
             finalizer=_FINALIZERS[kind.kind.resource.kind],
             namespaces=namespaces,
-        ).controller
+        )
         for kind in kinds
     ]

@@ -28,6 +28,8 @@ class Place(Struct, frozen=True):
     revision: str = ""
     uid: str = ""
     """Which object is meant, if only that one is."""
+    is_recorded: bool = False
+    """Whether nothing but the status names it: if it is gone, nobody waits for it."""
 
 
 class Located(Struct, frozen=True):

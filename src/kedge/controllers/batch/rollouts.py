@@ -27,7 +27,7 @@ from kedge.controllers.batch.workloads import MANAGER, Referrers, WorkloadAccess
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
-from kedge.kube.errors import Forbidden, NotFound
+from kedge.kube.errors import BadRequest, Forbidden, Invalid, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
@@ -57,6 +57,7 @@ _MOVES_ELSEWHERE: Final = (
 """Events after which other workloads may be meant than before."""
 AFTER_FORBIDDEN: Final = 30.0
 """Seconds after which what was forbidden is tried again."""
+_REFUSALS: Final = (Invalid, BadRequest, Forbidden)
 _AT_START: Final = (None, RollingState.locating)
 log = logging.getLogger(__name__)
 
@@ -170,7 +171,9 @@ class Rollouts:
                         return await self._hold(current, seen, Hold(refused, self._clock.now() + LOOK_AGAIN))
                     seen = None
                 case Act(call=None, query=None):
-                    await self._act(current, found)
+                    problem = await self._act(current, found)
+                    if problem is not None:
+                        return await self._hold(current, seen, Hold(problem, self._clock.now() + LOOK_AGAIN))
                     seen = None
                 case Act():
                     status = await self._asking.answered(seen, found, partial(self._answers.wake, key))
@@ -189,6 +192,16 @@ class Rollouts:
         return _again(found.until, self._clock.now())
 
     # Observing
+
+    @property
+    def kind(self) -> type[Any]:
+        """The kind of rollouts that it moves."""
+        return self._kind.kind
+
+    async def observe(self, rollout: Any) -> RolloutInput:
+        """All that the next step of a rollout depends on, as it is now. Nothing is changed: a preview asks here too."""
+        meta = rollout.metadata
+        return await self._observe(Key("", meta.namespace, meta.name), Current(rollout, rollout.status))
 
     async def _read(self, current: Current) -> Current | None:
         """The rollout as it is now: somebody may have paused it a moment ago. None if it is gone.
@@ -287,10 +300,15 @@ class Rollouts:
         rollout = await self._client.amend(self._kind.kind, meta, change, manager=MANAGER)
         return replace(current, rollout=rollout)
 
-    async def _act(self, current: Current, act: Act) -> None:
+    async def _act(self, current: Current, act: Act) -> Wait | None:
+        """Make the writes; or what to wait for, if the server does not take one."""
         for write in act.writes:
-            await self._workloads.write(write)
+            try:
+                await self._workloads.write(write)
+            except _REFUSALS as error:
+                return waiting_for(str(write.ref), BatchCode.refused, error.message)
             self._events.wrote(current.rollout, write)
+        return None
 
     async def _write(self, current: Current, seen: RolloutInput | None, wait: Wait | None) -> Current:
         """Write the status, if it changed."""

@@ -55,7 +55,7 @@ class TraitKind:
         sources = [*asked, *known] if is_new else known
         others = dict.fromkeys(one for one in sources if one != aim)
         uids = {_ref(one, namespace): one.uid for one in rollout.spec.source_ref} if is_new else {}
-        places = tuple(Place(one, uid=uids.get(one, "")) for one in others)
+        places = tuple(Place(one, uid=uids.get(one, ""), is_recorded=one not in asked) for one in others)
         uid = rollout.spec.target_ref.uid if is_new else ""
         return Located(Place(aim, uid=uid), places, in_place=aim in asked and not others)
 

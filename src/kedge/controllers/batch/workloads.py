@@ -80,9 +80,10 @@ class WorkloadAccess:
         """The workloads as they are now; with `lists_pods` all with their pods, not only kinds that need them."""
         places = (located.target, *located.sources)
         target, *sources = await gather([partial(self._workload, place, lists_pods) for place in places])
+        left = [one for one, place in zip(sources, located.sources, strict=True) if one.obj or not place.is_recorded]
         found = Workloads(
             target,
-            tuple(sources),
+            tuple(left),
             in_place=located.in_place,
             removes_sources=located.removes_sources,
             claim=claim,

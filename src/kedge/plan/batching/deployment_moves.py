@@ -58,7 +58,8 @@ class DeploymentMoves(Struct, frozen=True):
         if total < pool and not status.desired_size:
             return Step(failure=_TOO_SMALL.format(total=total, pool=pool))
         hashed = template_hash(self.handler.template(seen.target.obj or seen.target.manifest or {}))
-        if hashed == status.last_applied_pod_template_identifier and not status.desired_size:  # midway it is a way back
+        # Midway there is a way back to what ran last.
+        if hashed == status.last_applied_pod_template_identifier and not status.desired_size:
             return Step(failure=_SAME.format(hash=hashed))
         return Verified(original=pool, total=total, template_hash=hashed)
 
@@ -123,7 +124,9 @@ class DeploymentMoves(Struct, frozen=True):
         if batch.strategy is RolloutStrategy.decrease_first:
             return self._first([self._lower(seen, batch), self._gone(seen, batch), self._raise(seen, batch)])
         steps = [self._raise(seen, batch), self._proof(seen, batch), self._lower(seen, batch)]
-        return self._first(steps)
+        is_full = steps[0].wait is not None
+        # Without room for the target, old pods that nobody needs make some: those of a bad release, above all.
+        return steps[2] if is_full and steps[2].writes else self._first(steps)
 
     def check(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:  # noqa: ARG002
         problem = self._problem(seen)

@@ -122,11 +122,9 @@ def metrics(seen: RolloutInput, batch: Batch, now: datetime) -> Next | None:
 
 def traffic(seen: RolloutInput, goal: int, batch: Batch, now: datetime) -> Next | None:
     """The share of the traffic that so many pods of the target are for."""
-    if seen.plan.traffic is None:
-        return None
     is_last = batch.index + 1 >= len(seen.status.batches) and goal >= batch.goal
     wanted = wanted_percent(seen.plan, goal, batch.total, is_last)
-    return _routed(seen, _ending(seen, str(wanted), traffic_step(seen.plan, seen.status, seen.route, wanted, now), now))
+    return _routed(seen, _ending(seen, wanted, traffic_step(seen.plan, seen.status, seen.route, wanted, now), now))
 
 
 def route_recorded(seen: RolloutInput, now: datetime) -> Next | None:
@@ -140,11 +138,11 @@ def traffic_restored(seen: RolloutInput, now: datetime) -> Next | None:
     """The weights of before, if they were changed."""
     if remembered_ref(seen.status) is None:
         return None
-    found = _ending(seen, "before", restore_step(seen.status, seen.route, now), now)
+    found = _ending(seen, None, restore_step(seen.status, seen.route, now), now)
     return _routed(seen, found) or Note(without_remembered(seen.status), found.notes)
 
 
-def _ending(seen: RolloutInput, aim: str, found: TrafficStep, now: datetime) -> TrafficStep:
+def _ending(seen: RolloutInput, aim: int | None, found: TrafficStep, now: datetime) -> TrafficStep:
     """A rollout that is being deleted does not wait for ever."""
     return bounded(seen.status, aim, found, now) if seen.is_deleting else found
 

@@ -109,7 +109,7 @@ def _traffic_back(seen: RolloutInput, found: Step, batch: Batch, now: datetime) 
         return None
     lowered = [write for write in found.writes if write.takes_away and write.ref == seen.workloads.target.ref]
     left = whole(lowered[0].patch or {}, "spec", "replicas") if lowered else None
-    return traffic(seen, left, replace(batch, index=-1), now) if left is not None and not seen.is_scale else None
+    return traffic(seen, left, batch, now) if left is not None and not seen.is_scale else None
 
 
 def _given_back(seen: RolloutInput, now: datetime, done: RolloutStatus, *, reverted: bool = False) -> Next:

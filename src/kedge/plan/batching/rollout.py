@@ -273,7 +273,7 @@ def _within_deadline(seen: RolloutInput, now: datetime, found: Next) -> Next:
 
 
 def _reported(wait: Wait) -> tuple[str, ...]:
-    return tuple(one.reported for one in wait.blockers if one.reported)
+    return tuple(one.reported for one in wait.blockers)
 
 
 _STATES: Final[Mapping[RollingState, Callable[[RolloutInput, datetime], Next]]] = {

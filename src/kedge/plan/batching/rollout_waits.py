@@ -43,6 +43,8 @@ class BatchCode(StrEnum):
     paused = "Paused"
     last_batch = "Partition"
     """No later batch may roll yet."""
+    refused = "WriteRefused"
+    """The server does not take what was written; the blockers say why."""
     deadline = "DeadlineExceeded"
     """The batch takes longer than it may, and is held."""
     forbidden = "Forbidden"
@@ -77,6 +79,7 @@ _SENTENCES: Mapping[str, str] = {
     BatchCode.interval: "{moved} of {size} pods of the batch have begun, one every {seconds} s",
     BatchCode.paused: "it is paused",
     BatchCode.last_batch: "batch {batch} is the last one that may roll, of {batches}: raise batchPartition to go on",
+    BatchCode.refused: "{unit} cannot be written{why}",
     BatchCode.deadline: "the batch takes longer than {seconds} s{why}",
     BatchCode.forbidden: "the operator may not do what is needed, allow it: {reported}",
 }

@@ -66,11 +66,9 @@ class ScaleMoves(Struct, frozen=True):
         if (step := not_steady(target)) is not None:
             return step
         desired = self.handler.replicas(target.obj or {}).desired
-        is_up = _is_up(status, batch)
-        is_beyond = desired >= batch.goal if is_up else desired <= batch.goal
-        if desired == batch.goal or (is_beyond and batch.goal != batch.total):
-            return self.check(seen, status, batch)
-        return self._scaled(target, batch.goal)
+        on_the_way = max(desired, batch.goal) if _is_up(status, batch) else min(desired, batch.goal)
+        aim = batch.goal if batch.goal == batch.total else on_the_way
+        return self.check(seen, status, batch) if aim == desired else self._scaled(target, aim)
 
     def check(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
         """Whether enough pods are available, or enough have gone."""

@@ -139,7 +139,7 @@ Next: TypeAlias = Move | Note | Act | Hold | Ended
 
 
 def failed(seen: RolloutInput, why: str, event: RolloutEvent = RolloutEvent.failed) -> Move:
-    """The rollout fails, for this reason: that of its present generation, so that only a later edit mends it."""
+    """The rollout fails, for this reason: as it is now, so that only a later edit can mend it."""
     return Move(event, replace(seen.status, failure=why, observed_generation=seen.identity.generation), why)
 
 
