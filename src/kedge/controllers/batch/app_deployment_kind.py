@@ -8,7 +8,7 @@ Application to another.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -67,9 +67,7 @@ class AppDeploymentKind:
     async def locate(self, rollout: ApplicationDeployment, status: ApplicationDeploymentStatus, target: str) -> Answer:
         namespace = rollout.metadata.namespace or ""
         if not is_at_start(status):
-            _, component, revision = await self._apps.moved_to(status, namespace)
-            asked = RevisionRollout(namespace, revision, component=component, application=target)
-            return told_apart(await self._revisions.locate(asked, status))
+            return await self._under_way(rollout, status, target)
         name = _source(rollout, status, target)
         application = await self._apps.application(target, namespace)
         source = await self._apps.application(name, namespace) if name else None
@@ -78,6 +76,21 @@ class AppDeploymentKind:
         if source is None and name:
             return missing(APPLICATION, name, namespace)
         return await self._starts(rollout, status, application, source)
+
+    async def _under_way(
+        self, rollout: ApplicationDeployment, status: ApplicationDeploymentStatus, target: str
+    ) -> Answer:
+        namespace = rollout.metadata.namespace or ""
+        _, component, revision = await self._apps.moved_to(status, namespace)
+        owners: tuple[Mapping[str, Any], ...] = ()
+        application = None if revision else await self._apps.application(target, namespace)
+        if application is not None and (latest := latest_revision(application)):  # its workload is not there yet
+            found = await self._apps.revision(latest, namespace)
+            revised = found.component(_only_listed(rollout, application)) if found is not None else None
+            if found is not None and revised is not None:
+                component, revision, owners = revised.name, revised.revision, found.owners
+        asked = RevisionRollout(namespace, revision, component=component, application=target, owners=owners)
+        return told_apart(await self._revisions.locate(asked, status))
 
     async def _starts(
         self,

@@ -63,7 +63,7 @@ class AppRolloutKind:
         namespace = rollout.metadata.namespace or ""
         found = await self._apps.revision(target, namespace)
         if not is_at_start(status):
-            return await self._under_way(status, namespace, found)
+            return await self._under_way(rollout, status, found)
         name = _source(rollout, status, target)
         source = await self._apps.revision(name, namespace) if name else None
         if found is None:
@@ -72,14 +72,20 @@ class AppRolloutKind:
             return missing(APP_REVISION, name, namespace)
         return await self._starts(rollout, status, found, source)
 
-    async def _under_way(self, status: AppRolloutStatus, namespace: str, found: AppRevision | None) -> Answer:
+    async def _under_way(self, rollout: AppRollout, status: AppRolloutStatus, found: AppRevision | None) -> Answer:
+        namespace = rollout.metadata.namespace or ""
         application, component, revision = await self._apps.moved_to(status, namespace)
+        if not revision and found is not None:  # its workload is not there yet, or not any more
+            application = found.application
+            revised = found.component(next(iter((*rollout.spec.component_list, *found.names)), ""))
+            component, revision = (revised.name, revised.revision) if revised is not None else ("", "")
         asked = RevisionRollout(
             namespace,
             revision,
             component=component,
             application=application,
             app_revision=found.name if found is not None else "",
+            owners=found.owners if found is not None else (),
             removes_sources=True,
         )
         return told_apart(await self._revisions.locate(asked, status))

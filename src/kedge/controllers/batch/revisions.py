@@ -116,6 +116,8 @@ class Revisions:
         ref = target_ref(status, asked.namespace)
         if ref is None or status.rolling_state in _AT_START:
             return None
+        if manifest is not None and not is_in_place(manifest):
+            manifest = patched(manifest, {"metadata": {"name": ref.name}})  # it may have been there by another name
         wanted = manifest if manifest is not None and ref_of(manifest) == ref else None
         sources = recorded(status, asked.namespace)
         in_place = any(one.ref == ref for one in sources) or _is_unscalable(ref)

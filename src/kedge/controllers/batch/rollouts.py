@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.oam.keys import ABORT, RETRY
-from kedge.api.oam.rollout_status import RollingState, RolloutStatus
+from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
 from kedge.controllers.batch.asking import Asking
 from kedge.controllers.batch.located import Located, NotLocated, RolloutKind
 from kedge.controllers.batch.rollout_events import RolloutEvents
@@ -313,6 +313,11 @@ class Rollouts:
     async def _write(self, current: Current, seen: RolloutInput | None, wait: Wait | None) -> Current:
         """Write the status, if it changed."""
         now, meta = self._clock.now(), current.rollout.metadata
+        if current.status.rolling_state is None:  # the status that says what is waited for has to say where, too
+            begun = replace(
+                current.status, rolling_state=RollingState.locating, batch_rolling_state=BatchState.initializing
+            )
+            current = replace(current, status=begun)
         progress = _progress(seen)
         status = reported(current.status, wait, progress, now=now, generation=meta.generation)
         if status == current.rollout.status:
