@@ -14,6 +14,7 @@ USER = "argo-rollouts"
 async def install_crds(cluster: Cluster) -> None:
     for file in sorted((argo_build.folder() / argo_build.CRDS).glob("*-crd.yaml")):
         await cluster.kubectl("apply", "--server-side", "-f", str(file))
+    await cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/rollouts.argoproj.io")
 
 
 def controller(cluster: Cluster, namespace: str) -> AbstractAsyncContextManager[Program]:
