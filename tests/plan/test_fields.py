@@ -70,3 +70,8 @@ def test_only_what_changes_something_is_left(patch: dict[str, Any], left: dict[s
     obj = {"a": 1, "m": {"x": 1, "y": 2}, "l": [1]}
     assert changed(obj, patch) == left
     assert merge_patch(obj, changed(obj, patch)) == merge_patch(obj, patch)
+
+
+def test_nothing_is_removed_from_a_map_that_is_not_there() -> None:
+    assert changed({"a": 1}, {"z": {"q": None}}) == {}
+    assert changed({"a": 1}, {"z": {"q": None, "r": {"s": None}, "t": 1}}) == {"z": {"t": 1}}

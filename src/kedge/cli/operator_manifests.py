@@ -57,7 +57,9 @@ class OperatorInstall(Struct, frozen=True):
     lease: bool = False
     """Whether there are two replicas, of which one leads."""
     rollouts: bool = False
-    """Whether rollouts in batches are validated: their CRDs, and the webhooks for them and for Applications."""
+    """Whether there are rollouts in batches: their CRDs, rights, and the webhooks for them and for Applications."""
+    metric_secrets: tuple[str, ...] = ()
+    """The Secrets that MetricTemplates of rollouts may name."""
     notifications: str = ""
     """The Secret with who is notified of events; none: nobody."""
 
@@ -67,8 +69,8 @@ class OperatorInstall(Struct, frozen=True):
 
     @property
     def is_like_the_peer(self) -> bool:
-        """Whether the peer could do the same: one namespace, one replica."""
-        return len(self.namespaces) == 1 and not self.everywhere and not self.lease
+        """Whether the peer could do the same: one namespace, one replica, no batches."""
+        return len(self.namespaces) == 1 and not self.everywhere and not self.lease and not self.rollouts
 
     @property
     def rules(self) -> tuple[PolicyRule, ...]:
@@ -78,6 +80,8 @@ class OperatorInstall(Struct, frozen=True):
             *(rights.OPERATOR_EVENTS if self.events else ()),
             *(rights.READ_DEPLOYMENTS if self.deployments else ()),
             *rights.mirroring(self.mirror),
+            *(rights.BATCHES if self.rollouts else ()),
+            *rights.metric_secrets(self.metric_secrets),
         )
 
 
@@ -190,6 +194,7 @@ def arguments(told: OperatorInstall) -> list[str]:
         *(["--all-namespaces"] if told.everywhere else []),
         *(f"--namespace={namespace}" for namespace in told.namespaces),
         *(["--lease"] if told.lease else []),
+        *(["--batches"] if told.rollouts else []),
         f"--zone-tracker={ZONE_TRACKER}",
         "--webhooks",
         f"--webhooks-port={HTTPS_PORT}",

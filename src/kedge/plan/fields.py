@@ -104,4 +104,4 @@ def changed(obj: Any, patch: Object) -> dict[str, Any]:
 
 
 def _changed_value(old: Any, value: Any) -> Any:
-    return changed(old, value) if isinstance(value, Mapping) and isinstance(old, Mapping) else value
+    return changed(old, value) if isinstance(value, Mapping) else value

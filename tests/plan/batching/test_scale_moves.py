@@ -250,17 +250,28 @@ def test_letting_go_drops_the_claim_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "answer"),
+    ("original", "seen", "answer"),
     [
-        ({"replicas": 6}, 2),
-        ({"replicas": 1}, 2),
-        ({"replicas": 2, "pods": 4}, MoveCode.pods_left),
-        ({"replicas": 2, "observed": 1}, MoveCode.not_observed),
-        ({"replicas": 2}, None),
+        (2, {"replicas": 9}, 6),
+        (2, {"replicas": 9, "available": 0}, 6),
+        (2, {"replicas": 9, "pods": 10}, MoveCode.pods_left),
+        (2, {"replicas": 9, "pods": 8}, 6),
+        (2, {"replicas": 4}, 2),
+        (2, {"replicas": 3, "observed": 1}, MoveCode.not_observed),
+        (2, {"replicas": 2, "pods": 4}, MoveCode.pods_left),
+        (2, {"replicas": 2, "observed": 1}, MoveCode.not_observed),
+        (2, {"replicas": 2}, None),
+        (2, {"replicas": 2, "pods": 1}, None),  # that it gets there is its own matter
+        (9, {"replicas": 2}, 5),
+        (9, {"replicas": 2, "pods": 1}, MoveCode.scaling),
+        (9, {"replicas": 8, "available": 0}, 9),
+        (9, {"replicas": 9, "pods": 8}, None),
     ],
 )
-def test_going_back_is_to_the_size_of_before(seen: dict[str, Any], answer: int | str | None) -> None:
-    found = MOVES.revert(scaled(**seen, annotations={CLAIM_KEY: CLAIM}), sized(2), batch(0, 8))
+def test_going_back_is_to_the_size_of_before_as_many_at_once_as_a_batch(
+    original: int, seen: dict[str, Any], answer: int | str | None
+) -> None:
+    found = MOVES.revert(scaled(**seen, annotations={CLAIM_KEY: CLAIM}), sized(original), batch(5, 10, before=2))
     match answer:
         case None:
             assert found == DONE
@@ -268,7 +279,12 @@ def test_going_back_is_to_the_size_of_before(seen: dict[str, Any], answer: int |
             assert code(found) == answer
         case _:
             assert patch_of(found) == {"spec": {"replicas": answer}}
-            assert found.writes[0].takes_away == (seen["replicas"] > 2)
+            assert found.writes[0].takes_away == (seen["replicas"] > answer)
+
+
+def test_going_back_comes_to_its_end_also_if_no_batch_moved_anything() -> None:
+    found = MOVES.revert(scaled(4, annotations={CLAIM_KEY: CLAIM}), sized(2), batch(4, 4, before=4))
+    assert patch_of(found) == {"spec": {"replicas": 3}}
 
 
 def test_progress_is_what_is_asked_for_and_what_is_there() -> None:

@@ -87,7 +87,10 @@ class ComponentWrites:
         newest = configured.revision_name or self._newest(configured.component_name, namespace)
         name = traiting.target_revision(traits, newest) if rolled else newest
         component = component_in(self._revision(name, namespace))
-        if problem := traiting.conflict(text(component, "metadata", "name"), traits):
+        of = text(component, "metadata", "name")
+        if configured.component_name not in ("", of):
+            raise Refused(f"the component revision {name} is of {of}, not of {configured.component_name}")
+        if problem := traiting.conflict(of, traits):
             raise Refused(problem)
         return WantedComponent(
             component,

@@ -10,6 +10,8 @@ from kedge.controllers.batch.asking import Asking
 from kedge.controllers.batch.autoscalers import AutoscalerAccess
 from kedge.controllers.batch.hook_calls import HookCalls
 from kedge.controllers.batch.located import RolloutKind
+from kedge.controllers.batch.revision_kind import RevisionKind
+from kedge.controllers.batch.revisions import Revisions
 from kedge.controllers.batch.rollouts import Rollouts
 from kedge.controllers.batch.routes import Routes
 from kedge.controllers.batch.trait_kind import TraitKind
@@ -20,7 +22,7 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.connect.outbound import Outbound
 from kedge.kube.controller import Controller
 
-_FINALIZERS: Final = {"RolloutTrait": ROLLOUT_FINALIZER}
+_FINALIZERS: Final = {"RolloutTrait": ROLLOUT_FINALIZER, "Rollout": ROLLOUT_FINALIZER}
 
 
 def batch_controllers(
@@ -36,7 +38,8 @@ def batch_controllers(
         AutoscalerAccess(cluster, namespaces),
         clock=clock,
     )
-    kinds: list[RolloutKind] = [TraitKind()]
+    revisions = Revisions(cluster, workloads, namespaces)
+    kinds: list[RolloutKind] = [TraitKind(revisions), RevisionKind(revisions)]
     return [
         Rollouts(
             cluster,

@@ -6,12 +6,15 @@ to by its status, and finds the workloads. All else is the same for every kind.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from kedge.api.oam.rollout_plan import RolloutPlan
-from kedge.plan.batching.moves import WorkloadRef
+from kedge.kube.queue import Key
+from kedge.kube.source import Source
+from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads
 from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Wait
 
@@ -22,6 +25,8 @@ class Place(Struct, frozen=True):
     ref: WorkloadRef
     manifest: Object | None = None
     revision: str = ""
+    uid: str = ""
+    """Which object is meant, if only that one is."""
 
 
 class Located(Struct, frozen=True):
@@ -32,6 +37,12 @@ class Located(Struct, frozen=True):
     in_place: bool = False
     removes_sources: bool = False
 
+    @property
+    def unread(self) -> Workloads:
+        """The workloads before anything is known of them."""
+        sources = tuple(Workload(one.ref) for one in self.sources)
+        return Workloads(Workload(self.target.ref), sources, in_place=self.in_place)
+
 
 class NotLocated(Struct, frozen=True):
     """Why it is not known what moves: something to wait for, or a problem that no time mends."""
@@ -41,6 +52,8 @@ class NotLocated(Struct, frozen=True):
 
 
 Answer: TypeAlias = Located | NotLocated
+FindRollouts: TypeAlias = Callable[[str], Iterable[tuple[Key, Any]]]
+"""The rollouts of a namespace that have not ended, with their keys."""
 
 
 class RolloutKind(Protocol):
@@ -67,4 +80,12 @@ class RolloutKind(Protocol):
 
     async def locate(self, rollout: Any, status: Any, target: str) -> Answer:
         """The workloads of a rollout to this target."""
+        ...
+
+    def annotations(self, target: WorkloadRef) -> Mapping[str, str]:
+        """The annotations of a rollout that moves to this workload."""
+        ...
+
+    def sources(self, find: FindRollouts) -> Iterable[Source]:
+        """What wakes rollouts beside their workloads: what they refer to."""
         ...

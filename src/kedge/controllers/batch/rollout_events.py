@@ -10,7 +10,7 @@ from kedge.kube.events import Recorder
 from kedge.plan.batching.moves import Write
 from kedge.plan.batching.rollout_waits import sentence
 from kedge.plan.batching.states import RolloutEvent
-from kedge.plan.batching.steps import Move
+from kedge.plan.batching.steps import Move, Note
 from kedge.plan.moving.wait import Wait
 
 _REASONS: Final = {
@@ -42,6 +42,12 @@ class RolloutEvents:
             log.warning("%s: %s", rollout.metadata.name, move.message)
         elif move.event in _REASONS:
             self._events.normal(rollout, _REASONS[move.event], _text(move.event, status))
+
+    def warned(self, rollout: Any, note: Note) -> None:
+        """Something was left undone."""
+        for text in note.warnings:
+            self._events.warning(rollout, "RolloutIncomplete", text)
+            log.warning("%s: %s", rollout.metadata.name, text)
 
     def wrote(self, rollout: Any, write: Write) -> None:
         """A workload was changed."""

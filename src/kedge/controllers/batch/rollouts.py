@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -27,18 +27,21 @@ from kedge.controllers.batch.workloads import MANAGER, Referrers, WorkloadAccess
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
-from kedge.kube.errors import NotFound
+from kedge.kube.errors import Forbidden, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal
-from kedge.plan.batching.moves import Progress
+from kedge.plan.batching.moves import Progress, Workloads
 from kedge.plan.batching.progress import moved, reported
 from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.rollout import step
+from kedge.plan.batching.rollout_rules import reference_problems
+from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.states import ENDED, Illegal, RolloutEvent
 from kedge.plan.batching.steps import Act, Ended, Hold, Identity, Move, Note, RolloutInput, RouteWrite
 from kedge.plan.batching.traffic import LOOK_AGAIN
+from kedge.plan.fields import text
 from kedge.plan.moving.wait import Wait
 
 WORKERS: Final = 32
@@ -46,8 +49,17 @@ MOST_STEPS: Final = 64
 """Of one reconcile: more is a mistake, and others want their turn."""
 _MOVES_ELSEWHERE: Final = (RolloutEvent.located, RolloutEvent.modified, RolloutEvent.finalized, RolloutEvent.retried)
 """Events after which other workloads may be meant than before."""
+AFTER_FORBIDDEN: Final = 30.0
+"""Seconds after which what was forbidden is tried again."""
 _AT_START: Final = (None, RollingState.locating)
 log = logging.getLogger(__name__)
+
+
+def _by_namespace(rollout: Any) -> Iterable[str]:
+    return (rollout.metadata.namespace or "",)
+
+
+_NAMESPACED: Final = {"namespace": _by_namespace}
 
 
 class Current(Struct, frozen=True):
@@ -85,11 +97,19 @@ class Rollouts:
         self._referrers = Referrers()
         self._events = RolloutEvents(cluster.events)
         places: Sequence[str | None] = namespaces or (None,)
-        self._caches = {place: cluster.cache(kind.kind, place, optional=True) for place in places}
+        self._caches = {place: cluster.cache(kind.kind, place, indexes=_NAMESPACED, optional=True) for place in places}
+        self._cluster = cluster.name
         own = [cluster.watch(cache) for cache in self._caches.values()]
-        others = asking.autoscalers.sources(self._referrers.in_namespace)
+        others = [*asking.autoscalers.sources(self._referrers.in_namespace), *kind.sources(self._unfinished)]
         sources = [*own, *workloads.sources(self._referrers), *others, self._answers]
         self.controller = Controller(kind.kind.resource.plural, self.reconcile, sources, workers=WORKERS)
+
+    def _unfinished(self, namespace: str) -> Iterable[tuple[Key, Any]]:
+        """The rollouts of a namespace that have not ended."""
+        for cache in self._caches.values():
+            for one in cache.by("namespace", namespace):
+                if one.status.rolling_state not in ENDED:
+                    yield Key(self._cluster, namespace, one.metadata.name), one
 
     async def reconcile(self, key: Key) -> Outcome:
         cache = self._caches.get(key.namespace) or self._caches[None]
@@ -102,7 +122,19 @@ class Rollouts:
             if is_deleting:
                 return Outcome.done
             rollout = await self._set_finalizers(rollout, (*rollout.metadata.finalizers, self._finalizer))
-        return await self._steps(key, Current(rollout, rollout.status))
+        try:
+            return await self._steps(key, Current(rollout, rollout.status))
+        except Forbidden as error:
+            return await self._forbidden(rollout, error)
+
+    async def _forbidden(self, rollout: Any, error: Forbidden) -> Outcome:
+        """Say what may not be done, and try again: somebody has to allow it."""
+        meta = rollout.metadata
+        found = await self._client.get(self._kind.kind, meta.name, meta.namespace)
+        wait = waiting_for("the rollout", BatchCode.forbidden, error.message)
+        current = await self._write(Current(found, found.status), None, wait)
+        self._events.waiting(current.rollout, wait)
+        return Outcome.again(after=AFTER_FORBIDDEN)
 
     async def _steps(self, key: Key, current: Current) -> Outcome:
         """Step after step, until there is something to wait for."""
@@ -117,9 +149,10 @@ class Rollouts:
             found = step(seen, self._clock.now())
             match found:
                 case Move():
-                    current = self._moved(current, found)
+                    current = self._moved(await self._annotated(current, seen, found), found)
                     seen = None if found.event in _MOVES_ELSEWHERE else seen
                 case Note():
+                    self._events.warned(current.rollout, found)
                     current = replace(current, status=found.status)
                 case Act() if not current.is_written:
                     # The status first, and then another look: what is done is decided on what is there then.
@@ -178,14 +211,21 @@ class Rollouts:
             is_deleting=meta.deletion_timestamp is not None,
             is_aborted=meta.annotations.get(ABORT) == "true",
             retry=meta.annotations.get(RETRY, ""),
+            bad_references=tuple(map(str, reference_problems(rollout))),
         )
-        if status.rolling_state in ENDED:
+        is_over = seen.is_deleting and status.rolling_state is not RollingState.succeeded  # it lets go of workloads
+        if status.rolling_state in ENDED and not is_over:
             self._referrers.look(key, None)
             return seen
         return await self._located(key, current, seen)
 
     async def _located(self, key: Key, current: Current, seen: RolloutInput) -> RolloutInput:
-        target = seen.wanted if current.status.rolling_state in _AT_START else seen.moving
+        is_new = current.status.rolling_state in _AT_START
+        if seen.bad_references and (is_new or not seen.moving):
+            return seen  # it says nothing of what to look for
+        target = seen.wanted if is_new else seen.moving
+        if not target:
+            return seen  # it ends before it has begun
         answer = await self._kind.locate(current.rollout, current.status, target)
         if isinstance(answer, NotLocated):
             return replace(seen, wait=answer.wait, problem=answer.problem)
@@ -193,6 +233,9 @@ class Rollouts:
         return await self._with_workloads(seen, answer)
 
     async def _with_workloads(self, seen: RolloutInput, located: Located) -> RolloutInput:
+        moves = moves_for(located.unread)  # before anything is read: nobody is made to read a Secret for another
+        if isinstance(moves, str):
+            return replace(seen, problem=moves)
         batches = seen.plan.rollout_batches or ()
         lists_pods = any(one.pod_list for one in batches)
         reading = self._workloads.read(located, seen.identity.claim, self._clock, lists_pods=lists_pods)
@@ -201,9 +244,8 @@ class Rollouts:
             self._asking.autoscalers.read(seen.identity.namespace),
             self._asking.route(seen.identity.namespace, seen.plan, seen.status),
         )
-        moves = moves_for(workloads)
-        if isinstance(moves, str):
-            return replace(seen, problem=moves)
+        if problem := _another_object(located, workloads):
+            return replace(seen, problem=problem)
         return replace(seen, workloads=workloads, moves=moves, route=route, autoscalers=autoscalers)
 
     # Acting
@@ -219,6 +261,17 @@ class Rollouts:
             raise RuntimeError(str(found))  # noqa: TRY004  # no type is wrong
         self._events.moved(current.rollout, move, found)
         return replace(current, status=found)
+
+    async def _annotated(self, current: Current, seen: RolloutInput, move: Move) -> Current:
+        """With the annotations that name the workload, once it is known."""
+        if move.event is not RolloutEvent.located or seen.workloads is None:
+            return current
+        meta, wanted = current.rollout.metadata, self._kind.annotations(seen.workloads.target.ref)
+        if wanted.items() <= meta.annotations.items():
+            return current
+        change = {"metadata": {"annotations": dict(wanted)}}
+        rollout = await self._client.amend(self._kind.kind, meta, change, manager=MANAGER)
+        return replace(current, rollout=rollout)
 
     async def _act(self, current: Current, act: Act) -> None:
         for write in act.writes:
@@ -255,6 +308,16 @@ def _progress(seen: RolloutInput | None) -> Progress | None:
     if seen is None or seen.workloads is None or seen.moves is None:
         return None
     return seen.moves.progress(seen.workloads, seen.status)
+
+
+def _another_object(located: Located, found: Workloads) -> str:
+    """Whether a workload is not the very one that is meant."""
+    meant = {place.ref: place.uid for place in (located.target, *located.sources) if place.uid}
+    for one in (found.target, *found.sources):
+        uid = text(one.obj, "metadata", "uid")
+        if one.ref in meant and uid not in ("", meant[one.ref]):
+            return f"{one.ref} has the uid {uid}, and the one with the uid {meant[one.ref]} is meant"
+    return ""
 
 
 def _plain(status: RolloutStatus) -> dict[str, Any]:

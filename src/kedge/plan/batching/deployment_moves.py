@@ -19,12 +19,12 @@ from msgspec import Struct
 
 from kedge.api.oam.rollout_plan import RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import RolloutStatus
-from kedge.plan.batching.claims import annotation_patch, can_move, patched, waiting
+from kedge.plan.batching.claims import annotation_patch, can_move, claimed_by, claimed_by_other, patched, waiting
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.pod_choice import with_chosen_pods
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.waits import MoveCode
-from kedge.plan.fields import at, count, is_observed
+from kedge.plan.fields import at, count, text
 from kedge.plan.moving.budget import Budget
 from kedge.plan.moving.wait import Wait
 from kedge.plan.workloads import Replicas, WorkloadHandler, template_hash
@@ -51,37 +51,41 @@ class DeploymentMoves(Struct, frozen=True):
 
     def _sized(self, seen: Workloads, plan: RolloutPlan, status: RolloutStatus) -> Verified | Step:
         pool = sum(self._asked(one) for one in seen.sources)
-        total = plan.target_size if plan.target_size is not None else status.desired_size or pool
+        # A target that rollouts bring in has no pods but those of one that was given up.
+        left = self._asked(seen.target) if seen.target.manifest is not None else 0
+        total = plan.target_size if plan.target_size is not None else status.desired_size or pool + left
         if total < pool and not status.desired_size:
             return Step(failure=_TOO_SMALL.format(total=total, pool=pool))
         hashed = template_hash(self.handler.template(seen.target.obj or seen.target.manifest or {}))
-        if hashed == status.last_applied_pod_template_identifier:
+        if hashed == status.last_applied_pod_template_identifier and not status.desired_size:  # midway it is a way back
             return Step(failure=_SAME.format(hash=hashed))
         return Verified(original=pool, total=total, template_hash=hashed)
 
     def _unstable(self, one: Workload) -> Step | None:
         """Whether somebody else is still at work on it. A paused one stands still."""
         assert one.obj is not None
-        if self.handler.strategy(one.obj).paused or at(one.obj, "spec", "paused") is True:
+        found, pods = self._replicas(one), count(one.obj, "status", "replicas")
+        if self.handler.strategy(one.obj).paused or (found.observed and found.desired == pods):
             return None
-        found = self._replicas(one)
-        if found.observed and found.desired == count(one.obj, "status", "replicas"):
-            return None
-        pods = count(one.obj, "status", "replicas")
         return waiting(one, MoveCode.scaling, pods=pods, desired=found.desired)
 
     # Beginning and end
 
     def initialize(self, seen: Workloads, status: RolloutStatus, claim: str) -> Step:
         """Claim all; create the target if it is not there; the target gets what the old ones lack of the total."""
+        if (claimed := self._claimed_by_other(seen)) is not None:
+            return claimed
         if seen.target.obj is None:
             return self._created(seen.target, claim)
-        unpaused = {"spec": {"paused": None}} if at(seen.target.obj, "spec", "paused") is True else {}
         there = [one for one in seen.sources if one.obj is not None]
         steps = [patched(one, annotation_patch(claim=claim)) for one in there]
-        steps.append(patched(seen.target, annotation_patch(claim=claim), unpaused))
+        steps.append(patched(seen.target, annotation_patch(claim=claim), {"spec": {"paused": None}}))
         writes = tuple(write for step in steps for write in step.writes)
         return Step(writes) if writes else self._balanced(seen, status)
+
+    def _claimed_by_other(self, seen: Workloads) -> Step | None:
+        steps = (claimed_by_other(one, seen.claim) for one in (seen.target, *seen.sources))
+        return next((step for step in steps if step is not None), None)
 
     def _created(self, target: Workload, claim: str) -> Step:
         if target.manifest is None:
@@ -97,18 +101,16 @@ class DeploymentMoves(Struct, frozen=True):
         total, pool = status.rollout_target_size, sum(self._asked(one) for one in seen.sources)
         wanted, now = max(0, total - pool), self._asked(seen.target)
         spare = Budget(total, 0).may_take_down(self._available(seen))
-        aim = wanted if wanted >= now else max(wanted, now - spare)
+        aim = max(wanted, now - spare)
         return DONE if aim == now else Step((self._scaled(seen.target, aim, takes_away=aim < now),))
 
     def finalize(self, seen: Workloads, status: RolloutStatus, *, succeeded: bool) -> Step:  # noqa: ARG002
         """Let go. Old workloads that are empty are deleted after success, where that was asked for."""
-        writes = [*_released(seen.target)]
-        for one in seen.sources:
-            if succeeded and seen.removes_sources and one.obj is not None and not self._asked(one):
-                writes.append(Write(one.ref, delete=True, uid=one.obj["metadata"]["uid"]))
-            else:
-                writes += _released(one)
-        return Step(tuple(writes))
+        removes = succeeded and seen.removes_sources
+        gone = [one for one in seen.sources if removes and not self._asked(one) and _is_ours(one, seen)]
+        released = [one for one in (seen.target, *seen.sources) if _is_ours(one, seen) and one not in gone]
+        writes = [write for one in released for write in patched(one, annotation_patch(claim=None)).writes]
+        return Step((*writes, *(Write(one.ref, delete=True, uid=text(one.obj, "metadata", "uid")) for one in gone)))
 
     # Batches
 
@@ -163,7 +165,7 @@ class DeploymentMoves(Struct, frozen=True):
 
     def _gone(self, seen: Workloads, batch: Batch) -> Step:
         """Whether the old ones have no more pods than the goal leaves to them."""
-        left, pods = max(0, batch.total - batch.goal), sum(self._existing(one) for one in seen.sources)
+        left, pods = batch.total - batch.goal, sum(self._existing(one) for one in seen.sources)
         if pods <= left:
             return DONE
         return Step(wait=Wait("the pool of old revisions", MoveCode.pods_left, {"pods": pods, "goal": left}))
@@ -171,7 +173,7 @@ class DeploymentMoves(Struct, frozen=True):
     def _lower(self, seen: Workloads, batch: Batch) -> Step:
         """Lower the old ones to what the goal leaves to them, as far as enough pods stay available."""
         asked = {one.ref.name: self._asked(one) for one in seen.sources}
-        surplus = sum(asked.values()) - max(0, batch.total - batch.goal)
+        surplus = sum(asked.values()) - (batch.total - batch.goal)
         if surplus <= 0:
             return DONE
         spare = batch.budget.may_take_down(self._available(seen))
@@ -202,7 +204,7 @@ class DeploymentMoves(Struct, frozen=True):
     def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
         """Raise what has fewer pods than before while there is room, lower what has more while enough are available."""
         before = {one.name: one.replicas for one in status.sources} | {seen.target.ref.name: status.target_before}
-        there = [one for one in (*seen.sources, seen.target) if one.obj is not None]
+        there = [one for one in (*seen.sources, seen.target) if _is_ours(one, seen)]
         short = [one for one in there if self._asked(one) < before.get(one.ref.name, 0)]
         room = batch.budget.may_add(self._pods(seen))
         if short and room:
@@ -247,22 +249,18 @@ class DeploymentMoves(Struct, frozen=True):
     # Counting
 
     def _replicas(self, one: Workload) -> Replicas:
-        return self.handler.replicas(one.obj) if one.obj is not None else Replicas(0, observed=True)
+        return self.handler.replicas(one.obj) if one.obj is not None else Replicas(0)
 
     def _asked(self, one: Workload) -> int:
         """How many pods its spec asks for."""
         return self._replicas(one).desired
 
     def _existing(self, one: Workload) -> int:
-        """How many pods there are or may be: until its status speaks of its spec, the larger number counts."""
-        if one.obj is None:
-            return 0
-        counted = count(one.obj, "status", "replicas")
-        return counted if is_observed(one.obj) else max(counted, self._asked(one))
+        """How many pods there are or will be: those that go are still there, those that come are as good as there."""
+        return max(count(one.obj or {}, "status", "replicas"), self._asked(one))
 
     def _pods(self, seen: Workloads) -> int:
-        every = (seen.target, *seen.sources)
-        return sum(max(self._existing(one), self._asked(one)) for one in every)
+        return sum(self._existing(one) for one in (seen.target, *seen.sources))
 
     def _available(self, seen: Workloads) -> int:
         """How many pods are available for certain. Of a workload that is to have fewer, only as many count."""
@@ -281,8 +279,9 @@ class DeploymentMoves(Struct, frozen=True):
         return write
 
 
-def _released(one: Workload) -> tuple[Write, ...]:
-    return patched(one, annotation_patch(claim=None)).writes if one.obj is not None else ()
+def _is_ours(one: Workload, seen: Workloads) -> bool:
+    """Whether the rollout that asks has claimed it, and may let go of it or take it back."""
+    return bool(claimed_by(one)) and claimed_by(one) == seen.claim
 
 
 def taken_from(surplus: Mapping[str, int], unavailable: Mapping[str, int], most: int, spare: int) -> dict[str, int]:

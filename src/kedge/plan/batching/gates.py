@@ -31,6 +31,7 @@ from kedge.plan.batching.steps import (
 )
 from kedge.plan.batching.traffic import (
     TrafficStep,
+    bounded,
     remembered_ref,
     restore_step,
     traffic_step,
@@ -93,15 +94,27 @@ def traffic(seen: RolloutInput, goal: int, batch: Batch, now: datetime) -> Next 
         return None
     is_last = batch.index + 1 >= len(seen.status.batches) and goal >= batch.goal
     wanted = wanted_percent(seen.plan, goal, batch.total, is_last)
-    return _routed(seen, traffic_step(seen.plan, seen.status, seen.route, wanted, now))
+    return _routed(seen, _ending(seen, str(wanted), traffic_step(seen.plan, seen.status, seen.route, wanted, now), now))
+
+
+def route_recorded(seen: RolloutInput, now: datetime) -> Next | None:
+    """The weights of before, from a route that can be read: no pod is added for traffic that cannot be led there."""
+    if seen.plan.traffic is None or seen.is_scale or remembered_ref(seen.status) is not None:
+        return None
+    return _routed(seen, traffic_step(seen.plan, seen.status, seen.route, 0, now))
 
 
 def traffic_restored(seen: RolloutInput, now: datetime) -> Next | None:
     """The weights of before, if they were changed."""
     if remembered_ref(seen.status) is None:
         return None
-    found = _routed(seen, restore_step(seen.status, seen.route, now))
-    return found if found is not None else Note(without_remembered(seen.status))
+    found = _ending(seen, "before", restore_step(seen.status, seen.route, now), now)
+    return _routed(seen, found) or Note(without_remembered(seen.status), found.notes)
+
+
+def _ending(seen: RolloutInput, aim: str, found: TrafficStep, now: datetime) -> TrafficStep:
+    """A rollout that is being deleted does not wait for ever."""
+    return bounded(seen.status, aim, found, now) if seen.is_deleting else found
 
 
 def _routed(seen: RolloutInput, found: TrafficStep) -> Next | None:
@@ -113,5 +126,5 @@ def _routed(seen: RolloutInput, found: TrafficStep) -> Next | None:
         assert ref is not None, "weights are recorded before they are changed"
         return Act(route=RouteWrite(ref, found.patch, status))
     if status != seen.status:
-        return Note(status)
+        return Note(status, found.notes)
     return Hold(found.wait, found.look_again) if found.wait is not None else None

@@ -6,18 +6,21 @@ rollout from ending.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
 
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.plan.batching.batches import back
+from kedge.plan.batching.claims import patched
 from kedge.plan.batching.gates import autoscalers_given_back, final_hooks, traffic, traffic_restored
-from kedge.plan.batching.moves import Batch, Step
+from kedge.plan.batching.moves import Batch, Step, Workload, Write
 from kedge.plan.batching.records import with_old_target
 from kedge.plan.batching.states import RolloutEvent
-from kedge.plan.batching.steps import Act, Move, Next, RolloutInput, holding
-from kedge.plan.fields import whole
+from kedge.plan.batching.steps import Act, Move, Next, Note, RolloutInput, holding
+from kedge.plan.batching.traffic import remembered_ref
+from kedge.plan.fields import at, text, whole
 
 
 def finalising(seen: RolloutInput, now: datetime) -> Next:
@@ -37,20 +40,43 @@ def finalising(seen: RolloutInput, now: datetime) -> Next:
 
 
 def failing(seen: RolloutInput, now: datetime) -> Next:
-    """After a failure: what has moved stays where it is."""
-    return _given_back(seen, now, seen.status)
+    """After a failure: what has moved stays where it is, and what was before is still known when it begins anew."""
+    return _given_back(seen, now, _with_target_recorded(seen))
 
 
 def abandoning(seen: RolloutInput, now: datetime) -> Next:
     """The next rollout begins where this one got to: its target is one of the old revisions."""
-    done = with_old_target(seen.status, seen.workloads.target.ref) if seen.workloads is not None else seen.status
-    return _given_back(seen, now, done)
+    return _given_back(seen, now, _with_target_recorded(seen))
+
+
+def _with_target_recorded(seen: RolloutInput) -> RolloutStatus:
+    return with_old_target(seen.status, seen.workloads.target) if seen.workloads is not None else seen.status
 
 
 def deleting(seen: RolloutInput, now: datetime) -> Next:
     """Taken back first, if that was asked for."""
     reverts = seen.plan.revert_on_delete and seen.status.batches
-    return (_reverted(seen, now) if reverts else None) or _given_back(seen, now, seen.status)
+    taken_back = _reverted(seen, now) if reverts else None
+    return taken_back or disowned(seen) or _given_back(seen, now, seen.status)
+
+
+def disowned(seen: RolloutInput) -> Next | None:
+    """Workloads with pods do not go with a rollout that did not succeed. Those without pods that it owns may."""
+    if seen.workloads is None:
+        return None
+    uid, every = seen.identity.uid, (seen.workloads.target, *seen.workloads.sources)
+    writes = {one.ref: write for one in every if one.obj is not None and (write := _without_owner(one, uid))}
+    return Act(tuple(writes.values())) if writes else None
+
+
+def _without_owner(workload: Workload, uid: str) -> Write | None:
+    found = at(workload.obj, "metadata", "ownerReferences")
+    owners = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    kept = [one for one in owners if text(one, "uid") != uid]
+    if len(kept) == len(owners) or whole(workload.obj or {}, "spec", "replicas") == 0:
+        return None
+    (write,) = patched(workload, {"metadata": {"ownerReferences": kept}}).writes
+    return write
 
 
 def _reverted(seen: RolloutInput, now: datetime) -> Next | None:
@@ -58,14 +84,18 @@ def _reverted(seen: RolloutInput, now: datetime) -> Next | None:
         return None
     batch = back(seen.plan, seen.status, is_scale=seen.is_scale)
     found = seen.moves.revert(seen.workloads, seen.status, batch)
+    if found.failure and found.failure != seen.status.failure:
+        return Note(replace(seen.status, failure=found.failure), (found.failure,))
     if (shifted := _traffic_back(seen, found, batch, now)) is not None:
         return shifted
     return _done(found)
 
 
 def _traffic_back(seen: RolloutInput, found: Step, batch: Batch, now: datetime) -> Next | None:
-    """Traffic leaves the pods of the target before they go."""
+    """Traffic leaves the pods of the target before they go, if it was led there."""
     assert seen.workloads is not None
+    if remembered_ref(seen.status) is None:
+        return None
     lowered = [write for write in found.writes if write.takes_away and write.ref == seen.workloads.target.ref]
     left = whole(lowered[0].patch or {}, "spec", "replicas") if lowered else None
     return traffic(seen, left, replace(batch, index=-1), now) if left is not None and not seen.is_scale else None
@@ -88,7 +118,7 @@ def _released(seen: RolloutInput, *, succeeded: bool) -> Next | None:
 
 
 def _done(found: Step) -> Next | None:
-    """A failure here is none: there is nothing left that could fail."""
+    """A failure does not keep a rollout from ending."""
     if found.writes:
         return Act(found.writes)
     return holding(found.wait) if found.wait is not None else None

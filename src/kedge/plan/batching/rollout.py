@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from kedge.api.oam.rollout_plan import HookType, OnDeadline, RolloutStrategy
 from kedge.api.oam.rollout_status import BatchState, RollingState
 from kedge.plan.batching.batches import batch_at, begun, current_batch, planned, replanned
-from kedge.plan.batching.gates import autoscalers, hooks, metrics, traffic
-from kedge.plan.batching.letting_go import abandoning, deleting, failing, finalising
+from kedge.plan.batching.gates import autoscalers, hooks, metrics, route_recorded, traffic
+from kedge.plan.batching.letting_go import abandoning, deleting, disowned, failing, finalising
 from kedge.plan.batching.moves import Batch, Step, Verified
 from kedge.plan.batching.records import with_records
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
@@ -33,6 +33,7 @@ from kedge.plan.batching.steps import (
     RolloutInput,
     answer,
     failed,
+    invalid_references,
     known,
     not_located,
 )
@@ -69,8 +70,10 @@ def is_modified(seen: RolloutInput) -> bool:
 
 
 def _ended(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
-    if seen.is_deleting or seen.status.rolling_state is RollingState.succeeded:
+    if seen.status.rolling_state is RollingState.succeeded:
         return Ended()
+    if seen.is_deleting:
+        return disowned(seen) or Ended()
     # What failed before anything was touched may be mended by an edit.
     is_mended = not seen.status.batches and seen.status.observed_generation < seen.identity.generation
     if is_mended or (seen.retry and seen.retry != seen.status.retried):
@@ -82,6 +85,8 @@ def _ended(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
 
 
 def _locating(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
+    if (invalid := invalid_references(seen)) is not None:
+        return invalid
     if seen.problem:
         return failed(seen, seen.problem)
     if seen.wait is not None or seen.workloads is None:
@@ -101,7 +106,7 @@ def _invalid(seen: RolloutInput) -> Next | None:
     """A plan that is not valid holds the rollout where it is, until somebody corrects it."""
     problems = create_problems(seen.plan, seen.identity.namespace)
     if not problems:
-        return None
+        return invalid_references(seen)
     return Hold(waiting_for("the plan", BatchCode.invalid, *(f"{one.path}: {one.message}" for one in problems)))
 
 
@@ -129,6 +134,8 @@ def _initializing(seen: RolloutInput, now: datetime) -> Next:
         return asked
     if (contested := autoscalers(seen)) is not None:
         return contested
+    if (unread := route_recorded(seen, now)) is not None:
+        return unread
     workloads, moves = known(seen)
     found = moves.initialize(workloads, seen.status, seen.identity.claim)
     return answer(seen, found, lambda: Move(RolloutEvent.initialized, seen.status))
@@ -200,6 +207,11 @@ def _batch_verifying(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
     return shifted or metrics(seen, batch, now) or Move(RolloutEvent.batch_available, seen.status)
 
 
+def _batch_failed(seen: RolloutInput, batch: Batch, now: datetime) -> Next:  # noqa: ARG001
+    """The event that leads here leads out of the batches as well: somebody else wrote this state."""
+    return failed(seen, f"batch {batch.index} failed its verification")
+
+
 def _batch_finalizing(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
     if (asked := hooks(seen, HookType.post_batch_rollout, BatchState.finalizing, now, batch.index)) is not None:
         return asked
@@ -258,7 +270,7 @@ _BATCH_STATES: Final[Mapping[BatchState, Callable[[RolloutInput, Batch, datetime
     BatchState.initializing: _batch_initializing,
     BatchState.rolling: _batch_rolling,
     BatchState.verifying: _batch_verifying,
-    BatchState.verify_failed: _batch_verifying,
+    BatchState.verify_failed: _batch_failed,
     BatchState.finalizing: _batch_finalizing,
     BatchState.ready: _batch_ready,
 }

@@ -41,6 +41,8 @@ class BatchCode(StrEnum):
     """No later batch may roll yet."""
     deadline = "DeadlineExceeded"
     """The batch takes longer than it may, and is held."""
+    forbidden = "Forbidden"
+    """The API server refuses something to the operator; the blockers say what."""
 
 
 def sentence(wait: Wait) -> str:
@@ -70,6 +72,7 @@ _SENTENCES: Mapping[str, str] = {
     BatchCode.paused: "it is paused",
     BatchCode.last_batch: "batch {batch} is the last one that may roll, of {batches}: raise batchPartition to go on",
     BatchCode.deadline: "the batch takes longer than {seconds} s{why}",
+    BatchCode.forbidden: "the operator may not do what is needed, allow it: {reported}",
 }
 
 

@@ -92,14 +92,18 @@ class ScaleMoves(Struct, frozen=True):
             return DONE
         return patched(target, annotation_patch(claim=None))
 
-    def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:  # noqa: ARG002
-        """Go back to as many pods as there were: those beyond were brought by the rollout, so nobody loses any."""
+    def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
+        """Go back to as many pods as there were, at most as many at once as the batch moved."""
         target, original = seen.target, status.rollout_original_size
         if target.obj is None or not claimed_by(target) or claimed_by_other(target, seen.claim):
             return DONE
-        if self.handler.replicas(target.obj).desired != original:
-            return self._scaled(target, original)
-        return not_steady(target) or self._until_gone(target, original)
+        desired, size = self.handler.replicas(target.obj).desired, max(1, abs(batch.goal - batch.before))
+        if (step := not_steady(target)) is not None:
+            return step
+        if desired < original:
+            return still_scaling(target, desired) or self._scaled(target, min(original, desired + size))
+        left = self._until_gone(target, desired)
+        return left if not left.is_done or desired == original else self._scaled(target, max(original, desired - size))
 
     def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:  # noqa: ARG002
         """How many pods are asked for, and how they are."""

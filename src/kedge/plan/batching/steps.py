@@ -52,6 +52,8 @@ class RolloutInput(Struct, frozen=True):
     """What has to be there before it is known what moves."""
     problem: str = ""
     """Why it can never be known."""
+    bad_references: tuple[str, ...] = ()
+    """What is wrong with what it refers to, beside its plan."""
     route: ObservedRoute = None
     """The route that divides the traffic, if the plan names one."""
     autoscalers: tuple[Autoscaler, ...] = ()
@@ -84,6 +86,8 @@ class Note(Struct, frozen=True):
     """Something to keep in the status before anything else is done."""
 
     status: RolloutStatus
+    warnings: tuple[str, ...] = ()
+    """What users should know: what was left alone, or could not be given back."""
 
 
 class RouteWrite(Struct, frozen=True):
@@ -127,8 +131,8 @@ Next: TypeAlias = Move | Note | Act | Hold | Ended
 
 
 def failed(seen: RolloutInput, why: str, event: RolloutEvent = RolloutEvent.failed) -> Move:
-    """The rollout fails, for this reason."""
-    return Move(event, replace(seen.status, failure=why), why)
+    """The rollout fails, for this reason: that of its present generation, so that only a later edit mends it."""
+    return Move(event, replace(seen.status, failure=why, observed_generation=seen.identity.generation), why)
 
 
 def answer(seen: RolloutInput, found: Step, done: Callable[[], Next]) -> Next:
@@ -158,4 +162,11 @@ def not_located(seen: RolloutInput) -> Next | None:
         return None
     if seen.problem:
         return failed(seen, seen.problem)
-    return Hold(seen.wait or waiting_for("the target", BatchCode.missing))
+    return invalid_references(seen) or Hold(seen.wait or waiting_for("the target", BatchCode.missing))
+
+
+def invalid_references(seen: RolloutInput) -> Hold | None:
+    """What refers to nothing that there can be holds the rollout where it is, until somebody corrects it."""
+    if not seen.bad_references:
+        return None
+    return Hold(waiting_for("the rollout", BatchCode.invalid, *seen.bad_references))

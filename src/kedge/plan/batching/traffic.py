@@ -15,7 +15,8 @@ What the caller does:
 
 On failure, abandonment and deletion it asks `restore_step` first, with the route of `remembered_ref`, takes pods of
 the target away only when that is done, and then forgets the record (`without_remembered`). All traffic goes to the
-source then: where batches have taken its pods away, they have to be back and available before.
+source then: where batches have taken its pods away, they have to be back and available before. A rollout that is being
+deleted has to come to its end, so that its steps are `bounded`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from kedge.plan.traffic.providers import PROVIDERS, route_ref, traffic_problem
 from kedge.plan.traffic.routes import MANAGER, ObservedRoute, RouteProblem, TrafficCode
 from kedge.plan.traffic.shifting import WeightsBefore, left_alone, recorded, restore, shift
 from kedge.plan.traffic.split import WHOLE, Pair, Unreadable
+from kedge.plan.traffic.wait_text import wait_text
 
 LOOK_AGAIN: Final = timedelta(seconds=5)
 """How soon a route is read again while something is waited for."""
@@ -43,6 +45,9 @@ AT_ONCE: Final = 3
 """How many times weights that somebody else has changed are set again at once."""
 PAUSES: Final = tuple(timedelta(seconds=each) for each in (5, 10, 20, 40, 80, 120))
 """How long they are left alone then: the first time, the second, and so on; the last one from there on."""
+
+GIVE_UP: Final = timedelta(minutes=5)
+"""How long a rollout that is being deleted tries to change weights, the first time that it does not work."""
 
 
 class TrafficStep(Struct, frozen=True):
@@ -74,6 +79,11 @@ class TrafficRecord(Struct, frozen=True, tag_field="of", tag="traffic"):
     corrections: int = 0
     """How many times it was written again because somebody else had changed it."""
     corrected_at: datetime | None = None
+    aim: str = ""
+    """What is tried while the rollout is being deleted."""
+    tried_since: datetime | None = None
+    gave_up: bool = False
+    """Whether that was given up once."""
 
     @property
     def pair(self) -> Pair:
@@ -139,6 +149,21 @@ def restore_step(status: RolloutStatus, route: ObservedRoute, now: datetime) -> 
     return _accepted(record, route, now)
 
 
+def bounded(status: RolloutStatus, aim: str, found: TrafficStep, now: datetime) -> TrafficStep:
+    """The step of a rollout that is being deleted: what does not work is given up at last, and that is said once."""
+    known = _record_in(status)
+    if known is None or found.is_done:
+        return found
+    ref, record = known
+    if record.aim != aim or record.tried_since is None:
+        return _recording(ref, replace(record, aim=aim, tried_since=now), now)
+    if now < record.tried_since + (LOOK_AGAIN if record.gave_up else GIVE_UP):
+        return _unread(ref, RouteProblem(found.failure), now) if found.failure else found
+    if record.gave_up:
+        return TrafficStep()
+    return _recording(ref, replace(record, gave_up=True), now, (_given_up(ref, found),))
+
+
 def refused_step(status: RolloutStatus, problem: RouteProblem, now: datetime) -> TrafficStep:
     """What is waited for after the server has refused a patch."""
     ref = remembered_ref(status)
@@ -172,8 +197,11 @@ def _first_step(traffic: Traffic, ref: ObjectReference, route: Object, now: date
     if isinstance(before, Unreadable):
         return _unreadable(ref, before, now)
     record = TrafficRecord(traffic.provider, pair.source, pair.target, before)
+    return _recording(ref, record, now, left_alone(routes, route, pair))
+
+
+def _recording(ref: ObjectReference, record: TrafficRecord, now: datetime, notes: tuple[str, ...] = ()) -> TrafficStep:
     wait = Wait(_name(ref), TrafficCode.recording)
-    notes = left_alone(routes, route, pair)
     return TrafficStep(remembered=_remember(ref, record), wait=wait, look_again=now, notes=notes)
 
 
@@ -223,6 +251,11 @@ def _contested(ref: ObjectReference, record: TrafficRecord, route: Object) -> Wa
     blockers = (Blocker(who, since=record.corrected_at, until=record.free_at),) if who else ()
     numbers = {"percent": record.percent or 0, "corrections": record.corrections}
     return Wait(_name(ref), TrafficCode.contested, numbers, blockers)
+
+
+def _given_up(ref: ObjectReference, found: TrafficStep) -> str:
+    why = found.failure or (wait_text(found.wait) if found.wait is not None else "the server refuses the change")
+    return f"the weights of {_name(ref)} are left as they are, since the rollout is being deleted: {why}"
 
 
 def _other_writer(route: Object) -> str:

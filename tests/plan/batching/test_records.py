@@ -1,0 +1,62 @@
+"""What each workload was before a rollout, and before the first of several that replace one another."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kedge.api.oam.rollout_plan import ObjectReference
+from kedge.api.oam.rollout_status import RolloutStatus, SourceRecord
+from kedge.api.oam.rollouts import AppRolloutStatus
+from kedge.plan.batching.moves import Workload, WorkloadRef
+from kedge.plan.batching.records import recorded_refs, with_old_target, with_records
+from plan.batching.making import deployment, ref, workloads
+
+
+def record(name: str, replicas: int, revision: str = "", kind: str = "Deployment") -> SourceRecord:
+    return SourceRecord(api_version="apps/v1", kind=kind, name=name, replicas=replicas, revision=revision)
+
+
+def test_each_workload_is_recorded_as_it_is() -> None:
+    silent = deployment("v1", 1)
+    spec = {name: value for name, value in (silent.obj or {})["spec"].items() if name != "replicas"}
+    seen = workloads(
+        replace(deployment("v3", 2), revision="r3"),
+        Workload(ref("gone"), revision="r0"),
+        replace(silent, obj={**(silent.obj or {}), "spec": spec}),
+        replace(deployment("v2", 0), revision="r2"),
+    )
+    found = with_records(AppRolloutStatus(current_batch=2), seen)
+    assert found == AppRolloutStatus(
+        current_batch=2,
+        sources=(record("gone", 0, "r0"), record("v1", 1), record("v2", 0, "r2")),
+        target_before=2,
+        target_workload=ObjectReference(api_version="apps/v1", kind="Deployment", name="v3"),
+    )
+
+
+def test_what_is_recorded_already_stays() -> None:
+    status = RolloutStatus(sources=(record("v1", 9), record("v3", 5), record("v3", 7, kind="CloneSet")))
+    seen = workloads(deployment("v3", 2), deployment("v1", 3), deployment("v2", 4))
+    found = with_records(status, seen)
+    assert found.sources == (record("v1", 9), record("v2", 4), record("v3", 7, kind="CloneSet"))
+    assert found.target_before == 5
+    assert with_records(found, seen).sources == found.sources
+
+
+def test_a_target_without_pods_before_is_known_by_that() -> None:
+    status = RolloutStatus(sources=(record("v3", 0),))
+    assert with_records(status, workloads(deployment("v3", 2))).target_before == 0
+
+
+def test_the_target_of_a_rollout_that_is_replaced_joins_the_sources() -> None:
+    status = RolloutStatus(sources=(record("v1", 9),), target_before=2)
+    found = with_old_target(status, Workload(ref("v2"), revision="r2"))
+    assert found.sources == (record("v1", 9), record("v2", 2, "r2"))
+    assert with_old_target(found, Workload(ref("v2"))) == found
+    other = WorkloadRef("apps/v1", "CloneSet", "shop", "v1")
+    assert with_old_target(status, Workload(other)).sources == (record("v1", 9), record("v1", 2, kind="CloneSet"))
+
+
+def test_records_name_workloads() -> None:
+    status = RolloutStatus(sources=(record("v1", 9), record("v2", 1)))
+    assert recorded_refs(status, "shop") == (ref("v1"), ref("v2"))
