@@ -68,6 +68,8 @@ class Member(Struct, frozen=True):
     is_reachable: bool = True
     is_fixed: bool = False
     """Whether somebody else decides on its strategy: it is charged for what it may do, and never changed."""
+    is_superseded: bool = False
+    """Whether the last spec can never be written, since nobody has its template any more; it counts all the same."""
 
     @property
     def in_effect(self) -> tuple[Spec, ...]:
@@ -81,7 +83,8 @@ class Member(Struct, frozen=True):
     @property
     def is_acknowledged(self) -> bool:
         """Whether it acts on what was written last. One that nothing was written to has nothing to acknowledge."""
-        return self.last is None or self.report.seq >= self.last.seq
+        written = self.specs[:-1] if self.is_superseded else self.specs
+        return not written or self.report.seq >= written[-1].seq
 
     @property
     def reported_template(self) -> str:
