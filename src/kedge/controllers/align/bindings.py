@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from kedge.api.apps import Deployment, StatefulSet
 from kedge.api.condition import is_true
@@ -37,14 +39,15 @@ from kedge.kube.codec import PartialObject, metadata_of, untyped
 from kedge.kube.controller import Controller
 from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import difference
+from kedge.kube.patches import MergePatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import WatchedObject
+from kedge.plan.aligning.aggregating import aggregated_items, template_status
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, BoundCluster, plan_binding
 from kedge.plan.aligning.ledger_text import ledger_text
 from kedge.plan.aligning.names import binding_name, work_name, work_namespace
 from kedge.plan.aligning.scheduling import Candidate
-from kedge.plan.fields import Object
+from kedge.plan.fields import Object, at, text
 
 MANAGER: Final = "kedge-align"
 CLONE_SETS: Final = Resource("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets")
@@ -89,18 +92,48 @@ class Bindings:
             await self._client.amend(ResourceBinding, meta, change, manager=MANAGER)
             return Outcome.not_yet
         works = {_cluster_of(one): one for one in self._works.by("binding", _key_text(key.namespace, key.name))}
-        plan = plan_binding(await self._observed(binding, works))
+        seen = await self._observed(binding, works)
+        plan = plan_binding(seen)
         for problem in plan.problems:
             self._events.warning(binding, "NotAligned", problem)
         ledger = ledger_text(plan.ledger)
         if ledger != meta.annotations.get(LEDGER, "{}"):
             change_ledger = {"metadata": {"annotations": {LEDGER: ledger}}}
-            await self._client.amend(ResourceBinding, meta, change_ledger, manager=MANAGER)
+            binding = await self._client.amend(ResourceBinding, meta, change_ledger, manager=MANAGER)
+            meta = binding.metadata
         await self._write(binding, plan, works)
         if is_deleting and not works:
             rest = [one for one in meta.finalizers if one != BINDING_FINALIZER]
             await self._client.amend(ResourceBinding, meta, {"metadata": {"finalizers": rest}}, manager=MANAGER)
+            return Outcome.done
+        await self._report(binding, seen, works)
         return Outcome.done
+
+    async def _report(self, binding: ResourceBinding, seen: BindingInput, works: Mapping[str, Work]) -> None:
+        """What the clusters report, on the binding and on its resource."""
+        items = aggregated_items({name: work for name, work in works.items() if name in seen.clusters})
+        status = replace(binding.status, aggregated_status=items)
+        if status != binding.status:
+            change = difference(to_builtins(binding.status), to_builtins(status))
+            await self._client.amend(
+                ResourceBinding, binding.metadata, {"status": change}, manager=MANAGER, subresource="status"
+            )
+        if seen.template is None:
+            return
+        counted = template_status(seen.template, works, len(binding.spec.clusters))
+        if counted is None or {name: at(seen.template, "status", name) for name in counted} == counted:
+            return
+        resource = await self._resource(binding)
+        if resource is not None:
+            await self._client.patch(
+                untyped(resource),
+                binding.spec.resource.name,
+                MergePatch({"status": counted}),
+                binding.spec.resource.namespace or None,
+                uid=text(seen.template, "metadata", "uid"),
+                manager=MANAGER,
+                subresource="status",
+            )
 
     # Observing
 
@@ -126,17 +159,20 @@ class Bindings:
         )
 
     async def _template(self, binding: ResourceBinding) -> Object | None:
-        bound = binding.spec.resource
-        group, _, version = bound.api_version.rpartition("/")
-        if self._kinds.lookup(group, version, bound.kind) is None:
-            await self._kinds.ask()
-        resource = self._kinds.lookup(group, version, bound.kind)
+        bound, resource = binding.spec.resource, await self._resource(binding)
         if resource is None:
             return None
         try:
             return await self._client.get(untyped(resource), bound.name, bound.namespace or None)
         except NotFound:
             return None
+
+    async def _resource(self, binding: ResourceBinding) -> Resource | None:
+        bound = binding.spec.resource
+        group, _, version = bound.api_version.rpartition("/")
+        if self._kinds.lookup(group, version, bound.kind) is None:
+            await self._kinds.ask()
+        return self._kinds.lookup(group, version, bound.kind)
 
     # Writing
 
