@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from api.rows import children
+from kedge.api.oam.rollout_rules import DURATION, NUMBER
 
 Node = dict[str, Any]
 Object = dict[str, Any]
@@ -30,6 +31,8 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$": ("example.com/Ready", "not ready"),
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$": ("1.5Gi", "1.5GB"),
+    DURATION: ("5m", "soon"),
+    NUMBER: ("0.5", "half"),
 }
 """For each pattern in use: a text that fits, and one that does not."""
 
@@ -43,6 +46,8 @@ FORMATS: Mapping[str, tuple[Any, Any]] = {
 SIMPLEST: Mapping[str, Any] = {
     r"\.tolerations\[\]": {"key": "x"},
     r"StageTasks\[\]\.type": "Approval",
+    r"\.metricsRange": {"min": 1},
+    r"\.templateRef": {"name": "x"},
 }
 """By the end of a path: the simplest value, where the schema alone does not tell."""
 

@@ -1,7 +1,7 @@
-"""An operator of rollouts in batches as a process on a real cluster, with the rights that `kedge install operator` gives.
+"""An operator of rollouts in batches as a process on a real cluster, with the rights that are printed for it.
 
-Who answers webhooks and metric queries listens on loopback. What divides traffic and what scales is there as definitions
-only: nobody runs a gateway or KEDA here.
+Who answers webhooks and metric queries listens on loopback. What divides traffic and what scales is there as
+definitions only: nobody runs a gateway or KEDA here.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class BatchBed:
 
     async def install(self, *options: str) -> list[Manifest]:
         """Install the roles that are printed; gives those. Webhooks are left out: nobody would answer them."""
-        printed = await installed(self.namespace, "--rollouts", *options)
+        printed = await installed(self.namespace, "--batches", *options)
         rights = only(printed, "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
         await self.apply(*rights)
         return only(rights, "Role", "ClusterRole")

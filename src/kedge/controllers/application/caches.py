@@ -48,7 +48,7 @@ class ApplicationCaches:
         self.components = cluster.cache(Component)
         self.configurations = cluster.cache(ApplicationConfiguration, indexes=_NAMESPACED)
         self.component_revisions = cluster.cache(ControllerRevision, labels=COMPONENT_OF_REVISION, indexes=_NAMESPACED)
-        self.app_rollouts = cluster.cache(AppRollout)
+        self.app_rollouts = cluster.cache(AppRollout, indexes=_NAMESPACED)
         self.workloads: tuple[Cache[Untyped], ...] = tuple(
             cluster.cache(untyped(kind.resource), labels=COMPONENT_LABEL, indexes=_OWNED) for kind in _WORKLOADS
         )
