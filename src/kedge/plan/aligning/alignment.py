@@ -72,7 +72,7 @@ class AlignCode(StrEnum):
     """As many pods as there may be are there, or may yet be."""
     too_few = "TooFew"
     """Its pods are needed until others are available."""
-    partition = "Partition"
+    kept_back = "Partition"
     """As many pods as the partition lets through have the template, or may yet have it."""
     recreates = "Recreates"
     """It would take all its pods away at once, and that is more than may be unavailable."""
@@ -169,8 +169,9 @@ class _Round:
     def _moved(self, member: Member, goal: int, replicas: int) -> Spec | AlignCode:
         if is_new(member):
             return self._first(member, replicas)
-        if member.last.template == member.template and member.updated >= goal:
-            return AlignCode.partition
+        last = member.last
+        if last is not None and last.template == member.template and member.updated >= goal:
+            return AlignCode.kept_back
         if self._aim.is_partitioned:
             return self._moved_by_partition(member, min(goal, replicas), replicas)
         return self._moved_at_once(member, replicas)
@@ -178,7 +179,7 @@ class _Round:
     def _first(self, member: Member, replicas: int) -> Spec | AlignCode:
         """No pod there has another template: none is replaced, and those that are added are all of the wanted one."""
         if replicas == _replicas(member):
-            return AlignCode.partition
+            return AlignCode.kept_back
         return self._numbered(Spec(0, member.template, replicas, *self._at_rest(replicas)))
 
     def _at_rest(self, replicas: int) -> tuple[int, int]:
