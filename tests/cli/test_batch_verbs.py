@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -20,12 +21,12 @@ PLACEMENTS = crd(ClusterResourcePlacement)
 HALVES = [{"replicas": 2}, {"replicas": 2}]
 
 
-async def released(found: Shop, image: str = "app:2", **plan: object) -> None:
+async def released(found: Shop, image: str = "app:2", **plan: Any) -> None:
     """web-v1 with four pods, and a rollout of it to web-v2 in two batches."""
     await found.deployment("web-v1", 4, "app:1")
     await found.until_images(v1=4)
     await found.deployment("web-v2", 0, image)
-    await found.trait("web-v2", "web-v1", **{"rolloutBatches": HALVES, **plan})
+    await found.trait("web-v2", "web-v1", **({"rolloutBatches": HALVES} | plan))
 
 
 async def test_a_rollout_that_is_held_is_listed_shown_and_explained_batch_by_batch(tmp_path: Path) -> None:

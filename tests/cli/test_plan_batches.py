@@ -60,7 +60,7 @@ async def test_a_rollout_of_a_file_is_told_batch_by_batch_and_nothing_is_written
         await found.deployment("web-v1", 4, "app:1")
         await found.until_images(v1=4)
         asked = watched(found)
-        plan = {"rolloutBatches": [{"replicas": 1}, {"replicas": 3}]}
+        plan: dict[str, Any] = {"rolloutBatches": [{"replicas": 1}, {"replicas": 3}]}
         file = saved(tmp_path / "rollout.yaml", deployment("web-v2", "app:2"), trait(**plan))
         result = await found.kedge("plan", "-f", file)
         assert [" ".join(line.split()) for line in result.output.splitlines()] == [

@@ -104,11 +104,12 @@ async def _all(client: Client, kinds: Sequence[Kind], namespace: str | None, hom
 
 async def _listed(client: Client, kind: Kind, namespace: str | None, home: str) -> Sequence[AnyRollout]:
     try:
-        return (await client.list(kind, namespace)).items
+        found: Sequence[AnyRollout] = (await client.list(kind, namespace)).items
     except Forbidden:
         if namespace is not None:
             raise
-        return (await client.list(kind, home)).items
+        found = (await client.list(kind, home)).items
+    return found
 
 
 # status
@@ -147,9 +148,10 @@ async def rollout_story(client: Client, which: RolloutName) -> RolloutStory:
 
 async def _read(client: Client, which: RolloutName) -> AnyRollout:
     try:
-        return await client.get(which.kind, which.name, which.namespace)
+        found: AnyRollout = await client.get(which.kind, which.name, which.namespace)
     except NotFound as error:
         raise click.ClickException(f"{which} has been deleted") from error
+    return found
 
 
 async def _pods(client: Client, rollout: AnyRollout) -> Sequence[Pod]:
@@ -162,7 +164,9 @@ async def _pods(client: Client, rollout: AnyRollout) -> Sequence[Pod]:
         await kinds.ask()
         group, _, version = ref.api_version.rpartition("/")
         resource = kinds.lookup(group, version, ref.kind)
-        workload = await client.get(untyped(resource), ref.name, namespace) if resource is not None else None
+        if resource is None:
+            return ()
+        workload = await client.get(untyped(resource), ref.name, namespace)
         labels = at(workload, "spec", "selector", "matchLabels")
         return (await client.list(Pod, namespace, labels=labels)).items if labels else ()
     return ()

@@ -244,7 +244,7 @@ def test_a_scale_operation_and_a_workload_in_place_have_other_limits() -> None:
 
 
 def under_way(**said: Any) -> RolloutStatus:
-    given = {
+    given: dict[str, Any] = {
         "rolling_state": RollingState.rolling,
         "batch_rolling_state": BatchState.verifying,
         "batches": BEGUN,
