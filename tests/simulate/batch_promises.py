@@ -187,6 +187,7 @@ class BatchPromises:
         ]
         if "" in verdicts:
             self._count(OWN, is_tight=True)
+            self._count(PAUSED, is_tight=any(plan.is_paused for plan in (*window.plans, self._rollout) if plan))
             return ""
         return f"{name}: {before} → {after}: {', '.join(dict.fromkeys(verdicts))}"
 
@@ -204,21 +205,19 @@ class BatchPromises:
     ) -> Iterator[str]:
         yield _forbidden(plan)
         if plan.is_scale:
-            yield from self._resized(name, before, after, state, plan)
+            yield from self._resized(name, before, after, plan)
         elif after.replicas < before.replicas:
             yield from self._lowered(name, after, state, plan)
         else:
             yield from self._raised(name, after, state, plan)
 
-    def _resized(
-        self, name: str, before: WorkloadFacts, after: WorkloadFacts, state: State, plan: RolloutFacts
-    ) -> Iterator[str]:
+    def _resized(self, name: str, before: WorkloadFacts, after: WorkloadFacts, plan: RolloutFacts) -> Iterator[str]:
         """There is nothing to move from: the target is scaled."""
         if plan.is_deleting:
             yield "" if after.replicas == plan.original else f"it had {plan.original} pods"
             return
         is_towards = abs(after.replicas - plan.start) > abs(before.replicas - plan.start)
-        yield from self._begun(plan, plan.batch_of(after.replicas), 0) if is_towards else ()
+        yield from self._begun(plan, plan.batch_of(after.replicas)) if is_towards else ()
         yield "" if name == plan.target else "it is not the target"
 
     def _lowered(self, name: str, after: WorkloadFacts, state: State, plan: RolloutFacts) -> Iterator[str]:
@@ -228,18 +227,19 @@ class BatchPromises:
         left = sum(kept.values()) - kept[name] + min(kept[name], after.replicas)
         pool = sum(one.replicas for other, one in specs.items() if other not in (name, plan.target)) + after.replicas
         total = plan.total or 0
-        floor = _floor(plan, plan.largest if plan.is_deleting else plan.batch_of(total - pool))
-        if name == plan.target and not plan.is_deleting:
-            floor = total
+        batch = plan.batch_of(total - pool)
+        floor = total if name == plan.target and not plan.is_deleting else _floor(plan, _budget_of(plan, batch))
         self._count(FLOOR, is_tight=left == floor)
         yield "" if left == sum(kept.values()) or left >= floor else f"{left} would be ready, of at least {floor}"
+        if name != plan.target and not plan.is_deleting:
+            yield from self._begun(plan, batch)
 
     def _raised(self, name: str, after: WorkloadFacts, state: State, plan: RolloutFacts) -> Iterator[str]:
         specs = as_asked(state, self._workloads, self._ours)
         others = {other: max(len(state.of(other)), one.replicas) for other, one in specs.items() if other != name}
         total = plan.total or 0
-        batch = plan.largest if plan.is_deleting else plan.batch_of(after.replicas)
-        most = total + (0 if plan.decreases_first else plan.size(min(batch, len(plan.sizes) - 1)))
+        batch = plan.batch_of(after.replicas)
+        most = total + (0 if plan.decreases_first else plan.size(_budget_of(plan, batch)))
         pods = after.replicas + sum(others.values())
         self._count(CEILING, is_tight=pods == most)
         yield "" if pods <= most else f"there would be {pods} pods, of at most {most}"
@@ -249,7 +249,7 @@ class BatchPromises:
         lacking = total - sum(one.replicas for other, one in specs.items() if other != name)
         if after.replicas <= lacking and plan.state == "initializing":
             return  # what the old ones lack of all pods, the target has from the start
-        yield from self._begun(plan, batch, 0)
+        yield from self._begun(plan, batch)
 
     def _uncovered(
         self, name: str, before: WorkloadFacts, after: WorkloadFacts, state: State, plan: RolloutFacts
@@ -263,11 +263,9 @@ class BatchPromises:
         if plan.is_deleting:
             yield from self._walked_back(name, asked - earlier, earlier - updated, state, plan)
         elif plan.state != "finalising":
-            yield from self._begun(plan, plan.batch_of(asked, after.replicas), after.replicas)
+            yield from self._begun(plan, plan.batch_of(asked, after.replicas))
 
-    def _walked_back(
-        self, name: str, number: int, coming: int, state: State, plan: RolloutFacts
-    ) -> Iterator[str]:
+    def _walked_back(self, name: str, number: int, coming: int, state: State, plan: RolloutFacts) -> Iterator[str]:
         """So many more pods go back, and others are on their way."""
         whole = state.workloads[name].replicas
         floor = whole - _unavailable(plan, plan.largest, whole)
@@ -278,7 +276,7 @@ class BatchPromises:
         is_one = number <= 1 and coming <= 0
         yield "" if not cost or is_one or left >= floor else f"{left} would be ready, of at least {floor}"
 
-    def _begun(self, plan: RolloutFacts, batch: int, whole: int) -> Iterator[str]:
+    def _begun(self, plan: RolloutFacts, batch: int) -> Iterator[str]:
         """Whether pods of this batch may move."""
         is_last = batch >= len(plan.sizes) - 1
         self._count(PARTITION, is_tight=batch == plan.last_batch and not is_last)
@@ -323,9 +321,7 @@ class BatchPromises:
         if window is None or not window.plans:
             return ""
         there = [state for state in window.states if name in state.pods and state.pods[name].uid == pod.uid]
-        verdicts = [
-            _first(self._deleted(name, state, plan)) for state in reversed(there) for plan in window.plans
-        ]
+        verdicts = [_first(self._deleted(name, state, plan)) for state in reversed(there) for plan in window.plans]
         if "" in verdicts:
             self._taken.append((self._simulation.loop.time(), pod.uid))
             return ""
@@ -348,12 +344,12 @@ class BatchPromises:
         whole = max(len(mine), 3)
         left = sum(one.is_ready and one.uid not in gone for one in mine) - pod.is_ready
         outdated = sum(one.image != spec.image and one.uid not in gone for one in mine) - 1
-        batch = plan.largest if plan.is_deleting else plan.batch_of(whole - outdated, whole)
-        floor = whole - max(1, _unavailable(plan, batch, whole))
+        batch = plan.batch_of(whole - outdated, whole)
+        floor = whole - max(1, _unavailable(plan, _budget_of(plan, batch), whole))
         self._count(FLOOR, is_tight=left == floor)
         yield "" if not pod.is_ready or left >= floor else f"{left} would be ready, of at least {floor}"
         if not plan.is_deleting:
-            yield from self._begun(plan, batch, whole)
+            yield from self._begun(plan, batch)
 
     def _count(self, promise: str, *, is_tight: bool) -> None:
         self._simulation.counts["promise", promise, "tight" if is_tight else "asked"] += 1
@@ -375,6 +371,13 @@ def _forbidden(plan: RolloutFacts) -> str:
     if plan.is_deleting:
         return "" if plan.reverts else "it is not to be taken back"
     return "it is paused" if plan.is_paused else ""
+
+
+def _budget_of(plan: RolloutFacts, batch: int) -> int:
+    """The batch whose budget counts while pods of this one move: the current one may still do what others left."""
+    if plan.is_deleting:
+        return plan.largest
+    return min(max(batch, plan.current if plan.is_rolling else 0), len(plan.sizes) - 1)
 
 
 def _unavailable(plan: RolloutFacts, batch: int, whole: int) -> int:

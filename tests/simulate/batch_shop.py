@@ -8,6 +8,8 @@ scaled has another size each time.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -231,7 +233,9 @@ class Shop:
     def _batches(self, size: int) -> list[dict[str, Any]]:
         """The last one takes what is left."""
         if self.kind == SCALED:
-            return [{"replicas": 1, "maxUnavailable": self.tolerated}, {"maxUnavailable": self.tolerated}]
+            moves_several = abs(size - self.workloads()[NAME]) > 1
+            first = {"replicas": 1, "maxUnavailable": self.tolerated}
+            return [*([first] if moves_several else []), {"maxUnavailable": self.tolerated}]
         sizes: list[int] = []
         while (left := size - sum(sizes)) > 0:
             sizes.append(self.rng.randint(1, left))
@@ -287,7 +291,8 @@ class Shop:
 
     async def _back(self) -> None:
         """To one of the revisions that are there."""
-        if known := sorted(self.workloads()):
+        known = sorted(self.workloads())
+        if len(known) > 1:
             await self.ask(self.rng.choice(known), revert=self.rng.random() < 0.5)
 
     async def _delete_workload(self) -> None:
@@ -303,10 +308,9 @@ class Shop:
         """Somebody else scales the workload, or one of several."""
         if known := sorted(self.workloads()):
             chosen, size = self.rng.choice(known), self.rng.randint(0 if self.kind == "Deployment" else 1, 5)
-            if self.is_in_place:
-                self.size = size
             with suppress(ApiError):
                 await self._patch(self.of, chosen, {"spec": {"replicas": size}})
+                self.size = size if self.is_in_place else self.size
 
     async def autoscale(self, times: int = 10) -> None:
         """An autoscaler sets the replicas of whatever it is told to."""
@@ -376,25 +380,41 @@ class Shop:
 
     async def must_release(self, image: str, *, revert: bool = False, partition: int | None = None) -> None:
         if not await self.release(image, revert=revert, partition=partition):
-            raise InvariantViolated(f"a rollout that is deleted is gone within {PATIENCE} s")
+            raise InvariantViolated(f"a rollout that is deleted is gone within {PATIENCE} s; {self.told()}")
 
     async def arrives(self, image: str) -> None:
         image = "app:1" if self.kind == SCALED else image
-        await self.simulation.until("every pod runs the last release", lambda: self.all_run(image), within=1200)
-        await self.simulation.until("the rollout has succeeded", lambda: self.state() == "rolloutSucceed", within=300)
+        await self.until("every pod runs the last release", lambda: self.all_run(image))
+        await self.until("the rollout has succeeded", lambda: self.state() == "rolloutSucceed")
+
+    async def until(self, sentence: str, condition: Callable[[], object], within: float = 1200.0) -> None:
+        """Wait until this holds. If it does not, say how things are."""
+        try:
+            await self.simulation.until(sentence, condition, within=within)
+        except InvariantViolated as error:
+            raise InvariantViolated(f"{error}; {self.told()}") from None
+
+    def told(self) -> str:
+        """How things are, in a line."""
+        pods = Counter(f"{(pod.spec.containers or ())[0].image} {_is_ready(pod)}" for pod in self.pods())
+        found = [
+            f"{one.status.rolling_state} {one.status.batch_rolling_state}: {one.status.message}"
+            for one in self.rollouts()
+        ]
+        return f"{self.kind} of {self.size}, {self.workloads()}, {dict(pods)}, {found}"
 
     async def _taken_back(self) -> None:
         """A rollout that is deleted midway leaves everything as before it."""
         size = self.size
         await self.must_release("app:extra", revert=True, partition=0)
         await asyncio.sleep(self.rng.uniform(0.0, 60.0))
-        done = self.state() == "rolloutSucceed"  # there is nothing to take back
         await self.remove()
-        await self.simulation.until("the rollout is gone", lambda: not self.rollouts(), within=1200)
-        if not done:
-            self.size = size
-            image = "app:1" if self.kind == SCALED else "app:final"
-            await self.simulation.until("everything is as before", lambda: self.all_run(image), within=600)
+        await self.until("the rollout is gone", lambda: not self.rollouts())
+        if self.all_run("app:extra") or (self.kind == SCALED and self.all_run("app:1")):
+            return  # it was complete: there was nothing to take back
+        self.size = size
+        image = "app:1" if self.kind == SCALED else "app:final"
+        await self.until("everything is as before", lambda: self.all_run(image))
 
     # What there is
 

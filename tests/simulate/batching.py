@@ -58,8 +58,8 @@ async def operator_crashing(simulation: Simulation) -> None:
     await shop.release("app:4", revert=True, partition=0)
     await asyncio.sleep(40)
     await shop.remove()
-    await simulation.until("the rollout is gone", lambda: not shop.rollouts(), within=1200)
-    await simulation.until("everything is as before", lambda: shop.all_run("app:3"), within=600)
+    await shop.until("the rollout is gone", lambda: not shop.rollouts())
+    await shop.until("everything is as before", lambda: shop.all_run("app:3"))
     simulation.counts["writes", "operator"] += process.writes - began
     for line in shop.end_state():
         simulation.counts["end", line] += 1

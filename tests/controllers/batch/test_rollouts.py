@@ -111,6 +111,20 @@ def test_another_target_midway_starts_from_all_old_revisions() -> None:
     run(body())
 
 
+def test_an_old_revision_that_somebody_deletes_midway_does_not_hold_up_the_next_rollout() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await _halfway(here)
+            await here.client.delete(Deployment, "v1", SHOP)
+            await here.deployment("v3", 0, "app:3")
+            v2, v3 = ({"apiVersion": "apps/v1", "kind": "Deployment", "name": one} for one in ("v2", "v3"))
+            await here.edit({"targetRef": v3, "sourceRef": [v2], "rolloutPlan": {"batchPartition": 3}})
+            await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v2": 0, "v3": 10}
+
+    run(body())
+
+
 def test_back_midway() -> None:
     async def body() -> None:
         async with bed() as here:
