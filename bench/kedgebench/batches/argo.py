@@ -13,6 +13,8 @@ USER = "argo-rollouts"
 
 
 async def install_crds(cluster: Cluster) -> None:
+    """Its kinds, and the namespace in which it elects a leader."""
+    await cluster.kubectl("create", "namespace", "argo-rollouts")
     for file in sorted((argo_build.folder() / argo_build.CRDS).glob("*-crd.yaml")):
         await cluster.kubectl("apply", "--server-side", "-f", str(file))
 
