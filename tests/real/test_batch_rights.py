@@ -36,7 +36,7 @@ from support.routes import canary, http_route
 from support.waiting import until_so
 
 pytestmark = pytest.mark.timeout(600)
-SELDOM = {f"list {kind}" for kind in ("rollouttraits", "deployments", "daemonsets", "clonesets")}
+SELDOM = {f"list {kind}" for kind in ("rollouttraits", "daemonsets", "clonesets")}
 """Where a server cannot stream lists, a cache begins with these."""
 SECRET = "prometheus"
 TRAFFIC = {"sourceService": "web-v1", "targetService": "web-v2"}
