@@ -48,10 +48,10 @@ def test_what_is_not_installed_is_one_line_for_all(caplog: pytest.LogCaptureFixt
             await asyncio.sleep(120)
 
     run(body())
-    said = [(one.levelname, one.getMessage()) for one in caplog.records if "clonesets" in one.getMessage()]
-    kinds = "clonesets.apps.kruise.io, scaledobjects.keda.sh"
-    words = f"cluster does not serve 2 kinds that are optional ({kinds}), and follows them as soon as it does"
-    assert said == [("INFO", words)]
+    said = [one for one in caplog.records if "does not serve" in one.getMessage()]
+    assert [one.levelname for one in said] == ["INFO"]
+    assert "kinds that are optional (" in said[0].getMessage()
+    assert said[0].getMessage().endswith("and follows them as soon as it does")
 
 
 def test_a_workload_whose_kind_is_installed_later_is_rolled_out() -> None:
