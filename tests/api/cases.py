@@ -68,6 +68,7 @@ BESIDE: Mapping[str, tuple[str, Object]] = {
 
 NEVER_ACCEPTED: Mapping[str, str] = {
     r"\.beforeStageTasks\[\]\.waitTime": "a task before a stage takes no waitTime",
+    r"\.templateRef\.kind": "kind can only be MetricTemplate",
 }
 """Places whose every value a rule refuses: there a good value is refused by the rule, and by it alone."""
 
@@ -139,7 +140,7 @@ def inside_and_outside(path: str, node: Node, word: str) -> tuple[Any, Any] | No
         case "minLength":
             return "x" * limit, "x" * (limit - 1)
         case "maxLength":
-            return "x" * limit, "x" * (limit + 1)
+            return _long(node, limit), _long(node, limit + 1)
         case "minItems":
             return [sample(f"{path}[]", node["items"])] * limit, [sample(f"{path}[]", node["items"])] * (limit - 1)
         case "maxItems":
@@ -155,6 +156,13 @@ def inside_and_outside(path: str, node: Node, word: str) -> tuple[Any, Any] | No
         case "enum":
             return sample(path, node), NONSENSE
     return None
+
+
+def _long(node: Node, length: int) -> str:
+    """A text of this length that fits the node's pattern: a number has zeros wherever they say nothing."""
+    zeros = f"{'0' * 30}.{'0' * 30}"
+    fitting = ("x" * length, "5m".rjust(length, "0"), f"{zeros}e00", f"{zeros}e+00")
+    return next(text for text in fitting if len(text) == length and re.search(node.get("pattern", ""), text))
 
 
 def _is_unchecked(path: str, word: str) -> bool:

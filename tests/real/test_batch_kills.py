@@ -137,7 +137,9 @@ async def test_of_two_operators_one_acts_and_the_other_takes_over_when_it_is_kil
             await until(lambda: recorder.ready("app:2") > 0, 90)
             idle = other(one, two, await leads(one))
             assert "wrote Deployment" not in await asyncio.to_thread(idle.log.read_text), "only the leader acts"
-            await other(one, two, idle is one).kill()
+            acting = other(one, two, idle is one)
+            await acting.kill()
+            acting.stop()  # nobody starts it again
             await until_so(partial(is_other, bed, first), 60)
             await until_so(releases.has_arrived, 180)
             assert "wrote Deployment" in await asyncio.to_thread(idle.log.read_text), "the other one went on"

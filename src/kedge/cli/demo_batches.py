@@ -22,8 +22,8 @@ from kedge import __version__
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.apps import Deployment
 from kedge.api.core import Namespace
-from kedge.api.crd import crd
-from kedge.api.oam.rollouts import ROLLOUT_KINDS, RolloutTrait
+from kedge.api.crds import oam_crds
+from kedge.api.oam.rollouts import RolloutTrait
 from kedge.api.pods import Pod
 from kedge.cli.batch_target import RolloutName
 from kedge.cli.batches import do_verb, rollout_story, rollout_tree
@@ -49,7 +49,7 @@ NAMESPACE, NAME = "shop", "web"
 SIZES: Final = (2, 4, 4)
 PODS: Final = sum(SIZES)
 NODES: Final = 3
-DEFINITIONS: Final = tuple(crd(kind) for kind in ROLLOUT_KINDS)
+DEFINITIONS: Final = tuple(oam_crds())
 """Made before a loop runs: that reads sources."""
 
 

@@ -373,7 +373,7 @@ REFERENCES: Final[dict[str, Row]] = {
         VERIFYING, "Deployment shop/v9 does not exist", spec={"targetRef": ref("v9")}, mend=_v9
     ),
     "a source that is missing": Row(
-        VERIFYING, "Deployment shop/v9 does not exist", spec={"sourceRef": [ref("v9")]}, mend=GOOD
+        LOCATING, "Deployment shop/v9 does not exist", spec={"sourceRef": [ref("v9")]}, mend=GOOD
     ),
     "a pod": Row(
         FAILED, "the workload kind `Pod` is not supported", spec={"targetRef": ref("web", "Pod", "v1")}, mend=GOOD
@@ -549,7 +549,10 @@ METRICS: Final[dict[str, Row]] = {
         "no number": (vector("NaN"), "'NaN' is not a number"),
         "infinity": (vector("+Inf"), "'+Inf' is not a number"),
         "a word": (vector("plenty"), "'plenty' is not a number"),
-        "a digit of another script": (vector("\N{ARABIC-INDIC DIGIT ONE}"), "is not a number"),
+        "a digit of another script": (
+            vector("\N{ARABIC-INDIC DIGIT ONE}"),
+            "'\N{ARABIC-INDIC DIGIT ONE}' is not a number",
+        ),
         "nothing": (vector(), "the query found nothing"),
         "several series": (vector("1", "1"), "the query found 2 series, and has to find one"),
         "a matrix": (
@@ -575,7 +578,7 @@ METRICS: Final[dict[str, Row]] = {
             ),
             "it warned: partial",
         ),
-        "a redirect": (lambda _: Answer(302), "redirects are not followed"),
+        "a redirect": (lambda _: Answer(302), "answered with 302: redirects are not followed"),
         "it never answers": (_never, "no answer within 10 s"),
         "nobody is there": (_nobody, "nobody is there"),
     }.items()

@@ -552,7 +552,7 @@ def test_the_way_back_goes_as_far_as_the_budget(
 
 def test_the_way_back_waits_for_a_report_and_undoes_what_others_did() -> None:
     world = back_in(10, 0, 0, 10)
-    world.patch({"spec": {"updateStrategy": {"paused": True}}})
+    world.patch({"spec": {"minReadySeconds": 1}})
     assert code(CLONES.revert(world.seen("web:2", "web:1"), STATUS, batch(0, 10))) == MoveCode.not_observed
     ordered = rolled(taken_over(StatefulWorld(3)), 1)
     ordered.write(ORDERED.revert(ordered.seen("web:2", "web:1"), STATUS, batch(0, 3)))
@@ -560,7 +560,9 @@ def test_the_way_back_waits_for_a_report_and_undoes_what_others_did() -> None:
     ordered.refresh()
     (write,) = ORDERED.revert(ordered.seen("web:2", "web:1"), STATUS, batch(0, 3)).writes
     assert write.patch is not None
-    assert write.patch["spec"]["updateStrategy"]["type"] == "RollingUpdate"
+    strategy = write.patch["spec"]["updateStrategy"]
+    assert (strategy["type"], strategy["rollingUpdate"]["partition"]) == ("RollingUpdate", 3)
+    assert not write.takes_away
 
 
 def test_a_way_back_after_a_failure_claims_the_workload_again() -> None:

@@ -23,7 +23,7 @@ from kedge.api.oam.rollout_plan import (
 )
 from kedge.api.oam.rollout_status import BatchState, PlannedBatch, RollingState, RolloutStatus
 from kedge.plan.batching.autoscalers import HPA, Autoscaler
-from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads
+from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads, Write
 from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.spec_rules import Problem
 from kedge.plan.batching.steps import Identity, RolloutInput
@@ -196,6 +196,9 @@ def test_what_it_would_wait_for_is_told() -> None:
     assert not found.is_done
     nowhere = previewed(replace(seen(), workloads=None, moves=None))
     assert nowhere.waits == ("the target does not exist",)
+    app = WorkloadRef("core.oam.dev/v1beta1", "Application", "shop", "store")
+    brings_in = previewed(replace(seen(), workloads=None, moves=None, writes=(Write(app),)))
+    assert brings_in.holds == "it takes Application shop/store over first, and its batches are known after that"
     busy = Workloads(workload("web-v2", 0), (workload("web-v1", 10, replicas=8),))
     scaling = previewed(seen(busy, target_size=10))
     assert scaling.waits == ("Deployment shop/web-v1 is still scaling: it has 8 of 10 pods",)

@@ -67,7 +67,7 @@ class Applications:
         self._client = caches.cluster.client
         self._events = caches.cluster.events
         self._clock = clock
-        watch, owner = caches.cluster.watch, owner_of(Application)
+        watch, owner = caches.watch, owner_of(Application)
         sources = (
             watch(caches.applications),
             watch(caches.app_revisions, to=owner),

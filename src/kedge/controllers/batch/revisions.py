@@ -41,6 +41,7 @@ from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.revised_workloads import component_of, owner_problem, revised_workload
 from kedge.plan.oam.workloads import handler_of, is_in_place, patched
 from kedge.plan.text import object_name
+from kedge.plan.workloads import WorkloadHandler
 
 REVISION: Final = ControllerRevision.resource
 _AT_START: Final = (None, RollingState.locating)
@@ -157,7 +158,8 @@ class Revisions:
         return patched(manifest, {"metadata": {"name": min(names)}})
 
     async def _existing(self, found: Iterable[OldRevision]) -> tuple[OldRevision, ...]:
-        return tuple([one for one in found if await self._workloads.get(one.ref) is not None])
+        """Those that exist. One of a kind that runs no pods is not even read: it is refused later."""
+        return tuple([one for one in found if _handler(one.ref) is None or await self._workloads.get(one.ref)])
 
     async def _first_sources(self, asked: RevisionRollout, manifest: Object) -> tuple[OldRevision, ...] | NotLocated:
         """What a rollout moves from that begins for the first time."""
@@ -244,8 +246,12 @@ def _revision(live: Object | None) -> str:
     return text(live, "metadata", "labels", REVISION_LABEL)
 
 
+def _handler(ref: WorkloadRef) -> WorkloadHandler | None:
+    return handler_of({"apiVersion": ref.api_version, "kind": ref.kind})
+
+
 def _is_unscalable(ref: WorkloadRef) -> bool:
-    handler = handler_of({"apiVersion": ref.api_version, "kind": ref.kind})
+    handler = _handler(ref)
     return handler is not None and handler.scale(0) is None
 
 

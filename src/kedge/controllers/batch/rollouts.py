@@ -24,6 +24,7 @@ from kedge.controllers.batch.asking import Asking
 from kedge.controllers.batch.located import Located, NotLocated, RolloutKind
 from kedge.controllers.batch.rollout_events import RolloutEvents
 from kedge.controllers.batch.workloads import MANAGER, Referrers, WorkloadAccess
+from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
@@ -33,7 +34,7 @@ from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal
 from kedge.plan.batching.moves import Progress, Workloads
-from kedge.plan.batching.progress import moved, reported
+from kedge.plan.batching.progress import is_only_reported, moved, reported
 from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.rollout import step
 from kedge.plan.batching.rollout_rules import reference_problems
@@ -45,6 +46,8 @@ from kedge.plan.fields import text
 from kedge.plan.moving.wait import Wait
 
 WORKERS: Final = 32
+REPORTS_AFTER: Final = 2.0
+"""Seconds after a status until the next one, if nothing but numbers and waits changed."""
 MOST_STEPS: Final = 64
 """Of one reconcile: more is a mistake, and others want their turn."""
 _MOVES_ELSEWHERE: Final = (
@@ -55,9 +58,9 @@ _MOVES_ELSEWHERE: Final = (
     RolloutEvent.deleted,
 )
 """Events after which other workloads may be meant than before."""
+_REFUSALS: Final = (Invalid, BadRequest)
 AFTER_FORBIDDEN: Final = 30.0
 """Seconds after which what was forbidden is tried again."""
-_REFUSALS: Final = (Invalid, BadRequest, Forbidden)
 _AT_START: Final = (None, RollingState.locating)
 log = logging.getLogger(__name__)
 
@@ -103,6 +106,7 @@ class Rollouts:
         self._finalizer = finalizer
         self._referrers = Referrers()
         self._events = RolloutEvents(cluster.events)
+        self._reports = Throttle(REPORTS_AFTER)
         places: Sequence[str | None] = namespaces or (None,)
         self._caches = {place: cluster.cache(kind.kind, place, indexes=_NAMESPACED, optional=True) for place in places}
         self._cluster = cluster.name
@@ -168,7 +172,7 @@ class Rollouts:
                     current = await self._write(replace(current, status=shift.status), seen, None)
                     refused = await self._asking.write_route(seen.route, shift)
                     if refused is not None:
-                        return await self._hold(current, seen, Hold(refused, self._clock.now() + LOOK_AGAIN))
+                        return await self._hold(key, current, seen, Hold(refused, self._clock.now() + LOOK_AGAIN))
                     seen = None
                 case Act(call=None, query=None):
                     problem = await self._act(current, found)
@@ -178,18 +182,22 @@ class Rollouts:
                 case Act():
                     status = await self._asking.answered(seen, found, partial(self._answers.wake, key))
                     if isinstance(status, Wait):
-                        return await self._hold(current, seen, Hold(status))
+                        return await self._hold(key, current, seen, Hold(status))
                     current, seen = replace(current, status=status), None
                 case Hold():
-                    return await self._hold(current, seen, found)
+                    return await self._hold(key, current, seen, found)
                 case Ended():
                     return await self._end(key, await self._write(current, seen, None))
         return Outcome.not_yet
 
-    async def _hold(self, current: Current, seen: RolloutInput, found: Hold) -> Outcome:
-        await self._write(current, seen, found.wait)
+    async def _hold(self, key: Key, current: Current, seen: RolloutInput, found: Hold) -> Outcome:
         self._events.waiting(current.rollout, found.wait)
-        return _again(found.until, self._clock.now())
+        if (later := self._reports.remaining(key)) and _is_report(current):
+            return _sooner(later, found.until, self._clock.now())
+        written = await self._write(current, seen, found.wait)
+        if written.rollout is not current.rollout:
+            self._reports.restart(key)
+        return _sooner(None, found.until, self._clock.now())
 
     # Observing
 
@@ -341,6 +349,12 @@ class Rollouts:
         return await self._client.amend(self._kind.kind, rollout.metadata, change, manager=MANAGER)
 
 
+def _is_report(current: Current) -> bool:
+    """Whether all that could be written is how far a wait is. What somebody asked for is answered at once."""
+    is_answered = current.status.observed_generation == current.rollout.metadata.generation
+    return is_answered and is_only_reported(current.rollout.status, current.status)
+
+
 def _progress(seen: RolloutInput | None) -> Progress | None:
     if seen is None or seen.workloads is None or seen.moves is None:
         return None
@@ -362,7 +376,7 @@ def _plain(status: RolloutStatus) -> dict[str, Any]:
     return found
 
 
-def _again(until: datetime | None, now: datetime) -> Outcome:
-    if until is None:
-        return Outcome.done
-    return Outcome.again(after=max(0.001, (until - now).total_seconds()))
+def _sooner(seconds: float | None, until: datetime | None, now: datetime) -> Outcome:
+    """Look again after some seconds or at some time, whichever comes first."""
+    waits = [one for one in (seconds, None if until is None else (until - now).total_seconds()) if one is not None]
+    return Outcome.again(after=max(0.001, min(waits))) if waits else Outcome.done

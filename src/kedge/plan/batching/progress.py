@@ -95,6 +95,12 @@ def reported(status: S, wait: Wait | None, progress: Progress | None, *, now: da
     return replace(status, conditions=_conditions(status, wait, now, generation))
 
 
+def is_only_reported(before: RolloutStatus, after: RolloutStatus) -> bool:
+    """Whether nothing differs but what is said of a wait: a rollout that loses this loses nothing."""
+    said = ("message", "waiting_since", "upgraded_ready_replicas", "conditions")
+    return replace(after, **{name: getattr(before, name) for name in said}) == before
+
+
 def _conditions(status: RolloutStatus, wait: Wait | None, now: datetime, generation: int) -> tuple[Condition, ...]:
     wanted = dict(_true(status)) | _current(status, wait)
     if status.rolling_state is _R.rolling:

@@ -26,7 +26,7 @@ from kedge.plan.batching.gates import (
     traffic,
 )
 from kedge.plan.batching.letting_go import abandoning, deleting, disowned, failing, finalising
-from kedge.plan.batching.moves import Batch, Step, Verified
+from kedge.plan.batching.moves import Batch, Step, Verified, WorkloadRef, Workloads
 from kedge.plan.batching.records import with_records
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.sizes import BadBatches
@@ -46,6 +46,7 @@ from kedge.plan.batching.steps import (
     known,
     not_located,
 )
+from kedge.plan.batching.waits import MoveCode
 from kedge.plan.moving.wait import Wait
 
 _LEAVING: Final = (RollingState.failing, RollingState.abandoning, RollingState.deleting)
@@ -64,7 +65,10 @@ def _interrupted(seen: RolloutInput, state: RollingState) -> Next | None:
     if seen.is_deleting:
         is_over = state in (*ENDED, RollingState.deleting) and not _is_taken_back(seen, state)
         return None if is_over else Move(RolloutEvent.deleted, seen.status)
-    if is_modified(seen) and state not in (RollingState.locating, RollingState.abandoning, RollingState.deleting):
+    # What failed before it had a size is begun again by an edit (`_ended`), whatever it moved to before.
+    is_left = state is RollingState.failed and not seen.status.batches
+    unmoved = (RollingState.locating, RollingState.abandoning, RollingState.deleting)
+    if is_modified(seen) and state not in unmoved and not is_left:
         return Move(RolloutEvent.modified, seen.status)
     if seen.is_aborted and state not in (*ENDED, *_LEAVING):
         return failed(seen, "it was aborted")
@@ -111,7 +115,15 @@ def _locating(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
         return Act(seen.writes)
     if seen.wait is not None or seen.workloads is None:
         return Hold(seen.wait or waiting_for("the target", BatchCode.missing))
+    if (missing := _missing_source(seen.workloads)) is not None:
+        return Hold(Wait(str(missing), MoveCode.not_found))
     return Move(RolloutEvent.located, with_records(seen.status, seen.workloads))
+
+
+def _missing_source(workloads: Workloads) -> WorkloadRef | None:
+    """A source that is not there, and that no revision can say anything of. It is not recorded: it may be a mistake."""
+    found = (one for one in workloads.sources if one.obj is None and one.manifest is None and not one.revision)
+    return None if workloads.in_place else next((one.ref for one in found), None)
 
 
 def _verifying(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001

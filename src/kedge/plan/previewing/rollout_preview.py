@@ -118,6 +118,9 @@ def _ended(preview: RolloutPreview, status: RolloutStatus) -> RolloutPreview:
 def _unlocated(preview: RolloutPreview, seen: RolloutInput) -> RolloutPreview:
     if seen.problem:
         return replace(preview, refused=(seen.problem,))
+    if seen.writes:
+        taken = listed(str(write.ref) for write in seen.writes)
+        return replace(preview, holds=f"it takes {taken} over first, and its batches are known after that")
     return replace(preview, waits=(sentence(seen.wait or waiting_for("the target", BatchCode.missing)),))
 
 
