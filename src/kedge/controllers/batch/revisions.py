@@ -120,6 +120,8 @@ class Revisions:
             manifest = patched(manifest, {"metadata": {"name": ref.name}})  # it may have been there by another name
         wanted = manifest if manifest is not None and ref_of(manifest) == ref else None
         sources = recorded(status, asked.namespace)
+        if not is_in_place({"apiVersion": ref.api_version, "kind": ref.kind}):
+            sources = others(sources, ref)  # after a failure the target is recorded with the others
         in_place = any(one.ref == ref for one in sources) or _is_unscalable(ref)
         return Located(
             Place(ref, wanted, asked.target),

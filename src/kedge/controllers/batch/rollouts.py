@@ -177,7 +177,7 @@ class Rollouts:
                 case Act(call=None, query=None):
                     problem = await self._act(current, found)
                     if problem is not None:
-                        return await self._hold(current, seen, Hold(problem, self._clock.now() + LOOK_AGAIN))
+                        return await self._hold(key, current, seen, Hold(problem, self._clock.now() + LOOK_AGAIN))
                     seen = None
                 case Act():
                     status = await self._asking.answered(seen, found, partial(self._answers.wake, key))
