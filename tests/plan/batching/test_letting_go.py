@@ -37,7 +37,8 @@ from plan.batching.making import (
 from plan.batching.test_autoscalers import hpa, written
 from plan.traffic.manifests import patched
 
-R, E = RollingState, RolloutEvent
+R = RollingState
+E = RolloutEvent
 ENDINGS = (R.finalising, R.failing, R.abandoning, R.deleting)
 SECOND = timedelta(seconds=1)
 HOOK = replace(

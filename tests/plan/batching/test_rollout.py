@@ -46,7 +46,9 @@ from plan.batching.making import (
 )
 from plan.batching.test_autoscalers import hpa
 
-R, B, E = RollingState, BatchState, RolloutEvent
+R = RollingState
+B = BatchState
+E = RolloutEvent
 LEAVING = {R.failing, R.abandoning, R.deleting}
 MINUTE = timedelta(minutes=1)
 MISSING = Wait("the target", BatchCode.missing)
