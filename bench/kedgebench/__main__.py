@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kedgebench import cores, goals, machine, profiling, report, server
+from kedgebench.batches import whole as fifth_part
 from kedgebench.embedded import whole as second_part
 from kedgebench.fleet import whole as third_part
 from kedgebench.progress import Progress
@@ -21,13 +22,20 @@ from kedgebench.zones import whole as fourth_part
 EMBEDDED = "embedded"
 FLEET = "fleet"
 ZONES = "zones"
-PARTS = {EMBEDDED: second_part.measure, FLEET: third_part.measure, ZONES: fourth_part.measure}
+BATCHES = "batches"
+PARTS = {
+    EMBEDDED: second_part.measure,
+    FLEET: third_part.measure,
+    ZONES: fourth_part.measure,
+    BATCHES: fifth_part.measure,
+}
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="kedgebench",
-        description="Kedge's client, cache and queue beside others; its embedded server and simulator; fleets; zones.",
+        description="Kedge's client, cache and queue beside others; its embedded server and simulator; fleets; zones; "
+        "rollouts in batches.",
     )
     parser.add_argument("--quick", action="store_true", help="a smoke run, too short to believe")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")

@@ -2,7 +2,8 @@
 
 A hub reads everything, since anything may be selected, and writes the fleet's own objects, members' namespaces and what
 lets their agents in. RBAC lets nobody grant what it has not got, so the hub holds what it grants.
-An operator acts on pods and StatefulSets of the namespaces it manages, and on what is its own there.
+An operator acts on pods and StatefulSets of the namespaces it manages, and on what is its own there; one that rolls out
+in batches also on the other workloads, and on what scales them and leads traffic to them.
 On its member an agent writes whatever is placed there; it may not act as others, and grants no more than it holds,
 unless told otherwise. On the hub it has its own namespace, which the hub gives it when it joins (`plan.membership`).
 """
@@ -15,7 +16,13 @@ from typing import Final
 from msgspec import Struct
 
 from kedge.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
+from kedge.api.apps import ControllerRevision, DaemonSet, Deployment, StatefulSet
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
+from kedge.api.kruise import CloneSet
+from kedge.api.metric_template import MetricTemplate
+from kedge.api.oam.applications import Application, ApplicationRevision
+from kedge.api.oam.components import ApplicationConfiguration, Component
+from kedge.api.oam.rollouts import ApplicationDeployment, AppRollout, Rollout, RolloutTrait
 from kedge.api.placement import ClusterResourcePlacementStatus
 from kedge.api.placement_kinds import PLACEMENT_KINDS
 from kedge.api.rbac import GROUP as RBAC
@@ -23,7 +30,9 @@ from kedge.api.rbac import PolicyRule
 from kedge.api.resource import Resource
 from kedge.api.work import AppliedWork, Work
 from kedge.api.zones import ReplicaTemplate, ZoneAwarePodDisruptionBudget
+from kedge.plan.batching.autoscalers import HPA, SCALED_OBJECT
 from kedge.plan.membership import AGENT_RULES, READ
+from kedge.plan.traffic.providers import PROVIDERS
 
 LEADING: Final = (
     PolicyRule(api_groups=("coordination.k8s.io",), resources=("leases",), verbs=("get", "create", "patch")),
@@ -154,6 +163,54 @@ OPERATOR: Final = (
 
 OPERATOR_EVENTS: Final = (PolicyRule(api_groups=("",), resources=("events",), verbs=("create", "patch")),)
 """For an operator that reports its steps as Events, which the peer does not. Without it, only they are missing."""
+
+_OF_COMPONENTS: Final = (RolloutTrait.resource, Rollout.resource)
+_OF_APPLICATIONS: Final = (AppRollout.resource, ApplicationDeployment.resource)
+ROLLOUTS: Final = (*_OF_COMPONENTS, *_OF_APPLICATIONS)
+"""The kinds of rollouts in batches that an operator acts on."""
+
+_APPLICATIONS: Final = (
+    _may([Application.resource], *READ, "patch"),  # an ApplicationDeployment owns what it brings in
+    _may([Component.resource], *READ),
+    _may([ApplicationRevision.resource], *READ, "create"),
+    _may([ApplicationConfiguration.resource], *READ, *_WRITE),
+    _may([AppRollout.resource], "create", "delete"),
+    _may([one.resource for one in (Application, Component, ApplicationConfiguration)], "patch", subresource="status"),
+    _may([Application.resource, Component.resource], "update", subresource="finalizers"),  # of owners that block
+    _may(_OF_COMPONENTS, "create", "delete"),
+    _may([HPA], "get", "create", "delete"),
+    PolicyRule(api_groups=("",), resources=("services",), verbs=("get", "create", "patch", "delete")),
+)
+"""For Applications and Components. Whoever uses traits of other kinds allows those as well."""
+
+BATCHES: Final = (
+    *(_may(kinds, *READ, "patch") for kinds in (_OF_COMPONENTS, _OF_APPLICATIONS)),
+    *(_may(kinds, "patch", subresource="status") for kinds in (_OF_COMPONENTS, _OF_APPLICATIONS)),
+    _may([Deployment.resource, DaemonSet.resource], *READ, "create", "patch", "delete"),
+    _may([StatefulSet.resource], "create", "delete"),
+    _may([CloneSet.resource], *READ, "create", "patch", "delete"),
+    _may([ControllerRevision.resource], *READ, "create"),  # the states of components, and of what changes in place
+    _may([HPA], "list", "watch", "patch"),
+    _may([SCALED_OBJECT], "list", "watch", "patch"),
+    *(
+        PolicyRule(api_groups=(one.kind.group,), resources=(one.kind.plural,), verbs=("get", "patch"))
+        for one in PROVIDERS.values()
+    ),
+    _may([MetricTemplate.resource], "get"),
+    *_APPLICATIONS,
+)
+"""For an operator that rolls out in batches, in each namespace it manages. Pods and StatefulSets are in `OPERATOR`.
+
+Secrets that MetricTemplates name are not here: nobody should read all of them for that (`metric_secrets`).
+"""
+
+
+def metric_secrets(names: Sequence[str]) -> tuple[PolicyRule, ...]:
+    """For an operator that asks a Prometheus with the credentials of these Secrets."""
+    if not names:
+        return ()
+    return (PolicyRule(api_groups=("",), resources=("secrets",), resource_names=tuple(names), verbs=("get",)),)
+
 
 READ_DEPLOYMENTS: Final = (
     PolicyRule(api_groups=("apps",), resources=("deployments", "replicasets"), verbs=("list", "get")),

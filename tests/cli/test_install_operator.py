@@ -8,6 +8,7 @@ from io import StringIO
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner, Result
@@ -23,11 +24,14 @@ from kedge.cli import main
 from kedge.cli.go_flags import parse
 from kedge.cli.operator_manifests import OperatorInstall, manifests
 from kedge.cli.rollout_operator import FLAGS, problem
+from kedge.controllers.batch.batch_controllers import batch_controllers
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.codec import untyped
+from kedge.kube.connect.outbound import HttpOutbound
 from kedge.kube.errors import AlreadyExists
+from kedge.kube.manager import Manager
 from support.virtual import run
 
 # As the documentation of Grafana's rollout-operator prints them, for the namespace default.
@@ -300,7 +304,7 @@ def test_a_lease_is_two_replicas_and_the_right_to_lead_where_they_run() -> None:
 
 
 def test_rollouts_in_batches_are_validated_if_they_are_wanted() -> None:
-    plain, found = printed("-n", "a"), printed("-n", "a", "--rollouts")
+    plain, found = printed("-n", "a"), printed("-n", "a", "--batches")
     added = {one["metadata"]["name"]: one for one in found if one not in plain}
     rollouts, applications = (
         added.pop(f"validate-oam-{kind}-a")["webhooks"][0] for kind in ("rollouts", "applications")
@@ -308,6 +312,8 @@ def test_rollouts_in_batches_are_validated_if_they_are_wanted() -> None:
     assert sorted(added) == [
         "applicationdeployments.core.oam.dev",
         "approllouts.core.oam.dev",
+        "rollout-operator",
+        "rollout-operator-role",
         "rollouts.standard.oam.dev",
         "rollouttraits.standard.oam.dev",
     ]
@@ -324,6 +330,43 @@ def test_rollouts_in_batches_are_validated_if_they_are_wanted() -> None:
         "validate-oam-rollouts-a.kedge.dev",
         "validate-oam-applications-a.kedge.dev",
     ]
+
+
+def test_batches_are_rolled_out_only_where_that_is_wanted_and_with_rights_of_their_own() -> None:
+    plain, found = printed("-n", "a", "-n", "b"), printed("-n", "a", "-n", "b", "--batches")
+    args = the(found, "Deployment", "rollout-operator")["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--batches" in args
+    for namespace in ("a", "b"):
+        before, after = (
+            next(one for one in some if one["metadata"] == {"name": "rollout-operator-role", "namespace": namespace})
+            for some in (plain, found)
+        )
+        assert granted(after["rules"]) - granted(before["rules"]) == granted(msgspec.to_builtins(rights.BATCHES))
+    assert [one["metadata"]["name"] for one in found if one["kind"] == "ClusterRole"] == [
+        "rollout-operator-webhook-a-clusterrole"
+    ]
+
+
+def test_an_operator_reads_only_those_secrets_for_metrics_that_it_is_told() -> None:
+    def secrets(*given: str) -> set[tuple[str, ...]]:
+        role = the(printed("-n", "a", "--batches", *given), "Role", "rollout-operator-role")
+        return {one for one in granted(role["rules"]) if "secrets" in one}
+
+    assert secrets() == set()
+    assert secrets("--metric-secrets", "prometheus,thanos.auth") == {
+        ("", "secrets", "get", name) for name in ("prometheus", "thanos.auth")
+    }
+
+
+def test_every_kind_of_rollout_that_is_acted_on_is_in_the_rights() -> None:
+    async def acted_on() -> list[str]:
+        async with Manager(rng=Random(1)) as manager:
+            cluster = EmbeddedCluster("cluster", clock=manager.clock, rng=Random(1))
+            connected = await manager.connect("cluster", cluster.transport())
+            found = batch_controllers(connected, (), clock=manager.clock, outbound=HttpOutbound())
+            return [controller.name for controller in found]
+
+    assert sorted(run(acted_on())) == sorted(kind.plural for kind in rights.ROLLOUTS)
 
 
 @pytest.mark.parametrize("arguments", [("-n", "a"), ("-n", "a", "-n", "b"), ("-n", "a", "-A")])
@@ -415,7 +458,7 @@ KINDS = (
         OperatorInstall(("default", "other"), "kedge"),
         OperatorInstall(("default",), "kedge", everywhere=True),
         OperatorInstall(("default",), "kedge", lease=True),
-        OperatorInstall(("default",), "kedge", rollouts=True),
+        OperatorInstall(("default",), "kedge", batches=True),
     ],
     ids=["one", "more", "several", "all", "lease", "rollouts"],
 )

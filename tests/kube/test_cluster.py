@@ -78,6 +78,7 @@ def test_trouble_with_an_optional_cache_is_none_of_the_clusters() -> None:
 
 def test_what_a_cache_says_is_not_about_whoever_asked_for_it_first(caplog: pytest.LogCaptureFixture) -> None:
     caplog.handler.setFormatter(JsonFormatter())
+    caplog.set_level(logging.DEBUG)
 
     async def main() -> None:
         async with connected() as hub:
@@ -117,6 +118,35 @@ def test_kinds_that_are_missing_are_said_once_for_all_with_what_to_do_and_when_t
             await asyncio.sleep(2)
             assert not any(cache.kind_is_missing for cache in caches)
             assert said()[-1] == ("INFO", "hub serves all kinds that are needed now")
+
+    run(main())
+
+
+def test_optional_kinds_that_are_missing_are_one_line_for_all_and_followed_when_they_come(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    kinds = [untyped(Resource("example.com", "v1", f"Kind{n}", f"kinds{n}", namespaced=False)) for n in range(2)]
+
+    def said() -> list[tuple[str, str]]:
+        return [(one.levelname, one.getMessage()) for one in caplog.records if "kinds0" in one.getMessage()]
+
+    async def main() -> None:
+        async with fleet_cluster(kinds=False) as server, managed() as manager:
+            hub = await manager.connect("hub", server.transport(), if_missing="`kedge crds` prints them")
+            caches = [hub.cache(kind, optional=True) for kind in kinds]
+            await asyncio.sleep(60)
+            words = (
+                "hub does not serve 2 kinds that are optional (kinds0.example.com, kinds1.example.com), "
+                "and follows them as soon as it does"
+            )
+            assert said() == [("INFO", words)]
+            async with client_of(server) as client:
+                for n in range(2):
+                    await client.create(CRDS, definition(n))
+            await asyncio.gather(*(cache.synced() for cache in caches))
+            await asyncio.sleep(2)
+            assert caplog.records[-1].getMessage() == "hub serves all optional kinds now"
 
     run(main())
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kedge.simulate.faults import Counts, link_role
+from simulate.batch_promises import CEILING, FLOOR, GATES, NOTED, OWN, PARTITION, PROOF
+from simulate.batch_promises import PAUSED as BATCHES_PAUSED
 from simulate.many import is_write
 from simulate.scaling_promises import APART, PREPARED
 from simulate.seeds import IN_A_TEST_RUN
@@ -81,6 +83,18 @@ ZONING: Mapping[str, Expected] = {
     UNPROVEN: Expected(100, tight=5),
     PREPARED: Expected(100, tight=15),
     APART: Expected(50, tight=5),
+}
+
+
+BATCHING: Mapping[str, Expected] = {
+    FLOOR: Expected(100, tight=5),
+    CEILING: Expected(100, tight=5),
+    PROOF: Expected(100, tight=5),
+    PARTITION: Expected(50, tight=1),
+    GATES: Expected(100, tight=5),
+    BATCHES_PAUSED: Expected(1, asked=100),
+    NOTED: Expected(100, tight=5),
+    OWN: Expected(300, tight=30),
 }
 
 

@@ -85,7 +85,17 @@ def cache_folder(env: Mapping[str, str] | None = None) -> Path:
     """Where built programs are kept: one folder per set of versions and kind of machine."""
     env = os.environ if env is None else env
     goos, goarch = go_platform()
-    return _cache_root(env) / "controlplane" / f"{versions.PINNED_SET}-{goos}-{goarch}"
+    return cache_root(env) / "controlplane" / f"{versions.PINNED_SET}-{goos}-{goarch}"
+
+
+def cache_root(env: Mapping[str, str]) -> Path:
+    """Where everything that is built once is kept."""
+    if own := env.get("KEDGE_CACHE"):
+        return Path(own)
+    if xdg := env.get("XDG_CACHE_HOME"):
+        return Path(xdg) / "kedge"
+    home = env.get("HOME")
+    return (Path(home) if home else Path.home()) / ".cache" / "kedge"
 
 
 def go_platform() -> tuple[str, str]:
@@ -96,15 +106,6 @@ def go_platform() -> tuple[str, str]:
 
 def is_program(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
-
-
-def _cache_root(env: Mapping[str, str]) -> Path:
-    if own := env.get("KEDGE_CACHE"):
-        return Path(own)
-    if xdg := env.get("XDG_CACHE_HOME"):
-        return Path(xdg) / "kedge"
-    home = env.get("HOME")
-    return (Path(home) if home else Path.home()) / ".cache" / "kedge"
 
 
 def _outside(program: Program, env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

@@ -41,7 +41,7 @@ def _build_missing(say: Say) -> None:
     go = require_go()
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    with _lock(folder / ".lock", say):
+    with lock(folder / ".lock", say):
         _remove_unfinished(folder)
         still = find()  # the holder of the lock before us may have built it all
         lacking = still.programs if isinstance(still, Missing) else ()
@@ -81,7 +81,7 @@ def _remove_unfinished(folder: Path) -> None:
 
 
 @contextmanager
-def _lock(path: Path, say: Say) -> Iterator[None]:
+def lock(path: Path, say: Say) -> Iterator[None]:
     """Held by one process at a time; the kernel lets go of it when that process dies."""
     with path.open("w") as file:
         start = told = time.monotonic()

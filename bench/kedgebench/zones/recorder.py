@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from kedge.api.pods import Pod
-from kedge.kube.client import Client
-from kedge.kube.connect.config import load
-from kedge.kube.connect.https import HttpsTransport
-from kedge.kube.limits import Limiter
+from kedgebench.pod_watch import image_of, is_ready
 
 PATIENCE = 300.0
 
@@ -35,15 +30,6 @@ class Recorder:
         self._last_ready = 0.0
         self.wrong: list[str] = []
         self.judges = False
-
-    async def follow(self, client: Client, namespace: str) -> None:
-        """Watch until cancelled."""
-        while True:
-            async with client.watch(Pod, namespace, initial_events=True) as events:
-                async for event in events:
-                    pod = getattr(event, "object", None)  # a bookmark has none
-                    if isinstance(pod, Pod):
-                        self._see(pod, is_gone=getattr(event, "type", "") == "DELETED")
 
     async def until(self, holds: Callable[[], bool]) -> float:
         """Until something holds; gives when it was first seen to."""
@@ -65,18 +51,18 @@ class Recorder:
         found, self._waits = self._waits, []
         return median(found) if found else None
 
-    def _see(self, pod: Pod, *, is_gone: bool) -> None:
+    def see(self, pod: Pod, *, is_gone: bool) -> None:
         name = pod.metadata.name
         zone = name.rpartition("-")[0]
         if zone not in self._ready:
             return
-        was_ready, is_ready = name in self._ready[zone], not is_gone and _is_ready(pod)
-        if is_ready:
-            self._ready[zone][name] = str((pod.spec.containers or ())[0].image)
+        was_ready, ready_now = name in self._ready[zone], not is_gone and is_ready(pod)
+        if ready_now:
+            self._ready[zone][name] = image_of(pod)
         else:
             self._ready[zone].pop(name, None)
-        if was_ready != is_ready:
-            self._note(is_ready=is_ready)
+        if was_ready != ready_now:
+            self._note(is_ready=ready_now)
 
     def _note(self, *, is_ready: bool) -> None:
         now = time.perf_counter()
@@ -100,22 +86,3 @@ class Recorder:
     def _count(self, zone: str, image: str = "") -> int:
         found = self._ready[zone].values()
         return sum(not image or one == image for one in found)
-
-
-def _is_ready(pod: Pod) -> bool:
-    ready = any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
-    return ready and pod.metadata.deletion_timestamp is None
-
-
-@asynccontextmanager
-async def recorded(recorder: Recorder, kubeconfig: Path, namespace: str) -> AsyncIterator[Client]:
-    """With the recorder at work; gives a client that nothing slows down."""
-    client = Client(HttpsTransport(load([kubeconfig])), limiter=Limiter(rate=0), timeout=120.0)
-    following = asyncio.create_task(recorder.follow(client, namespace))
-    try:
-        yield client
-    finally:
-        following.cancel()
-        with suppress(asyncio.CancelledError):
-            await following
-        await client.close()

@@ -20,9 +20,11 @@ from controlplane.cluster import Cluster
 from kedge.api.pods import Pod
 from kedge.kube.client import Client
 from kedgebench.machine import load as machine_load
+from kedgebench.pod_watch import watched
+from kedgebench.program import Program
 from kedgebench.zones import groups
-from kedgebench.zones.operator import OperatorProcess, install_crds, operator
-from kedgebench.zones.recorder import Recorder, recorded
+from kedgebench.zones.operator import install_crds, operator
+from kedgebench.zones.recorder import Recorder
 from kedgebench.zones.sizes import ZONES
 
 GROUP = "ingester"
@@ -33,7 +35,7 @@ PAUSE = 0.5  # seconds between waves, for the last statuses
 class Group:
     """A group whose pods are ready, who watches it, and the operator."""
 
-    def __init__(self, client: Client, namespace: str, recorder: Recorder, process: OperatorProcess) -> None:
+    def __init__(self, client: Client, namespace: str, recorder: Recorder, process: Program) -> None:
         self._client = client
         self._namespace = namespace
         self._recorder = recorder
@@ -85,7 +87,7 @@ async def measure(pods: int, at_once: int, releases: int, waves: int) -> dict[st
 async def _measured(cluster: Cluster, pods: int, at_once: int, releases: int, waves: int) -> dict[str, Any]:
     namespace = await cluster.fresh_namespace("zones")
     recorder = Recorder([groups.zones_of(GROUP)], pods, at_once)
-    async with recorded(recorder, cluster.kubeconfig, namespace) as client:
+    async with watched(recorder, cluster.kubeconfig, namespace) as client:
         await groups.create(client, GROUP, namespace, pods, at_once)
         await recorder.until(recorder.is_ready)
         recorder.judges = True

@@ -78,11 +78,13 @@ async def _found(
         return None
     where = place or home
     found = await _of_pod(client, where, rest) if pods and prefix != "group/" else None
-    if prefix != "pod/" and await _has_sets(client, where, rest):
+    if prefix != "pod/" and await has_sets(client, where, rest):
         found = GroupName(where, rest)
     if found is None and prefix:
         raise click.ClickException(f"there is no {prefix.strip('/')} {rest} of a rollout group in namespace {where}")
-    return None if found is not None and not prefix and await _is_placement(client, name, namespace) else found
+    if found is None or prefix or await placed_kind(client, name, namespace) is None:
+        return found
+    return None
 
 
 def home_of(hub: Hub) -> str:
@@ -94,7 +96,10 @@ def home_of(hub: Hub) -> str:
         return "default"  # whoever connects says what is wrong
 
 
-async def _has_sets(client: Client, namespace: str, group: str) -> bool:
+async def has_sets(client: Client, namespace: str, group: str) -> bool:
+    """Whether there is a rollout group of this name."""
+    if not _LABEL_VALUE.fullmatch(group):
+        return False
     try:
         page = await client.list(StatefulSet, namespace, labels={ROLLOUT_GROUP: group})
     except (Forbidden, NotFound):
@@ -112,13 +117,21 @@ async def _of_pod(client: Client, namespace: str, name: str) -> GroupName | None
     return None
 
 
-async def _is_placement(client: Client, name: str, namespace: str | None) -> bool:
+class PlacedKind(Struct, frozen=True):
+    """What a name is the name of on a hub, and the word that says so before it."""
+
+    kind: str
+    word: str
+
+
+async def placed_kind(client: Client, name: str, namespace: str | None) -> PlacedKind | None:
+    """The kind of the placement or run of this name; None if there is none."""
     which = PlacementName.of(name, namespace)
-    for kind in (which.kinds.placement, which.kinds.run):
+    for kind, word in ((which.kinds.placement, "placement"), (which.kinds.run, "run")):
         with suppress(NotFound, Forbidden):
             await client.get(kind, which.name, which.namespace)
-            return True
-    return False
+            return PlacedKind(kind.resource.kind, word)
+    return None
 
 
 def no_group(which: GroupName) -> str:

@@ -21,6 +21,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kedge.cli.safe_text import escape_json, printable
+from kedge.plan.batching.rollout_story import RolloutStory
 from kedge.plan.explaining.history import Revision
 from kedge.plan.explaining.phrases import Folded, fold, of_place, of_thing, separate_doubt, state_text, summary
 from kedge.plan.explaining.story import Story
@@ -118,6 +119,17 @@ def groups_table(stories: Iterable[GroupStory]) -> Table:
         state = Text(story.state.value, _MARKS[story.state][2])
         updated, ready = f"{story.updated}/{story.pods}", f"{story.ready}/{story.pods}"
         table.add_row(story.path, str(len(story.zones)), updated, ready, state, printable(story.why))
+    return table
+
+
+def rollouts_table(stories: Iterable[RolloutStory]) -> Table:
+    """One line for each rollout in batches."""
+    table = _table("ROLLOUT", "KIND", "TARGET", "BATCH", "READY", "STATE", "WHY")
+    for story in stories:
+        state = Text(story.state.value, _MARKS[story.state][2])
+        ready = f"{story.ready}/{story.size}" if story.size is not None else ""
+        why = printable(story.doubt or story.why)
+        table.add_row(story.path, story.kind, printable(story.target), story.batch, ready, state, why)
     return table
 
 

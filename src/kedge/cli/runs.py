@@ -23,7 +23,7 @@ from kedge.api.reasons import APPROVAL_GIVEN, APPROVED
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.render import can_draw, console, line_of
 from kedge.cli.safe_text import printable
-from kedge.cli.targets import MANAGER, Hub, PlacementName, PlacementTarget
+from kedge.cli.targets import MANAGER, PLACEMENT, RUN, Hub, PlacementName, PlacementTarget
 from kedge.controllers.hub.run_writes import roll_back
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, NotFound
@@ -57,9 +57,12 @@ async def find_run(client: Client, name: str, namespace: str | None) -> tuple[Pl
 async def is_run(client: Client, name: str, namespace: str | None) -> bool:
     """Whether the name is that of a run, and not of a placement."""
     which = PlacementName.of(name, namespace)
-    with suppress(NotFound):
-        await client.get(which.kinds.placement, which.name, which.namespace)
+    if name.startswith(PLACEMENT):
         return False
+    if not name.startswith(RUN):
+        with suppress(NotFound):
+            await client.get(which.kinds.placement, which.name, which.namespace)
+            return False
     with suppress(NotFound):
         await client.get(which.kinds.run, which.name, which.namespace)
         return True

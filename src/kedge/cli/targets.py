@@ -38,6 +38,8 @@ from kedge.plan.text import listed
 
 T = TypeVar("T")
 MANAGER = "kedge-cli"
+PLACEMENT, RUN = "placement/", "run/"
+"""What may stand before the name of a placement or a run, if something else has the same name."""
 NO_PLACEMENTS = "this cluster serves no placements: is it the hub? `kedge install hub` prints what a hub needs"
 _WORKS_AT_ONCE = 50  # a page of them: they hold all manifests, which are not needed
 
@@ -105,7 +107,7 @@ def _sentence(error: KubeError | ConfigError, who: str) -> str:
 
 
 class PlacementName(Struct, frozen=True):
-    """The name of a placement: `web`, `shop/web`, or a name and a namespace."""
+    """The name of a placement: `web`, `shop/web`, or a name and a namespace. `placement/` or `run/` may come first."""
 
     kinds: PlacementKinds
     namespace: str | None
@@ -113,6 +115,7 @@ class PlacementName(Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, namespace: str | None) -> PlacementName:
+        name = name.removeprefix(PLACEMENT).removeprefix(RUN)
         place, slash, rest = name.partition("/")
         if not slash:
             return cls(NAMESPACED, namespace, name) if namespace else cls(CLUSTER, None, name)

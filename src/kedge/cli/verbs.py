@@ -1,4 +1,4 @@
-"""The daily verbs: get, status, explain, history; pause, resume, rollback, unpin; approve, stop, retry.
+"""The daily verbs: get, status, explain, history; pause, resume, rollback, unpin; approve, stop, retry, abort.
 
 Every verb that changes something patches one object, so kubectl can do it too. What a verb needs is imported when it
 runs, so that `--help` is quick.
@@ -46,8 +46,8 @@ def hub_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def placement_argument(command: F) -> F:
     """The argument that names a placement."""
-    command = click.option("-n", "--namespace", help="The namespace of a ResourcePlacement.")(command)
-    return click.argument("placement")(command)
+    command = click.option("-n", "--namespace", help="The namespace of a namespaced object.")(command)
+    return click.argument("placement", metavar="[KIND/]NAME")(command)
 
 
 def output_option(*forms: str) -> Callable[[F], F]:
@@ -57,19 +57,24 @@ def output_option(*forms: str) -> Callable[[F], F]:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[groups] [NAME]...")
-@click.option("-n", "--namespace", help="List only the ResourcePlacements and StagedUpdateRuns of this namespace.")
+@click.argument("names", nargs=-1, metavar="[groups | rollouts] [NAME]...")
+@click.option("-n", "--namespace", help="List only what is in this namespace.")
 @output_option("table", "json", "yaml")
 @hub_options
 def get(names: tuple[str, ...], namespace: str | None, form: str, hub: Hub) -> None:
     """List placements and staged update runs, and their progress.
 
-    `kedge get groups [GROUP]...` lists rollout groups: StatefulSets in zones.
+    `kedge get groups [GROUP]...` lists rollout groups: StatefulSets in zones. `kedge get rollouts [NAME]...` lists
+    rollouts in batches, of one kind with `rollouttraits`, `approllouts` and so on.
     """
+    from kedge.cli.batches import kinds_named, run_get_rollouts
     from kedge.cli.groups import GROUPS, run_get_groups
     from kedge.cli.output import run_get
 
-    if names and names[0] in GROUPS:
+    rollouts = kinds_named(names)
+    if rollouts is not None:
+        run_get_rollouts(hub, *rollouts, namespace, form)
+    elif names and names[0] in GROUPS:
         run_get_groups(hub, names[1:], namespace, form)
     else:
         run_get(hub, names, namespace, form)
@@ -91,17 +96,22 @@ def status(
     form: str,
     hub: Hub,
 ) -> None:
-    """Show a placement, a staged update run or a rollout group as a tree.
+    """Show a placement, a staged update run, a rollout group or a rollout in batches as a tree.
 
-    Shows the clusters of a placement and the objects on them, the stages of a run, or the zones of a group. Write
-    group/NAME if a placement has the same name.
+    Shows the clusters of a placement and the objects on them, the stages of a run, the zones of a group, or the
+    batches of a rollout. KIND/NAME leaves no doubt: placement/web, run/web, group/web, rollouttrait/web, rollout/web,
+    approllout/web, applicationdeployment/web.
 
-    Exits with 0 if what the hub has now is available on every cluster, if the run has succeeded and was not rolled
-    back, or if every pod of the group is updated and ready; with 3 if not (yet); with 1 if that is unknown.
+    Exits with 0 if what the hub has now is available on every cluster, if the run or the rollout has succeeded and was
+    not rolled back, or if every pod of the group is updated and ready; with 3 if not (yet); with 1 if that is unknown.
     """
+    from kedge.cli.batches import rollout_status
     from kedge.cli.groups import group_status
     from kedge.cli.output import run_status
 
+    done = rollout_status(hub, placement, namespace, watch=watch, timeout=timeout, form=form)
+    if done is not None:
+        raise SystemExit(0 if done else NOT_DONE)
     done = group_status(hub, placement, namespace, watch=watch, timeout=timeout, form=form)
     if done is not None:
         raise SystemExit(0 if done else NOT_DONE)
@@ -115,13 +125,16 @@ def status(
 @output_option("text", "json", "yaml")
 @hub_options
 def explain(placement: str, cluster: str | None, namespace: str | None, form: str, hub: Hub) -> None:
-    """Explain why a placement, a staged update run, a rollout group or a pod of one is where it is.
+    """Explain why a placement, a staged update run, a rollout group or a rollout in batches is where it is.
 
-    With CLUSTER, explain that cluster alone; of a rollout group, that zone or pod.
+    With CLUSTER, explain that cluster alone; of a rollout group, that zone or pod; of a rollout in batches, that batch.
     """
+    from kedge.cli.batches import explain_rollout
     from kedge.cli.groups import explain_group
     from kedge.cli.output import run_explain
 
+    if explain_rollout(hub, placement, namespace, cluster, form):
+        return
     if not explain_group(hub, placement, namespace, cluster, form):
         run_explain(hub, placement, namespace, cluster, form)
 
@@ -141,20 +154,26 @@ def history(placement: str, namespace: str | None, form: str, hub: Hub) -> None:
 @placement_argument
 @hub_options
 def pause(placement: str, namespace: str | None, hub: Hub) -> None:
-    """Pause the rollout of a placement."""
+    """Pause the rollout of a placement, or a rollout in batches."""
+    from kedge.cli.batches import rollout_verb
     from kedge.cli.placement_verbs import run_pause
+    from kedge.plan.batching.rollout_verbs import Verb
 
-    run_pause(hub, placement, namespace)
+    if not rollout_verb(hub, Verb.pause, placement, namespace):
+        run_pause(hub, placement, namespace)
 
 
 @click.command()
 @placement_argument
 @hub_options
 def resume(placement: str, namespace: str | None, hub: Hub) -> None:
-    """Resume a paused placement or a stopped staged update run."""
+    """Resume a paused placement, a stopped staged update run or a paused rollout in batches."""
+    from kedge.cli.batches import rollout_verb
     from kedge.cli.placement_verbs import run_resume
+    from kedge.plan.batching.rollout_verbs import Verb
 
-    run_resume(hub, placement, namespace)
+    if not rollout_verb(hub, Verb.resume, placement, namespace):
+        run_resume(hub, placement, namespace)
 
 
 @click.command()
@@ -174,14 +193,18 @@ def unpin(placement: str, namespace: str | None, hub: Hub) -> None:
 )
 @hub_options
 def rollback(placement: str, namespace: str | None, index: int | None, hub: Hub) -> None:
-    """Roll back a placement or a staged update run.
+    """Roll back a placement, a staged update run or a rollout in batches.
 
     A placement goes back to an earlier revision, under the same budget; `kedge unpin` lets it move to the newest again.
-    A run is ended, and the clusters it has started to update get back what they had.
+    A run is ended, and the clusters it has started to update get back what they had. A rollout in batches moves back to
+    what ran before it, in its batches.
     """
+    from kedge.cli.batches import rollout_verb
     from kedge.cli.placement_verbs import run_rollback
+    from kedge.plan.batching.rollout_verbs import Verb
 
-    run_rollback(hub, placement, namespace, index)
+    if index is not None or not rollout_verb(hub, Verb.rollback, placement, namespace):
+        run_rollback(hub, placement, namespace, index)
 
 
 def run_argument(command: F) -> F:
@@ -220,14 +243,31 @@ def stop(run: str, namespace: str | None, hub: Hub) -> None:
 
 
 @click.command()
-@run_argument
+@placement_argument
 @hub_options
-def retry(run: str, namespace: str | None, hub: Hub) -> None:
-    """Retry what failed in a staged update run."""
+def abort(placement: str, namespace: str | None, hub: Hub) -> None:
+    """Abort a rollout in batches for good. What has moved stays where it is.
+
+    `kedge retry` starts it again, `kedge rollback` goes back.
+    """
+    from kedge.cli.batches import rollout_verb
+    from kedge.plan.batching.rollout_verbs import Verb
+
+    rollout_verb(hub, Verb.abort, placement, namespace, must_be=True)
+
+
+@click.command()
+@placement_argument
+@hub_options
+def retry(placement: str, namespace: str | None, hub: Hub) -> None:
+    """Retry what failed in a staged update run, or start a failed rollout in batches again."""
+    from kedge.cli.batches import rollout_verb
     from kedge.cli.runs import run_verb
+    from kedge.plan.batching.rollout_verbs import Verb as RolloutVerb
     from kedge.plan.staging.verbs import Verb
 
-    run_verb(hub, Verb.retry, run, namespace)
+    if not rollout_verb(hub, RolloutVerb.retry, placement, namespace):
+        run_verb(hub, Verb.retry, placement, namespace)
 
 
 @click.command()
@@ -242,4 +282,4 @@ def completion(shell: str) -> None:
     click.echo(kind(main, {}, "kedge", "_KEDGE_COMPLETE").source())
 
 
-VERBS = (get, status, explain, history, pause, resume, rollback, unpin, approve, stop, retry, completion)
+VERBS = (get, status, explain, history, pause, resume, rollback, unpin, approve, stop, abort, retry, completion)

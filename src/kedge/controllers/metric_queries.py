@@ -30,7 +30,7 @@ from kedge.kube.client import Client
 from kedge.kube.codec import untyped
 from kedge.kube.connect.credentials import basic
 from kedge.kube.connect.outbound import Answer, Call, Outbound, OutboundFailed
-from kedge.kube.errors import Forbidden, NotFound
+from kedge.kube.errors import Forbidden, NotFound, NotUnderstood
 from kedge.plan.measuring.measurement import Measurement, NotMeasured
 from kedge.plan.measuring.prometheus import QUERY_PATH, read_answer
 from kedge.plan.measuring.query import MetricSubject, Refused, query_of
@@ -100,7 +100,7 @@ class MetricQueries:
             template = await self._client.get(MetricTemplate, ref.name, namespace)
             query = query_of(template, metric, subject)
             access = await self._access(template, namespace)
-        except (NotFound, Forbidden, Refused) as error:
+        except (NotFound, Forbidden, NotUnderstood, Refused) as error:
             return NotMeasured(f"{object_name('MetricTemplate', namespace, ref.name)}: {_why(error)}")
         call = _call(template, query, access, metric.name)
         server = URL(call.url).host or ""
@@ -136,7 +136,7 @@ class MetricQueries:
             return _Access()
         try:
             found = await self._client.get(_SECRETS, ref.name, namespace)
-        except (NotFound, Forbidden) as error:
+        except (NotFound, Forbidden, NotUnderstood) as error:
             raise Refused(f"Secret {ref.name}: {_why(error)}") from None
         return _access_of(found.get("data") or {}, ref.name)
 
@@ -171,7 +171,9 @@ def _access_of(data: Mapping[str, str], name: str) -> _Access:
     raise Refused(f"Secret {name} holds neither username and password nor token")
 
 
-def _why(error: NotFound | Forbidden | Refused) -> str:
+def _why(error: NotFound | Forbidden | NotUnderstood | Refused) -> str:
     if isinstance(error, NotFound):
         return "it does not exist"
+    if isinstance(error, NotUnderstood):
+        return "it cannot be read"
     return "reading it is not allowed" if isinstance(error, Forbidden) else str(error)

@@ -13,6 +13,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from kedge.api.resource import Resource
@@ -55,7 +56,19 @@ class Cluster:
         `if_missing` says what to do about kinds that are needed and not served. `event_observer` is told of its events.
         """
         self.name = name
-        self._missing = MissingKinds(name, if_missing, self._missing_kinds)
+        needed = partial(missing_sentence, name, advice=if_missing)
+        self._missing = (
+            MissingKinds(
+                name, partial(self._missing_kinds, optional=False), needed, "kinds that are needed", logging.ERROR
+            ),
+            MissingKinds(
+                name,
+                partial(self._missing_kinds, optional=True),
+                partial(missing_optional_sentence, name),
+                "optional kinds",
+                logging.INFO,
+            ),
+        )
         self._expectations = ClusterExpectations()
         self.client = client.observed_by(self._expectations)
         self.essential = essential
@@ -84,9 +97,13 @@ class Cluster:
         needed = [cache for cache in self._caches.values() if cache not in self._optional]
         return found + [f"{cache.codec.resource}: {cache.problem}" for cache in needed if cache.problem]
 
-    def _missing_kinds(self) -> list[Resource]:
-        needed = (cache for cache in self._caches.values() if cache not in self._optional)
-        return [cache.codec.resource for cache in needed if cache.kind_is_missing]
+    def _missing_kinds(self, *, optional: bool) -> list[Resource]:
+        found = (cache for cache in self._caches.values() if (cache in self._optional) is optional)
+        return [cache.codec.resource for cache in found if cache.kind_is_missing]
+
+    def _check_missing(self) -> None:
+        for one in self._missing:
+            one.check_soon()
 
     async def run(self) -> None:
         """Connect, and keep every cache up to date, until cancelled."""
@@ -99,7 +116,8 @@ class Cluster:
     async def close(self) -> None:
         """Close the client, and wait no longer for the caches."""
         self._expectations.stop_waiting()
-        self._missing.close()
+        for one in self._missing:
+            one.close()
         await self.client.close()
 
     # Reading
@@ -135,14 +153,14 @@ class Cluster:
                 transform=transform,
                 indexes=indexes,
                 rng=_branch(self._rng),
-                logs_missing=optional,
+                logs_missing=False,  # `MissingKinds` does, for all of them
             )
             self._caches[key] = cache
             if optional:
                 self._optional.add(cache)
             self._expectations.add_cache(cache, namespace)
             cache.on_problem(lambda _: self._reachability.check_now())
-            cache.on_problem(lambda _: self._missing.check_soon())
+            cache.on_problem(lambda _: self._check_missing())
             if self._tasks is not None:
                 self._follow(self._tasks, cache)
         return cache
@@ -173,17 +191,26 @@ class Cluster:
 
 
 class MissingKinds:
-    """The kinds that one cluster does not serve. Logged once for all of them, with what to do about it.
+    """The kinds that one cluster does not serve. Logged once for all of them, with what that means.
 
     A cluster that was never prepared lacks every kind a role needs. They are logged again only if more are missing, or
     none any more.
     """
 
-    def __init__(self, cluster: str, advice: str, find: Callable[[], Iterable[Resource]]) -> None:
-        """`find` returns the kinds that are missing now."""
+    def __init__(
+        self,
+        cluster: str,
+        find: Callable[[], Iterable[Resource]],
+        sentence: Callable[[tuple[str, ...]], str],
+        which: str,
+        level: int,
+    ) -> None:
+        """`find` returns the kinds that are missing now; `which` says which kinds these are."""
         self._cluster = cluster
-        self._advice = advice
         self._find = find
+        self._sentence = sentence
+        self._which = which
+        self._level = level
         self._logged: tuple[str, ...] = ()
         self._due: asyncio.TimerHandle | None = None
 
@@ -200,17 +227,26 @@ class MissingKinds:
         self._due = None
         before, self._logged = self._logged, tuple(sorted({str(resource) for resource in self._find()}))
         if set(self._logged) - set(before):
-            log.error("%s", missing_sentence(self._cluster, self._logged, self._advice))
+            log.log(self._level, "%s", self._sentence(self._logged))
         elif before and not self._logged:
-            log.info("%s serves all kinds that are needed now", self._cluster)
+            log.info("%s serves all %s now", self._cluster, self._which)
 
 
 def missing_sentence(cluster: str, missing: tuple[str, ...], advice: str = "") -> str:
     """Which kinds are missing, and what to do about it."""
     kinds = "1 kind that is" if len(missing) == 1 else f"{len(missing)} kinds that are"
-    named = ", ".join(missing[:MOST_NAMED]) + (", …" if len(missing) > MOST_NAMED else "")
     what_to_do = f": {advice}" if advice else ""
-    return f"{cluster} does not serve {kinds} needed ({named}), and waits until it does{what_to_do}"
+    return f"{cluster} does not serve {kinds} needed ({_named(missing)}), and waits until it does{what_to_do}"
+
+
+def missing_optional_sentence(cluster: str, missing: tuple[str, ...]) -> str:
+    """Which kinds are missing that nobody has to have."""
+    kinds = "1 kind that is" if len(missing) == 1 else f"{len(missing)} kinds that are"
+    return f"{cluster} does not serve {kinds} optional ({_named(missing)}), and follows them as soon as it does"
+
+
+def _named(missing: tuple[str, ...]) -> str:
+    return ", ".join(missing[:MOST_NAMED]) + (", …" if len(missing) > MOST_NAMED else "")
 
 
 def _branch(rng: random.Random) -> random.Random:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -111,14 +111,16 @@ class Bed:
 
 
 @asynccontextmanager
-async def bed(outbound: Outbound | None = None) -> AsyncIterator[Bed]:
+async def bed(
+    outbound: Outbound | None = None, definitions: Sequence[Mapping[str, Any]] = DEFINITIONS
+) -> AsyncIterator[Bed]:
     clock = LoopClock()
     cluster = EmbeddedCluster("cluster", clock=clock, rng=Random(1))
     cluster.start()
     user = Client(cluster.transport(), limiter=Limiter(rate=0), rng=Random(2))
     await make_nodes(user, 3, clock)
     await user.create(Namespace, {"metadata": {"name": SHOP}})
-    for definition in DEFINITIONS:
+    for definition in definitions:
         await user.create(CustomResourceDefinition, definition)
     async with (
         Manager(component="kcm", clock=clock, rng=Random(4)) as others,
@@ -129,10 +131,12 @@ async def bed(outbound: Outbound | None = None) -> AsyncIterator[Bed]:
         for controller in batch_controllers(connected, (), clock=clock, outbound=outbound or Nobody()):
             manager.add_controller(controller)
         running = [asyncio.create_task(one.run(signals=False)) for one in (others, manager)]
-        yield Bed(user)
-        manager.stop()
-        others.stop()
-        await asyncio.gather(*running)
+        try:
+            yield Bed(user)
+        finally:
+            manager.stop()
+            others.stop()
+            await asyncio.gather(*running)
     cluster.stop()
 
 

@@ -62,6 +62,24 @@ def test_a_bad_release_stops_after_its_first_batch_and_says_so() -> None:
     run(body())
 
 
+def test_a_plan_that_cannot_be_carried_out_fails_once_and_an_edit_mends_it() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 4)
+            await here.deployment("v2", 0, "app:2")
+            await asyncio.sleep(30)  # so that it waits for nothing before it fails
+            await here.trait("v2", "v1", targetSize=2)
+            found = await here.until_state("rolloutFailed")
+            assert found.status.failure == "target size `2` less than source size `4`"
+            await asyncio.sleep(60)
+            assert (await here.get()).metadata.resource_version == found.metadata.resource_version
+            await here.edit({"rolloutPlan": {"targetSize": 4}})
+            await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v1": 0, "v2": 4}
+
+    run(body())
+
+
 async def _halfway(here: Bed) -> None:
     await here.deployment("v1", 10)
     await here.deployment("v2", 0, "app:2")
@@ -93,6 +111,20 @@ def test_another_target_midway_starts_from_all_old_revisions() -> None:
     run(body())
 
 
+def test_an_old_revision_that_somebody_deletes_midway_does_not_hold_up_the_next_rollout() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await _halfway(here)
+            await here.client.delete(Deployment, "v1", SHOP)
+            await here.deployment("v3", 0, "app:3")
+            v2, v3 = ({"apiVersion": "apps/v1", "kind": "Deployment", "name": one} for one in ("v2", "v3"))
+            await here.edit({"targetRef": v3, "sourceRef": [v2], "rolloutPlan": {"batchPartition": 3}})
+            await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v2": 0, "v3": 10}
+
+    run(body())
+
+
 def test_back_midway() -> None:
     async def body() -> None:
         async with bed() as here:
@@ -101,6 +133,46 @@ def test_back_midway() -> None:
             await here.edit({"targetRef": ref, "rolloutPlan": {"batchPartition": 3}})
             await here.until_state("rolloutSucceed")
             assert await here.sizes() == {"v1": 10, "v2": 0}
+
+    run(body())
+
+
+def test_back_midway_to_what_was_rolled_out_before() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 4)
+            await here.deployment("v2", 0, "app:2")
+            await here.deployment("v3", 0, "app:bad")
+            await here.trait("v2", "v1", numBatches=2)
+            await here.until_state("rolloutSucceed")
+            await here.edit({"targetRef": {"name": "v3"}})
+            await here.until_state("rollingInBatches", "batchInRolling")
+            await here.edit({"targetRef": {"name": "v2"}})
+            await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v1": 0, "v2": 4, "v3": 0}
+
+    run(body())
+
+
+def test_a_rollout_that_begins_anew_after_a_failure_still_knows_what_was_before_the_first_attempt() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 4)
+            await here.deployment("v2", 0, "app:bad")
+            await here.trait("v2", "v1", numBatches=2, revertOnDelete=True, progressDeadlineSeconds=60)
+            await here.until_state("rolloutFailed")
+            assert await here.sizes() == {"v1": 4, "v2": 2}
+            again = MergePatch({"metadata": {"annotations": {"kedge.dev/retry": "1"}}})
+            await here.client.patch(RolloutTrait, "web", again, SHOP)
+            found = await here.until_state("rollingInBatches")
+            assert (found.status.target_before, [one.name for one in found.status.sources]) == (0, ["v1"])
+            await here.client.delete(RolloutTrait, "web", SHOP)
+            await here.until_images(v1=4)
+
+            async def is_back() -> bool:
+                return await here.sizes() == {"v1": 4, "v2": 0}
+
+            await here.until(is_back)
 
     run(body())
 

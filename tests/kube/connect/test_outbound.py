@@ -153,3 +153,38 @@ async def test_a_call_may_go_to_another_address_than_that_of_its_name() -> None:
         other = Call("GET", "https://other.default.svc:443/", ca=AUTHORITY.pem, address=address)
         assert "is for another name" in await failure(outbound, other)
     await outbound.close()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "169.254.20.10",
+        "[fe80::1]",
+        "[fe80::1%25eth0]",
+        "[::ffff:169.254.169.254]",
+        "[fd00:ec2::254]",
+        "100.100.100.200",
+        "168.63.129.16",
+        "2852039166",  # how others write 169.254.169.254
+        "0xa9fea9fe",
+    ],
+)
+@pytest.mark.parametrize("proxy", [{}, {"HTTP_PROXY": "http://127.0.0.1:9"}])
+async def test_nobody_is_called_at_the_addresses_of_metadata_services(host: str, proxy: dict[str, str]) -> None:
+    outbound = HttpOutbound(environ=proxy)
+    why = await failure(outbound, Call("GET", f"http://{host}/latest/meta-data/"))
+    is_known = host[0] == "[" or "." in host  # what a proxy resolves is for the proxy to refuse
+    assert ("nobody is called there" in why) == (is_known or not proxy), why
+    await outbound.close()
+
+
+async def test_a_name_that_leads_to_a_metadata_service_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resolved(*_: object, **__: object) -> list[object]:
+        return [(2, 1, 6, "", ("127.0.0.1", 80)), (2, 1, 6, "", ("169.254.169.254", 80))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolved)
+    outbound = HttpOutbound(environ={})
+    why = await failure(outbound, Call("GET", "http://hooks.example.com/"))
+    assert "169.254.169.254 is a link-local address or one of a metadata service: nobody is called there" in why
+    await outbound.close()

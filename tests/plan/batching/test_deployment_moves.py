@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kedge.api.oam.keys import CLAIM as CLAIM_KEY
+from kedge.api.oam.keys import LEFT
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import RolloutStatus, SourceRecord
 from kedge.plan.batching.deployment_moves import DeploymentMoves, taken_from
@@ -270,14 +271,15 @@ def test_too_many_pods_of_the_target_go_only_while_enough_stay_available() -> No
 def test_letting_go_drops_the_claims_and_only_deletes_empty_sources_where_that_is_asked_for() -> None:
     seen = workloads(deployment("v2", 3), deployment("v1", 0), deployment("v0", 1), Workload(ref("x")))
     dropped = {"metadata": {"annotations": {CLAIM_KEY: None}}}
-    for found in (
-        MOVES.finalize(seen, STATUS, succeeded=True),
-        MOVES.finalize(replace(seen, removes_sources=True), STATUS, succeeded=False),
+    left = {"metadata": {"annotations": {CLAIM_KEY: None, LEFT: seen.claim}}}
+    for found, patch in (
+        (MOVES.finalize(seen, STATUS, succeeded=True), dropped),
+        (MOVES.finalize(replace(seen, removes_sources=True), STATUS, succeeded=False), left),
     ):
         assert [(one.ref.name, one.patch, one.delete) for one in found.writes] == [
-            ("v2", dropped, False),
-            ("v1", dropped, False),
-            ("v0", dropped, False),
+            ("v2", patch, False),
+            ("v1", patch, False),
+            ("v0", patch, False),
         ]
     found = MOVES.finalize(replace(seen, removes_sources=True), STATUS, succeeded=True)
     assert [(one.ref.name, one.patch, one.delete, one.uid) for one in found.writes] == [
@@ -328,7 +330,7 @@ def batch(goal: int, total: int, *, surge: int = 0, down: int = 0, tolerated: in
         ((8, 11, 11), well(0), 2, {"v2": 1}),  # pods that go are still there
         ((8, 7, 7), well(0), 0, {"v2": 2}),  # pods that come are as good as there
         (well(10), (2, 5, 2), 6, {"v2": 3}),
-        (well(10), well(3), 3, BatchCode.ceiling),
+        ((6, 10, 10), well(3), 3, BatchCode.ceiling),
         (well(10), well(4), 3, {"v1": 6}),
     ],
 )
@@ -340,9 +342,26 @@ def test_the_target_is_raised_as_far_as_the_ceiling(
 
 
 def test_what_holds_at_the_ceiling_is_said() -> None:
-    wait = wait_in(MOVES.roll(two(well(10), well(3)), STATUS, batch(4, 10, surge=3)))
+    wait = wait_in(MOVES.roll(two((6, 10, 10), well(3)), STATUS, batch(4, 10, surge=3)))
     assert sentence(wait) == "there may be at most 13 pods, and there are 13"
     assert wait.unit == "Deployment shop/v2"
+
+
+@pytest.mark.parametrize(
+    ("oldest", "bad", "expected"),
+    [
+        (well(10), (3, 3, 0), {"v1": 0}),  # a bad release that is replaced midway costs nothing
+        ((10, 10, 9), (3, 3, 0), {"v0": 9, "v1": 0}),
+        (well(10), well(3), {"v1": 0}),  # a good one as far as the floor allows
+        (well(10), (3, 3, 1), {"v1": 0}),
+        ((10, 13, 10), (0, 0, 0), BatchCode.ceiling),
+    ],
+)
+def test_without_room_for_the_target_old_pods_that_nobody_needs_make_some(
+    oldest: Counts, bad: Counts, expected: dict[str, int] | str
+) -> None:
+    v0, v1 = (deployment(name, one[0], pods=one[1], available=one[2]) for name, one in (("v0", oldest), ("v1", bad)))
+    assert answer(MOVES.roll(workloads(deployment("v2", 0), v0, v1), STATUS, batch(4, 10, surge=3))) == expected
 
 
 def test_a_status_of_before_a_change_counts_what_is_asked_for_and_what_was_there() -> None:

@@ -12,6 +12,7 @@ from kedge.api.oam.rollout_plan import HookType, OnAutoscaler, RolloutPlan, Roll
 from kedge.api.oam.rollout_status import Remembered, RollingState, SourceRecord
 from kedge.plan.batching.autoscalers import Autoscaler, autoscaler_step
 from kedge.plan.batching.moves import Step, Write
+from kedge.plan.batching.records import with_old_target
 from kedge.plan.batching.rollout import step
 from kedge.plan.batching.states import RolloutEvent
 from kedge.plan.batching.steps import Act, Hold, Move, Next, Note, RolloutInput
@@ -112,7 +113,9 @@ def test_after_a_failure_what_has_moved_stays() -> None:
     moves = Answers(revert=WRITE)
     for state in (R.failing, R.deleting):
         seen = ending(state, moves=moves, status={"remembered": (KEPT,), "target_generation": "new"})
-        assert step(seen, NOW) == Move(E.finalized, replace(seen.status, remembered=()))
+        assert seen.workloads is not None
+        recorded = with_old_target(seen.status, seen.workloads.target) if state is R.failing else seen.status
+        assert step(seen, NOW) == Move(E.finalized, replace(recorded, remembered=()))
     assert {name for name, _ in moves.asked} == {"finalize"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kedge.api.oam.rollout_plan import ObjectReference
 from kedge.api.oam.rollout_status import RolloutStatus, SourceRecord
 from kedge.api.oam.rollouts import AppRolloutStatus
 from kedge.plan.batching.moves import Workload, WorkloadRef
@@ -29,6 +30,7 @@ def test_each_workload_is_recorded_as_it_is() -> None:
         current_batch=2,
         sources=(record("gone", 0, "r0"), record("v1", 1), record("v2", 0, "r2")),
         target_before=2,
+        target_workload=ObjectReference(api_version="apps/v1", kind="Deployment", name="v3"),
     )
 
 
@@ -48,11 +50,11 @@ def test_a_target_without_pods_before_is_known_by_that() -> None:
 
 def test_the_target_of_a_rollout_that_is_replaced_joins_the_sources() -> None:
     status = RolloutStatus(sources=(record("v1", 9),), target_before=2)
-    found = with_old_target(status, ref("v2"), "r2")
+    found = with_old_target(status, Workload(ref("v2"), revision="r2"))
     assert found.sources == (record("v1", 9), record("v2", 2, "r2"))
-    assert with_old_target(found, ref("v2")) == found
+    assert with_old_target(found, Workload(ref("v2"))) == found
     other = WorkloadRef("apps/v1", "CloneSet", "shop", "v1")
-    assert with_old_target(status, other).sources == (record("v1", 9), record("v1", 2, kind="CloneSet"))
+    assert with_old_target(status, Workload(other)).sources == (record("v1", 9), record("v1", 2, kind="CloneSet"))
 
 
 def test_records_name_workloads() -> None:

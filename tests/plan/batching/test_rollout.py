@@ -101,7 +101,8 @@ def test_an_abort_fails_what_has_not_ended(state: R) -> None:
     if state in ENDED or state in LEAVING:
         assert event(found) is not E.failed
     else:
-        assert found == Move(E.failed, replace(seen.status, failure="it was aborted"), "it was aborted")
+        failed = replace(seen.status, failure="it was aborted", observed_generation=seen.identity.generation)
+        assert found == Move(E.failed, failed, "it was aborted")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from kedge.plan.oam.application import (
     render,
     rolled_by_plan,
     rolling_components,
+    rolling_now,
 )
 from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.revisions import application_hash
@@ -73,9 +74,9 @@ def test_a_configuration_always_names_the_revisions_of_its_components() -> None:
 )
 def test_the_annotations_of_a_configuration(options: dict[str, Any], annotations: dict[str, str]) -> None:
     app = application(web(), DB, **options)
-    assert configuration_annotations(app, upgrades=False) == annotations
+    assert configuration_annotations(app, upgrades=False, rolling=rolling_now(app)) == annotations
     upgraded = {"app.oam.dev/appconfig-rollout": "true", **annotations}
-    assert configuration_annotations(app, upgrades=True) == upgraded
+    assert configuration_annotations(app, upgrades=True, rolling=rolling_now(app)) == upgraded
 
 
 def test_traits_and_objects_beside_the_workload_are_traits_of_the_configuration() -> None:

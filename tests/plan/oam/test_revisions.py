@@ -158,7 +158,31 @@ def test_a_component_is_kept_whole_and_controlled_and_found_again() -> None:
         "metadata": {"name": "web", "namespace": "shop"},
         "spec": spec(),
     }
-    assert component_in(ControllerRevision(data=body["data"])) == body["data"]
+    there = ControllerRevision(metadata=ObjectMeta(name="web-v2", namespace="shop"), data=body["data"])
+    assert component_in(there) == body["data"]
+
+
+def test_a_revision_without_a_namespace_in_it_is_of_its_own() -> None:
+    data = {"metadata": {"name": "web"}, "spec": spec()}
+    found = component_in(ControllerRevision(metadata=ObjectMeta(name="web-v2", namespace="shop"), data=data))
+    assert found["metadata"] == {"name": "web", "namespace": "shop"}
+
+
+@pytest.mark.parametrize(
+    ("meta", "problem"),
+    [
+        ({"name": "web", "namespace": "kube-system"}, "of another namespace than shop"),
+        ({}, "without a proper name: its data.metadata.name is ''"),
+        ({"name": ".."}, "without a proper name"),
+        ({"name": "a/b"}, "without a proper name"),
+        ({"name": ["web"]}, "without a proper name"),
+        ("web", "without a proper name"),
+    ],
+)
+def test_a_revision_that_reaches_elsewhere_is_refused(meta: Any, problem: str) -> None:
+    data = {"metadata": meta, "spec": spec()}
+    with pytest.raises(Refused, match=problem):
+        component_in(ControllerRevision(metadata=ObjectMeta(name="web-v2", namespace="shop"), data=data))
 
 
 @pytest.mark.parametrize("data", [None, {}, {"spec": {}}, {"spec": {"workload": "x"}}])

@@ -152,6 +152,8 @@ class RolloutStatus(Value, frozen=True, gc=False):
     """The plan in effect."""
     sources: tuple[SourceRecord, ...] = ()
     """The workloads of old revisions, as they were before."""
+    target_workload: ObjectReference | None = None
+    """The workload that the rollout moves to, or moved to last. Found by it when what the rollout refers to is gone."""
     target_before: Annotated[int, _INT32] = 0
     """How many pods the target asked for before."""
     hooks: tuple[HookResult, ...] = ()

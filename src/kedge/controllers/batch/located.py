@@ -6,12 +6,16 @@ to by its status, and finds the workloads. All else is the same for every kind.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from kedge.api.oam.rollout_plan import RolloutPlan
-from kedge.plan.batching.moves import WorkloadRef
+from kedge.kube.queue import Key
+from kedge.kube.source import Source
+from kedge.plan.batching.app_control import ControlledApplication
+from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads, Write
 from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Wait
 
@@ -22,6 +26,10 @@ class Place(Struct, frozen=True):
     ref: WorkloadRef
     manifest: Object | None = None
     revision: str = ""
+    uid: str = ""
+    """Which object is meant, if only that one is."""
+    is_recorded: bool = False
+    """Whether nothing but the status names it: if it is gone, nobody waits for it."""
 
 
 class Located(Struct, frozen=True):
@@ -31,16 +39,26 @@ class Located(Struct, frozen=True):
     sources: tuple[Place, ...] = ()
     in_place: bool = False
     removes_sources: bool = False
+    tells_services_apart: bool = False
+
+    @property
+    def unread(self) -> Workloads:
+        """The workloads before anything is known of them."""
+        sources = tuple(Workload(one.ref) for one in self.sources)
+        return Workloads(Workload(self.target.ref), sources, in_place=self.in_place)
 
 
 class NotLocated(Struct, frozen=True):
-    """Why it is not known what moves: something to wait for, or a problem that no time mends."""
+    """Why it is not known what moves: something to wait for, to write first, or a problem that no time mends."""
 
     wait: Wait | None = None
     problem: str = ""
+    writes: tuple[Write, ...] = ()
 
 
 Answer: TypeAlias = Located | NotLocated
+FindRollouts: TypeAlias = Callable[[str], Iterable[tuple[Key, Any]]]
+"""The rollouts of a namespace that have not ended, with their keys."""
 
 
 class RolloutKind(Protocol):
@@ -67,4 +85,18 @@ class RolloutKind(Protocol):
 
     async def locate(self, rollout: Any, status: Any, target: str) -> Answer:
         """The workloads of a rollout to this target."""
+        ...
+
+    def annotations(self, target: WorkloadRef) -> Mapping[str, str]:
+        """The annotations of a rollout that moves to this workload."""
+        ...
+
+    def sources(self, find: FindRollouts) -> Iterable[Source]:
+        """What wakes rollouts beside their workloads: what they refer to."""
+        ...
+
+    async def applications(
+        self, rollout: Any, status: Any, workloads: Workloads | None
+    ) -> tuple[ControlledApplication, ...]:
+        """The Applications that it takes over; with what moves, if that is known."""
         ...

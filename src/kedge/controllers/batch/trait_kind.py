@@ -1,22 +1,33 @@
-"""Trait kind: RolloutTraits, which refer to workloads by kind and name."""
+"""Trait kind: RolloutTraits, which refer to workloads by kind and name, or to revisions of a component.
+
+A trait of workloads moves what its users wrote. A trait of revisions finds or creates the workloads of the revisions.
+Either keeps workloads of old revisions, without pods.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import ObjectReference, RolloutPlan
+from kedge.api.oam.rollout_status import RollingState
 from kedge.api.oam.rollouts import RolloutTrait, RolloutTraitStatus
-from kedge.controllers.batch.located import Answer, Located, NotLocated, Place
-from kedge.plan.batching.moves import WorkloadRef
-from kedge.plan.batching.records import recorded_refs
+from kedge.controllers.batch.located import Answer, FindRollouts, Located, Place
+from kedge.controllers.batch.revisions import REVISION, Revisions, revision_rollout_of
+from kedge.kube.source import Source
+from kedge.plan.batching.moves import WorkloadRef, Workloads
+from kedge.plan.batching.records import recorded_refs, target_ref
 
 
 class TraitKind:
     """Reads RolloutTraits."""
 
     kind: Final = RolloutTrait
+
+    def __init__(self, revisions: Revisions) -> None:
+        self._revisions = revisions
 
     def plan(self, rollout: RolloutTrait) -> RolloutPlan:
         return rollout.spec.rollout_plan
@@ -33,14 +44,47 @@ class TraitKind:
 
     async def locate(self, rollout: RolloutTrait, status: RolloutTraitStatus, target: str) -> Answer:
         namespace = rollout.metadata.namespace or ""
-        if problem := _problem(rollout.spec.target_ref, namespace):
-            return NotLocated(problem=problem)
         aim = ref_of(target, namespace)
+        if is_revision(aim):
+            return await self._of_revisions(rollout, status, aim.name)
         asked = [_ref(one, namespace) for one in rollout.spec.source_ref]
-        before = [ref_of(status.last_target, namespace)] if status.last_target else []
-        sources = [one for one in (*asked, *recorded_refs(status, namespace), *before) if one.kind == aim.kind]
+        last = target_ref(status, namespace) or (ref_of(status.last_target, namespace) if status.last_target else None)
+        before = [last] if last is not None else []
+        is_new = status.rolling_state in (None, RollingState.locating)  # a source of another kind is a mistake then
+        known = [one for one in (*asked, *recorded_refs(status, namespace), *before) if one.kind == aim.kind]
+        sources = [*asked, *known] if is_new else known
         others = dict.fromkeys(one for one in sources if one != aim)
-        return Located(Place(aim), tuple(map(Place, others)), in_place=aim in asked and not others)
+        uids = {_ref(one, namespace): one.uid for one in rollout.spec.source_ref} if is_new else {}
+        places = tuple(Place(one, uid=uids.get(one, ""), is_recorded=one not in asked) for one in others)
+        uid = rollout.spec.target_ref.uid if is_new else ""
+        return Located(Place(aim, uid=uid), places, in_place=aim in asked and not others)
+
+    async def _of_revisions(self, rollout: RolloutTrait, status: RolloutTraitStatus, target: str) -> Answer:
+        namespace = rollout.metadata.namespace or ""
+        sources = [_ref(one, namespace) for one in rollout.spec.source_ref]
+        last = ref_of(status.last_target, namespace) if status.last_target else None
+        asked = revision_rollout_of(
+            rollout.metadata,
+            target,
+            last=last.name if last is not None and is_revision(last) else "",
+            named=tuple(one.name for one in sources if is_revision(one)),
+            named_workloads=tuple(one for one in sources if not is_revision(one)),
+        )
+        return await self._revisions.locate(asked, status)
+
+    def annotations(self, target: WorkloadRef) -> Mapping[str, str]:  # noqa: ARG002
+        return {}
+
+    async def applications(self, rollout: Any, status: Any, workloads: Workloads | None) -> tuple[()]:  # noqa: ARG002
+        return ()
+
+    def sources(self, find: FindRollouts) -> Iterable[Source]:
+        return self._revisions.sources(find, _revisions_of)
+
+
+def is_revision(ref: WorkloadRef) -> bool:
+    """Whether what is referred to is no workload, but the revision of a component."""
+    return (ref.api_version, ref.kind) == (REVISION.api_version, REVISION.kind)
 
 
 def ref_of(text: str, namespace: str) -> WorkloadRef:
@@ -49,14 +93,10 @@ def ref_of(text: str, namespace: str) -> WorkloadRef:
     return WorkloadRef(api_version, kind, namespace, name)
 
 
+def _revisions_of(rollout: RolloutTrait) -> Iterable[str]:
+    refs = (rollout.spec.target_ref, *rollout.spec.source_ref)
+    return [one.name for one in refs if one.kind == REVISION.kind]
+
+
 def _ref(one: ObjectReference, namespace: str) -> WorkloadRef:
     return WorkloadRef(one.api_version, one.kind, namespace, one.name)
-
-
-def _problem(ref: ObjectReference, namespace: str) -> str:
-    if ref.namespace and ref.namespace != namespace:
-        return f"spec.targetRef.namespace is {ref.namespace}: a rollout moves workloads of its own namespace only"
-    missing = [
-        name for name, value in (("apiVersion", ref.api_version), ("kind", ref.kind), ("name", ref.name)) if not value
-    ]
-    return f"spec.targetRef has no {' and no '.join(missing)}" if missing else ""

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from kedge.api.apps import ControllerRevision, DaemonSet, Deployment, StatefulSet
 from kedge.api.meta import ObjectMeta
+from kedge.api.oam.keys import COMPONENT_LABEL
+from kedge.api.oam.rollout_plan import Traffic
 from kedge.api.pods import Pod
 from kedge.api.resource import Resource
 from kedge.controllers.batch.located import Located, Place
@@ -29,6 +31,7 @@ from kedge.kube.source import Source, WatchedObject
 from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads, Write
 from kedge.plan.batching.set_revisions import with_revisions
 from kedge.plan.fields import Object, at
+from kedge.plan.oam.emission import belongs_to
 
 MANAGER: Final = "kedge-rollout"
 CLONE_SETS: Final = Resource("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets")
@@ -46,7 +49,7 @@ class WorkloadAccess:
         self._kinds = Kinds(cluster.client)
         places: Sequence[str | None] = namespaces or (None,)
         self._caches: list[Cache[PartialObject]] = [
-            cluster.cache(metadata_of(resource), place, transform=_in_short, optional=True)
+            cluster.cache(metadata_of(resource), place, transform=in_short, optional=True)
             for resource in _WATCHED
             for place in places
         ]
@@ -77,9 +80,10 @@ class WorkloadAccess:
         """The workloads as they are now; with `lists_pods` all with their pods, not only kinds that need them."""
         places = (located.target, *located.sources)
         target, *sources = await gather([partial(self._workload, place, lists_pods) for place in places])
+        left = [one for one, place in zip(sources, located.sources, strict=True) if one.obj or not place.is_recorded]
         found = Workloads(
             target,
-            tuple(sources),
+            tuple(left),
             in_place=located.in_place,
             removes_sources=located.removes_sources,
             claim=claim,
@@ -93,12 +97,13 @@ class WorkloadAccess:
         return found.items
 
     async def _workload(self, place: Place, lists_pods: bool) -> Workload:
-        obj = await self._object(place.ref)
+        obj = await self.get(place.ref)
         wants_pods = obj is not None and (lists_pods or place.ref.kind in _LISTS_PODS)
         pods = await self._pods(place.ref, obj) if wants_pods and obj is not None else ()
         return Workload(place.ref, obj, place.manifest, pods, place.revision)
 
-    async def _object(self, ref: WorkloadRef) -> Untyped | None:
+    async def get(self, ref: WorkloadRef) -> Untyped | None:
+        """A workload as it is now; None if there is none."""
         resource = await self.resource(ref.api_version, ref.kind)
         if resource is None:
             return None
@@ -106,6 +111,20 @@ class WorkloadAccess:
             return await self._client.get(untyped(resource), ref.name, ref.namespace)
         except NotFound:
             return None
+
+    async def of_component(self, kind: WorkloadRef, component: str, application: str) -> tuple[Untyped, ...]:
+        """All workloads of a component that are of the kind of this one."""
+        resource = await self.resource(kind.api_version, kind.kind)
+        if resource is None:
+            return ()
+        found = await self._client.list(untyped(resource), kind.namespace, labels={COMPONENT_LABEL: component})
+        return tuple(one for one in found.items if belongs_to(one, application, component))
+
+    async def services(self, namespace: str, traffic: Traffic | None) -> tuple[Untyped, ...]:
+        """The Services that traffic moves between, as far as they are there."""
+        names = () if traffic is None else (traffic.source_service, traffic.target_service)
+        found = [await self.get(WorkloadRef("v1", "Service", namespace, name)) for name in names if "/" not in name]
+        return tuple(one for one in found if one is not None)
 
     async def _pods(self, ref: WorkloadRef, obj: Untyped) -> tuple[Pod, ...]:
         found = await self._client.list(Pod, ref.namespace, labels=_selector(obj))
@@ -163,7 +182,7 @@ def _keys(referrers: Referrers, kind: str, seen: WatchedObject[PartialObject]) -
     return referrers.of(kind, seen.meta.namespace, seen.meta.name)
 
 
-def _in_short(found: PartialObject) -> PartialObject:
+def in_short(found: PartialObject) -> PartialObject:
     """Who it is, and in which version: all that is needed to notice a change."""
     meta = found.metadata
     kept = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)

@@ -20,6 +20,7 @@ from yarl import URL
 from kedge.kube.connect.credentials import basic
 from kedge.kube.connect.failures import ServerUnreachable, reason
 from kedge.kube.connect.http_connection import HttpConnection, HttpReply, HttpRequest
+from kedge.kube.connect.refused_addresses import refused
 
 NEXT_AFTER = 0.25
 """Seconds after which the next address of a name is tried as well (RFC 8305)."""
@@ -37,6 +38,8 @@ class Route(Struct, frozen=True):
     context: ssl.SSLContext | None = None
     server_name: str | None = None
     proxy: URL | None = None
+    is_guarded: bool = False
+    """Whether addresses are refused that no user may have called (`refused_addresses`)."""
 
     @property
     def secured(self) -> ssl.SSLContext | None:
@@ -47,7 +50,7 @@ class Route(Struct, frozen=True):
 async def dial(route: Route) -> HttpConnection:
     """A new connection. Raises `ServerUnreachable`, or the errors of TLS."""
     if route.proxy is None:
-        sock = await _reach(route.server)
+        sock = await _reach(route.server, is_guarded=route.is_guarded)
         return await _open(sock, route.secured, route.server_name or _host(route.server))
     try:
         sock = await _reach(route.proxy)
@@ -113,12 +116,14 @@ def _connect(server: URL, proxy: URL) -> bytes:
     return f"CONNECT {place} HTTP/1.1\r\n{''.join(lines)}\r\n".encode()
 
 
-async def _reach(url: URL) -> socket.socket:
+async def _reach(url: URL, *, is_guarded: bool = False) -> socket.socket:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(_host(url), url.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         why = reason(error) if isinstance(error, OSError) else "it is no proper name"
         raise ServerUnreachable(f"the name {url.host!r} cannot be resolved: {why}") from error
+    if is_guarded and (why := next(filter(None, (refused(str(place[0])) for *_, place in found)), "")):
+        raise ServerUnreachable(why)
     try:
         return await _first_of(_interleaved(found))
     except OSError as error:

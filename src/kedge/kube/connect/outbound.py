@@ -4,8 +4,9 @@
 
 The one way out for controllers, so that a simulation can answer in its place. Promises that an answer is whole and not
 larger than a limit, whatever its status; redirects are answers, not followed; proxies as `proxies` reads the
-environment. When there is none it raises `OutboundFailed`, which says what was asked, without the query of the URL
-or a password in it; where the path is a secret too, give the call a name.
+environment; and that nobody is called at addresses that no user may have called (`refused_addresses`). When there is no
+answer it raises `OutboundFailed`, which says what was asked, without the query of the URL or a password in it; where
+the path is a secret too, give the call a name.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from kedge.kube.connect.failures import FAILURES
 from kedge.kube.connect.http_answer import decompressed
 from kedge.kube.connect.http_connection import HttpRequest
 from kedge.kube.connect.pool import Pool
+from kedge.kube.connect.refused_addresses import refused
 from kedge.kube.connect.request_head import WITH_BODY, host, lines, url_prefix
 from kedge.kube.connect.tls import TlsRefused
 
@@ -110,6 +112,8 @@ class HttpOutbound:
         url = URL(call.url)
         if url.scheme not in {"http", "https"} or not url.host:
             raise ValueError("this is no http:// or https:// URL")
+        if why := refused(url.host):  # a proxy would not know
+            raise ValueError(why)
         given = None if call.address else proxies.from_environment(call.url, self._environ)
         proxy = URL(given) if given else None
         asked = HttpRequest(call.method, _head(call, url, proxy), call.body, limit=self._limit)
@@ -121,7 +125,8 @@ class HttpOutbound:
         key = (server, ca, proxy, name)
         if key not in self._pools:
             secured = "https" in (server.scheme, proxy and proxy.scheme)
-            route = Route(server, await self._trusting(ca) if secured else None, server_name=name, proxy=proxy)
+            context = await self._trusting(ca) if secured else None
+            route = Route(server, context, server_name=name, proxy=proxy, is_guarded=True)
             if len(self._pools) >= _KEPT:
                 self._pools.pop(next(iter(self._pools))).retire()
             self._pools[key] = Pool(None, route, keep_alive=_KEEP_ALIVE)

@@ -6,19 +6,28 @@ rollout from ending.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
 
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.plan.batching.batches import back
-from kedge.plan.batching.gates import autoscalers_given_back, final_hooks, traffic, traffic_restored
-from kedge.plan.batching.moves import Batch, Step
+from kedge.plan.batching.claims import patched
+from kedge.plan.batching.gates import (
+    applications_released,
+    autoscalers_given_back,
+    final_hooks,
+    services_given_back,
+    traffic,
+    traffic_restored,
+)
+from kedge.plan.batching.moves import Batch, Step, Workload, Write
 from kedge.plan.batching.records import with_old_target
 from kedge.plan.batching.states import RolloutEvent
 from kedge.plan.batching.steps import Act, Move, Next, Note, RolloutInput, holding
 from kedge.plan.batching.traffic import remembered_ref
-from kedge.plan.fields import whole
+from kedge.plan.fields import at, text, whole
 
 
 def finalising(seen: RolloutInput, now: datetime) -> Next:
@@ -31,27 +40,54 @@ def finalising(seen: RolloutInput, now: datetime) -> Next:
     )
     return (
         autoscalers_given_back(seen, succeeded=True)
+        or services_given_back(seen)
         or _released(seen, succeeded=True)
+        or applications_released(seen, succeeded=True)
         or final_hooks(seen, now)
         or Move(RolloutEvent.finalized, done)
     )
 
 
 def failing(seen: RolloutInput, now: datetime) -> Next:
-    """After a failure: what has moved stays where it is."""
-    return _given_back(seen, now, seen.status)
+    """After a failure: what has moved stays where it is, and what was before is still known when it begins anew."""
+    return _given_back(seen, now, _with_target_recorded(seen))
 
 
 def abandoning(seen: RolloutInput, now: datetime) -> Next:
     """The next rollout begins where this one got to: its target is one of the old revisions."""
-    done = with_old_target(seen.status, seen.workloads.target.ref) if seen.workloads is not None else seen.status
-    return _given_back(seen, now, done)
+    return _given_back(seen, now, _with_target_recorded(seen))
+
+
+def _with_target_recorded(seen: RolloutInput) -> RolloutStatus:
+    return with_old_target(seen.status, seen.workloads.target) if seen.workloads is not None else seen.status
 
 
 def deleting(seen: RolloutInput, now: datetime) -> Next:
     """Taken back first, if that was asked for."""
-    reverts = seen.plan.revert_on_delete and seen.status.batches
-    return (_reverted(seen, now) if reverts else None) or _given_back(seen, now, seen.status)
+    reverts = seen.plan.revert_on_delete and bool(seen.status.batches)
+    reverted = reverts or not seen.status.batches  # before the first batch nothing has moved
+    done = replace(seen.status, batches=()) if reverts else seen.status  # there is nothing left to take back
+    taken_back = _reverted(seen, now) if reverts else None
+    return taken_back or disowned(seen) or _given_back(seen, now, done, reverted=reverted)
+
+
+def disowned(seen: RolloutInput) -> Next | None:
+    """Workloads with pods do not go with a rollout that did not succeed. Those without pods that it owns may."""
+    if seen.workloads is None:
+        return None
+    uid, every = seen.identity.uid, (seen.workloads.target, *seen.workloads.sources)
+    writes = {one.ref: write for one in every if one.obj is not None and (write := _without_owner(one, uid))}
+    return Act(tuple(writes.values())) if writes else None
+
+
+def _without_owner(workload: Workload, uid: str) -> Write | None:
+    found = at(workload.obj, "metadata", "ownerReferences")
+    owners = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    kept = [one for one in owners if text(one, "uid") != uid]
+    if len(kept) == len(owners) or whole(workload.obj or {}, "spec", "replicas") == 0:
+        return None
+    (write,) = patched(workload, {"metadata": {"ownerReferences": kept}}).writes
+    return write
 
 
 def _reverted(seen: RolloutInput, now: datetime) -> Next | None:
@@ -76,11 +112,13 @@ def _traffic_back(seen: RolloutInput, found: Step, batch: Batch, now: datetime) 
     return traffic(seen, left, batch, now) if left is not None and not seen.is_scale else None
 
 
-def _given_back(seen: RolloutInput, now: datetime, done: RolloutStatus) -> Next:
+def _given_back(seen: RolloutInput, now: datetime, done: RolloutStatus, *, reverted: bool = False) -> Next:
     return (
         traffic_restored(seen, now)
         or autoscalers_given_back(seen, succeeded=False)
+        or services_given_back(seen)
         or _released(seen, succeeded=False)
+        or applications_released(seen, succeeded=False, reverted=reverted)
         or final_hooks(seen, now)
         or Move(RolloutEvent.finalized, replace(done, remembered=()))
     )

@@ -31,6 +31,9 @@ METHODS: Final = ("", "POST", "GET", "PUT")
 """An empty one is POST."""
 BATCH_HOOKS: Final = frozenset({HookType.pre_batch_rollout, HookType.post_batch_rollout})
 METRIC_TEMPLATE: Final = "MetricTemplate"
+_NAME: Final = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
+_KIND: Final = r"^[A-Za-z][A-Za-z0-9]{0,62}$"
+_API_VERSION: Final = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[a-z][-a-z0-9]{0,62}$"
 ROUTES: Final[Mapping[TrafficProvider, str]] = {
     TrafficProvider.gateway_api: "HTTPRoute",
     TrafficProvider.istio: "VirtualService",
@@ -146,10 +149,22 @@ def _template_problems(path: str, ref: ObjectReference | None, namespace: str) -
         return
     if ref.kind not in ("", METRIC_TEMPLATE):
         yield Problem(f"{path}.kind", f"can only be {METRIC_TEMPLATE}, not {ref.kind}")
-    yield from elsewhere_problems(path, ref, namespace)
+    yield from reference_problems(path, ref, namespace)
 
 
-def elsewhere_problems(path: str, ref: ObjectReference, namespace: str) -> Iterator[Problem]:
+def reference_problems(path: str, ref: ObjectReference, namespace: str) -> Iterator[Problem]:
+    """Of a reference, as far as it is given: what can be no name or kind, and what is of another namespace."""
+    given = (("apiVersion", ref.api_version, _API_VERSION), ("kind", ref.kind, _KIND), ("name", ref.name, _NAME))
+    for field, value, pattern in given:
+        if value and compiled(pattern).search(value) is None:
+            yield Problem(f"{path}.{field}", f"{value!r} is not the {_FIELDS[field]} of an object")
+    yield from _elsewhere_problems(path, ref, namespace)
+
+
+_FIELDS: Final = {"apiVersion": "API version", "kind": "kind", "name": "name"}
+
+
+def _elsewhere_problems(path: str, ref: ObjectReference, namespace: str) -> Iterator[Problem]:
     """Of a reference: whoever may write in one namespace does not change or read others through a rollout."""
     if namespace and ref.namespace not in ("", namespace):
         yield Problem(f"{path}.namespace", f"can only be the namespace of the rollout, {namespace}")
@@ -179,7 +194,7 @@ def traffic_problems(path: str, traffic: Traffic, namespace: str) -> Iterator[Pr
         yield Problem(f"{path}.routeRef.name", f"the name of the {expected} has to be given")
     if route.kind not in ("", expected):
         yield Problem(f"{path}.routeRef.kind", f"the provider {traffic.provider} takes a {expected}, not {route.kind}")
-    yield from elsewhere_problems(f"{path}.routeRef", route, namespace)
+    yield from reference_problems(f"{path}.routeRef", route, namespace)
     for name, service in (("sourceService", traffic.source_service), ("targetService", traffic.target_service)):
         if not service:
             yield Problem(f"{path}.{name}", "the name of a Service has to be given")

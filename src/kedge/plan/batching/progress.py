@@ -85,12 +85,20 @@ def _reset(status: S, *, keeps_size: bool) -> S:
 
 def reported(status: S, wait: Wait | None, progress: Progress | None, *, now: datetime, generation: int) -> S:
     """The status with what the rollout waits for, and its conditions."""
+    state = state_of(status)
+    status = replace(status, rolling_state=state.rolling, batch_rolling_state=state.batch)
     message = sentence(wait) if wait is not None else status.message
     since = status.waiting_since if message == status.message else now
     status = replace(status, message=message, waiting_since=since, observed_generation=generation)
     if progress is not None:
         status = replace(status, upgraded_ready_replicas=progress.ready)
     return replace(status, conditions=_conditions(status, wait, now, generation))
+
+
+def is_only_reported(before: RolloutStatus, after: RolloutStatus) -> bool:
+    """Whether nothing differs but what is said of a wait: a rollout that loses this loses nothing."""
+    said = ("message", "waiting_since", "upgraded_ready_replicas", "conditions")
+    return replace(after, **{name: getattr(before, name) for name in said}) == before
 
 
 def _conditions(status: RolloutStatus, wait: Wait | None, now: datetime, generation: int) -> tuple[Condition, ...]:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from kedge.api.oam.rollout_plan import ObjectReference
 from kedge.api.oam.rollout_status import RolloutStatus, SourceRecord
 from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads
 from kedge.plan.fields import whole
@@ -19,6 +20,13 @@ S = TypeVar("S", bound=RolloutStatus)
 
 def with_records(status: S, workloads: Workloads) -> S:
     """The status with what the workloads are now, where nothing is recorded yet."""
+    ref = workloads.target.ref
+    named = ObjectReference(api_version=ref.api_version, kind=ref.kind, name=ref.name)
+    recorded = _in_place(status, workloads) if workloads.in_place else _two_objects(status, workloads)
+    return replace(recorded, target_workload=named)
+
+
+def _two_objects(status: S, workloads: Workloads) -> S:
     found = {_key(one.ref): _record(one) for one in workloads.sources}
     known = {(one.kind, one.name): one for one in status.sources}
     merged = {**found, **known}
@@ -26,19 +34,40 @@ def with_records(status: S, workloads: Workloads) -> S:
     return replace(status, sources=tuple(merged.values()), target_before=target.replicas)
 
 
-def with_old_target(status: S, ref: WorkloadRef, revision: str = "") -> S:
+def _in_place(status: S, workloads: Workloads) -> S:
+    """One workload: what tells the old ones apart is their revision. The oldest comes first."""
+    here = _key(workloads.target.ref)
+    known = [one for one in status.sources if (one.kind, one.name) == here]
+    revisions = {one.revision for one in known}
+    found = [_record(one) for one in workloads.sources if one.revision not in revisions]
+    before = known[0] if known else _record(workloads.target)
+    return replace(status, sources=(*known, *found), target_before=before.replicas)
+
+
+def with_old_target(status: S, target: Workload) -> S:
     """The status of a rollout that was abandoned, whose target is one of the sources of the next one."""
-    record = SourceRecord(
-        api_version=ref.api_version, kind=ref.kind, name=ref.name, replicas=status.target_before, revision=revision
-    )
+    ref = target.ref
     if any((one.kind, one.name) == _key(ref) for one in status.sources):
         return status
+    record = SourceRecord(
+        api_version=ref.api_version,
+        kind=ref.kind,
+        name=ref.name,
+        replicas=status.target_before,
+        revision=target.revision,
+    )
     return replace(status, sources=(*status.sources, record))
 
 
 def recorded_refs(status: RolloutStatus, namespace: str) -> tuple[WorkloadRef, ...]:
     """The workloads that are recorded as sources."""
     return tuple(WorkloadRef(one.api_version, one.kind, namespace, one.name) for one in status.sources)
+
+
+def target_ref(status: RolloutStatus, namespace: str) -> WorkloadRef | None:
+    """The workload that is recorded as target; None if there was none yet."""
+    found = status.target_workload
+    return WorkloadRef(found.api_version, found.kind, namespace, found.name) if found is not None else None
 
 
 def _key(ref: WorkloadRef) -> tuple[str, str]:

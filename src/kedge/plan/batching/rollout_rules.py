@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kedge.api.oam.rollout_plan import ObjectReference
 from kedge.api.oam.rollouts import AnyRollout, ApplicationDeployment, AppRollout, Rollout, RolloutTrait
-from kedge.plan.batching.part_rules import elsewhere_problems
+from kedge.plan.batching import part_rules
 from kedge.plan.batching.spec_rules import Problem, create_problems, update_problems
 from kedge.plan.batching.states import ENDED
 
@@ -36,7 +36,12 @@ SOURCES: Final[Mapping[type[AnyRollout], tuple[str, ...]]] = {
 def rollout_problems(rollout: AnyRollout) -> list[Problem]:
     """What is wrong with a rollout by itself."""
     namespace = rollout.metadata.namespace or ""
-    return [*_reference_problems(rollout, namespace), *create_problems(rollout.spec.rollout_plan, namespace)]
+    return [*reference_problems(rollout), *create_problems(rollout.spec.rollout_plan, namespace)]
+
+
+def reference_problems(rollout: AnyRollout) -> list[Problem]:
+    """What is wrong with what it refers to, beside its plan."""
+    return list(_reference_problems(rollout, rollout.metadata.namespace or ""))
 
 
 def rollout_update_problems(old: AnyRollout, new: AnyRollout) -> list[Problem]:
@@ -95,7 +100,7 @@ def _workload_problems(path: str, ref: ObjectReference, namespace: str) -> Itera
     for name, value in (("apiVersion", ref.api_version), ("kind", ref.kind), ("name", ref.name)):
         if not value:
             yield Problem(f"{path}.{name}", "cannot be empty")
-    yield from elsewhere_problems(path, ref, namespace)
+    yield from part_rules.reference_problems(path, ref, namespace)
 
 
 def _named(path: str, name: str, what: str) -> Iterator[Problem]:

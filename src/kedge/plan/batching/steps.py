@@ -11,11 +11,13 @@ from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import CanaryMetric, ObjectReference, RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
+from kedge.plan.batching.app_control import ControlledApplication
 from kedge.plan.batching.autoscalers import Autoscaler
 from kedge.plan.batching.hooks import HookCall, HookIdentity
 from kedge.plan.batching.moves import Moves, Step, Workloads, Write
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.states import RolloutEvent
+from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Wait
 from kedge.plan.traffic.routes import ObservedRoute
 
@@ -52,10 +54,18 @@ class RolloutInput(Struct, frozen=True):
     """What has to be there before it is known what moves."""
     problem: str = ""
     """Why it can never be known."""
+    bad_references: tuple[str, ...] = ()
+    """What is wrong with what it refers to, beside its plan."""
     route: ObservedRoute = None
     """The route that divides the traffic, if the plan names one."""
     autoscalers: tuple[Autoscaler, ...] = ()
     """Those of the namespace."""
+    writes: tuple[Write, ...] = ()
+    """What has to be written before it is known what moves."""
+    applications: tuple[ControlledApplication, ...] = ()
+    """The Applications that it takes over, and gives back at the end."""
+    services: tuple[Object, ...] = ()
+    """The Services of its traffic, if it is to tell them apart."""
     is_deleting: bool = False
     is_aborted: bool = False
     retry: str = ""
@@ -129,8 +139,8 @@ Next: TypeAlias = Move | Note | Act | Hold | Ended
 
 
 def failed(seen: RolloutInput, why: str, event: RolloutEvent = RolloutEvent.failed) -> Move:
-    """The rollout fails, for this reason."""
-    return Move(event, replace(seen.status, failure=why), why)
+    """The rollout fails, for this reason: as it is now, so that only a later edit can mend it."""
+    return Move(event, replace(seen.status, failure=why, observed_generation=seen.identity.generation), why)
 
 
 def answer(seen: RolloutInput, found: Step, done: Callable[[], Next]) -> Next:
@@ -160,4 +170,11 @@ def not_located(seen: RolloutInput) -> Next | None:
         return None
     if seen.problem:
         return failed(seen, seen.problem)
-    return Hold(seen.wait or waiting_for("the target", BatchCode.missing))
+    return invalid_references(seen) or Hold(seen.wait or waiting_for("the target", BatchCode.missing))
+
+
+def invalid_references(seen: RolloutInput) -> Hold | None:
+    """What refers to nothing that there can be holds the rollout where it is, until somebody corrects it."""
+    if not seen.bad_references:
+        return None
+    return Hold(waiting_for("the rollout", BatchCode.invalid, *seen.bad_references))

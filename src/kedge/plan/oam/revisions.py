@@ -17,12 +17,13 @@ from kedge.api.oam.applications import ApplicationRevision
 from kedge.api.oam.components import Component, LatestRevision
 from kedge.api.oam.keys import COMPONENT_OF_REVISION
 from kedge.plan.digest import digest
-from kedge.plan.fields import Object, at
+from kedge.plan.fields import Object, at, text
 from kedge.plan.oam.refused import Refused
 
 LONGEST_NAME: Final = 63
 """Of a revision: its name is the value of a label."""
 _NUMBER: Final = re.compile(r"-v([1-9][0-9]{0,17})")
+_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 
 
 class Revision(Struct, frozen=True, order=True):
@@ -60,6 +61,13 @@ def revision_number(name: str, of: str) -> int | None:
     """The number in the name of a revision of this component or Application; None if it is none."""
     found = _NUMBER.fullmatch(name.removeprefix(of)) if name.startswith(of) else None
     return int(found.group(1)) if found is not None else None
+
+
+def application_of(name: str) -> str:
+    """The Application, or component, whose revision this is by its name; empty if that does not say."""
+    found = _NUMBER.search(name)
+    of = name[: name.rfind("-v")] if found is not None else ""
+    return of if of and revision_number(name, of) is not None else ""
 
 
 def revision_name(of: str, number: int) -> str:
@@ -131,10 +139,19 @@ def component_revision(component: Object, revision: Revision, owner: Mapping[str
 
 
 def component_in(revision: ControllerRevision) -> Object:
-    """The Component that a ControllerRevision keeps. Refuses one that keeps none."""
-    found = revision.data
+    """The Component that a ControllerRevision keeps, in the namespace of the revision.
+
+    Refuses one that keeps none, or one of another namespace: whoever may write here changes nothing there.
+    """
+    of, found = f"the ControllerRevision {revision.metadata.name}", revision.data
     if not isinstance(found, Mapping) or not isinstance(at(found, "spec", "workload"), Mapping):
+        raise Refused(f"{of} keeps no Component: its data.spec.workload is missing")
+    name = text(found, "metadata", "name")
+    if _NAME.fullmatch(name) is None:
+        raise Refused(f"{of} keeps a Component without a proper name: its data.metadata.name is {name!r}")
+    namespace = revision.metadata.namespace
+    if text(found, "metadata", "namespace") not in ("", namespace):
         raise Refused(
-            f"the ControllerRevision {revision.metadata.name} keeps no Component: its data.spec.workload is missing"
+            f"{of} keeps a Component of another namespace than {namespace}: leave data.metadata.namespace out"
         )
-    return found
+    return {**found, "metadata": {"name": name, "namespace": namespace}}

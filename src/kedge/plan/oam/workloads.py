@@ -1,7 +1,8 @@
 """Workloads: the object that one revision of a component asks for, its name, and its frozen form.
 
 A Deployment that is rolled out in batches is called as its revision, so that each revision is an object of its own; so
-is any kind that nobody knows. Kinds that hold two revisions at once are changed in place, and called as the component.
+is any other kind without a partition. Kinds that hold two revisions at once are changed in place, and called as the
+component.
 
 A Deployment's pods have a label with its name, in its selector, too: two Deployments of a component never share pods,
 and a Service can tell them apart.
@@ -16,6 +17,7 @@ import msgspec
 
 from kedge.api.oam.keys import (
     APP_REVISION_LABEL,
+    CLAIM,
     COMPONENT_LABEL,
     FROZEN,
     NAME_LABEL,
@@ -28,11 +30,26 @@ from kedge.plan.workloads import WorkloadHandler, find_handler
 from kedge.plan.workloads.registry import BrokenHandler, installed_handlers
 
 _DEPLOYMENT: Final = ("apps", "Deployment")
+_DAEMON_SET: Final = ("apps", "DaemonSet")
+_MAPS: Final = (
+    ("metadata",),
+    ("metadata", "labels"),
+    ("metadata", "annotations"),
+    ("spec",),
+    ("spec", "selector"),
+    ("spec", "selector", "matchLabels"),
+    ("spec", "template"),
+    ("spec", "template", "metadata"),
+    ("spec", "template", "metadata", "labels"),
+)
 
 
 def is_in_place(workload: Object) -> bool:
     """Whether a rollout in batches changes the object itself, instead of making another one."""
-    return not is_deployment(workload) and handler_of(workload) is not None
+    handler = handler_of(workload)
+    if handler is None:
+        return False
+    return handler.with_partition(0) is not None or (handler.group, handler.kind) == _DAEMON_SET
 
 
 def is_deployment(workload: Object) -> bool:
@@ -62,18 +79,36 @@ def workload_of(
 ) -> Object:
     """The workload that a revision of a component (a Component, as its ControllerRevision keeps it) asks for.
 
-    It has all labels, and is not frozen. `name` is another name than the one that `workload_name` gives.
+    It has all labels, and is not frozen. `name` is another name than the one that `workload_name` gives. Of its own
+    metadata, labels and annotations count: who owns it and when it may go is not for a template to say.
     """
     given: Object = component["spec"]["workload"]
+    _check_form(given, text(component, "metadata", "name"))
     of, namespace = text(component, "metadata", "name"), text(component, "metadata", "namespace")
     if text(given, "metadata", "namespace") not in ("", namespace):
         raise Refused(f"component {of}: its workload has another namespace than {namespace}: leave it out")
     called = name or workload_name(of, revision, given, rolled=rolled)
-    labels = labels_of(application, of, revision, app_revision)
-    meta = {**(at(given, "metadata") or {}), "name": called, "namespace": namespace}
-    body = {**given, "metadata": {**meta, "labels": {**(at(given, "metadata", "labels") or {}), **labels}}}
+    labels = {**(at(given, "metadata", "labels") or {}), **labels_of(application, of, revision, app_revision)}
+    meta: dict[str, Any] = {"name": called, "namespace": namespace, "labels": labels}
+    if annotations := _own_annotations(given):
+        meta["annotations"] = annotations
+    body = {**given, "metadata": meta}
     body.pop("status", None)
     return _with_own_pods(body, called) if is_deployment(given) else body
+
+
+def _check_form(given: Object, component: str) -> None:
+    """Refuses a workload in which something else is where every object has a map."""
+    for path in _MAPS:
+        found = at(given, *path)
+        if found is not None and not isinstance(found, Mapping):
+            raise Refused(f"component {component}: {'.'.join(path)} of its workload must be a map of names and values")
+
+
+def _own_annotations(given: Object) -> dict[str, Any]:
+    """Those of the workload, without the notes that rollouts make on workloads that are live."""
+    found: Object = at(given, "metadata", "annotations") or {}
+    return {name: value for name, value in found.items() if name not in (CLAIM, FROZEN)}
 
 
 def labels_of(application: str, component: str, revision: str = "", app_revision: str = "") -> dict[str, str]:
