@@ -186,7 +186,7 @@ def test_a_rollout_without_a_status_is_at_the_beginning() -> None:
         assert found.status.target_before == 1
 
 
-NOWHERE = {"workloads": None, "moves": None}
+NOWHERE: dict[str, Any] = {"workloads": None, "moves": None}
 WAITS = Wait("component", "ComponentMissing")
 
 
