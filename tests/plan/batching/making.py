@@ -79,7 +79,7 @@ def plan_of(*sizes: IntOrPercent, strategy: RolloutStrategy | None = None, **mor
 def sized(plan: RolloutPlan, total: int, original: int = 0, *, is_scale: bool = False, **more: Any) -> RolloutStatus:
     """The status of a rollout with this plan once its size is known."""
     found = planned(plan, original, total, is_scale=is_scale)
-    given = {"rollout_original_size": original, "rollout_target_size": total, "batches": found}
+    given: dict[str, Any] = {"rollout_original_size": original, "rollout_target_size": total, "batches": found}
     return RolloutStatus(**given | more)
 
 

@@ -41,7 +41,8 @@ from plan.batching.making import (
 from plan.batching.test_autoscalers import hpa, written
 from plan.traffic.manifests import patched
 
-R, E = RollingState, RolloutEvent
+R = RollingState
+E = RolloutEvent
 MINUTE = timedelta(minutes=1)
 
 

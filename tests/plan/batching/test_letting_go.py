@@ -19,6 +19,7 @@ from kedge.plan.batching.steps import Act, Hold, Move, Next, Note, RolloutInput
 from kedge.plan.batching.traffic import GIVE_UP, LOOK_AGAIN, TrafficRecord, remembered_ref
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.traffic.routes import RouteProblem, TrafficCode
+from kedge.plan.traffic.shifting import WeightsBefore
 from plan.batching.making import (
     NOW,
     PLAN,
@@ -38,7 +39,8 @@ from plan.batching.making import (
 from plan.batching.test_autoscalers import hpa, written
 from plan.traffic.manifests import patched
 
-R, E = RollingState, RolloutEvent
+R = RollingState
+E = RolloutEvent
 ENDINGS = (R.finalising, R.failing, R.abandoning, R.deleting)
 SECOND = timedelta(seconds=1)
 HOOK = replace(
@@ -329,5 +331,5 @@ def test_traffic_that_was_changed_in_the_plan_does_not_keep_a_deletion_from_its_
 
 
 def test_a_record_of_before_deletions_were_bounded_is_read() -> None:
-    record = TrafficRecord(TRAFFIC.provider, "a", "b", ())
+    record = TrafficRecord(TRAFFIC.provider, "a", "b", WeightsBefore((), 0))
     assert (record.aim, record.tried_since, record.gave_up) == (None, None, False)

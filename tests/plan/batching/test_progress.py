@@ -28,7 +28,9 @@ from kedge.plan.batching.steps import Move
 from kedge.plan.moving.wait import Wait
 from plan.batching.making import NOW
 
-R, B, E = RollingState, BatchState, RolloutEvent
+R = RollingState
+B = BatchState
+E = RolloutEvent
 LATER = NOW + timedelta(minutes=1)
 FULL = AppRolloutStatus(
     rollout_original_size=3,

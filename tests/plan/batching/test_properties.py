@@ -24,7 +24,9 @@ from kedge.plan.workloads.deployments import Deployments
 from plan.batching.making import NOW, WHO, deployment, plan_of, sized, workloads
 
 MOVES = DeploymentMoves(Deployments())
-R, B, E = RollingState, BatchState, RolloutEvent
+R = RollingState
+B = BatchState
+E = RolloutEvent
 SIZES = st.one_of(st.integers(0, 4), st.sampled_from(["0%", "10%", "25%", "50%", "100%"]))
 PLANS = st.builds(
     lambda sizes, more: plan_of(*sizes, "100%", **more),

@@ -46,7 +46,9 @@ from plan.batching.making import (
 )
 from plan.batching.test_autoscalers import hpa
 
-R, B, E = RollingState, BatchState, RolloutEvent
+R = RollingState
+B = BatchState
+E = RolloutEvent
 LEAVING = {R.failing, R.abandoning, R.deleting}
 MINUTE = timedelta(minutes=1)
 MISSING = Wait("the target", BatchCode.missing)
@@ -184,7 +186,7 @@ def test_a_rollout_without_a_status_is_at_the_beginning() -> None:
         assert found.status.target_before == 1
 
 
-NOWHERE = {"workloads": None, "moves": None}
+NOWHERE: dict[str, Any] = {"workloads": None, "moves": None}
 WAITS = Wait("component", "ComponentMissing")
 
 
