@@ -181,7 +181,8 @@ class Revisions:
             return Located(target, _places(elsewhere))
         if not changes_in_place(handler, live, asked.target, known):
             return Located(target)
-        before = [one.revision for one in known] or asked.named or [_revision(live)]
+        label = _revision(live)
+        before = [one.revision for one in known] or asked.named or ["" if label == asked.target else label]
         sources = tuple(Place(target.ref, revision=name) for name in dict.fromkeys(before))
         return await self._with_old_manifests(Located(target, sources, in_place=True), asked)
 
