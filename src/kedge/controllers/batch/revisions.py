@@ -118,10 +118,11 @@ class Revisions:
             return None
         wanted = manifest if manifest is not None and ref_of(manifest) == ref else None
         sources = recorded(status, asked.namespace)
-        in_place = any(one.ref == ref for one in sources) or _is_unscalable(ref)
+        # A rollout that failed or was replaced has recorded its target as well.
+        in_place = is_in_place(_kind(ref)) and (any(one.ref == ref for one in sources) or _is_unscalable(ref))
         return Located(
             Place(ref, wanted, asked.target),
-            _places(sources),
+            _places(sources if in_place else others(sources, ref)),
             in_place=in_place,
             removes_sources=asked.removes_sources,
         )
@@ -244,7 +245,11 @@ def _revision(live: Object | None) -> str:
 
 
 def _handler(ref: WorkloadRef) -> WorkloadHandler | None:
-    return handler_of({"apiVersion": ref.api_version, "kind": ref.kind})
+    return handler_of(_kind(ref))
+
+
+def _kind(ref: WorkloadRef) -> Object:
+    return {"apiVersion": ref.api_version, "kind": ref.kind}
 
 
 def _is_unscalable(ref: WorkloadRef) -> bool:
