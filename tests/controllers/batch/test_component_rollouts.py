@@ -131,7 +131,7 @@ def test_a_rollout_takes_over_a_component_that_ran_without_one(kind: str) -> Non
             await _component(here, 1)
             await _configured(here)
             await here.until_images(v1=1)
-            await _configured(here, _trait(kind, targetSize=3, rolloutBatches=[{"replicas": 1}, {"replicas": 2}]))
+            await _configured(here, _trait(kind, targetSize=3))
             await here.until_state(KINDS[kind], "rolloutSucceed")
             await _component(here, 2)
             await here.until_images(v2=3)

@@ -120,12 +120,11 @@ class Revisions:
             manifest = patched(manifest, {"metadata": {"name": ref.name}})  # it may have been there by another name
         wanted = manifest if manifest is not None and ref_of(manifest) == ref else None
         sources = recorded(status, asked.namespace)
-        if not is_in_place({"apiVersion": ref.api_version, "kind": ref.kind}):
-            sources = others(sources, ref)  # after a failure the target is recorded with the others
-        in_place = any(one.ref == ref for one in sources) or _is_unscalable(ref)
+        # A rollout that failed or was replaced has recorded its target as well.
+        in_place = is_in_place(_kind(ref)) and (any(one.ref == ref for one in sources) or _is_unscalable(ref))
         return Located(
             Place(ref, wanted, asked.target),
-            _places(sources),
+            _places(sources if in_place else others(sources, ref)),
             in_place=in_place,
             removes_sources=asked.removes_sources,
         )
@@ -185,7 +184,8 @@ class Revisions:
             return Located(target, _places(elsewhere))
         if not changes_in_place(handler, live, asked.target, known):
             return Located(target)
-        before = [one.revision for one in known] or asked.named or [_revision(live)]
+        label = _revision(live)
+        before = [one.revision for one in known] or asked.named or ["" if label == asked.target else label]
         sources = tuple(Place(target.ref, revision=name) for name in dict.fromkeys(before))
         return await self._with_old_manifests(Located(target, sources, in_place=True), asked)
 
@@ -247,7 +247,11 @@ def _revision(live: Object | None) -> str:
 
 
 def _handler(ref: WorkloadRef) -> WorkloadHandler | None:
-    return handler_of({"apiVersion": ref.api_version, "kind": ref.kind})
+    return handler_of(_kind(ref))
+
+
+def _kind(ref: WorkloadRef) -> Object:
+    return {"apiVersion": ref.api_version, "kind": ref.kind}
 
 
 def _is_unscalable(ref: WorkloadRef) -> bool:
