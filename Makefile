@@ -42,7 +42,7 @@ kube: $(VENV)/.dev  ## the real control plane for tests: found, or built once in
 bench: $(BENCH)/.done  ## ratios against other clients, in one run
 	PYTHONPATH=tools:bench $(BENCH)/python -m kedgebench $(ARGS)
 
-soak: $(VENV)/.dev  ## what is too long for every change: 5,000 seeds and examples, every mutation, 250 kills; goes on where it was
+soak: $(VENV)/.dev  ## what is too long for every change: 5,000 seeds and examples, every mutation, 450 kills; goes on where it was
 	PYTHONPATH=tests $(BIN)/python -m simulate.soak
 	KEDGE_PROPERTIES=soak $(BIN)/python -m pytest -m hypothesis --timeout 0 $(ARGS)
 	$(BIN)/python -m pytest -m slow $(ARGS)
@@ -50,6 +50,7 @@ soak: $(VENV)/.dev  ## what is too long for every change: 5,000 seeds and exampl
 	PYTHONPATH=tests $(BIN)/python -m mutations.generated
 	KEDGE_KILLS=$(or $(KEDGE_KILLS),50) $(BIN)/python -m pytest tests/fleet/test_kills.py
 	KEDGE_ZONE_KILLS=$(or $(KEDGE_ZONE_KILLS),200) $(BIN)/python -m pytest tests/real/test_zone_kills.py
+	KEDGE_BATCH_KILLS=$(or $(KEDGE_BATCH_KILLS),200) $(BIN)/python -m pytest tests/real/test_batch_kills.py
 
 flaky: $(VENV)/.dev  ## which tests on the real control plane fail sometimes: all of them, 20 times, in other orders
 	PYTHONPATH=tools $(BIN)/python -m ci.flaky --target test-real $(ARGS)

@@ -30,6 +30,7 @@ from kedge.admission.pod_eviction import eviction_rules
 from kedge.admission.prepare_downscale import PrepareDownscale
 from kedge.admission.server import Rule, WebhookServer
 from kedge.admission.tls_server import ShownCertificate, serve
+from kedge.controllers.application.everything import application_controllers
 from kedge.controllers.batch.batch_controllers import batch_controllers
 from kedge.controllers.zone.budget_guard import BudgetGuard
 from kedge.controllers.zone.budget_metrics import BudgetMetrics
@@ -103,7 +104,7 @@ class OperatorOptions(Struct, frozen=True):
     ready_time_timeout: float = 5.0
     """Seconds that writing a pod's ready-time annotation may take."""
     batches: bool = False
-    """Whether workloads are rolled out in batches as well."""
+    """Whether workloads are rolled out in batches as well, and Applications and Components looked after."""
     webhooks: WebhookOptions | None = None
     """None: no webhooks are served."""
     cluster_validation: ClusterValidation | None = None
@@ -172,7 +173,10 @@ class Operator:
         )
         batches: Sequence[Controller] = ()
         if options.batches:
-            batches = batch_controllers(cluster, options.namespaces, clock=clock, outbound=self._outbound)
+            batches = (
+                *application_controllers(cluster, options.namespaces, clock=clock),
+                *batch_controllers(cluster, options.namespaces, clock=clock, outbound=self._outbound),
+            )
         return groups.controller, ready_times.controller, *batches
 
     def _all_rules(self) -> Mapping[str, Rule]:

@@ -16,11 +16,13 @@ from typing import Final
 from msgspec import Struct
 
 from kedge.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
-from kedge.api.apps import ControllerRevision, DaemonSet, Deployment
+from kedge.api.apps import ControllerRevision, DaemonSet, Deployment, StatefulSet
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.kruise import CloneSet
 from kedge.api.metric_template import MetricTemplate
-from kedge.api.oam.rollouts import RolloutTrait
+from kedge.api.oam.applications import Application, ApplicationRevision
+from kedge.api.oam.components import ApplicationConfiguration, Component
+from kedge.api.oam.rollouts import ApplicationDeployment, AppRollout, Rollout, RolloutTrait
 from kedge.api.placement import ClusterResourcePlacementStatus
 from kedge.api.placement_kinds import PLACEMENT_KINDS
 from kedge.api.rbac import GROUP as RBAC
@@ -162,15 +164,32 @@ OPERATOR: Final = (
 OPERATOR_EVENTS: Final = (PolicyRule(api_groups=("",), resources=("events",), verbs=("create", "patch")),)
 """For an operator that reports its steps as Events, which the peer does not. Without it, only they are missing."""
 
-ROLLOUTS: Final = (RolloutTrait.resource,)
+_OF_COMPONENTS: Final = (RolloutTrait.resource, Rollout.resource)
+_OF_APPLICATIONS: Final = (AppRollout.resource, ApplicationDeployment.resource)
+ROLLOUTS: Final = (*_OF_COMPONENTS, *_OF_APPLICATIONS)
 """The kinds of rollouts in batches that an operator acts on."""
 
+_APPLICATIONS: Final = (
+    _may([Application.resource], *READ, "patch"),  # an ApplicationDeployment owns what it brings in
+    _may([Component.resource], *READ),
+    _may([ApplicationRevision.resource], *READ, "create"),
+    _may([ApplicationConfiguration.resource], *READ, *_WRITE),
+    _may([AppRollout.resource], "create", "delete"),
+    _may([one.resource for one in (Application, Component, ApplicationConfiguration)], "patch", subresource="status"),
+    _may([Application.resource, Component.resource], "update", subresource="finalizers"),  # of owners that block
+    _may(_OF_COMPONENTS, "create", "delete"),
+    _may([HPA], "get", "create", "delete"),
+    PolicyRule(api_groups=("",), resources=("services",), verbs=("get", "create", "patch", "delete")),
+)
+"""For Applications and Components. Whoever uses traits of other kinds allows those as well."""
+
 BATCHES: Final = (
-    _may(ROLLOUTS, *READ, "patch"),
-    _may(ROLLOUTS, "patch", subresource="status"),
-    _may([Deployment.resource, DaemonSet.resource], *READ, "patch"),
-    _may([CloneSet.resource], *READ, "patch"),
-    _may([ControllerRevision.resource], "list"),  # of what was before a workload changed in place
+    *(_may(kinds, *READ, "patch") for kinds in (_OF_COMPONENTS, _OF_APPLICATIONS)),
+    *(_may(kinds, "patch", subresource="status") for kinds in (_OF_COMPONENTS, _OF_APPLICATIONS)),
+    _may([Deployment.resource, DaemonSet.resource], *READ, "create", "patch", "delete"),
+    _may([StatefulSet.resource], "create", "delete"),
+    _may([CloneSet.resource], *READ, "create", "patch", "delete"),
+    _may([ControllerRevision.resource], *READ, "create"),  # the states of components, and of what changes in place
     _may([HPA], "list", "watch", "patch"),
     _may([SCALED_OBJECT], "list", "watch", "patch"),
     *(
@@ -178,6 +197,7 @@ BATCHES: Final = (
         for one in PROVIDERS.values()
     ),
     _may([MetricTemplate.resource], "get"),
+    *_APPLICATIONS,
 )
 """For an operator that rolls out in batches, in each namespace it manages. Pods and StatefulSets are in `OPERATOR`.
 

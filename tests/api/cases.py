@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from api.rows import children
+from kedge.api.oam.rollout_rules import DURATION, NUMBER
 
 Node = dict[str, Any]
 Object = dict[str, Any]
@@ -30,6 +31,8 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$": ("example.com/Ready", "not ready"),
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$": ("1.5Gi", "1.5GB"),
+    DURATION: ("5m", "soon"),
+    NUMBER: ("0.5", "half"),
 }
 """For each pattern in use: a text that fits, and one that does not."""
 
@@ -43,6 +46,8 @@ FORMATS: Mapping[str, tuple[Any, Any]] = {
 SIMPLEST: Mapping[str, Any] = {
     r"\.tolerations\[\]": {"key": "x"},
     r"StageTasks\[\]\.type": "Approval",
+    r"\.metricsRange": {"min": 1},
+    r"\.templateRef": {"name": "x"},
 }
 """By the end of a path: the simplest value, where the schema alone does not tell."""
 
@@ -63,6 +68,7 @@ BESIDE: Mapping[str, tuple[str, Object]] = {
 
 NEVER_ACCEPTED: Mapping[str, str] = {
     r"\.beforeStageTasks\[\]\.waitTime": "a task before a stage takes no waitTime",
+    r"\.templateRef\.kind": "kind can only be MetricTemplate",
 }
 """Places whose every value a rule refuses: there a good value is refused by the rule, and by it alone."""
 
@@ -134,7 +140,7 @@ def inside_and_outside(path: str, node: Node, word: str) -> tuple[Any, Any] | No
         case "minLength":
             return "x" * limit, "x" * (limit - 1)
         case "maxLength":
-            return "x" * limit, "x" * (limit + 1)
+            return _long(node, limit), _long(node, limit + 1)
         case "minItems":
             return [sample(f"{path}[]", node["items"])] * limit, [sample(f"{path}[]", node["items"])] * (limit - 1)
         case "maxItems":
@@ -150,6 +156,13 @@ def inside_and_outside(path: str, node: Node, word: str) -> tuple[Any, Any] | No
         case "enum":
             return sample(path, node), NONSENSE
     return None
+
+
+def _long(node: Node, length: int) -> str:
+    """A text of this length that fits the node's pattern: a number has zeros wherever they say nothing."""
+    zeros = f"{'0' * 30}.{'0' * 30}"
+    fitting = ("x" * length, "5m".rjust(length, "0"), f"{zeros}e00", f"{zeros}e+00")
+    return next(text for text in fitting if len(text) == length and re.search(node.get("pattern", ""), text))
 
 
 def _is_unchecked(path: str, word: str) -> bool:

@@ -52,6 +52,19 @@ APPROVAL = {"type": "Approval"}
 WAIT = {"type": "TimedWait", "waitTime": "1h"}
 
 RULES = (
+    RuleCase("must be longer than 0", ("", "1ms", "1h30m"), ("0s", "0h0m")),
+    RuleCase("a metric has to have a range: set min, max or both", ({"min": 1}, {"max": "1.5"}), ({"min": None},)),
+    RuleCase(
+        "min is more than max: nothing is in this range",
+        ({"min": 1, "max": 1}, {"min": 1, "max": 2}, {"min": "2", "max": 1}),
+        ({"min": 2, "max": 1},),
+    ),
+    RuleCase("a metric has to refer to a MetricTemplate by its name", ({"name": "x"},), ({"name": ""},)),
+    RuleCase(
+        "kind can only be MetricTemplate",
+        ({"name": "x"}, {"name": "x", "kind": ""}, {"name": "x", "kind": "MetricTemplate"}),
+        ({"name": "x", "kind": "Secret"},),
+    ),
     RuleCase("metadata.name max length is 63", (named(63),), (named(64),)),
     RuleCase("metadata.name max length is 127", (named(64), named(127)), (named(128),)),
     RuleCase(

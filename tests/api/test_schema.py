@@ -219,7 +219,7 @@ class Loop(Value, frozen=True):
 class Odd(Struct, frozen=True):
     """Holds what no schema can say."""
 
-    odd: Any = None
+    odd: complex = 0j
 
 
 class Pair(Value, frozen=True):

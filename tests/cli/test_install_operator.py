@@ -304,7 +304,7 @@ def test_a_lease_is_two_replicas_and_the_right_to_lead_where_they_run() -> None:
 
 
 def test_rollouts_in_batches_are_validated_if_they_are_wanted() -> None:
-    plain, found = printed("-n", "a"), printed("-n", "a", "--rollouts")
+    plain, found = printed("-n", "a"), printed("-n", "a", "--batches")
     added = {one["metadata"]["name"]: one for one in found if one not in plain}
     rollouts, applications = (
         added.pop(f"validate-oam-{kind}-a")["webhooks"][0] for kind in ("rollouts", "applications")
@@ -333,7 +333,7 @@ def test_rollouts_in_batches_are_validated_if_they_are_wanted() -> None:
 
 
 def test_batches_are_rolled_out_only_where_that_is_wanted_and_with_rights_of_their_own() -> None:
-    plain, found = printed("-n", "a", "-n", "b"), printed("-n", "a", "-n", "b", "--rollouts")
+    plain, found = printed("-n", "a", "-n", "b"), printed("-n", "a", "-n", "b", "--batches")
     args = the(found, "Deployment", "rollout-operator")["spec"]["template"]["spec"]["containers"][0]["args"]
     assert "--batches" in args
     for namespace in ("a", "b"):
@@ -349,7 +349,7 @@ def test_batches_are_rolled_out_only_where_that_is_wanted_and_with_rights_of_the
 
 def test_an_operator_reads_only_those_secrets_for_metrics_that_it_is_told() -> None:
     def secrets(*given: str) -> set[tuple[str, ...]]:
-        role = the(printed("-n", "a", "--rollouts", *given), "Role", "rollout-operator-role")
+        role = the(printed("-n", "a", "--batches", *given), "Role", "rollout-operator-role")
         return {one for one in granted(role["rules"]) if "secrets" in one}
 
     assert secrets() == set()
@@ -458,7 +458,7 @@ KINDS = (
         OperatorInstall(("default", "other"), "kedge"),
         OperatorInstall(("default",), "kedge", everywhere=True),
         OperatorInstall(("default",), "kedge", lease=True),
-        OperatorInstall(("default",), "kedge", rollouts=True),
+        OperatorInstall(("default",), "kedge", batches=True),
     ],
     ids=["one", "more", "several", "all", "lease", "rollouts"],
 )

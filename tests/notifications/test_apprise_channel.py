@@ -20,6 +20,8 @@ from kedge.notifications.apprise_channel import AppriseChannel, Notify, apprise_
 from kedge.notifications.channel import SendFailed
 from kedge.notifications.config import ConfigError
 
+pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # apprise imports it
+
 SECRET = "hunter2-hunter2-hunter2"
 ABOUT = ObjectReference(api_version="v1", kind="StagedUpdateRun", namespace="shop", name="web")
 EVENT = RecordedEvent("hub", "kedge", ABOUT, "Warning", "RunStuck", "stuck", datetime(2026, 3, 1, tzinfo=UTC))

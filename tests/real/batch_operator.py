@@ -1,7 +1,7 @@
-"""An operator of rollouts in batches as a process on a real cluster, with the rights that `kedge install operator` gives.
+"""An operator of rollouts in batches as a process on a real cluster, with the rights that are printed for it.
 
-Who answers webhooks and metric queries listens on loopback. What divides traffic and what scales is there as definitions
-only: nobody runs a gateway or KEDA here.
+Who answers webhooks and metric queries listens on loopback. What divides traffic and what scales is there as
+definitions only: nobody runs a gateway or KEDA here.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from aiohttp import web
 from controlplane.cluster import Cluster
 from kedge.api.apps import Deployment
 from kedge.api.crd import crd
+from kedge.api.crds import oam_crds
 from kedge.api.kruise import CloneSet
 from kedge.api.metric_template import MetricTemplate
-from kedge.api.oam.rollouts import ROLLOUT_KINDS, RolloutTrait
+from kedge.api.oam.rollouts import RolloutTrait
 from kedge.kube.client import Client
 from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
@@ -52,7 +53,8 @@ def definition(group: str, version: str, kind: str, plural: str) -> Manifest:
 
 
 DEFINITIONS: Sequence[Manifest] = (
-    *(dict(crd(kind)) for kind in (*ROLLOUT_KINDS, MetricTemplate, CloneSet)),
+    *(dict(one) for one in oam_crds()),
+    *(dict(crd(kind)) for kind in (MetricTemplate, CloneSet)),
     http_route_definition("v1", "v1beta1"),
     definition("networking.istio.io", "v1", "VirtualService", "virtualservices"),
     definition("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects"),
@@ -95,7 +97,7 @@ class BatchBed:
 
     async def install(self, *options: str) -> list[Manifest]:
         """Install the roles that are printed; gives those. Webhooks are left out: nobody would answer them."""
-        printed = await installed(self.namespace, "--rollouts", *options)
+        printed = await installed(self.namespace, "--batches", *options)
         rights = only(printed, "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
         await self.apply(*rights)
         return only(rights, "Role", "ClusterRole")

@@ -19,6 +19,7 @@ class PodRecorder:
         self.judges = False
         self.wrong: list[str] = []
         self.fewest, self.most = 10**6, 0
+        self.seen = 0
         self._pods: dict[str, tuple[str, bool]] = {}  # by name: the image, and whether it is ready
 
     async def follow(self, client: Client, namespace: str) -> None:
@@ -34,6 +35,7 @@ class PodRecorder:
         return sum(ready for found, ready in self._pods.values() if image in ("", found))
 
     def _see(self, pod: Pod, *, is_gone: bool) -> None:
+        self.seen += 1
         name = pod.metadata.name
         if is_gone or pod.metadata.deletion_timestamp is not None:
             self._pods.pop(name, None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -40,6 +41,7 @@ SELDOM = {f"list {kind}" for kind in ("rollouttraits", "deployments", "daemonset
 SECRET = "prometheus"
 TRAFFIC = {"sourceService": "web-v1", "targetService": "web-v2"}
 KRUISE = "apps.kruise.io/v1alpha1"
+BETA = "core.oam.dev/v1beta1"
 
 
 @pytest.fixture
@@ -70,6 +72,7 @@ async def test_nothing_is_missing_and_nothing_is_granted_in_vain(bed: BatchBed) 
             by_http_route_with_everything(bed), by_ingress_with_chosen_pods(bed), by_virtual_service_and_back(bed)
         )
         await asyncio.gather(*(in_place(bed, kind) for kind in (StatefulSet, DaemonSet, CloneSet)))
+        await asyncio.gather(of_a_component(bed), of_an_application(bed))
     assert bed.refusals() == []
     granted, used = allowed(rules_of(roles)), did(bed.asked())
     assert used - granted <= {"get "}, "besides discovery, which everybody may read"
@@ -92,6 +95,23 @@ async def test_a_secret_that_was_not_named_at_installation_is_not_read_and_holds
         await until_so(says_so)
     assert all("/secrets/" in one for one in bed.refusals())
     assert bed.outside.asked == []
+
+
+async def test_what_is_forbidden_is_said_and_done_when_it_is_allowed(bed: BatchBed) -> None:
+    role = next(one for one in await bed.install() if one["metadata"]["name"] == "rollout-operator-role")
+    narrow = {**role, "rules": [rule for rule in role["rules"] if "deployments" not in rule["resources"]]}
+    await bed.apply(narrow)
+    async with bed.operator():
+        await two_revisions(bed, "web")
+        await bed.trait("web", ref("web-v2"), ref("web-v1"), numBatches=2)
+
+        async def says_so() -> bool:
+            said = await bed.status("web")
+            return "the operator may not do what is needed, allow it: deployments.apps" in said
+
+        await until_so(says_so)
+        await bed.apply(role)
+        await bed.until_state("web", "rolloutSucceed")
 
 
 def rules_of(roles: Sequence[Manifest]) -> list[PolicyRule]:
@@ -245,11 +265,12 @@ async def in_place(bed: BatchBed, kind: type[Any]) -> None:
     name = kind.resource.kind.lower()
     labels = {"app": name}
     sized = {} if kind is DaemonSet else {"replicas": 2}
-    frozen: dict[str, Any] = {
-        StatefulSet: {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}},
-        DaemonSet: {"updateStrategy": {"type": "OnDelete"}},
-        CloneSet: {"updateStrategy": {"partition": 2}},
-    }[kind]
+    strategies: dict[str, dict[str, Any]] = {
+        "StatefulSet": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}},
+        "DaemonSet": {"type": "OnDelete"},
+        "CloneSet": {"partition": 2},
+    }
+    frozen = {"updateStrategy": strategies[kind.resource.kind]}
     set_only = {"serviceName": name, "podManagementPolicy": "Parallel"} if kind is StatefulSet else {}
     spec = {"selector": {"matchLabels": labels}, "template": template(labels, "app:1"), **sized, **set_only, **frozen}
     await bed.client.create(kind, {"metadata": {"name": name, "namespace": bed.namespace}, "spec": spec})
@@ -260,6 +281,59 @@ async def in_place(bed: BatchBed, kind: type[Any]) -> None:
     await bed.trait(name, where, where, numBatches=2)
     await bed.until_state(name, "rolloutSucceed")
     await until_so(lambda: run(bed, name, "app:2"))
+
+
+async def of_a_component(bed: BatchBed) -> None:
+    """Two revisions of a Component, rolled out by a Rollout, which is deleted then."""
+    for number in (1, 2):
+        labels = {"app": "part"}
+        pods = {"selector": {"matchLabels": labels}, "template": template(labels, f"app:{number}")}
+        workload = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": pods}
+        await bed.apply(oam("Component", "part", {"workload": workload}))
+        await until_so(partial(exists, bed, "controllerrevision", f"part-v{number}"))
+        plan = {"targetSize": 2, "numBatches": 2}
+        spec = {"targetRevisionName": f"part-v{number}", "componentName": "part", "rolloutPlan": plan}
+        await bed.apply(oam("Rollout", "part", spec, "standard.oam.dev/v1alpha1"))
+        await until_so(partial(has_succeeded, bed, "rollouts.standard.oam.dev", "part", f"part-v{number}"))
+    await bed.cluster.kubectl("delete", "rollouts.standard.oam.dev", "part", "--namespace", bed.namespace)
+
+
+async def of_an_application(bed: BatchBed) -> None:
+    """Two revisions of an Application with a plan; and one that an ApplicationDeployment brings in."""
+    for number in (1, 2):
+        await bed.apply(oam("Application", "store", application(f"app:{number}", {"numBatches": 2}), BETA))
+        await until_so(partial(exists, bed, "applicationrevision", f"store-v{number}"))
+        await until_so(partial(has_succeeded, bed, "approllout", "store", f"store-v{number}"), 120)
+    brought = oam("Application", "next", application("app:3"), BETA)
+    brought["metadata"]["annotations"] = {"app.oam.dev/rollout-template": "true"}
+    deployment = {"targetApplicationName": "next", "rolloutPlan": {"targetSize": 2, "numBatches": 2}}
+    await bed.apply(brought, oam("ApplicationDeployment", "next", deployment))
+    await until_so(partial(has_succeeded, bed, "applicationdeployment", "next", "next"), 120)
+    for kind, name in (("applicationdeployment", "next"), ("application", "next"), ("application", "store")):
+        await bed.cluster.kubectl("delete", kind, name, "--namespace", bed.namespace)
+
+
+def application(image: str, plan: Manifest | None = None) -> Manifest:
+    component = {"name": "web", "type": "webservice", "properties": {"image": image, "port": 80}}
+    return {"components": [component], **({"rolloutPlan": plan} if plan else {})}
+
+
+def oam(kind: str, name: str, spec: Manifest, version: str = "core.oam.dev/v1alpha2") -> Manifest:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+async def exists(bed: BatchBed, kind: str, name: str) -> bool:
+    return bool(await shown(bed, kind, name, "name"))
+
+
+async def has_succeeded(bed: BatchBed, kind: str, name: str, target: str) -> bool:
+    found = await shown(bed, kind, name, "jsonpath={.status}")
+    return "rolloutSucceed" in found and f'"{target}"' in found
+
+
+async def shown(bed: BatchBed, kind: str, name: str, form: str) -> str:
+    words = ("get", kind, name, "--namespace", bed.namespace, "--ignore-not-found", "--output", form)
+    return (await bed.cluster.kubectl(*words)).strip()
 
 
 async def run(bed: BatchBed, app: str, image: str) -> bool:

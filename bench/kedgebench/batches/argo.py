@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from controlplane.cluster import Cluster
 from kedgebench.batches import argo_build
 from kedgebench.program import Program, free_port, running
+from kedgebench.waiting import until_so
 
 USER = "argo-rollouts"
 
@@ -14,6 +15,11 @@ USER = "argo-rollouts"
 async def install_crds(cluster: Cluster) -> None:
     for file in sorted((argo_build.folder() / argo_build.CRDS).glob("*-crd.yaml")):
         await cluster.kubectl("apply", "--server-side", "-f", str(file))
+
+    async def are_served() -> bool:
+        return (await cluster.request("GET", "/apis/argoproj.io/v1alpha1/rollouts")).status == 200
+
+    await until_so(are_served, every=0.2)
 
 
 def controller(cluster: Cluster, namespace: str) -> AbstractAsyncContextManager[Program]:

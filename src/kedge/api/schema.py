@@ -36,6 +36,7 @@ _PLAIN: Mapping[Any, Node] = {
     bool: {"type": "boolean"},
     float: {"type": "number"},
     datetime: {"type": "string", "format": "date-time"},
+    Any: {"x-kubernetes-preserve-unknown-fields": True},
     frozenset((int, str)): {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True},
 }
 _WORDS = {

@@ -98,6 +98,18 @@ def zones() -> None:
     run()
 
 
+@demo.command()
+def batches() -> None:
+    """Show a rollout in batches, in this process.
+
+    A good release replaces ten pods in three batches. A bad one stops in its first batch, and is rolled back. Fails if
+    anything else happens.
+    """
+    from kedge.cli.demo_batches import run
+
+    run()
+
+
 _FILE = click.option(
     "--kubeconfig",
     "file",

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.tree import Tree
 
-from kedge.api.oam.rollouts import ROLLOUT_KINDS, AnyRollout, RolloutTrait
+from kedge.api.oam.rollouts import ROLLOUT_KINDS, AnyRollout
 from kedge.api.pods import Pod
 from kedge.cli.batch_target import KIND_WORDS, Kind, RolloutName, find_rollout, split_kind
 from kedge.cli.group_target import CLUSTER, home_of
@@ -153,10 +153,10 @@ async def _read(client: Client, which: RolloutName) -> AnyRollout:
 
 
 async def _pods(client: Client, rollout: AnyRollout) -> Sequence[Pod]:
-    """The pods of the workload that a rollout moves to, where the rollout names that; none if they may not be read."""
-    if not isinstance(rollout, RolloutTrait):
+    """The pods of the workload that a rollout moves to, once that is known; none if they may not be read."""
+    ref, namespace = rollout.status.target_workload, rollout.metadata.namespace
+    if ref is None:
         return ()
-    ref, namespace = rollout.spec.target_ref, rollout.metadata.namespace
     with suppress(NotFound, Forbidden):
         kinds = Kinds(client)
         await kinds.ask()

@@ -130,10 +130,10 @@ def member(name: str, image: str, grant_any: bool, kinds: tuple[str, ...], names
               help="What happens to writes while the webhooks cannot be reached.")  # fmt: skip
 @click.option("--lease", is_flag=True,
               help="Run two replicas: one of them leads, both serve webhooks.")  # fmt: skip
-@click.option("--rollouts", is_flag=True,
-              help="Also print the CRDs of rollouts in batches, and the webhooks that validate them.")  # fmt: skip
+@click.option("--batches", is_flag=True,
+              help="Also roll workloads out in batches: their CRDs, rights and validating webhooks.")  # fmt: skip
 @click.option("--metric-secrets", callback=listed(_OBJECT_NAME, "prometheus,thanos"),
-              help="The only Secrets whose credentials rollouts may use to measure metrics.  [default: none]")  # fmt: skip
+              help="The only Secrets with credentials for metrics of rollouts.  [default: none]")  # fmt: skip
 @_NOTIFICATIONS
 def operator(namespaces: tuple[str, ...], image: str, no_events: bool, everywhere: bool, **told: Any) -> None:
     """Print what an operator of StatefulSets in zones needs.

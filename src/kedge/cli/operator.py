@@ -50,7 +50,9 @@ def validity(_: click.Context, __: click.Parameter, value: str) -> timedelta:
 @click.option("--pods-timeout", default="5s", show_default=True, callback=seconds,
               help="How long a call to a pod may take.")  # fmt: skip
 @click.option("--zone-tracker", metavar="NAME", help="Keep the times of downscales in the ConfigMap NAME.")
-@click.option("--batches", is_flag=True, help="Roll workloads out in batches as well (RolloutTraits, AppRollouts).")
+@click.option(
+    "--batches", is_flag=True, help="Roll workloads out in batches as well (Rollouts, Applications and their like)."
+)
 @click.option("--webhooks", is_flag=True, help="Serve admission webhooks over HTTPS.")
 @click.option("--webhooks-port", type=click.IntRange(0, 65535), default=8443, show_default=True,
               help="The port of the webhooks.")  # fmt: skip

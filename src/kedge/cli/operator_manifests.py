@@ -56,7 +56,7 @@ class OperatorInstall(Struct, frozen=True):
     failure_policy: str = "Fail"
     lease: bool = False
     """Whether there are two replicas, of which one leads."""
-    rollouts: bool = False
+    batches: bool = False
     """Whether there are rollouts in batches: their CRDs, rights, and the webhooks for them and for Applications."""
     metric_secrets: tuple[str, ...] = ()
     """The Secrets that MetricTemplates of rollouts may name."""
@@ -70,7 +70,7 @@ class OperatorInstall(Struct, frozen=True):
     @property
     def is_like_the_peer(self) -> bool:
         """Whether the peer could do the same: one namespace, one replica, no batches."""
-        return len(self.namespaces) == 1 and not self.everywhere and not self.lease and not self.rollouts
+        return len(self.namespaces) == 1 and not self.everywhere and not self.lease and not self.batches
 
     @property
     def rules(self) -> tuple[PolicyRule, ...]:
@@ -80,7 +80,7 @@ class OperatorInstall(Struct, frozen=True):
             *(rights.OPERATOR_EVENTS if self.events else ()),
             *(rights.READ_DEPLOYMENTS if self.deployments else ()),
             *rights.mirroring(self.mirror),
-            *(rights.BATCHES if self.rollouts else ()),
+            *(rights.BATCHES if self.batches else ()),
             *rights.metric_secrets(self.metric_secrets),
         )
 
@@ -89,7 +89,7 @@ def manifests(told: OperatorInstall) -> list[Manifest]:
     """All that the operator needs, each before what refers to it. Webhooks come last: they need the rest."""
     return [
         *(crd(kind) for kind in ZONE_KINDS),
-        *(crd(kind) for kind in (ROLLOUT_KINDS if told.rollouts else ())),
+        *(crd(kind) for kind in (ROLLOUT_KINDS if told.batches else ())),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _at(told.home, NAME)},
         *_managing(told),
         *_bound(told, "Role", f"{NAME}-webhook-role", rights.certificate_secret(SECRET), told.home),
@@ -194,7 +194,7 @@ def arguments(told: OperatorInstall) -> list[str]:
         *(["--all-namespaces"] if told.everywhere else []),
         *(f"--namespace={namespace}" for namespace in told.namespaces),
         *(["--lease"] if told.lease else []),
-        *(["--batches"] if told.rollouts else []),
+        *(["--batches"] if told.batches else []),
         f"--zone-tracker={ZONE_TRACKER}",
         "--webhooks",
         f"--webhooks-port={HTTPS_PORT}",
@@ -204,7 +204,7 @@ def arguments(told: OperatorInstall) -> list[str]:
 
 def webhook_configurations(told: OperatorInstall) -> list[Manifest]:
     """The webhooks: four of rollout groups, and two of rollouts in batches."""
-    return [*_group_webhooks(told), *(_rollout_webhooks(told) if told.rollouts else ())]
+    return [*_group_webhooks(told), *(_rollout_webhooks(told) if told.batches else ())]
 
 
 def _group_webhooks(told: OperatorInstall) -> list[Manifest]:

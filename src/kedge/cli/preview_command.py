@@ -30,13 +30,15 @@ def _by_cluster(context: click.Context, param: click.Parameter, values: tuple[st
 
 
 @click.command()
-@click.argument("name", metavar="[PLACEMENT | GROUP]", required=False)
-@click.option("-n", "--namespace", help="The namespace of a ResourcePlacement or rollout group.")
+@click.argument("name", metavar="[PLACEMENT | GROUP | ROLLOUT]", required=False)
+@click.option(
+    "-n", "--namespace", help="The namespace of a ResourcePlacement, a rollout group or a rollout in batches."
+)
 @click.option(
     "-f",
     "--file",
     help="The objects that you would apply: placements, staged update runs, resources, StatefulSets of rollout "
-    "groups. -: standard input.",
+    "groups, rollouts in batches and their workloads. -: standard input.",
 )
 @click.option(
     "--from",
@@ -99,12 +101,15 @@ def plan(
 ) -> None:
     """Preview a change, wave by wave; nothing is written to any cluster.
 
-    With -f, preview what the objects in the file would do. Without it, preview how PLACEMENT, or rollout group GROUP
-    (group/NAME leaves no doubt), goes on from now.
+    With -f, preview what the objects in the file would do. Without it, preview how PLACEMENT, rollout group GROUP or
+    ROLLOUT in batches (group/NAME, rollouttrait/NAME and so on leave no doubt) goes on from now. Of a rollout in
+    batches, this is its batches, how many pods there are meanwhile, what has to say yes, and what would refuse it.
 
     Exits with 0 if every cluster or pod gets the change, with 3 if not, with 1 if that is unknown.
     """
     from kedge.api.dialect import Dialect
+    from kedge.cli.batch_preview import preview_rollouts
+    from kedge.cli.batch_preview_text import print_rollouts
     from kedge.cli.group_preview import preview_groups
     from kedge.cli.group_preview_text import print_groups
     from kedge.cli.preview import PreviewOptions, read_objects, run_preview_command
@@ -127,6 +132,12 @@ def plan(
         dialect=Dialect(dialect),
     )
     changed = read_objects(file) if file else ()
+    rollouts = preview_rollouts(hub, options, changed) if name or changed else None
+    if rollouts is not None:
+        print_rollouts(rollouts, form)
+        if not rollouts.is_done:
+            raise SystemExit(NOT_DONE)
+        return
     groups = preview_groups(hub, options, changed)
     if groups is not None:
         print_groups(groups, form)

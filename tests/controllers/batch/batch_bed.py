@@ -131,10 +131,12 @@ async def bed(
         for controller in batch_controllers(connected, (), clock=clock, outbound=outbound or Nobody()):
             manager.add_controller(controller)
         running = [asyncio.create_task(one.run(signals=False)) for one in (others, manager)]
-        yield Bed(user)
-        manager.stop()
-        others.stop()
-        await asyncio.gather(*running)
+        try:
+            yield Bed(user)
+        finally:
+            manager.stop()
+            others.stop()
+            await asyncio.gather(*running)
     cluster.stop()
 
 

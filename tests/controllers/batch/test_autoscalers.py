@@ -14,7 +14,7 @@ import pytest
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.core import Namespace
 from kedge.api.oam.rollout_plan import OnAutoscaler
-from kedge.controllers.batch.autoscalers import AutoscalerAccess
+from kedge.controllers.batch.autoscalers import NONE_FOR, AutoscalerAccess
 from kedge.controllers.batch.workloads import WorkloadAccess
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.kube.client import Client
@@ -51,7 +51,8 @@ KEDA = {
 class Bed:
     """A cluster, the access under test, and who was woken."""
 
-    def __init__(self, client: Client, access: AutoscalerAccess, workloads: WorkloadAccess) -> None:
+    def __init__(self, client: Client, access: AutoscalerAccess, workloads: WorkloadAccess, counted: Counted) -> None:
+        self.counted = counted
         self.client = client
         self.access = access
         self.workloads = workloads
@@ -103,6 +104,19 @@ class NotOfKeda:
         return await self._inner.send(request, timeout=timeout)
 
 
+class Counted:
+    """A transport that counts how often the HorizontalPodAutoscalers are listed."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.stream, self.close = inner.stream, inner.close
+        self.lists = 0
+
+    async def send(self, request: Request, *, timeout: float) -> Response:
+        self.lists += request.method == "GET" and request.path.endswith(f"/{SHOP}/{HPA.plural}")
+        return await self._inner.send(request, timeout=timeout)
+
+
 @asynccontextmanager
 async def playing(*, forbids_keda: bool = False) -> AsyncIterator[Bed]:
     clock = LoopClock()
@@ -110,10 +124,11 @@ async def playing(*, forbids_keda: bool = False) -> AsyncIterator[Bed]:
     cluster.start()
     client = Client(cluster.transport(), limiter=Limiter(rate=0))
     await client.create(Namespace, {"metadata": {"name": SHOP}})
-    transport: Transport = NotOfKeda(cluster.transport()) if forbids_keda else cluster.transport()
+    counted = Counted(cluster.transport())
+    transport: Transport = NotOfKeda(counted) if forbids_keda else counted
     async with Manager(clock=clock, rng=Random(2)) as manager:
         there = await manager.connect("one", transport)
-        bed = Bed(client, AutoscalerAccess(there, (SHOP,)), WorkloadAccess(there, (SHOP,)))
+        bed = Bed(client, AutoscalerAccess(there, (SHOP,)), WorkloadAccess(there, (SHOP,)), counted)
         manager.add_controller(Controller("test", bed.reconcile, bed.access.sources(_wakes)))
         running = asyncio.create_task(manager.run(signals=False))
         await asyncio.sleep(1)
@@ -214,3 +229,31 @@ def test_without_the_right_to_read_scaled_objects_it_goes_on_and_says_so_once(ca
 
     run(scene())
     assert len([one for one in caplog.messages if "going on without KEDA's ScaledObjects" in one]) == 1
+
+
+def test_a_namespace_without_any_is_not_listed_again_for_some_seconds() -> None:
+    async def body() -> None:
+        async with playing() as bed:
+            before = bed.counted.lists
+            for _ in range(3):
+                assert await bed.access.read(SHOP) == ()
+            assert bed.counted.lists == before + 1
+            await asyncio.sleep(NONE_FOR)
+            await bed.access.read(SHOP)
+            assert bed.counted.lists == before + 2
+
+    run(body())
+
+
+def test_one_that_a_watch_tells_of_is_read_at_once() -> None:
+    async def body() -> None:
+        async with playing() as bed:
+            assert await bed.access.read(SHOP) == ()
+            await bed.hpa()
+            await asyncio.sleep(0.1)  # the watch
+            assert [one.ref.name for one in await bed.access.read(SHOP)] == ["web"]
+            before = bed.counted.lists
+            await bed.access.read(SHOP)
+            assert bed.counted.lists == before + 1  # what is there is read each time
+
+    run(body())

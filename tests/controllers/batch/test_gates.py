@@ -206,5 +206,20 @@ def test_traffic_is_given_back_when_the_rollout_is_deleted_midway() -> None:
     run(body())
 
 
+def test_a_route_that_is_gone_does_not_keep_a_rollout_from_being_deleted_and_that_is_said() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await _with_traffic(here, batchPartition=0)
+            await here.until_state("rollingInBatches", "batchReady")
+            await here.client.delete(INGRESS, "web-canary", SHOP)
+            await here.client.delete(RolloutTrait, "web", SHOP)
+            await here.until(lambda: _is_gone(here))
+            assert await here.events("RolloutIncomplete") == [
+                "Ingress shop/web-canary is gone: its weights are not given back"
+            ]
+
+    run(body())
+
+
 async def _is_gone(here: Bed) -> bool:
     return not (await here.client.list(RolloutTrait, SHOP)).items

@@ -113,25 +113,25 @@ class Answers:
         self.asked.append((name, asked))
         return self._answers.get(name, DONE)
 
-    def verify(self, seen: Workloads, plan: RolloutPlan, status: RolloutStatus) -> Any:  # noqa: ARG002
+    def verify(self, seen: Workloads, plan: RolloutPlan, status: RolloutStatus) -> Any:
         return self._answer("verify")
 
-    def initialize(self, seen: Workloads, status: RolloutStatus, claim: str) -> Any:  # noqa: ARG002
+    def initialize(self, seen: Workloads, status: RolloutStatus, claim: str) -> Any:
         return self._answer("initialize", claim)
 
-    def roll(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Any:  # noqa: ARG002
+    def roll(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Any:
         return self._answer("roll", batch)
 
-    def check(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Any:  # noqa: ARG002
+    def check(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Any:
         return self._answer("check", batch)
 
-    def finalize(self, seen: Workloads, status: RolloutStatus, *, succeeded: bool) -> Any:  # noqa: ARG002
+    def finalize(self, seen: Workloads, status: RolloutStatus, *, succeeded: bool) -> Any:
         return self._answer("finalize", succeeded)
 
-    def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Any:  # noqa: ARG002
+    def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Any:
         return self._answer("revert", batch)
 
-    def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:  # noqa: ARG002
+    def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:
         return Progress(0, 0, 0)
 
 

@@ -105,6 +105,9 @@ def scaled(one: Autoscaler) -> Any:
         (keda(annotations={PAUSED: "false"}), True),
         (keda(annotations={PAUSED_REPLICAS: "3"}), True),
         (keda(annotations={PAUSED: "true", PAUSED_REPLICAS: "3"}), True),
+        (keda(annotations={PAUSED: "true", PAUSED_REPLICAS: 3}), False),  # no annotation is a number
+        (Autoscaler(hpa().ref, {"spec": {"scaleTargetRef": {"name": "web-v1"}}}), False),
+        (Autoscaler(keda().ref, {"spec": {"scaleTargetRef": {"name": "web-v1"}}}), True),
         (Autoscaler(hpa().ref, {}), False),
         (Autoscaler(hpa().ref, {"spec": {"scaleTargetRef": "web-v1"}}), False),
     ],
@@ -115,6 +118,21 @@ def test_who_sets_the_replicas_of_a_workload(autoscaler: Autoscaler, is_one: boo
 
 def test_other_kinds_of_workloads_are_scaled_too() -> None:
     assert conflicts([hpa(scales=CLONE_SET), hpa()], [CLONE_SET]) == (hpa(scales=CLONE_SET),)
+
+
+def test_they_are_where_others_look_for_them() -> None:
+    assert str(HPA.path("shop", "web")) == "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/web"
+    assert str(SCALED_OBJECT.path("shop", "web")) == "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects/web"
+    assert (HPA.kind, SCALED_OBJECT.kind) == ("HorizontalPodAutoscaler", "ScaledObject")
+    assert (PAUSED, PAUSED_REPLICAS) == ("autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-replicas")
+    assert SUFFIX == "-DisableByRollout"
+
+
+def test_whose_they_are_is_said_by_any_owner() -> None:
+    owners = [{"kind": "Shop", "name": "x"}, {"kind": "ScaledObject", "name": "y"}]
+    assert hpa(ownerReferences=owners).is_made_by_keda
+    assert not hpa(ownerReferences=owners[:1]).is_made_by_keda
+    assert not hpa().is_made_by_keda
 
 
 # Waiting for them

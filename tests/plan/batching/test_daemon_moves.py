@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -13,7 +15,7 @@ from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.api.pods import ContainerState, ContainerStatus, Pod, PodSpec, Waiting
 from kedge.plan.batching.daemon_moves import DaemonMoves
-from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workloads
+from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads
 from kedge.plan.batching.waits import MoveCode, sentence
 from kedge.plan.moving.wait import Code
 from kedge.plan.workloads import template_hash
@@ -425,3 +427,109 @@ def test_all_old_revisions_are_one_pool() -> None:
     for goal in (1, 3, 4):
         assert roll(world, batch(goal, 4), "web:3")
         assert world.held()[V3] == goal
+
+
+# What is waited for, and what is written, one by one
+
+
+def test_nothing_is_said_of_a_set_before_it_has_reported() -> None:
+    world = DaemonWorld(3)
+    gone = replace(world.seen("web:2"), target=replace(world.seen("web:2").target, obj=None))
+    assert code(MOVES.initialize(gone, STATUS, CLAIM)) == MoveCode.not_found
+    taken_over(world)
+    world.patch({"spec": {"minReadySeconds": 1}})
+    seen = world.seen("web:2", "web:2")
+    for ask in (MOVES.roll, MOVES.check, MOVES.revert):
+        assert code(ask(seen, STATUS, batch(1, 3))) == MoveCode.not_observed
+    assert MOVES.progress(seen, STATUS) == Progress(0, 0, 0)
+
+
+def test_another_strategy_by_somebody_else_is_respected_by_every_move() -> None:
+    world = taken_over(DaemonWorld(3))
+    world.patch({"spec": {"updateStrategy": ROLLING}})
+    world.refresh()
+    for ask in (MOVES.roll, MOVES.check):
+        assert code(ask(world.seen("web:2"), STATUS, batch(1, 3))) == MoveCode.strategy_changed
+    world.write(MOVES.initialize(world.seen("web:1"), STATUS, CLAIM))
+    world.patch({"spec": {"updateStrategy": ROLLING}})
+    world.refresh()
+    assert code(MOVES.revert(world.seen("web:2", "web:1"), STATUS, batch(0, 3))) == MoveCode.strategy_changed
+
+
+def test_a_template_that_is_there_is_not_written_again() -> None:
+    world = DaemonWorld(3)
+    for image in (None, "web:1"):
+        (write,) = MOVES.initialize(world.seen(image), STATUS, CLAIM).writes
+        assert write.patch is not None
+        assert "template" not in write.patch["spec"]
+        assert "written" not in json.loads(write.patch["metadata"]["annotations"][FROZEN])
+
+
+def test_a_server_that_adds_to_the_template_does_not_make_it_written_twice() -> None:
+    world = taken_over(DaemonWorld(2))
+    assert json.loads(world.obj["metadata"]["annotations"][FROZEN])["written"] == V2
+    world.patch({"spec": {"template": {"spec": {"priorityClassName": "added"}}}})
+    world.refresh()
+    assert MOVES.initialize(world.seen("web:2"), STATUS, CLAIM) == DONE
+
+
+def test_who_wrote_a_template_is_remembered_only_of_this_rollout() -> None:
+    world = taken_over(DaemonWorld(2))
+    assert drive(world, lambda: MOVES.finalize(world.seen("web:2"), STATUS, succeeded=False))
+    taken_over(world)
+    assert "written" not in json.loads(world.obj["metadata"]["annotations"][FROZEN])
+    world.patch({"metadata": {"annotations": {FROZEN: "{"}}})
+    taken_over(world)
+    assert json.loads(world.obj["metadata"]["annotations"][FROZEN]) != {}
+
+
+def test_a_set_is_let_go_of_also_without_a_record() -> None:
+    for succeeded in (True, False):
+        world = taken_over(DaemonWorld(2))
+        world.patch({"metadata": {"annotations": {FROZEN: "{"}}})
+        (write,) = MOVES.finalize(world.seen("web:2"), STATUS, succeeded=succeeded).writes
+        assert write.patch is not None
+        assert write.patch["metadata"]["annotations"][CLAIM_KEY] is None
+        assert "spec" not in write.patch
+
+
+def test_a_way_back_after_a_failure_claims_the_set_again() -> None:
+    world = taken_over(DaemonWorld(3))
+    assert drive(world, lambda: MOVES.finalize(world.seen("web:2"), STATUS, succeeded=False))
+    seen = world.seen("web:2", "web:1")
+    unknown = Workload(world.ref)
+    (write,) = MOVES.revert(replace(seen, sources=(unknown, *seen.sources)), STATUS, batch(0, 3)).writes
+    assert write.patch is not None
+    assert write.patch["metadata"]["annotations"][CLAIM_KEY] == CLAIM
+
+
+def test_another_template_is_rolled_out_even_if_it_was_the_last_one() -> None:
+    status = RolloutStatus(last_applied_pod_template_identifier=V2)
+    assert MOVES.verify(DaemonWorld(3).seen("web:2"), PLAN, status) == Verified(3, 3, V2)
+
+
+def test_a_set_whose_revision_nobody_tells_is_waited_for() -> None:
+    world = DaemonWorld(3, says_revision=False)
+    world.obj["status"]["updatedNumberScheduled"] = 1
+    assert code(MOVES.verify(world.seen("web:1"), PLAN, STATUS)) == MoveCode.not_observed
+
+
+def test_the_way_back_waits_for_pods_that_are_leaving() -> None:
+    world = taken_over(DaemonWorld(3))
+    assert roll(world, batch(1, 3))
+    world.write(MOVES.revert(world.seen("web:2", "web:1"), STATUS, batch(0, 3)))
+    world.refresh()
+    world.write(MOVES.revert(world.seen("web:2", "web:1"), STATUS, batch(0, 3)))
+    wait = MOVES.revert(world.seen("web:2", "web:1"), STATUS, batch(0, 3)).wait
+    assert wait is not None
+    assert (wait.code, wait.numbers) == (MoveCode.not_available, {"available": 2, "goal": 3, "tolerated": 0})
+
+
+def test_pods_that_are_ready_for_too_short_a_time_are_named() -> None:
+    world = taken_over(DaemonWorld(2))
+    assert roll(world, batch(1, 2))
+    world.patch({"spec": {"minReadySeconds": 10}})
+    world.refresh()
+    found = MOVES.check(world.seen("web:2"), STATUS, batch(1, 2))
+    assert found.wait is not None
+    assert len(found.wait.blockers) == 1

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kedge.api.oam.keys import CLAIM as CLAIM_KEY
+from kedge.api.oam.keys import LEFT
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import RolloutStatus, SourceRecord
 from kedge.plan.batching.deployment_moves import DeploymentMoves, taken_from
@@ -272,14 +271,15 @@ def test_too_many_pods_of_the_target_go_only_while_enough_stay_available() -> No
 def test_letting_go_drops_the_claims_and_only_deletes_empty_sources_where_that_is_asked_for() -> None:
     seen = workloads(deployment("v2", 3), deployment("v1", 0), deployment("v0", 1), Workload(ref("x")))
     dropped = {"metadata": {"annotations": {CLAIM_KEY: None}}}
-    for found in (
-        MOVES.finalize(seen, STATUS, succeeded=True),
-        MOVES.finalize(replace(seen, removes_sources=True), STATUS, succeeded=False),
+    left = {"metadata": {"annotations": {CLAIM_KEY: None, LEFT: seen.claim}}}
+    for found, patch in (
+        (MOVES.finalize(seen, STATUS, succeeded=True), dropped),
+        (MOVES.finalize(replace(seen, removes_sources=True), STATUS, succeeded=False), left),
     ):
         assert [(one.ref.name, one.patch, one.delete) for one in found.writes] == [
-            ("v2", dropped, False),
-            ("v1", dropped, False),
-            ("v0", dropped, False),
+            ("v2", patch, False),
+            ("v1", patch, False),
+            ("v0", patch, False),
         ]
     found = MOVES.finalize(replace(seen, removes_sources=True), STATUS, succeeded=True)
     assert [(one.ref.name, one.patch, one.delete, one.uid) for one in found.writes] == [

@@ -28,6 +28,7 @@ from kedge.plan.batching.hooks import (
     under_way,
     verdict,
 )
+from kedge.plan.moving.wait import Blocker, Wait
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 INITIALIZE, PRE, POST, FINALIZE = HookType
@@ -269,6 +270,18 @@ def test_a_wait_for_a_hook_is_said() -> None:
     )
 
 
+def test_a_wait_without_an_end_is_said_without_one() -> None:
+    wait = Wait("web", HookCode.failed, {"attempts": 1}, (Blocker("gate", reported="it is down"),))
+    assert hook_wait_text(wait) == "webhook gate has failed 1 time: it is down"
+
+
+def test_attempts_of_one_hook_are_not_those_of_another() -> None:
+    asked = plan(hook(PRE, "one"), hook(PRE, "two"))
+    status, now = answered(asked, YES)
+    status = recorded(status, called(ask(asked, status, now=now)), DOWN, now)
+    assert [(one.name, one.attempts) for one in status.hooks] == [("one", 1), ("two", 1)]
+
+
 def test_a_call_that_takes_long_is_said() -> None:
     wait = under_way(called(ask(plan(hook(PRE)), FRESH)), WHO)
     assert (wait.unit, wait.code) == ("web", HookCode.under_way)
@@ -315,6 +328,17 @@ def test_two_hooks_that_are_alike_are_both_called() -> None:
 
 def test_ids_are_the_same_in_every_release() -> None:
     assert called(ask(plan(hook(PRE)), FRESH)).id == "52f35412115bf71a-0a0cb9bf4fd71b54"
+    status, ids = FRESH, []
+    asked = plan(hook(PRE), hook(PRE), hook(PRE), batch=(hook(PRE),))
+    while (call := ask(asked, status).call) is not None:
+        ids.append(call.id)
+        status = recorded(status, call, YES, NOW)
+    assert [one.partition("-")[2] for one in ids] == [
+        "0a0cb9bf4fd71b54",
+        "d3617859d3380d59",
+        "7135c036378287ad",
+        "7499f307a6648419",
+    ]
 
 
 OTHER = [

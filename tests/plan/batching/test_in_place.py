@@ -10,10 +10,19 @@ from msgspec.structs import replace
 
 from kedge.api.condition import TRUE
 from kedge.api.pods import Pod, PodCondition
-from kedge.plan.batching.in_place import InPlace, count_pods, is_pod_available, not_available, numbered_pods
+from kedge.plan.batching.in_place import (
+    InPlace,
+    count_pods,
+    is_pod_available,
+    not_available,
+    numbered_pods,
+    numbers_pods,
+    old_revision,
+)
 from kedge.plan.batching.moves import Workload, WorkloadRef
 from kedge.plan.moving.wait import Blocker
 from kedge.plan.workloads.clone_sets import CloneSets
+from kedge.plan.workloads.deployments import Deployments
 from kedge.plan.workloads.stateful_sets import StatefulSets
 from plan.batching.in_place_worlds import pod
 
@@ -106,6 +115,7 @@ def test_whether_it_moves_by_itself(found: InPlace, moves: bool) -> None:
         (numbered(4, 3, 3, unavailable_at=frozenset({3, 2})), 1),
         (numbered(4, 4, 3, unavailable_at=frozenset({2})), 1),
         (numbered(4, 4), 0),
+        (numbered(4, 2, 3, unavailable_at=frozenset({2, 1})), 1),  # what is asked for already is not asked for again
     ],
 )
 def test_how_many_pods_can_be_asked_for_at_no_cost(found: InPlace, free: int) -> None:
@@ -225,3 +235,22 @@ def test_pods_that_are_not_available_are_named_in_the_order_of_their_numbers() -
     found = not_available((*pods, pod("web-3", "new")), {}, NOW)
     assert [one.key for one in found] == ["web-1", "web-2", "web-10"]
     assert {one.reported for one in found} == {"NotReady"}
+
+
+def test_only_stateful_sets_of_kubernetes_number_their_pods() -> None:
+    assert numbers_pods(StatefulSets())
+    assert not numbers_pods(Deployments())
+    assert not numbers_pods(StatefulSets(group="apps.kruise.io"))
+
+
+def test_the_old_revision_is_the_one_that_most_pods_are_of() -> None:
+    def found(*revisions: str, **status: str) -> str:
+        pods = tuple(pod(f"web-{at}", revision) for at, revision in enumerate(revisions))
+        obj = {"metadata": {"uid": "u"}, "status": status}
+        return old_revision(Workload(WorkloadRef("apps/v1", "DaemonSet", "shop", "web"), obj, pods=pods))
+
+    assert found("a", "b", "b", "c", "c", "c", updateRevision="c") == "b"
+    assert found("a", "a", "b", "c", updateRevision="c") == "a"
+    assert found("c", "", "", updateRevision="c") == "c"
+    assert found("a", "b", "b", updateRevision="c", currentRevision="a") == "a"
+    assert found() == ""

@@ -330,4 +330,4 @@ def test_traffic_that_was_changed_in_the_plan_does_not_keep_a_deletion_from_its_
 
 def test_a_record_of_before_deletions_were_bounded_is_read() -> None:
     record = TrafficRecord(TRAFFIC.provider, "a", "b", ())
-    assert (record.aim, record.tried_since, record.gave_up) == ("", None, False)
+    assert (record.aim, record.tried_since, record.gave_up) == (None, None, False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
@@ -15,7 +16,8 @@ from kedge.api.oam.keys import CLAIM as CLAIM_KEY
 from kedge.api.oam.keys import FROZEN
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
-from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workloads
+from kedge.api.pods import PodCondition
+from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads
 from kedge.plan.batching.partition_moves import PartitionMoves
 from kedge.plan.batching.waits import MoveCode, sentence
 from kedge.plan.workloads import template_hash
@@ -27,6 +29,7 @@ CLONES, ORDERED = PartitionMoves(CloneSets()), PartitionMoves(StatefulSets())
 KINDS = [(CLONES, CloneWorld), (ORDERED, StatefulWorld)]
 V1, V2, V3 = (template_hash(template(image)) for image in ("web:1", "web:2", "web:3"))
 PLAN = RolloutPlan()
+WHEN = datetime(2030, 1, 1, tzinfo=UTC)
 W = TypeVar("W", bound=World)
 
 
@@ -500,6 +503,194 @@ def test_revert_needs_to_know_what_was_before() -> None:
     assert ORDERED.revert(world.seen("web:2"), STATUS, batch(0, 3)).failure == (
         "StatefulSet shop/web cannot go back: what it was before is not known"
     )
+
+
+def back_in(partition: int, updated: int, updated_available: int, available: int) -> CloneWorld:
+    """A CloneSet of ten on its way back, with these counts."""
+    world = taken_over(CloneWorld(10))
+    world.write(CLONES.revert(world.seen("web:2", "web:1"), STATUS, batch(0, 10)))
+    world.patch({"spec": {"updateStrategy": {"paused": None, "partition": partition}}})
+    world.report(
+        replicas=10,
+        availableReplicas=available,
+        updatedReplicas=updated,
+        updatedReadyReplicas=updated_available,
+        updatedAvailableReplicas=updated_available,
+        updateRevision=V1,
+        currentRevision=V2,
+    )
+    return world
+
+
+@pytest.mark.parametrize(
+    ("counts", "unavailable", "expected"),
+    [
+        ((10, 0, 0, 10), 3, 7),
+        ((10, 0, 0, 10), 1, 9),
+        ((10, 0, 0, 10), 0, 9),  # without surge it has to take down at least one
+        ((7, 0, 0, 10), 3, None),  # three that are still to come are as good as taken down
+        ((7, 2, 2, 9), 3, 6),
+        ((7, 3, 2, 9), 0, None),
+        ((7, 3, 3, 10), 0, 6),
+        ((10, 0, 0, 6), 0, 6),  # four that do not work are free
+        ((0, 9, 9, 10), 3, None),
+    ],
+)
+def test_the_way_back_goes_as_far_as_the_budget(
+    counts: tuple[int, int, int, int], unavailable: int, expected: int | None
+) -> None:
+    world = back_in(*counts)
+    ask = batch(0, 10, max_unavailable=unavailable)
+    found = CLONES.revert(world.seen("web:2", "web:1"), STATUS, ask)
+    if expected is None:
+        assert found.wait is not None
+        assert found.wait.numbers == {"available": counts[2], "goal": max(10 - counts[0], counts[1]), "tolerated": 0}
+    else:
+        (write,) = found.writes
+        assert (write.patch, write.takes_away) == ({"spec": {"updateStrategy": {"partition": expected}}}, True)
+
+
+def test_the_way_back_waits_for_a_report_and_undoes_what_others_did() -> None:
+    world = back_in(10, 0, 0, 10)
+    world.patch({"spec": {"minReadySeconds": 1}})
+    assert code(CLONES.revert(world.seen("web:2", "web:1"), STATUS, batch(0, 10))) == MoveCode.not_observed
+    ordered = rolled(taken_over(StatefulWorld(3)), 1)
+    ordered.write(ORDERED.revert(ordered.seen("web:2", "web:1"), STATUS, batch(0, 3)))
+    ordered.patch({"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}})
+    ordered.refresh()
+    (write,) = ORDERED.revert(ordered.seen("web:2", "web:1"), STATUS, batch(0, 3)).writes
+    assert write.patch is not None
+    strategy = write.patch["spec"]["updateStrategy"]
+    assert (strategy["type"], strategy["rollingUpdate"]["partition"]) == ("RollingUpdate", 3)
+    assert not write.takes_away
+
+
+def test_a_way_back_after_a_failure_claims_the_workload_again() -> None:
+    world = rolled(taken_over(StatefulWorld(3)), 1)
+    assert let_go(world, succeeded=False)
+    seen = world.seen("web:2", "web:1")
+    unknown = Workload(world.ref)
+    (write,) = ORDERED.revert(replace(seen, sources=(unknown, *seen.sources)), STATUS, batch(0, 3)).writes
+    assert write.patch is not None
+    assert write.patch["metadata"]["annotations"][CLAIM_KEY] == CLAIM
+
+
+# What is waited for, and what is written, one by one
+
+
+@pytest.mark.parametrize(("moves", "make"), KINDS)
+def test_nothing_is_said_of_a_workload_before_it_has_reported(moves: PartitionMoves, make: type[World]) -> None:
+    world = make(3)
+    gone = replace(world.seen("web:2"), target=replace(world.seen("web:2").target, obj=None))
+    assert code(moves.initialize(gone, STATUS, CLAIM)) == MoveCode.not_found
+    world.write(moves.initialize(world.seen("web:2"), STATUS, CLAIM))
+    assert code(moves.initialize(world.seen("web:2"), STATUS, CLAIM)) == MoveCode.not_observed
+    world.refresh()
+    taken_over(world)
+    world.patch({"spec": {"minReadySeconds": 1}})
+    for ask in (moves.roll, moves.check):
+        assert code(ask(world.seen("web:2"), STATUS, batch(1, 3))) == MoveCode.not_observed
+
+
+def test_a_stateful_set_that_does_not_say_its_revision_is_waited_for() -> None:
+    world = taken_over(StatefulWorld(3))
+    del world.obj["status"]["updateRevision"]
+    seen = world.seen("web:2")
+    assert code(ORDERED.roll(seen, STATUS, batch(1, 3))) == MoveCode.not_observed
+    known = replace(seen, target=replace(seen.target, update_revision=V2))
+    assert ORDERED.roll(known, STATUS, batch(1, 3)).writes
+    clones = taken_over(CloneWorld(3))
+    del clones.obj["status"]["updateRevision"]
+    assert CLONES.roll(clones.seen("web:2"), STATUS, batch(1, 3)).writes
+
+
+def test_a_batch_takes_pods_away_and_is_not_checked_while_somebody_paused_it() -> None:
+    world = taken_over(CloneWorld(3))
+    (write,) = CLONES.roll(world.seen("web:2"), STATUS, batch(1, 3)).writes
+    assert write.takes_away
+    world.patch({"spec": {"updateStrategy": {"paused": True}}})
+    world.refresh()
+    assert code(CLONES.check(world.seen("web:2"), STATUS, batch(1, 3))) == MoveCode.paused
+
+
+def test_a_clone_set_keeps_its_own_way_of_updating() -> None:
+    world = CloneWorld(3)
+    world.patch({"spec": {"updateStrategy": {"type": "InPlaceIfPossible"}}})
+    world.refresh()
+    assert taken_over(world).obj["spec"]["updateStrategy"]["type"] == "InPlaceIfPossible"
+
+
+def test_who_wrote_a_template_is_remembered_only_of_this_rollout() -> None:
+    world = taken_over(StatefulWorld(3))
+    assert json.loads(world.obj["metadata"]["annotations"][FROZEN])["written"] == V2
+    assert let_go(world, succeeded=False)
+    taken_over(world)
+    assert "written" not in json.loads(world.obj["metadata"]["annotations"][FROZEN])
+    world.patch({"metadata": {"annotations": {FROZEN: "{"}}})
+    taken_over(world)
+    assert json.loads(world.obj["metadata"]["annotations"][FROZEN]) != {}
+
+
+def test_a_success_gives_the_partition_back_also_without_a_record() -> None:
+    for forget in (False, True):
+        world = rolled(taken_over(StatefulWorld(3)), 2)
+        if forget:
+            world.patch({"metadata": {"annotations": {FROZEN: "{"}}})
+        (write,) = ORDERED.finalize(world.seen("web:2"), STATUS, succeeded=True).writes
+        world.patch(write.patch or {})
+        assert (world.obj["spec"]["updateStrategy"]["rollingUpdate"] or {}).get("partition") in (0, None)
+        assert CLAIM_KEY not in world.obj["metadata"]["annotations"]
+
+
+def test_the_last_batch_takes_pods_that_came_meanwhile() -> None:
+    world = rolled(taken_over(StatefulWorld(4)), 2)
+    world.patch({"spec": {"replicas": 6}})
+    world.settle()
+    assert drive(world, lambda: ORDERED.roll(world.seen("web:2"), STATUS, batch(4, 4)))
+    assert world.held() == {V2: 6}
+
+
+def test_only_broken_pods_that_are_to_be_replaced_are_deleted() -> None:
+    world = taken_over(StatefulWorld(6))
+    world.patch({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 2}}}})
+    world.refresh()
+    seen = world.seen("web:2")
+    broken = tuple(
+        pod(one.metadata.name, V1, ready=one.metadata.name not in ("web-1", "web-2", "web-4"))
+        for one in seen.target.pods
+        if one.metadata.name != "web-0"
+    )
+    seen = replace(seen, target=replace(seen.target, pods=broken))
+    (write,) = ORDERED.roll(seen, STATUS, batch(4, 6)).writes
+    assert [one.name for one in write.delete_pods] == ["web-2", "web-4"]
+    assert write.takes_away
+
+
+def test_pods_of_a_clone_set_are_never_deleted_for_their_numbers() -> None:
+    world = taken_over(CloneWorld(2))
+    world.patch({"spec": {"updateStrategy": {"partition": 1}}})
+    world.refresh()
+    seen = world.seen("web:2")
+    numbered = (pod("web-0", V1, ready=False), pod("web-1", V1, ready=False))
+    seen = replace(seen, target=replace(seen.target, pods=numbered))
+    assert code(CLONES.roll(seen, STATUS, batch(1, 2))) == MoveCode.not_available
+
+
+def test_pods_that_are_waited_for_are_those_of_the_target() -> None:
+    world = rolled(taken_over(StatefulWorld(3)), 1)
+    world.patch({"spec": {"minReadySeconds": 10}})
+    world.refresh()
+    seen = replace(world.seen("web:2"), now=WHEN + timedelta(seconds=5))
+    ready = PodCondition(type="Ready", status="True", last_transition_time=WHEN)
+    pods = tuple(
+        replace(one, status=replace(one.status, conditions=(ready,)))
+        if one.metadata.name == "web-2"
+        else pod(one.metadata.name, V1, ready=False)
+        for one in seen.target.pods
+    )
+    found = ORDERED.check(replace(seen, target=replace(seen.target, pods=pods)), STATUS, batch(1, 3))
+    assert found.wait is not None
+    assert [(one.key, one.until) for one in found.wait.blockers] == [("web-2", WHEN + timedelta(seconds=10))]
 
 
 # Pods by name

@@ -21,7 +21,7 @@ from kedge.api.oam.rollout_status import (
 )
 from kedge.api.oam.rollouts import AppRolloutStatus
 from kedge.plan.batching.moves import Progress
-from kedge.plan.batching.progress import PAUSED, moved, reported, state_of
+from kedge.plan.batching.progress import PAUSED, is_only_reported, moved, reported, state_of
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.states import Illegal, RolloutEvent, State
 from kedge.plan.batching.steps import Move
@@ -227,3 +227,24 @@ def test_a_pause_is_a_condition_only_as_long_as_it_lasts() -> None:
         "RolloutFinalizing",
         "RolloutSucceed",
     ]
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({}, True),
+        ({"message": "2 of 4", "waiting_since": LATER}, True),
+        ({"upgraded_ready_replicas": 7}, True),
+        ({"conditions": ()}, True),
+        ({"upgraded_replicas": 7}, False),
+        ({"batch_rolling_state": B.verifying}, False),
+        ({"rolling_state": R.finalising}, False),
+        ({"batch_available_at": LATER}, False),
+        ({"batch_started_at": LATER}, False),
+        ({"hooks": ()}, False),
+        ({"remembered": ()}, False),
+        ({"observed_generation": 99}, False),
+    ],
+)
+def test_what_a_wait_says_can_be_lost_and_nothing_else(change: dict[str, Any], wanted: bool) -> None:
+    assert is_only_reported(FULL, replace(FULL, **change)) is wanted

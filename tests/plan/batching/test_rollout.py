@@ -21,7 +21,7 @@ from kedge.plan.batching.moves import DONE, Step, Verified
 from kedge.plan.batching.rollout import is_modified, step
 from kedge.plan.batching.rollout_waits import BatchCode, sentence
 from kedge.plan.batching.states import ENDED, RolloutEvent
-from kedge.plan.batching.steps import Act, Ended, Hold, Move, Next, Note, RolloutInput
+from kedge.plan.batching.steps import Act, Ended, Hold, Move, Next, Note
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.traffic.routes import TrafficCode
@@ -353,6 +353,13 @@ def test_the_pods_of_a_batch_begin_one_after_the_other(after: int, goal: int, ne
         assert sentence(found.wait) == f"{goal} of 3 pods of the batch have begun, one every 10 s"
         waiting = rolling(B.rolling, plan=paced(10), moves=Answers(roll=WAIT), status={"batch_started_at": since})
         assert step(waiting, NOW) == Hold(WAIT.wait or MISSING)
+
+
+def test_the_pods_of_a_later_batch_are_counted_from_where_it_began() -> None:
+    batches = (RolloutBatch(replicas=1), RolloutBatch(replicas=2, instance_interval=10), RolloutBatch(replicas="100%"))
+    status = {"batch_started_at": NOW, "current_batch": 1}
+    found = step(rolling(B.rolling, plan=RolloutPlan(rollout_batches=batches), status=status), NOW)
+    assert held(found) == "1 of 2 pods of the batch have begun, one every 10 s"
 
 
 def test_pods_are_removed_one_after_the_other_too() -> None:

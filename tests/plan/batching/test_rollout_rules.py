@@ -77,6 +77,53 @@ def test_a_bad_reference_is_refused(kind: type[AnyRollout], spec: Object, expect
     assert problems(made(kind, **spec)) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "is_good"),
+    [
+        ("name", "web.v2-1", True),
+        ("name", "0", True),
+        ("name", "a" * 253, True),
+        ("name", "a" * 254, False),
+        ("name", "../web", False),
+        ("name", "web/scale", False),
+        ("name", "web%2F..", False),
+        ("name", "Web", False),
+        ("name", "web-", False),
+        ("name", ".web", False),
+        ("name", "web\n", False),
+        ("kind", "CloneSet", True),
+        ("kind", "a2", True),
+        ("kind", "Deployment/status", False),
+        ("kind", "2a", False),
+        ("kind", "K" * 63, True),
+        ("kind", "K" * 64, False),
+        ("apiVersion", "v1", True),
+        ("apiVersion", "apps.kruise.io/v1alpha1", True),
+        ("apiVersion", "apps/", False),
+        ("apiVersion", "/v1", False),
+        ("apiVersion", "a/b/v1", False),
+        ("apiVersion", "Apps/v1", False),
+    ],
+)
+@pytest.mark.parametrize("where", ["targetRef", "sourceRef[0]"])
+def test_a_reference_is_to_what_can_be_there(where: str, field: str, value: str, is_good: bool) -> None:
+    ref = SOURCE | {field: value}
+    spec: Object = {"targetRef": ref} if where == "targetRef" else {"sourceRef": [ref]}
+    words = {"name": "name", "kind": "kind", "apiVersion": "API version"}[field]
+    expected = [] if is_good else [f"spec.{where}.{field}: {value!r} is not the {words} of an object"]
+    assert problems(made(RolloutTrait, **spec)) == expected
+
+
+def test_names_in_the_plan_are_those_of_objects() -> None:
+    route = {"provider": "nginx", "sourceService": "a", "targetService": "b", "routeRef": {"name": "../web"}}
+    metric = {"name": "errors", "metricsRange": {"max": 5}, "templateRef": {"name": "a/b"}}
+    found = problems(made(Rollout, {"traffic": route, "canaryMetric": [metric]}))
+    assert found == [
+        "spec.rolloutPlan.canaryMetric[0].templateRef.name: 'a/b' is not the name of an object",
+        "spec.rolloutPlan.traffic.routeRef.name: '../web' is not the name of an object",
+    ]
+
+
 @pytest.mark.parametrize("kind", [AppRollout, ApplicationDeployment])
 def test_one_component_may_be_named(kind: type[AnyRollout]) -> None:
     assert problems(made(kind, componentList=["web"])) == []

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kedge.api.oam.keys import ABORT, RETRY
 from kedge.api.oam.rollout_plan import RolloutBatch
 from kedge.api.oam.rollout_status import BatchState, RollingState, SourceRecord
-from kedge.api.oam.rollouts import AnyRollout, RolloutTrait
+from kedge.api.oam.rollouts import AnyRollout, Rollout, RolloutTrait
 from kedge.plan.batching.rollout_verbs import Verb, answer_to
 from plan.batching.rollout_examples import V1, every_kind, meta, ref, status, trait
 
@@ -165,6 +165,25 @@ def test_what_cannot_go_back_says_why_and_what_to_do(rollout: AnyRollout, says: 
     assert found.is_refused, found
     assert says in found.message
     assert found.patch == {}
+
+
+@pytest.mark.parametrize(
+    ("sources", "target"),
+    [
+        ((("web-v1", 10), ("web-v2", 0)), "web-v1"),  # to v3, after v1 to v2 was replaced midway
+        ((("web-v1", 10), ("web-v2", 10)), "web-v1"),  # in place
+        ((("web-v3", 10), ("web-v2", 10)), ""),  # the way back in place
+    ],
+)
+def test_a_revision_goes_back_to_what_ran_before_the_first_of_several_rollouts(
+    sources: tuple[tuple[str, int], ...], target: str
+) -> None:
+    _, rollout, _, _ = every_kind(status(sources=tuple(replace(V1, revision=name, replicas=n) for name, n in sources)))
+    assert isinstance(rollout, Rollout)
+    third = replace(rollout, spec=replace(rollout.spec, target_revision_name="web-v3"))
+    found = answer_to(Verb.rollback, third)
+    assert found.is_refused is not bool(target), found.message
+    assert not target or found.patch["spec"]["targetRevisionName"] == target
 
 
 def test_a_revision_without_a_source_has_nothing_to_go_back_to() -> None:

@@ -235,6 +235,18 @@ def test_pods_that_are_not_available_are_named() -> None:
     assert wait.numbers == {"available": 1, "goal": 2, "tolerated": 0}
 
 
+def test_nothing_is_scaled_before_the_workload_has_reported() -> None:
+    assert code(MOVES.roll(scaled(2, observed=1), sized(2), batch(4, 10))) == MoveCode.not_observed
+
+
+def test_pods_that_have_to_be_ready_for_a_time_are_named() -> None:
+    seen = scaled(1, available=0, spec={"minReadySeconds": 10})
+    seen = replace(seen, target=replace(seen.target, pods=(pod("web-0", "r"),)))
+    wait = MOVES.check(seen, sized(0), batch(1, 1)).wait
+    assert wait is not None
+    assert [one.key for one in wait.blockers] == ["web-0"]
+
+
 # Letting go and going back
 
 

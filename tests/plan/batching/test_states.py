@@ -97,6 +97,8 @@ def test_what_has_ended_stays_so_until_it_is_asked_for_something_else(rolling_st
     found = after(State(rolling_state, batch), event)
     if event is E.modified or (rolling_state, event) == (R.failed, E.retried):
         assert found == Transition(START, resets=True)
+    elif (rolling_state, event) == (R.failed, E.deleted):
+        assert found == Transition(State(R.deleting))  # to be taken back, if that was asked for
     else:
         assert isinstance(found, Illegal)
 

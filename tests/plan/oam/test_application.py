@@ -18,6 +18,7 @@ from kedge.plan.oam.application import (
     render,
     rolled_by_plan,
     rolling_components,
+    rolling_now,
 )
 from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.revisions import application_hash
@@ -73,9 +74,9 @@ def test_a_configuration_always_names_the_revisions_of_its_components() -> None:
 )
 def test_the_annotations_of_a_configuration(options: dict[str, Any], annotations: dict[str, str]) -> None:
     app = application(web(), DB, **options)
-    assert configuration_annotations(app, upgrades=False) == annotations
+    assert configuration_annotations(app, upgrades=False, rolling=rolling_now(app)) == annotations
     upgraded = {"app.oam.dev/appconfig-rollout": "true", **annotations}
-    assert configuration_annotations(app, upgrades=True) == upgraded
+    assert configuration_annotations(app, upgrades=True, rolling=rolling_now(app)) == upgraded
 
 
 def test_traits_and_objects_beside_the_workload_are_traits_of_the_configuration() -> None:
@@ -128,6 +129,7 @@ PLAIN = {"componentName": "db", "traits": [{"trait": {"apiVersion": "v1", "kind"
     [
         ((PLAIN,), {}, set()),
         ((ROLLED, PLAIN), {}, {"web"}),
+        (({**ROLLED, "traits": [*PLAIN["traits"], *ROLLED["traits"]]},), {}, {"web"}),
         ((PLAIN, ROLLED), {"app.oam.dev/rolling-components": "db"}, {"db", "web"}),
         ((PLAIN,), {"app.oam.dev/creating": "true"}, set()),
         ((PLAIN,), {"app.oam.dev/appconfig-rollout": "true"}, set()),
@@ -158,16 +160,30 @@ def test_a_revision_keeps_the_application_without_its_plan_and_what_was_made_of_
         "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
     }
     kept = body["spec"]["application"]
-    assert (kept["kind"], kept["metadata"]) == ("Application", {"name": "shop", "namespace": "prod"})
+    assert (kept["apiVersion"], kept["kind"]) == ("core.oam.dev/v1beta1", "Application")
+    assert kept["metadata"] == {"name": "shop", "namespace": "prod"}
     assert application_hash(kept["spec"]) == application_hash(msgspec.to_builtins(app.spec))
 
     read = components_of(msgspec.convert(body, ApplicationRevision))
     assert [(one.name, one.revision, len(one.traits)) for one in read] == [("web", "web-v1", 1), ("db", "db-v1", 0)]
     assert read[0].component["spec"]["workload"] == components[0].workload
     assert read[0].component["metadata"] == {"name": "web", "namespace": "prod"}
+    assert (read[0].component["apiVersion"], read[0].component["kind"]) == ("core.oam.dev/v1alpha2", "Component")
 
 
 @pytest.mark.parametrize("configured", [None, {}, {"spec": {"components": [{"componentName": "gone"}]}}])
 def test_a_revision_that_others_made_may_have_no_components(configured: Any) -> None:
     spec = {"application": {}, "applicationConfiguration": configured}
     assert components_of(msgspec.convert({"spec": spec}, ApplicationRevision)) == ()
+
+
+def test_traits_that_cannot_be_read_are_passed_over() -> None:
+    traits = [{"trait": {"kind": "Service"}}, {"trait": "x"}, {}]
+    listed = {"componentName": "web", "revisionName": "web-v1", "traits": traits}
+    spec = {
+        "application": {},
+        "components": [{"raw": {"metadata": {"name": "web"}}}],
+        "applicationConfiguration": {"spec": {"components": [listed]}},
+    }
+    (found,) = components_of(msgspec.convert({"spec": spec}, ApplicationRevision))
+    assert found.traits == ({"kind": "Service"},)

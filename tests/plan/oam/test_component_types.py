@@ -128,6 +128,7 @@ def test_the_properties_of_v1alpha2_are_called_settings() -> None:
         (web(image="x", port=65536), "Expected `int` <= 65535"),
         (web(image="x", replicas=-1), "Expected `int` >= 0"),
         (web(image="x", volumeMounts={}), "component web: a webservice has no property 'volumeMounts' here, only ann"),
+        (web(image="x", zoo=1, apes=2), "component web: a webservice has no property 'apes' here, only ann"),
         (web("worker", image="x", port=80), "component web: a worker has no property 'port' here, only annotations,"),
         (web(image="x", exposeType="Magic"), "component web: exposeType is 'Magic': it is one of ClusterIP, NodePort"),
         (web("raw", kind="Deployment"), "component web: its properties must be a whole object, with apiVersion and"),
@@ -140,3 +141,9 @@ def test_the_properties_of_v1alpha2_are_called_settings() -> None:
 def test_what_cannot_be_read_is_refused_in_words(component: dict[str, Any], message: str) -> None:
     with pytest.raises(Refused, match=message.replace("$.image", r"\$\.image")):
         rendered(component)
+
+
+@pytest.mark.parametrize("exposed", ["ClusterIP", "NodePort", "LoadBalancer"])
+def test_ports_are_exposed_in_three_ways(exposed: str) -> None:
+    (found,) = rendered(web(image="web:1", ports=[{"port": 80, "expose": True}], exposeType=exposed)).others
+    assert found["spec"].get("type", "ClusterIP") == exposed

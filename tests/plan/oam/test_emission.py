@@ -265,3 +265,7 @@ def test_what_always_holds(among: list[Any], rolled: bool, data: st.DataObject) 
         assert found.apply is None or at(found.apply, "spec", "replicas") == before
     if found.live is not None and found.apply is not None:
         assert at(found.apply, "spec", "replicas") is not None
+
+
+def test_what_was_applied_is_told_by_an_annotation() -> None:
+    assert APPLIED == "kedge.dev/applied-hash"

@@ -33,10 +33,15 @@ COMPONENT_OF_REVISION: Final = "controller.oam.dev/component"
 # Ours
 CLAIM: Final = "kedge.dev/rolled-by"
 """Annotation of a workload: the rollout that moves it now, as `kind/name/uid`. Only one can."""
+LEFT: Final = "kedge.dev/left-by"
+"""Annotation of a workload: the rollout that failed to move it and let go, as `kind/name/uid`. Only that may take it
+back, and only while nobody has moved it since."""
 FROZEN: Final = "kedge.dev/strategy-before"
 """Annotation of a workload that was frozen: the strategy it had, as JSON."""
 AUTOSCALER_BEFORE: Final = "kedge.dev/autoscaler-before"
 """Annotation of an autoscaler that a rollout stopped: which rollout, and what it was before, as JSON."""
+SELECTOR_BEFORE: Final = "kedge.dev/selector-before"
+"""Annotation of a Service whose selector a rollout narrowed: which rollout, and the selector it had, as JSON."""
 ASSUME_ACCEPTED: Final = "kedge.dev/assume-accepted"
 """`true`: an HTTPRoute whose gateway reports nothing. That it was written counts as accepted."""
 

@@ -27,7 +27,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
-from kedge.kube.source import owner_of
+from kedge.kube.source import WatchedObject, owner_of
 from kedge.plan.digest import digest
 from kedge.plan.fields import Object
 from kedge.plan.oam.application import (
@@ -47,6 +47,7 @@ from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.revisions import (
     Revision,
     application_hash,
+    application_of,
     component_hash,
     component_revision,
     find_revision,
@@ -66,13 +67,14 @@ class Applications:
         self._client = caches.cluster.client
         self._events = caches.cluster.events
         self._clock = clock
-        watch, owner = caches.cluster.watch, owner_of(Application)
+        watch, owner = caches.watch, owner_of(Application)
         sources = (
             watch(caches.applications),
             watch(caches.app_revisions, to=owner),
             watch(caches.configurations, to=owner),
             watch(caches.component_revisions, to=owner),
             watch(caches.app_rollouts, to=owner),
+            watch(caches.app_rollouts, to=_rolled_out),
         )
         self.controller = Controller("applications", self.reconcile, sources)
 
@@ -132,7 +134,7 @@ class Applications:
         if current is None:
             await self._create_configuration(application, revision)
             return None
-        rolling = ",".join(rolling_now(application)) or None
+        rolling = ",".join(self._rolling(application, revision)) or None
         if current.metadata.annotations.get(ROLLING_COMPONENTS) != rolling:
             change = {"metadata": {"annotations": {ROLLING_COMPONENTS: rolling}}}
             await self._client.amend(ApplicationConfiguration, current.metadata, change, manager=MANAGER)
@@ -146,11 +148,20 @@ class Applications:
         made: Mapping[str, Any] = kept.spec.application_configuration
         upgrades = any(True for _ in self._others(application, revision.name))
         notes = {
-            "annotations": configuration_annotations(application, upgrades=upgrades),
+            "annotations": configuration_annotations(
+                application, upgrades=upgrades, rolling=self._rolling(application, revision)
+            ),
             "ownerReferences": [_controller(meta)],
         }
         await create(self._client, ApplicationConfiguration, {**made, "metadata": {**made["metadata"], **notes}})
         self._events.normal(application, CONFIGURED, f"created the ApplicationConfiguration {revision.name}")
+
+    def _rolling(self, application: Application, revision: Revision) -> tuple[str, ...]:
+        """The components that are rolled out. Its own AppRollout is its plan's, which says so already."""
+        meta = application.metadata
+        among = self._caches.app_rollouts.by("namespace", meta.namespace or "")
+        others = (one for one in among if not _is_controlled(one, meta.uid))
+        return rolling_now(application, revision.name, others)
 
     async def _roll_out(self, application: Application, revision: Revision) -> AppRollout | None:
         """The AppRollout of the Application's own plan; none without a plan."""
@@ -226,3 +237,9 @@ def _controller(meta: ObjectMeta) -> Mapping[str, Any]:
 def _is_controlled(obj: Any, uid: str) -> bool:
     owner = controller_of(obj.metadata)
     return owner is not None and owner.uid == uid
+
+
+def _rolled_out(seen: WatchedObject[AppRollout]) -> Iterable[Key]:
+    """The Application whose revision an AppRollout brings in."""
+    name = application_of(seen.object.spec.target_app_revision_name)
+    return [Key(seen.cluster, seen.meta.namespace, name)] if name else []

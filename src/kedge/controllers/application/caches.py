@@ -1,9 +1,13 @@
-"""Caches: what the controllers of Applications read. Shared by all of them."""
+"""Caches: what the controllers of Applications read. Shared by all of them.
+
+Kinds that have to be defined first may be missing: then there are none of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from kedge.api.apps import ControllerRevision, DaemonSet, Deployment, StatefulSet
 from kedge.api.kruise import CloneSet
@@ -12,11 +16,14 @@ from kedge.api.oam.applications import Application, ApplicationRevision
 from kedge.api.oam.components import ApplicationConfiguration, Component
 from kedge.api.oam.keys import COMPONENT_LABEL, COMPONENT_OF_REVISION, NAME_LABEL
 from kedge.api.oam.rollouts import AppRollout
-from kedge.kube.cache import Cache
+from kedge.controllers.application.placed_caches import PlacedCache, Watches, watch
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import Untyped, untyped
+from kedge.kube.queue import Key
+from kedge.kube.source import WatchedObject, own_key
 from kedge.plan.fields import Object, group_of, text
 
+T = TypeVar("T")
 _WORKLOADS: Final = (Deployment, StatefulSet, DaemonSet)
 
 
@@ -41,20 +48,29 @@ _OWNED: Final = {"component": _by_component, "application": _by_application}
 class ApplicationCaches:
     """Applications, what is made of them, and their workloads."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, namespaces: Sequence[str] = ()) -> None:
         self.cluster = cluster
-        self.applications = cluster.cache(Application)
-        self.app_revisions = cluster.cache(ApplicationRevision, indexes=_NAMESPACED)
-        self.components = cluster.cache(Component)
-        self.configurations = cluster.cache(ApplicationConfiguration, indexes=_NAMESPACED)
-        self.component_revisions = cluster.cache(ControllerRevision, labels=COMPONENT_OF_REVISION, indexes=_NAMESPACED)
-        self.app_rollouts = cluster.cache(AppRollout)
-        self.workloads: tuple[Cache[Untyped], ...] = tuple(
-            cluster.cache(untyped(kind.resource), labels=COMPONENT_LABEL, indexes=_OWNED) for kind in _WORKLOADS
+        placed, own = partial(PlacedCache, cluster, namespaces=namespaces), {"optional": True}
+        self.applications: PlacedCache[Application] = placed(Application, **own)
+        self.app_revisions: PlacedCache[ApplicationRevision] = placed(ApplicationRevision, indexes=_NAMESPACED, **own)
+        self.components: PlacedCache[Component] = placed(Component, **own)
+        self.configurations: PlacedCache[ApplicationConfiguration] = placed(
+            ApplicationConfiguration, indexes=_NAMESPACED, **own
         )
-        self.clone_sets = cluster.cache(
-            untyped(CloneSet.resource), labels=COMPONENT_LABEL, indexes=_OWNED, optional=True
+        self.component_revisions: PlacedCache[ControllerRevision] = placed(
+            ControllerRevision, labels=COMPONENT_OF_REVISION, indexes=_NAMESPACED
         )
+        self.app_rollouts: PlacedCache[AppRollout] = placed(AppRollout, indexes=_NAMESPACED, **own)
+        self.workloads: tuple[PlacedCache[Untyped], ...] = tuple(
+            placed(untyped(kind.resource), labels=COMPONENT_LABEL, indexes=_OWNED) for kind in _WORKLOADS
+        )
+        self.clone_sets: PlacedCache[Untyped] = placed(
+            untyped(CloneSet.resource), labels=COMPONENT_LABEL, indexes=_OWNED, **own
+        )
+
+    def watch(self, placed: PlacedCache[T], to: Callable[[WatchedObject[T]], Iterable[Key]] = own_key) -> Watches:
+        """What wakes keys as these objects change."""
+        return watch(self.cluster, placed, to)
 
     def knows(self, workload: Object) -> bool:
         """Whether workloads of this kind are here."""
@@ -79,7 +95,7 @@ class ApplicationCaches:
         """The component revisions of a namespace."""
         return self.component_revisions.by("namespace", namespace)
 
-    def _present(self) -> tuple[Cache[Untyped], ...]:
+    def _present(self) -> tuple[PlacedCache[Untyped], ...]:
         return (*self.workloads, self.clone_sets) if self.clone_sets.is_synced else self.workloads
 
 
@@ -89,12 +105,12 @@ def owner_reference(kind: Any, meta: ObjectMeta) -> dict[str, Any]:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "name": meta.name, "uid": meta.uid}
 
 
-def _type_of(cache: Cache[Untyped]) -> Object:
+def _type_of(cache: PlacedCache[Untyped]) -> Object:
     resource = cache.codec.resource
     return {"apiVersion": resource.api_version, "kind": resource.kind}
 
 
-def _is_of(cache: Cache[Untyped], workload: Object) -> bool:
+def _is_of(cache: PlacedCache[Untyped], workload: Object) -> bool:
     resource = cache.codec.resource
     return (resource.group, resource.kind) == (group_of(workload), text(workload, "kind"))
 

@@ -21,7 +21,7 @@ from kedge.kube.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid
 from kedge.plan.fields import Object, name_of, text
 from kedge.plan.oam import traits as traiting
 from kedge.plan.oam.configuration_status import ComponentResult
-from kedge.plan.oam.emission import Emission, WantedComponent, emission, is_available
+from kedge.plan.oam.emission import Emission, WantedComponent, belongs_to, emission, is_available, is_settled
 from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.revisions import component_in, revisions_of_component
 from kedge.plan.oam.trait_objects import check_owner, is_applied, rollout_sources, trait_body
@@ -73,8 +73,11 @@ class ComponentWrites:
             for one in rollouts
         ]
         found, workload = await self._write_workload(configuration, wanted, owner)
-        others = [one for one in traits if not traiting.is_rollout(one)]
-        refs += [await self._write_trait(configuration, wanted, one, owner, workload) for one in others]
+        for one in (one for one in traits if not traiting.is_rollout(one)):
+            if rolled and traiting.is_autoscaler(one) and not is_settled(workload):
+                refs += await self._kept(wanted, one, workload)
+            else:
+                refs.append(await self._write_trait(configuration, wanted, one, owner, workload))
         return ComponentResult(_emitted(wanted, found, workload, refs), wait=found.wait)
 
     # What is wanted
@@ -165,6 +168,11 @@ class ComponentWrites:
             await self._objects.apply(body, owner.reference, live)
             self._events.normal(configuration, TRAIT_APPLIED, f"applied {name_of(body)}")
         return reference(body)
+
+    async def _kept(self, wanted: WantedComponent, trait: Object, workload: Object) -> list[ObjectReference]:
+        """An autoscaler has no place while the workload moves: one that is there stays as it is, none is written."""
+        live = await self._objects.get(trait_body(trait, wanted, workload))
+        return [reference(live)] if live is not None and belongs_to(live, wanted.application, wanted.name) else []
 
     def _sources(self, live: Object | None, wanted: WantedComponent, trait: Object) -> tuple[str, ...]:
         if text(trait, "kind") != RolloutTrait.resource.kind:

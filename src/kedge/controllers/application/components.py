@@ -32,7 +32,7 @@ class Components:
         self._client = caches.cluster.client
         self._events = caches.cluster.events
         self._clock = clock
-        watch = caches.cluster.watch
+        watch = caches.watch
         sources = (watch(caches.components), watch(caches.component_revisions, to=owner_of(Component)))
         self.controller = Controller("components", self.reconcile, sources)
 

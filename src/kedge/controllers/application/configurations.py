@@ -47,7 +47,7 @@ class Configurations:
         self._objects = objects
         self._clock = clock
         self._components = ComponentWrites(caches, objects)
-        watch = caches.cluster.watch
+        watch = caches.watch
         clone_sets = Signal(caches.cluster.name)  # no source, since a cluster may not have the kind
         watch(caches.clone_sets, to=self._of_workload).subscribe(clone_sets.wake)
         sources: list[Source] = [

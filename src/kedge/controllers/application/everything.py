@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kedge.controllers.application.applications import Applications
 from kedge.controllers.application.caches import ApplicationCaches
 from kedge.controllers.application.components import Components
@@ -13,9 +15,11 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 
 
-def application_controllers(cluster: Cluster, *, clock: Clock) -> tuple[Controller, ...]:
-    """The controllers that make workloads of Applications on one cluster."""
-    caches = ApplicationCaches(cluster)
+def application_controllers(
+    cluster: Cluster, namespaces: Sequence[str] = (), *, clock: Clock
+) -> tuple[Controller, ...]:
+    """The controllers that make workloads of Applications, in some namespaces; in all of them if none is given."""
+    caches = ApplicationCaches(cluster, namespaces)
     objects = ObjectWrites(cluster.client, Kinds(cluster.client))
     return (
         Components(caches, clock=clock).controller,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kedge.api.oam.keys import ROLLOUT_FINALIZER
+from kedge.api.oam.keys import APP_ROLLOUT_FINALIZER, ROLLOUT_FINALIZER
+from kedge.controllers.batch.app_access import AppAccess
+from kedge.controllers.batch.app_deployment_kind import AppDeploymentKind
+from kedge.controllers.batch.app_rollout_kind import AppRolloutKind
 from kedge.controllers.batch.asking import Asking
 from kedge.controllers.batch.autoscalers import AutoscalerAccess
 from kedge.controllers.batch.hook_calls import HookCalls
@@ -22,13 +25,25 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.connect.outbound import Outbound
 from kedge.kube.controller import Controller
 
-_FINALIZERS: Final = {"RolloutTrait": ROLLOUT_FINALIZER, "Rollout": ROLLOUT_FINALIZER}
+_FINALIZERS: Final = {
+    "RolloutTrait": ROLLOUT_FINALIZER,
+    "Rollout": ROLLOUT_FINALIZER,
+    "AppRollout": APP_ROLLOUT_FINALIZER,
+    "ApplicationDeployment": APP_ROLLOUT_FINALIZER,
+}
 
 
 def batch_controllers(
     cluster: Cluster, namespaces: Sequence[str], *, clock: Clock, outbound: Outbound
 ) -> Sequence[Controller]:
     """The controllers of every kind of rollout, in some namespaces; in all of them if none is given."""
+    return [one.controller for one in batch_rollouts(cluster, namespaces, clock=clock, outbound=outbound)]
+
+
+def batch_rollouts(
+    cluster: Cluster, namespaces: Sequence[str], *, clock: Clock, outbound: Outbound
+) -> Sequence[Rollouts]:
+    """What moves the rollouts of every kind."""
     workloads = WorkloadAccess(cluster, namespaces)
     client = cluster.client
     asking = Asking(
@@ -39,7 +54,13 @@ def batch_controllers(
         clock=clock,
     )
     revisions = Revisions(cluster, workloads, namespaces)
-    kinds: list[RolloutKind] = [TraitKind(revisions), RevisionKind(revisions)]
+    apps = AppAccess(cluster, workloads, namespaces)
+    kinds: list[RolloutKind] = [
+        TraitKind(revisions),
+        RevisionKind(revisions),
+        AppRolloutKind(apps, revisions),
+        AppDeploymentKind(apps, revisions),
+    ]
     return [
         Rollouts(
             cluster,
@@ -49,6 +70,6 @@ def batch_controllers(
             clock=clock,
             finalizer=_FINALIZERS[kind.kind.resource.kind],
             namespaces=namespaces,
-        ).controller
+        )
         for kind in kinds
     ]

@@ -14,7 +14,8 @@ from msgspec import Struct
 from kedge.api.oam.rollout_plan import RolloutPlan
 from kedge.kube.queue import Key
 from kedge.kube.source import Source
-from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads
+from kedge.plan.batching.app_control import ControlledApplication
+from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads, Write
 from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Wait
 
@@ -38,6 +39,7 @@ class Located(Struct, frozen=True):
     sources: tuple[Place, ...] = ()
     in_place: bool = False
     removes_sources: bool = False
+    tells_services_apart: bool = False
 
     @property
     def unread(self) -> Workloads:
@@ -47,10 +49,11 @@ class Located(Struct, frozen=True):
 
 
 class NotLocated(Struct, frozen=True):
-    """Why it is not known what moves: something to wait for, or a problem that no time mends."""
+    """Why it is not known what moves: something to wait for, to write first, or a problem that no time mends."""
 
     wait: Wait | None = None
     problem: str = ""
+    writes: tuple[Write, ...] = ()
 
 
 Answer: TypeAlias = Located | NotLocated
@@ -90,4 +93,10 @@ class RolloutKind(Protocol):
 
     def sources(self, find: FindRollouts) -> Iterable[Source]:
         """What wakes rollouts beside their workloads: what they refer to."""
+        ...
+
+    async def applications(
+        self, rollout: Any, status: Any, workloads: Workloads | None
+    ) -> tuple[ControlledApplication, ...]:
+        """The Applications that it takes over; with what moves, if that is known."""
         ...

@@ -21,7 +21,7 @@ from kedge.api.oam.rollouts import Rollout, RolloutRevisionStatus
 from kedge.controllers.batch.located import Answer, FindRollouts
 from kedge.controllers.batch.revisions import Revisions, revision_rollout_of
 from kedge.kube.source import Source
-from kedge.plan.batching.moves import WorkloadRef
+from kedge.plan.batching.moves import WorkloadRef, Workloads
 
 _BESIDE: Final = {"controller": False, "blockOwnerDeletion": False}
 
@@ -63,6 +63,9 @@ class RevisionKind:
     def annotations(self, target: WorkloadRef) -> Mapping[str, str]:
         kind = {"apiVersion": target.api_version, "kind": target.kind}
         return {WORKLOAD_NAME: target.name, WORKLOAD_GVK: msgspec.json.encode(kind).decode()}
+
+    async def applications(self, rollout: Any, status: Any, workloads: Workloads | None) -> tuple[()]:  # noqa: ARG002
+        return ()
 
     def sources(self, find: FindRollouts) -> Iterable[Source]:
         return self._revisions.sources(find, _revisions_of)

@@ -39,8 +39,9 @@ from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.fields import Object, text
 from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.revised_workloads import component_of, owner_problem, revised_workload
-from kedge.plan.oam.workloads import handler_of, is_in_place
+from kedge.plan.oam.workloads import handler_of, is_in_place, patched
 from kedge.plan.text import object_name
+from kedge.plan.workloads import WorkloadHandler
 
 REVISION: Final = ControllerRevision.resource
 _AT_START: Final = (None, RollingState.locating)
@@ -65,6 +66,8 @@ class RevisionRollout(Struct, frozen=True):
     owners: tuple[Mapping[str, Any], ...] = ()
     """Whom a target belongs to that has to be created."""
     removes_sources: bool = False
+    running_of: tuple[str, ...] | None = None
+    """The Applications of whose component it moves what runs, if it is not told what; its own if None."""
 
 
 class Revisions:
@@ -86,6 +89,8 @@ class Revisions:
 
     async def get(self, name: str, namespace: str) -> ControllerRevision | None:
         """A revision as it is now."""
+        if not name:
+            return None
         try:
             return await self._client.get(ControllerRevision, name, namespace)
         except NotFound:
@@ -111,6 +116,8 @@ class Revisions:
         ref = target_ref(status, asked.namespace)
         if ref is None or status.rolling_state in _AT_START:
             return None
+        if manifest is not None and not is_in_place(manifest):
+            manifest = patched(manifest, {"metadata": {"name": ref.name}})  # it may have been there by another name
         wanted = manifest if manifest is not None and ref_of(manifest) == ref else None
         sources = recorded(status, asked.namespace)
         in_place = any(one.ref == ref for one in sources) or _is_unscalable(ref)
@@ -122,6 +129,7 @@ class Revisions:
         )
 
     async def _at_start(self, asked: RevisionRollout, status: RolloutStatus, manifest: Object) -> Answer:
+        manifest = await self._called(manifest, asked)
         ref, namespace = ref_of(manifest), asked.namespace
         live = await self._workloads.get(ref)
         if problem := owner_problem(live, manifest):
@@ -136,12 +144,25 @@ class Revisions:
         there = await self._existing(others(found, ref))
         return Located(target, _places(there), removes_sources=asked.removes_sources)
 
+    async def _running(self, manifest: Object, application: str) -> tuple[Object, ...]:
+        return await self._workloads.of_component(ref_of(manifest), component_of(manifest), application)
+
+    async def _called(self, manifest: Object, asked: RevisionRollout) -> Object:
+        """A workload of this revision that is there under another name: it was not rolled out, but applied at once."""
+        same = [one for one in await self._running(manifest, asked.application) if _revision(one) == asked.target]
+        names = {text(one, "metadata", "name") for one in same}
+        if is_in_place(manifest) or not names or manifest["metadata"]["name"] in names:
+            return manifest
+        return patched(manifest, {"metadata": {"name": min(names)}})
+
     async def _existing(self, found: Iterable[OldRevision]) -> tuple[OldRevision, ...]:
-        return tuple([one for one in found if await self._workloads.get(one.ref) is not None])
+        """Those that exist. One of a kind that runs no pods is not even read: it is refused later."""
+        return tuple([one for one in found if _handler(one.ref) is None or await self._workloads.get(one.ref)])
 
     async def _first_sources(self, asked: RevisionRollout, manifest: Object) -> tuple[OldRevision, ...] | NotLocated:
         """What a rollout moves from that begins for the first time."""
-        live = await self._workloads.of_component(ref_of(manifest), component_of(manifest), asked.application)
+        owners = asked.running_of if asked.running_of is not None else (asked.application,)
+        live = [one for name in owners for one in await self._running(manifest, name)]
         if not asked.named and not asked.named_workloads:
             return running(live, ref_of(manifest))
         found = [OldRevision(ref) for ref in asked.named_workloads]
@@ -223,8 +244,12 @@ def _revision(live: Object | None) -> str:
     return text(live, "metadata", "labels", REVISION_LABEL)
 
 
+def _handler(ref: WorkloadRef) -> WorkloadHandler | None:
+    return handler_of({"apiVersion": ref.api_version, "kind": ref.kind})
+
+
 def _is_unscalable(ref: WorkloadRef) -> bool:
-    handler = handler_of({"apiVersion": ref.api_version, "kind": ref.kind})
+    handler = _handler(ref)
     return handler is not None and handler.scale(0) is None
 
 

@@ -19,21 +19,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.oam.keys import ABORT, RETRY
-from kedge.api.oam.rollout_status import RollingState, RolloutStatus
+from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
 from kedge.controllers.batch.asking import Asking
 from kedge.controllers.batch.located import Located, NotLocated, RolloutKind
 from kedge.controllers.batch.rollout_events import RolloutEvents
 from kedge.controllers.batch.workloads import MANAGER, Referrers, WorkloadAccess
+from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
-from kedge.kube.errors import Forbidden, NotFound
+from kedge.kube.errors import BadRequest, Forbidden, Invalid, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal
 from kedge.plan.batching.moves import Progress, Workloads
-from kedge.plan.batching.progress import moved, reported
+from kedge.plan.batching.progress import is_only_reported, moved, reported
 from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.rollout import step
 from kedge.plan.batching.rollout_rules import reference_problems
@@ -45,10 +46,19 @@ from kedge.plan.fields import text
 from kedge.plan.moving.wait import Wait
 
 WORKERS: Final = 32
+REPORTS_AFTER: Final = 2.0
+"""Seconds after a status until the next one, if nothing but numbers and waits changed."""
 MOST_STEPS: Final = 64
 """Of one reconcile: more is a mistake, and others want their turn."""
-_MOVES_ELSEWHERE: Final = (RolloutEvent.located, RolloutEvent.modified, RolloutEvent.finalized, RolloutEvent.retried)
+_MOVES_ELSEWHERE: Final = (
+    RolloutEvent.located,
+    RolloutEvent.modified,
+    RolloutEvent.finalized,
+    RolloutEvent.retried,
+    RolloutEvent.deleted,
+)
 """Events after which other workloads may be meant than before."""
+_REFUSALS: Final = (Invalid, BadRequest)
 AFTER_FORBIDDEN: Final = 30.0
 """Seconds after which what was forbidden is tried again."""
 _AT_START: Final = (None, RollingState.locating)
@@ -96,6 +106,7 @@ class Rollouts:
         self._finalizer = finalizer
         self._referrers = Referrers()
         self._events = RolloutEvents(cluster.events)
+        self._reports = Throttle(REPORTS_AFTER)
         places: Sequence[str | None] = namespaces or (None,)
         self._caches = {place: cluster.cache(kind.kind, place, indexes=_NAMESPACED, optional=True) for place in places}
         self._cluster = cluster.name
@@ -161,28 +172,44 @@ class Rollouts:
                     current = await self._write(replace(current, status=shift.status), seen, None)
                     refused = await self._asking.write_route(seen.route, shift)
                     if refused is not None:
-                        return await self._hold(current, seen, Hold(refused, self._clock.now() + LOOK_AGAIN))
+                        return await self._hold(key, current, seen, Hold(refused, self._clock.now() + LOOK_AGAIN))
                     seen = None
                 case Act(call=None, query=None):
-                    await self._act(current, found)
+                    problem = await self._act(current, found)
+                    if problem is not None:
+                        return await self._hold(current, seen, Hold(problem, self._clock.now() + LOOK_AGAIN))
                     seen = None
                 case Act():
                     status = await self._asking.answered(seen, found, partial(self._answers.wake, key))
                     if isinstance(status, Wait):
-                        return await self._hold(current, seen, Hold(status))
+                        return await self._hold(key, current, seen, Hold(status))
                     current, seen = replace(current, status=status), None
                 case Hold():
-                    return await self._hold(current, seen, found)
+                    return await self._hold(key, current, seen, found)
                 case Ended():
                     return await self._end(key, await self._write(current, seen, None))
         return Outcome.not_yet
 
-    async def _hold(self, current: Current, seen: RolloutInput, found: Hold) -> Outcome:
-        await self._write(current, seen, found.wait)
+    async def _hold(self, key: Key, current: Current, seen: RolloutInput, found: Hold) -> Outcome:
         self._events.waiting(current.rollout, found.wait)
-        return _again(found.until, self._clock.now())
+        if (later := self._reports.remaining(key)) and _is_report(current):
+            return _sooner(later, found.until, self._clock.now())
+        written = await self._write(current, seen, found.wait)
+        if written.rollout is not current.rollout:
+            self._reports.restart(key)
+        return _sooner(None, found.until, self._clock.now())
 
     # Observing
+
+    @property
+    def kind(self) -> type[Any]:
+        """The kind of rollouts that it moves."""
+        return self._kind.kind
+
+    async def observe(self, rollout: Any) -> RolloutInput:
+        """All that the next step of a rollout depends on, as it is now. Nothing is changed: a preview asks here too."""
+        meta = rollout.metadata
+        return await self._observe(Key("", meta.namespace, meta.name), Current(rollout, rollout.status))
 
     async def _read(self, current: Current) -> Current | None:
         """The rollout as it is now: somebody may have paused it a moment ago. None if it is gone.
@@ -216,8 +243,13 @@ class Rollouts:
         is_over = seen.is_deleting and status.rolling_state is not RollingState.succeeded  # it lets go of workloads
         if status.rolling_state in ENDED and not is_over:
             self._referrers.look(key, None)
-            return seen
-        return await self._located(key, current, seen)
+            is_failed = status.rolling_state is RollingState.failed
+            return await self._with_applications(current, seen) if is_failed else seen
+        return await self._with_applications(current, await self._located(key, current, seen))
+
+    async def _with_applications(self, current: Current, seen: RolloutInput) -> RolloutInput:
+        found = await self._kind.applications(current.rollout, current.status, seen.workloads)
+        return replace(seen, applications=found)
 
     async def _located(self, key: Key, current: Current, seen: RolloutInput) -> RolloutInput:
         is_new = current.status.rolling_state in _AT_START
@@ -228,7 +260,7 @@ class Rollouts:
             return seen  # it ends before it has begun
         answer = await self._kind.locate(current.rollout, current.status, target)
         if isinstance(answer, NotLocated):
-            return replace(seen, wait=answer.wait, problem=answer.problem)
+            return replace(seen, wait=answer.wait, problem=answer.problem, writes=answer.writes)
         self._referrers.look(key, answer)
         return await self._with_workloads(seen, answer)
 
@@ -239,14 +271,17 @@ class Rollouts:
         batches = seen.plan.rollout_batches or ()
         lists_pods = any(one.pod_list for one in batches)
         reading = self._workloads.read(located, seen.identity.claim, self._clock, lists_pods=lists_pods)
-        workloads, autoscalers, route = await asyncio.gather(
+        namespace, traffic = seen.identity.namespace, seen.plan.traffic if located.tells_services_apart else None
+        workloads, autoscalers, route, services = await asyncio.gather(
             reading,
-            self._asking.autoscalers.read(seen.identity.namespace),
-            self._asking.route(seen.identity.namespace, seen.plan, seen.status),
+            self._asking.autoscalers.read(namespace),
+            self._asking.route(namespace, seen.plan, seen.status),
+            self._workloads.services(namespace, traffic),
         )
         if problem := _another_object(located, workloads):
             return replace(seen, problem=problem)
-        return replace(seen, workloads=workloads, moves=moves, route=route, autoscalers=autoscalers)
+        found = replace(seen, workloads=workloads, moves=moves, route=route)
+        return replace(found, autoscalers=autoscalers, services=services)
 
     # Acting
 
@@ -273,14 +308,24 @@ class Rollouts:
         rollout = await self._client.amend(self._kind.kind, meta, change, manager=MANAGER)
         return replace(current, rollout=rollout)
 
-    async def _act(self, current: Current, act: Act) -> None:
+    async def _act(self, current: Current, act: Act) -> Wait | None:
+        """Make the writes; or what to wait for, if the server does not take one."""
         for write in act.writes:
-            await self._workloads.write(write)
+            try:
+                await self._workloads.write(write)
+            except _REFUSALS as error:
+                return waiting_for(str(write.ref), BatchCode.refused, error.message)
             self._events.wrote(current.rollout, write)
+        return None
 
     async def _write(self, current: Current, seen: RolloutInput | None, wait: Wait | None) -> Current:
         """Write the status, if it changed."""
         now, meta = self._clock.now(), current.rollout.metadata
+        if current.status.rolling_state is None:  # the status that says what is waited for has to say where, too
+            begun = replace(
+                current.status, rolling_state=RollingState.locating, batch_rolling_state=BatchState.initializing
+            )
+            current = replace(current, status=begun)
         progress = _progress(seen)
         status = reported(current.status, wait, progress, now=now, generation=meta.generation)
         if status == current.rollout.status:
@@ -304,6 +349,12 @@ class Rollouts:
         return await self._client.amend(self._kind.kind, rollout.metadata, change, manager=MANAGER)
 
 
+def _is_report(current: Current) -> bool:
+    """Whether all that could be written is how far a wait is. What somebody asked for is answered at once."""
+    is_answered = current.status.observed_generation == current.rollout.metadata.generation
+    return is_answered and is_only_reported(current.rollout.status, current.status)
+
+
 def _progress(seen: RolloutInput | None) -> Progress | None:
     if seen is None or seen.workloads is None or seen.moves is None:
         return None
@@ -325,7 +376,7 @@ def _plain(status: RolloutStatus) -> dict[str, Any]:
     return found
 
 
-def _again(until: datetime | None, now: datetime) -> Outcome:
-    if until is None:
-        return Outcome.done
-    return Outcome.again(after=max(0.001, (until - now).total_seconds()))
+def _sooner(seconds: float | None, until: datetime | None, now: datetime) -> Outcome:
+    """Look again after some seconds or at some time, whichever comes first."""
+    waits = [one for one in (seconds, None if until is None else (until - now).total_seconds()) if one is not None]
+    return Outcome.again(after=max(0.001, min(waits))) if waits else Outcome.done

@@ -7,7 +7,7 @@ Either keeps workloads of old revisions, without pods.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ from kedge.api.oam.rollouts import RolloutTrait, RolloutTraitStatus
 from kedge.controllers.batch.located import Answer, FindRollouts, Located, Place
 from kedge.controllers.batch.revisions import REVISION, Revisions, revision_rollout_of
 from kedge.kube.source import Source
-from kedge.plan.batching.moves import WorkloadRef
+from kedge.plan.batching.moves import WorkloadRef, Workloads
 from kedge.plan.batching.records import recorded_refs, target_ref
 
 
@@ -74,6 +74,9 @@ class TraitKind:
 
     def annotations(self, target: WorkloadRef) -> Mapping[str, str]:  # noqa: ARG002
         return {}
+
+    async def applications(self, rollout: Any, status: Any, workloads: Workloads | None) -> tuple[()]:  # noqa: ARG002
+        return ()
 
     def sources(self, find: FindRollouts) -> Iterable[Source]:
         return self._revisions.sources(find, _revisions_of)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from kedge.api.apps import ControllerRevision, DaemonSet, Deployment, StatefulSet
 from kedge.api.meta import ObjectMeta
 from kedge.api.oam.keys import COMPONENT_LABEL
+from kedge.api.oam.rollout_plan import Traffic
 from kedge.api.pods import Pod
 from kedge.api.resource import Resource
 from kedge.controllers.batch.located import Located, Place
@@ -118,6 +119,12 @@ class WorkloadAccess:
             return ()
         found = await self._client.list(untyped(resource), kind.namespace, labels={COMPONENT_LABEL: component})
         return tuple(one for one in found.items if belongs_to(one, application, component))
+
+    async def services(self, namespace: str, traffic: Traffic | None) -> tuple[Untyped, ...]:
+        """The Services that traffic moves between, as far as they are there."""
+        names = () if traffic is None else (traffic.source_service, traffic.target_service)
+        found = [await self.get(WorkloadRef("v1", "Service", namespace, name)) for name in names if "/" not in name]
+        return tuple(one for one in found if one is not None)
 
     async def _pods(self, ref: WorkloadRef, obj: Untyped) -> tuple[Pod, ...]:
         found = await self._client.list(Pod, ref.namespace, labels=_selector(obj))

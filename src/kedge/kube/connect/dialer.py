@@ -122,7 +122,7 @@ async def _reach(url: URL, *, is_guarded: bool = False) -> socket.socket:
     except (OSError, UnicodeError) as error:
         why = reason(error) if isinstance(error, OSError) else "it is no proper name"
         raise ServerUnreachable(f"the name {url.host!r} cannot be resolved: {why}") from error
-    if is_guarded and (why := next(filter(None, (refused(place[0]) for *_, place in found)), "")):
+    if is_guarded and (why := next(filter(None, (refused(str(place[0])) for *_, place in found)), "")):
         raise ServerUnreachable(why)
     try:
         return await _first_of(_interleaved(found))

@@ -4,8 +4,9 @@
 
 The one way out for controllers, so that a simulation can answer in its place. Promises that an answer is whole and not
 larger than a limit, whatever its status; redirects are answers, not followed; proxies as `proxies` reads the
-environment; nobody is called at addresses that no user may have called (`refused_addresses`). When there is none it raises `OutboundFailed`, which says what was asked, without the query of the URL
-or a password in it; where the path is a secret too, give the call a name.
+environment; and that nobody is called at addresses that no user may have called (`refused_addresses`). When there is no
+answer it raises `OutboundFailed`, which says what was asked, without the query of the URL or a password in it; where
+the path is a secret too, give the call a name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Refused addresses: where no call of a user's making may lead.
 
-Whoever may write a rollout names URLs that an operator calls, and sees how answers begin. Link-local addresses are those
-of the machine that the operator runs on: the metadata services of clouds hand out its credentials there.
+Whoever may write a rollout names URLs that an operator calls, and sees how answers begin. Link-local addresses are
+those of the machine that the operator runs on: the metadata services of clouds hand out its credentials there.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from kedge.api.oam.keys import AUTOSCALER_BEFORE
+from kedge.api.oam.keys import AUTOSCALER_BEFORE, NAME_LABEL
 from kedge.api.oam.rollout_plan import ObjectReference, OnAutoscaler
 from kedge.api.oam.rollout_status import Remembered
 from kedge.api.resource import Resource
@@ -163,14 +163,16 @@ def give_back(
     claim: str,
     target: WorkloadRef | None = None,
     remembered: Sequence[Remembered] = (),
+    application: str = "",
 ) -> tuple[Write, ...]:
     """Let the autoscalers that this rollout stopped go on. Those that are gone meanwhile are left out.
 
     With a target, which has all pods now, one of them scales that; without one they are as before. `remembered` is what
-    the status kept, in case that somebody removed the annotation.
+    the status kept, in case that somebody removed the annotation. `application` is the target's: an autoscaler of
+    another Application stays with that.
     """
     taken = [(one, found) for one in sorted(autoscalers, key=_ref) if (found := _taken(one, claim, remembered))]
-    heir = None if target is None else _heir(taken, target)
+    heir = None if target is None else _heir(taken, target, application)
     return tuple(_resume(one, found.before, target if one is heir else None) for one, found in taken)
 
 
@@ -185,11 +187,12 @@ def _taken(one: Autoscaler, claim: str, remembered: Sequence[Remembered]) -> _Me
     return _memory(kept[0], claim) if kept else None
 
 
-def _heir(taken: Sequence[tuple[Autoscaler, _Memory]], target: WorkloadRef) -> Autoscaler | None:
+def _heir(taken: Sequence[tuple[Autoscaler, _Memory]], target: WorkloadRef, application: str) -> Autoscaler | None:
     """The autoscaler that scales the target from now on: two would fight."""
     if any(_as_before(one, found).scales(target) for one, found in taken):
         return None
-    return taken[0][0] if taken else None
+    labels = ((one, text(one.obj, "metadata", "labels", NAME_LABEL)) for one, _ in taken)
+    return next((one for one, label in labels if label in ("", application)), None)
 
 
 def _as_before(one: Autoscaler, found: _Memory) -> Autoscaler:

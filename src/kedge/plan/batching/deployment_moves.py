@@ -18,6 +18,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kedge.api.oam.keys import LEFT
 from kedge.api.oam.rollout_plan import RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.plan.batching.claims import annotation_patch, can_move, claimed_by, claimed_by_other, patched, waiting
@@ -58,7 +59,8 @@ class DeploymentMoves(Struct, frozen=True):
         if total < pool and not status.desired_size:
             return Step(failure=_TOO_SMALL.format(total=total, pool=pool))
         hashed = template_hash(self.handler.template(seen.target.obj or seen.target.manifest or {}))
-        if hashed == status.last_applied_pod_template_identifier and not status.desired_size:  # midway it is a way back
+        # Midway there is a way back to what ran last.
+        if hashed == status.last_applied_pod_template_identifier and not status.desired_size:
             return Step(failure=_SAME.format(hash=hashed))
         return Verified(original=pool, total=total, template_hash=hashed)
 
@@ -79,7 +81,7 @@ class DeploymentMoves(Struct, frozen=True):
         if seen.target.obj is None:
             return self._created(seen.target, claim)
         there = [one for one in seen.sources if one.obj is not None]
-        steps = [patched(one, annotation_patch(claim=claim)) for one in there]
+        steps = [patched(one, annotation_patch(claim=claim), _left_patch(one, None)) for one in there]
         steps.append(patched(seen.target, annotation_patch(claim=claim), {"spec": {"paused": None}}))
         writes = tuple(write for step in steps for write in step.writes)
         return Step(writes) if writes else self._balanced(seen, status)
@@ -108,9 +110,10 @@ class DeploymentMoves(Struct, frozen=True):
     def finalize(self, seen: Workloads, status: RolloutStatus, *, succeeded: bool) -> Step:  # noqa: ARG002
         """Let go. Old workloads that are empty are deleted after success, where that was asked for."""
         removes = succeeded and seen.removes_sources
-        gone = [one for one in seen.sources if removes and not self._asked(one) and _is_ours(one, seen)]
-        released = [one for one in (seen.target, *seen.sources) if _is_ours(one, seen) and one not in gone]
-        writes = [write for one in released for write in patched(one, annotation_patch(claim=None)).writes]
+        gone = [one for one in seen.sources if removes and not self._asked(one) and _is_claimed(one, seen)]
+        released = [one for one in (seen.target, *seen.sources) if _is_claimed(one, seen) and one not in gone]
+        left = seen.claim if not succeeded else None
+        writes = [write for one in released for write in _released(one, left, thawed=succeeded and one is seen.target)]
         return Step((*writes, *(Write(one.ref, delete=True, uid=text(one.obj, "metadata", "uid")) for one in gone)))
 
     # Batches
@@ -206,6 +209,8 @@ class DeploymentMoves(Struct, frozen=True):
 
     def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
         """Raise what has fewer pods than before while there is room, lower what has more while enough are available."""
+        if any(claimed_by_other(one, seen.claim) for one in (seen.target, *seen.sources)):
+            return DONE  # after a failure they were free for others
         before = {one.name: one.replicas for one in status.sources} | {seen.target.ref.name: status.target_before}
         there = [one for one in (*seen.sources, seen.target) if _is_ours(one, seen)]
         short = [one for one in there if self._asked(one) < before.get(one.ref.name, 0)]
@@ -282,9 +287,28 @@ class DeploymentMoves(Struct, frozen=True):
         return write
 
 
-def _is_ours(one: Workload, seen: Workloads) -> bool:
-    """Whether the rollout that asks has claimed it, and may let go of it or take it back."""
+def _released(one: Workload, left_by: str | None, *, thawed: bool) -> tuple[Write, ...]:
+    """Without the claim; without the note of who froze it, if it is as was asked for; else with one of who left it."""
+    notes = annotation_patch(claim=None, frozen=None) if thawed else annotation_patch(claim=None)
+    return patched(one, notes, _left_patch(one, left_by)).writes
+
+
+def _left_patch(one: Workload, left_by: str | None) -> dict[str, Any]:
+    """The patch of the note of who failed to move it and let go: whoever claims it next takes that away."""
+    if text(one.obj, "metadata", "annotations", LEFT) == (left_by or ""):
+        return {}
+    return {"metadata": {"annotations": {LEFT: left_by}}}
+
+
+def _is_claimed(one: Workload, seen: Workloads) -> bool:
+    """Whether the rollout that asks has claimed it, and may let go of it."""
     return bool(claimed_by(one)) and claimed_by(one) == seen.claim
+
+
+def _is_ours(one: Workload, seen: Workloads) -> bool:
+    """Whether it is as the rollout that asks left it: nobody has moved it since."""
+    left = not claimed_by(one) and text(one.obj, "metadata", "annotations", LEFT) == seen.claim != ""
+    return _is_claimed(one, seen) or left
 
 
 def taken_from(surplus: Mapping[str, int], unavailable: Mapping[str, int], most: int, spare: int) -> dict[str, int]:

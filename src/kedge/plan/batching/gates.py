@@ -9,12 +9,15 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from kedge.api.oam.keys import NAME_LABEL
 from kedge.api.oam.rollout_plan import HookType
 from kedge.api.oam.rollout_status import RollingState
+from kedge.plan.batching.app_control import release
 from kedge.plan.batching.autoscalers import autoscaler_step, give_back
 from kedge.plan.batching.batch_metrics import metrics_after
 from kedge.plan.batching.hooks import HookPoint, next_call
 from kedge.plan.batching.moves import Batch
+from kedge.plan.batching.services import narrowed, widened
 from kedge.plan.batching.states import RolloutEvent
 from kedge.plan.batching.steps import (
     Act,
@@ -39,6 +42,7 @@ from kedge.plan.batching.traffic import (
     with_remembered,
     without_remembered,
 )
+from kedge.plan.fields import text
 from kedge.plan.measuring.metric import next_measurement
 
 
@@ -55,8 +59,36 @@ def autoscalers(seen: RolloutInput) -> Next | None:
 
 def autoscalers_given_back(seen: RolloutInput, *, succeeded: bool) -> Next | None:
     """What was stopped goes on: after a success with the target, else as before."""
-    target = seen.workloads.target.ref if succeeded and seen.workloads is not None else None
-    writes = give_back(seen.autoscalers, seen.identity.claim, target, seen.status.remembered)
+    target = seen.workloads.target if succeeded and seen.workloads is not None else None
+    writes = give_back(
+        seen.autoscalers,
+        seen.identity.claim,
+        target.ref if target is not None else None,
+        seen.status.remembered,
+        text(target.obj, "metadata", "labels", NAME_LABEL) if target is not None else "",
+    )
+    return Act(writes) if writes else None
+
+
+def services(seen: RolloutInput) -> Next | None:
+    """The Services of old and new pods, told apart so that traffic can move from one to the other."""
+    if seen.plan.traffic is None:
+        return None
+    found = narrowed(seen.services, seen.plan.traffic, known(seen)[0])
+    return None if found.is_done else Act(found.writes)
+
+
+def services_given_back(seen: RolloutInput) -> Next | None:
+    """The selectors of before."""
+    writes = widened(seen.services, seen.identity.claim)
+    return Act(writes) if writes else None
+
+
+def applications_released(seen: RolloutInput, *, succeeded: bool, reverted: bool = False) -> Next | None:
+    """The Applications are their controllers' again, as far as nothing moves that should not."""
+    uid = seen.identity.uid
+    found = (release(one, uid, succeeded=succeeded, reverted=reverted) for one in seen.applications)
+    writes = tuple(one for one in found if one is not None)
     return Act(writes) if writes else None
 
 
@@ -90,11 +122,9 @@ def metrics(seen: RolloutInput, batch: Batch, now: datetime) -> Next | None:
 
 def traffic(seen: RolloutInput, goal: int, batch: Batch, now: datetime) -> Next | None:
     """The share of the traffic that so many pods of the target are for."""
-    if seen.plan.traffic is None:
-        return None
     is_last = batch.index + 1 >= len(seen.status.batches) and goal >= batch.goal
     wanted = wanted_percent(seen.plan, goal, batch.total, is_last)
-    return _routed(seen, _ending(seen, str(wanted), traffic_step(seen.plan, seen.status, seen.route, wanted, now), now))
+    return _routed(seen, _ending(seen, wanted, traffic_step(seen.plan, seen.status, seen.route, wanted, now), now))
 
 
 def route_recorded(seen: RolloutInput, now: datetime) -> Next | None:
@@ -108,11 +138,11 @@ def traffic_restored(seen: RolloutInput, now: datetime) -> Next | None:
     """The weights of before, if they were changed."""
     if remembered_ref(seen.status) is None:
         return None
-    found = _ending(seen, "before", restore_step(seen.status, seen.route, now), now)
+    found = _ending(seen, None, restore_step(seen.status, seen.route, now), now)
     return _routed(seen, found) or Note(without_remembered(seen.status), found.notes)
 
 
-def _ending(seen: RolloutInput, aim: str, found: TrafficStep, now: datetime) -> TrafficStep:
+def _ending(seen: RolloutInput, aim: int | None, found: TrafficStep, now: datetime) -> TrafficStep:
     """A rollout that is being deleted does not wait for ever."""
     return bounded(seen.status, aim, found, now) if seen.is_deleting else found
 

@@ -43,7 +43,8 @@ ACCEPTED_BY_DEFAULT: Final = (200, 201, 202)
 FINAL_ATTEMPTS: Final = 8
 """How many times a webhook of `finalize-rollout` is called at most."""
 _TRY_LATER: Final = frozenset({408, 425, 429})  # the other side asks for another attempt
-_LONGEST_BACKOFF: Final = timedelta(seconds=60)
+_PAUSES: Final = tuple(timedelta(seconds=each) for each in (1, 2, 4, 8, 16, 32, 60))
+"""How long a webhook that failed is left alone: the first time, the second, and so on; the last one from there on."""
 _TIMEOUT: Final = 10
 _LONGEST_MESSAGE: Final = 300
 _KEPT_OF_OTHER_POINTS: Final = 20
@@ -257,7 +258,7 @@ def _again_at(before: HookResult, now: datetime) -> datetime:
     """When a webhook that failed is called again: at once if the clock has gone back since."""
     if before.time is None or before.time > now:
         return now
-    return before.time + min(timedelta(seconds=2 ** min(before.attempts - 1, 10)), _LONGEST_BACKOFF)
+    return before.time + _PAUSES[min(before.attempts, len(_PAUSES)) - 1]
 
 
 def _call(asked: _Asked, status: RolloutStatus, identity: HookIdentity, attempt: int) -> HookCall:

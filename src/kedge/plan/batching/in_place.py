@@ -88,9 +88,7 @@ class InPlace(Struct, frozen=True):
     def partition_for(self, goal: int) -> int:
         """The partition with which so many pods have the present template, if the workload gets there."""
         goal = min(goal, self.replicas)
-        if self.updated_at is None:
-            return self.replicas - goal
-        return next(at for at in range(self.replicas, -1, -1) if self._asked_at(at) >= goal)
+        return max(at for at in range(self.replicas + 1) if self._asked_at(at) >= goal)
 
     def _asked_at(self, partition: int) -> int:
         return self.replicas - partition + sum(at < partition for at in self.updated_at or ())
@@ -115,7 +113,7 @@ def count_pods(handler: WorkloadHandler, workload: Workload, now: datetime | Non
 
 def numbers_pods(handler: WorkloadHandler) -> bool:
     """Whether pods move in the order of their numbers."""
-    return handler.kind == "StatefulSet" and handler.group == "apps"
+    return (handler.group, handler.kind) == ("apps", "StatefulSet")
 
 
 def update_revision(workload: Workload) -> str:
@@ -130,7 +128,7 @@ def old_revision(workload: Workload) -> str:
     update = update_revision(workload)
     found = Counter(revision_of(pod.metadata) for pod in own_pods(workload))
     old = Counter({name: number for name, number in found.items() if name and name != update})
-    return old.most_common(1)[0][0] if old else update
+    return max(old, key=lambda name: old[name], default=update)
 
 
 def own_pods(workload: Workload) -> tuple[Pod, ...]:
@@ -148,9 +146,9 @@ def first_ordinal(obj: Object) -> int:
 def is_pod_available(pod: Pod, obj: Object, now: datetime | None) -> bool:
     """Whether it is ready, and has been for as long as its workload asks for."""
     least = count(obj, "spec", "minReadySeconds")
-    if not is_active(pod) or (least and now is None):
-        return False
-    return is_ready(pod) if now is None else is_available(pod, least, now)
+    if not least:
+        return is_active(pod) and is_ready(pod)
+    return is_active(pod) and now is not None and is_available(pod, least, now)
 
 
 def not_available(pods: Iterable[Pod], obj: Object, now: datetime | None) -> tuple[Blocker, ...]:

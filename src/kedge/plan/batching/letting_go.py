@@ -14,7 +14,14 @@ from msgspec.structs import replace
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.plan.batching.batches import back
 from kedge.plan.batching.claims import patched
-from kedge.plan.batching.gates import autoscalers_given_back, final_hooks, traffic, traffic_restored
+from kedge.plan.batching.gates import (
+    applications_released,
+    autoscalers_given_back,
+    final_hooks,
+    services_given_back,
+    traffic,
+    traffic_restored,
+)
 from kedge.plan.batching.moves import Batch, Step, Workload, Write
 from kedge.plan.batching.records import with_old_target
 from kedge.plan.batching.states import RolloutEvent
@@ -33,7 +40,9 @@ def finalising(seen: RolloutInput, now: datetime) -> Next:
     )
     return (
         autoscalers_given_back(seen, succeeded=True)
+        or services_given_back(seen)
         or _released(seen, succeeded=True)
+        or applications_released(seen, succeeded=True)
         or final_hooks(seen, now)
         or Move(RolloutEvent.finalized, done)
     )
@@ -55,9 +64,11 @@ def _with_target_recorded(seen: RolloutInput) -> RolloutStatus:
 
 def deleting(seen: RolloutInput, now: datetime) -> Next:
     """Taken back first, if that was asked for."""
-    reverts = seen.plan.revert_on_delete and seen.status.batches
+    reverts = seen.plan.revert_on_delete and bool(seen.status.batches)
+    reverted = reverts or not seen.status.batches  # before the first batch nothing has moved
+    done = replace(seen.status, batches=()) if reverts else seen.status  # there is nothing left to take back
     taken_back = _reverted(seen, now) if reverts else None
-    return taken_back or disowned(seen) or _given_back(seen, now, seen.status)
+    return taken_back or disowned(seen) or _given_back(seen, now, done, reverted=reverted)
 
 
 def disowned(seen: RolloutInput) -> Next | None:
@@ -98,14 +109,16 @@ def _traffic_back(seen: RolloutInput, found: Step, batch: Batch, now: datetime) 
         return None
     lowered = [write for write in found.writes if write.takes_away and write.ref == seen.workloads.target.ref]
     left = whole(lowered[0].patch or {}, "spec", "replicas") if lowered else None
-    return traffic(seen, left, replace(batch, index=-1), now) if left is not None and not seen.is_scale else None
+    return traffic(seen, left, batch, now) if left is not None and not seen.is_scale else None
 
 
-def _given_back(seen: RolloutInput, now: datetime, done: RolloutStatus) -> Next:
+def _given_back(seen: RolloutInput, now: datetime, done: RolloutStatus, *, reverted: bool = False) -> Next:
     return (
         traffic_restored(seen, now)
         or autoscalers_given_back(seen, succeeded=False)
+        or services_given_back(seen)
         or _released(seen, succeeded=False)
+        or applications_released(seen, succeeded=False, reverted=reverted)
         or final_hooks(seen, now)
         or Move(RolloutEvent.finalized, replace(done, remembered=()))
     )

@@ -229,7 +229,7 @@ class PartitionMoves(Struct, frozen=True):
         """The strategy from before, with this partition if it has one at all; with its own if None is given."""
         record = frozen_record(target)
         if record is None:
-            patch = self.handler.with_partition(partition or 0) or {}
+            patch = self.handler.with_partition(0) or {}
         elif partition is None or record.strategy.type == ON_DELETE:
             patch = self.handler.with_strategy(record.strategy) or {}
         else:

@@ -21,7 +21,7 @@ from kedge.plan.moving.wait import Wait
 
 S = TypeVar("S", bound=RolloutStatus)
 _R, _B = RollingState, BatchState
-_ORDER: Final = (_R.locating, _R.verifying, _R.initializing, _R.rolling, _R.finalising, _R.succeeded)
+_ORDER: Final = (_R.verifying, _R.initializing, _R.rolling, _R.finalising, _R.succeeded)
 _TYPES: Final = {
     _R.verifying: "RolloutSpecVerifying",
     _R.initializing: "RolloutInitializing",
@@ -85,12 +85,20 @@ def _reset(status: S, *, keeps_size: bool) -> S:
 
 def reported(status: S, wait: Wait | None, progress: Progress | None, *, now: datetime, generation: int) -> S:
     """The status with what the rollout waits for, and its conditions."""
+    state = state_of(status)
+    status = replace(status, rolling_state=state.rolling, batch_rolling_state=state.batch)
     message = sentence(wait) if wait is not None else status.message
     since = status.waiting_since if message == status.message else now
     status = replace(status, message=message, waiting_since=since, observed_generation=generation)
     if progress is not None:
         status = replace(status, upgraded_ready_replicas=progress.ready)
     return replace(status, conditions=_conditions(status, wait, now, generation))
+
+
+def is_only_reported(before: RolloutStatus, after: RolloutStatus) -> bool:
+    """Whether nothing differs but what is said of a wait: a rollout that loses this loses nothing."""
+    said = ("message", "waiting_since", "upgraded_ready_replicas", "conditions")
+    return replace(after, **{name: getattr(before, name) for name in said}) == before
 
 
 def _conditions(status: RolloutStatus, wait: Wait | None, now: datetime, generation: int) -> tuple[Condition, ...]:
@@ -110,12 +118,10 @@ def _true(status: RolloutStatus) -> Iterable[tuple[str, tuple[str, str, str]]]:
     state = status.rolling_state or _R.locating
     reached = _ORDER.index(state) if state in _ORDER else 0
     for passed in _ORDER[:reached]:
-        if passed in _TYPES:
-            yield _TYPES[passed], (TRUE, "Done", "")
+        yield _TYPES[passed], (TRUE, "Done", "")
     if state is _R.rolling and status.batch_rolling_state in _BATCH_ORDER:
         for batch in _BATCH_ORDER[: _BATCH_ORDER.index(status.batch_rolling_state)]:
-            if batch is not _B.rolling:
-                yield _BATCH_TYPES[batch], (TRUE, "Done", "")
+            yield _BATCH_TYPES[batch], (TRUE, "Done", "")
 
 
 def _current(status: RolloutStatus, wait: Wait | None) -> dict[str, tuple[str, str, str]]:

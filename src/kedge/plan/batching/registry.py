@@ -15,7 +15,7 @@ from kedge.plan.batching.moves import Moves, Workloads
 from kedge.plan.batching.partition_moves import PartitionMoves
 from kedge.plan.batching.scale_moves import ScaleMoves
 from kedge.plan.workloads import WorkloadHandler, find_handler
-from kedge.plan.workloads.registry import BrokenHandler, Found
+from kedge.plan.workloads.registry import BrokenHandler, Found, installed_handlers
 
 FindHandler: TypeAlias = Callable[[str, str], Found | None]
 TwoObjectMoves: TypeAlias = Callable[[WorkloadHandler], Moves]
@@ -53,3 +53,6 @@ def _rollout_moves(seen: Workloads, handler: WorkloadHandler, two_object_moves: 
     if handler.scale(0) is not None:
         return two_object_moves(handler)
     return f"the workload kind `{handler.kind}` is not supported"
+
+
+installed_handlers()  # reads files, which no event loop may wait for: so it is done before one runs

@@ -16,15 +16,24 @@ from msgspec.structs import replace
 from kedge.api.oam.rollout_plan import HookType, OnDeadline, RolloutStrategy
 from kedge.api.oam.rollout_status import BatchState, RollingState
 from kedge.plan.batching.batches import batch_at, begun, current_batch, planned, replanned
-from kedge.plan.batching.gates import autoscalers, hooks, metrics, route_recorded, traffic
+from kedge.plan.batching.gates import (
+    applications_released,
+    autoscalers,
+    hooks,
+    metrics,
+    route_recorded,
+    services,
+    traffic,
+)
 from kedge.plan.batching.letting_go import abandoning, deleting, disowned, failing, finalising
-from kedge.plan.batching.moves import Batch, Step, Verified
+from kedge.plan.batching.moves import Batch, Step, Verified, WorkloadRef, Workloads
 from kedge.plan.batching.records import with_records
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.sizes import BadBatches
 from kedge.plan.batching.spec_rules import create_problems
 from kedge.plan.batching.states import ENDED, RolloutEvent
 from kedge.plan.batching.steps import (
+    Act,
     Ended,
     Hold,
     Move,
@@ -37,6 +46,7 @@ from kedge.plan.batching.steps import (
     known,
     not_located,
 )
+from kedge.plan.batching.waits import MoveCode
 from kedge.plan.moving.wait import Wait
 
 _LEAVING: Final = (RollingState.failing, RollingState.abandoning, RollingState.deleting)
@@ -53,12 +63,21 @@ def step(seen: RolloutInput, now: datetime) -> Next:
 
 def _interrupted(seen: RolloutInput, state: RollingState) -> Next | None:
     if seen.is_deleting:
-        return None if state in (*ENDED, RollingState.deleting) else Move(RolloutEvent.deleted, seen.status)
-    if is_modified(seen) and state not in (RollingState.locating, RollingState.abandoning, RollingState.deleting):
+        is_over = state in (*ENDED, RollingState.deleting) and not _is_taken_back(seen, state)
+        return None if is_over else Move(RolloutEvent.deleted, seen.status)
+    # What failed before it had a size is begun again by an edit (`_ended`), whatever it moved to before.
+    is_left = state is RollingState.failed and not seen.status.batches
+    unmoved = (RollingState.locating, RollingState.abandoning, RollingState.deleting)
+    if is_modified(seen) and state not in unmoved and not is_left:
         return Move(RolloutEvent.modified, seen.status)
     if seen.is_aborted and state not in (*ENDED, *_LEAVING):
         return failed(seen, "it was aborted")
     return None
+
+
+def _is_taken_back(seen: RolloutInput, state: RollingState) -> bool:
+    """Whether a rollout that failed midway is taken back now that it is deleted."""
+    return state is RollingState.failed and seen.plan.revert_on_delete and bool(seen.status.batches)
 
 
 def is_modified(seen: RolloutInput) -> bool:
@@ -72,6 +91,9 @@ def is_modified(seen: RolloutInput) -> bool:
 def _ended(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
     if seen.status.rolling_state is RollingState.succeeded:
         return Ended()
+    # One that failed before its first batch had no state in which it let go of them.
+    if (held := applications_released(seen, succeeded=False, reverted=not seen.status.batches)) is not None:
+        return held
     if seen.is_deleting:
         return disowned(seen) or Ended()
     # What failed before anything was touched may be mended by an edit.
@@ -89,9 +111,19 @@ def _locating(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
         return invalid
     if seen.problem:
         return failed(seen, seen.problem)
+    if seen.writes:
+        return Act(seen.writes)
     if seen.wait is not None or seen.workloads is None:
         return Hold(seen.wait or waiting_for("the target", BatchCode.missing))
+    if (missing := _missing_source(seen.workloads)) is not None:
+        return Hold(Wait(str(missing), MoveCode.not_found))
     return Move(RolloutEvent.located, with_records(seen.status, seen.workloads))
+
+
+def _missing_source(workloads: Workloads) -> WorkloadRef | None:
+    """A source that is not there, and that no revision can say anything of. It is not recorded: it may be a mistake."""
+    found = (one for one in workloads.sources if one.obj is None and one.manifest is None and not one.revision)
+    return None if workloads.in_place else next((one.ref for one in found), None)
 
 
 def _verifying(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
@@ -134,6 +166,8 @@ def _initializing(seen: RolloutInput, now: datetime) -> Next:
         return asked
     if (contested := autoscalers(seen)) is not None:
         return contested
+    if (shared := services(seen)) is not None:
+        return shared
     if (unread := route_recorded(seen, now)) is not None:
         return unread
     workloads, moves = known(seen)
@@ -251,7 +285,7 @@ def _within_deadline(seen: RolloutInput, now: datetime, found: Next) -> Next:
 
 
 def _reported(wait: Wait) -> tuple[str, ...]:
-    return tuple(one.reported for one in wait.blockers if one.reported)
+    return tuple(one.reported for one in wait.blockers)
 
 
 _STATES: Final[Mapping[RollingState, Callable[[RolloutInput, datetime], Next]]] = {

@@ -117,8 +117,7 @@ def _rollback(rollout: AnyRollout) -> Answer:
         case RolloutTrait():
             return _trait_back(rollout)
         case Rollout():
-            spec, before = rollout.spec, rollout.status.last_source_revision
-            return _revision_back(rollout, "RevisionName", spec.target_revision_name, before)
+            return _revision_back(rollout, "RevisionName", rollout.spec.target_revision_name, _oldest(rollout))
         case AppRollout():
             app, source = rollout.spec, rollout.status.last_source_app_revision
             return _revision_back(rollout, "AppRevisionName", app.target_app_revision_name, source)
@@ -156,11 +155,18 @@ def _in_place(rollout: RolloutTrait) -> str:
 
 def _revision_back(rollout: Rollout | AppRollout, field: str, target: str, before: str) -> Answer:
     ran = rollout.status.sources
-    if not before or before == target or (ran and not any(one.replicas for one in ran)):
-        return refused(
-            f"{_name(rollout)}: nothing but {target_text(rollout)} ran before it, so there is nothing to go back to"
-        )
+    is_back = bool(ran) and (ran[0].revision == target or not any(one.replicas for one in ran))
+    if not before or before == target or is_back:
+        name, aim = _name(rollout), target_text(rollout)
+        return refused(f"{name}: nothing but {aim} ran before it, so there is nothing to go back to")
     return _goes_back(rollout, before, {f"target{field}": before, f"source{field}": target})
+
+
+def _oldest(rollout: Rollout) -> str:
+    """The revision that ran before the first of several rollouts that replaced each other midway."""
+    target = rollout.spec.target_revision_name
+    ran = [one.revision for one in rollout.status.sources if one.replicas and one.revision not in ("", target)]
+    return ran[0] if ran else rollout.status.last_source_revision
 
 
 def _application_stays(rollout: ApplicationDeployment) -> str:

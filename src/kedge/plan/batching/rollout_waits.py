@@ -24,6 +24,10 @@ class BatchCode(StrEnum):
     """The plan cannot be carried out; the blockers say what is wrong."""
     missing = "Missing"
     """Something that the rollout refers to is not there."""
+    taken = "Taken"
+    """Another rollout brings the Application in."""
+    not_rendered = "NotRendered"
+    """The Application has no revision of its present state yet."""
     autoscaler = "Autoscaler"
     """An autoscaler sets the replicas of the workload."""
     autoscaler_stopping = "AutoscalerStopping"
@@ -39,6 +43,8 @@ class BatchCode(StrEnum):
     paused = "Paused"
     last_batch = "Partition"
     """No later batch may roll yet."""
+    refused = "WriteRefused"
+    """The server does not take what was written; the blockers say why."""
     deadline = "DeadlineExceeded"
     """The batch takes longer than it may, and is held."""
     forbidden = "Forbidden"
@@ -63,6 +69,8 @@ _TEXTS: Mapping[str, Callable[[Wait], str]] = {
 _SENTENCES: Mapping[str, str] = {
     BatchCode.invalid: "{reported}",
     BatchCode.missing: "{unit} does not exist",
+    BatchCode.taken: "{unit} is being brought in by {reported}",
+    BatchCode.not_rendered: "{unit} has no revision of its present state yet{why}",
     BatchCode.autoscaler: "{blockers} sets the replicas of {unit}: delete it, or set onAutoscaler to TakeOver",
     BatchCode.autoscaler_stopping: "{blockers} still sets the replicas of {unit}: KEDA has not stopped it yet",
     BatchCode.proof_lost: "earlier batches have to stay available, and {available} of {goal} pods of {unit} are{why}",
@@ -71,6 +79,7 @@ _SENTENCES: Mapping[str, str] = {
     BatchCode.interval: "{moved} of {size} pods of the batch have begun, one every {seconds} s",
     BatchCode.paused: "it is paused",
     BatchCode.last_batch: "batch {batch} is the last one that may roll, of {batches}: raise batchPartition to go on",
+    BatchCode.refused: "{unit} cannot be written{why}",
     BatchCode.deadline: "the batch takes longer than {seconds} s{why}",
     BatchCode.forbidden: "the operator may not do what is needed, allow it: {reported}",
 }

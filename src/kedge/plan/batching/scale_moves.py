@@ -18,6 +18,7 @@ from kedge.plan.batching.claims import (
     can_begin,
     claimed_by,
     claimed_by_other,
+    frozen_record,
     not_steady,
     patched,
     still_scaling,
@@ -27,7 +28,7 @@ from kedge.plan.batching.claims import (
 from kedge.plan.batching.in_place import not_available
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.waits import MoveCode
-from kedge.plan.fields import Object, count, merged
+from kedge.plan.fields import Object, count, merged, whole
 from kedge.plan.workloads import WorkloadHandler
 
 
@@ -41,7 +42,7 @@ class ScaleMoves(Struct, frozen=True):
         target = seen.target
         if problem := self._problem(target, plan):
             return Step(failure=problem)
-        size = plan.target_size or 0
+        size = self._size(target, plan)
         if target.obj is None and target.manifest is not None:
             return Verified(0, size, wanted_hash(self.handler, target))
         if (step := can_begin(seen)) is not None:
@@ -57,7 +58,7 @@ class ScaleMoves(Struct, frozen=True):
             return Step((Write(target.ref, create=self._without_pods(target, target.manifest, claim)),))
         if target.obj is None:
             return waiting(target, MoveCode.not_found)
-        return claimed_by_other(target, claim) or patched(target, annotation_patch(claim=claim))
+        return claimed_by_other(target, claim) or patched(target, annotation_patch(claim=claim), self._thawed(target))
 
     def roll(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
         """Set the replicas to what the batch asks for, then wait for the pods."""
@@ -65,11 +66,9 @@ class ScaleMoves(Struct, frozen=True):
         if (step := not_steady(target)) is not None:
             return step
         desired = self.handler.replicas(target.obj or {}).desired
-        is_up = _is_up(status, batch)
-        is_beyond = desired >= batch.goal if is_up else desired <= batch.goal
-        if desired == batch.goal or (is_beyond and batch.goal != batch.total):
-            return self.check(seen, status, batch)
-        return self._scaled(target, batch.goal)
+        on_the_way = max(desired, batch.goal) if _is_up(status, batch) else min(desired, batch.goal)
+        aim = batch.goal if batch.goal == batch.total else on_the_way
+        return self.check(seen, status, batch) if aim == desired else self._scaled(target, aim)
 
     def check(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
         """Whether enough pods are available, or enough have gone."""
@@ -115,10 +114,24 @@ class ScaleMoves(Struct, frozen=True):
     def _problem(self, target: Workload, plan: RolloutPlan) -> str:
         if self.handler.scale(0) is None:
             return f"{target.ref} cannot be scaled: a {self.handler.kind} has no replicas"
-        if plan.target_size is None:
+        if plan.target_size is None and target.manifest is None:
             return f"the rollout plan has no source to move from and no targetSize to scale {target.ref} to"
         named = [index for index, batch in enumerate(plan.rollout_batches or ()) if batch.pod_list]
         return f"rolloutBatches[{named[0]}].podList is set, but pods are only added or removed" if named else ""
+
+    def _size(self, target: Workload, plan: RolloutPlan) -> int:
+        """As the plan says; else as many as it has, or as many as its revision asks for if it was only just made."""
+        if plan.target_size is not None:
+            return plan.target_size
+        is_new = target.obj is None or _is_only_frozen(target)
+        return self.handler.replicas((target.manifest if is_new else target.obj) or {}).desired
+
+    def _thawed(self, target: Workload) -> dict[str, Any]:
+        """The patch that gives a new workload its strategy back: a frozen one may not even make its first pods."""
+        record = frozen_record(target)
+        if record is None or not _is_only_frozen(target):
+            return {}
+        return merged(annotation_patch(frozen=None), self.handler.with_strategy(record.strategy) or {})
 
     def _still_updating(self, target: Workload) -> Step | None:
         found, strategy = self.handler.replicas(target.obj or {}), self.handler.strategy(target.obj or {})
@@ -144,3 +157,13 @@ class ScaleMoves(Struct, frozen=True):
 
 def _is_up(status: RolloutStatus, batch: Batch) -> bool:
     return batch.total >= status.rollout_original_size
+
+
+def _is_only_frozen(target: Workload) -> bool:
+    """Whether it was written for this rollout to bring in: frozen, and without pods."""
+    obj = target.obj or {}
+    return (
+        frozen_record(target) is not None
+        and not whole(obj, "spec", "replicas")
+        and not count(obj, "status", "replicas")
+    )

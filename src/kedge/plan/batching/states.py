@@ -92,6 +92,8 @@ ROLLOUT_TABLE: Final[Mapping[tuple[RollingState, RolloutEvent], Transition]] = {
     **{(state, _E.modified): _START for state in sorted(ENDED)},
     **{(state, _E.deleted): Transition(State(_R.deleting)) for state in (*_WORKING, _R.deleting)},
     (_R.failed, _E.retried): _START,
+    # What failed midway is taken back when it is deleted, if that was asked for.
+    (_R.failed, _E.deleted): Transition(State(_R.deleting)),
 }
 BATCH_TABLE: Final[Mapping[tuple[BatchState, RolloutEvent], Transition]] = {
     (_B.initializing, _E.batch_initialized): Transition(State(_R.rolling, _B.rolling)),

@@ -11,11 +11,13 @@ from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import CanaryMetric, ObjectReference, RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
+from kedge.plan.batching.app_control import ControlledApplication
 from kedge.plan.batching.autoscalers import Autoscaler
 from kedge.plan.batching.hooks import HookCall, HookIdentity
 from kedge.plan.batching.moves import Moves, Step, Workloads, Write
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.states import RolloutEvent
+from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Wait
 from kedge.plan.traffic.routes import ObservedRoute
 
@@ -58,6 +60,12 @@ class RolloutInput(Struct, frozen=True):
     """The route that divides the traffic, if the plan names one."""
     autoscalers: tuple[Autoscaler, ...] = ()
     """Those of the namespace."""
+    writes: tuple[Write, ...] = ()
+    """What has to be written before it is known what moves."""
+    applications: tuple[ControlledApplication, ...] = ()
+    """The Applications that it takes over, and gives back at the end."""
+    services: tuple[Object, ...] = ()
+    """The Services of its traffic, if it is to tell them apart."""
     is_deleting: bool = False
     is_aborted: bool = False
     retry: str = ""
@@ -131,7 +139,7 @@ Next: TypeAlias = Move | Note | Act | Hold | Ended
 
 
 def failed(seen: RolloutInput, why: str, event: RolloutEvent = RolloutEvent.failed) -> Move:
-    """The rollout fails, for this reason: that of its present generation, so that only a later edit mends it."""
+    """The rollout fails, for this reason: as it is now, so that only a later edit can mend it."""
     return Move(event, replace(seen.status, failure=why, observed_generation=seen.identity.generation), why)
 
 

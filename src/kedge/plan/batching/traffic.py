@@ -79,8 +79,8 @@ class TrafficRecord(Struct, frozen=True, tag_field="of", tag="traffic"):
     corrections: int = 0
     """How many times it was written again because somebody else had changed it."""
     corrected_at: datetime | None = None
-    aim: str = ""
-    """What is tried while the rollout is being deleted."""
+    aim: int | None = None
+    """The share that is tried while the rollout is being deleted; None: what was before."""
     tried_since: datetime | None = None
     gave_up: bool = False
     """Whether that was given up once."""
@@ -149,7 +149,7 @@ def restore_step(status: RolloutStatus, route: ObservedRoute, now: datetime) -> 
     return _accepted(record, route, now)
 
 
-def bounded(status: RolloutStatus, aim: str, found: TrafficStep, now: datetime) -> TrafficStep:
+def bounded(status: RolloutStatus, aim: int | None, found: TrafficStep, now: datetime) -> TrafficStep:
     """The step of a rollout that is being deleted: what does not work is given up at last, and that is said once."""
     known = _record_in(status)
     if known is None or found.is_done:

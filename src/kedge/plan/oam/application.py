@@ -21,10 +21,13 @@ from kedge.api.oam.keys import (
     ROLLING_COMPONENTS,
     ROLLOUT_TEMPLATE,
 )
+from kedge.api.oam.rollout_status import RollingState
+from kedge.api.oam.rollouts import AppRollout
 from kedge.plan.fields import Object, at, text
 from kedge.plan.oam import traits as traiting
 from kedge.plan.oam.component_types import objects_of
 from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.revisions import revision_number
 
 _PLAN: Final = "spec.rolloutPlan"
 
@@ -115,27 +118,43 @@ def _configured(component: RenderedComponent, revision: str) -> Object:
     return {"componentName": component.name, "revisionName": revision} | ({"traits": traits} if traits else {})
 
 
-def configuration_annotations(application: Application, *, upgrades: bool) -> Mapping[str, str]:
+def configuration_annotations(application: Application, *, upgrades: bool, rolling: Iterable[str]) -> Mapping[str, str]:
     """The annotations of a new ApplicationConfiguration. `upgrades`: whether there was one before."""
     found = {
         APPCONFIG_ROLLOUT: "true" if upgrades else "",
         CREATING: application.metadata.annotations.get(CREATING, ""),
-        ROLLING_COMPONENTS: ",".join(rolling_now(application)),
+        ROLLING_COMPONENTS: ",".join(rolling),
     }
     return {key: value for key, value in found.items() if value}
 
 
-def rolling_now(application: Application) -> tuple[str, ...]:
+def rolling_now(application: Application, revision: str = "", rollouts: Iterable[AppRollout] = ()) -> tuple[str, ...]:
     """The components that something beside their traits rolls out now.
 
-    Those that the Application's own plan or an annotation names. While a rollout brings the Application in and names
-    none, the first one.
+    Those that the Application's own plan or an annotation names, and those of AppRollouts which are still to bring them
+    to this revision. While a rollout brings the Application in and names none, the first one.
     """
     given = application.metadata.annotations
-    named = (*rolled_by_plan(application), *names_in(given.get(ROLLING_COMPONENTS, "")))
+    asked = (name for one in rollouts for name in rolled_by(application, revision, one))
+    named = (*rolled_by_plan(application), *names_in(given.get(ROLLING_COMPONENTS, "")), *asked)
     if not named and given.get(CREATING) == "true":
         named = tuple(one.name for one in application.spec.components[:1])
     return tuple(dict.fromkeys(named))
+
+
+def rolled_by(application: Application, revision: str, rollout: AppRollout) -> tuple[str, ...]:
+    """The components of this revision that an AppRollout is to bring in, or has yet to be told of.
+
+    One that has succeeded with this revision is done. All components, if it names none: it is not guessed which.
+    """
+    spec, status = rollout.spec, rollout.status
+    if revision_number(spec.target_app_revision_name, application.metadata.name) is None:
+        return ()
+    is_done = status.rolling_state is RollingState.succeeded and status.last_target_app_revision == revision
+    if is_done and spec.target_app_revision_name == revision:
+        return ()
+    names = tuple(one.name for one in application.spec.components)
+    return tuple(name for name in spec.component_list if name in names) or names
 
 
 def names_in(listed: str) -> tuple[str, ...]:

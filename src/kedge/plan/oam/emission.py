@@ -87,6 +87,11 @@ def claim_of(obj: Object | None) -> str:
     return text(obj, "metadata", "annotations", CLAIM)
 
 
+def is_settled(obj: Object) -> bool:
+    """Whether nobody moves it now, nor is to begin: no rollout has claimed it, and it is not frozen."""
+    return not is_claimed(obj) and FROZEN not in (at(obj, "metadata", "annotations") or {})
+
+
 def is_available(obj: Object) -> bool:
     """Whether all pods that it asks for are available. One of a kind that nobody knows is."""
     counts = _replicas(obj)
@@ -99,6 +104,13 @@ def belongs_to(obj: Object, application: str, component: str) -> bool:
     return labels.get(NAME_LABEL, "") == application and labels.get(COMPONENT_LABEL) == component
 
 
+def live_of_revision(wanted: WantedComponent, live: Iterable[Object]) -> Object | None:
+    """The workload that is of this revision already, by whatever name; of several, the one with most pods."""
+    own = (one for one in live if belongs_to(one, wanted.application, wanted.name))
+    same = (one for one in own if revision_of(one) == wanted.revision)
+    return max(same, key=lambda one: _importance(wanted, one), default=None)
+
+
 # In batches
 
 
@@ -106,7 +118,7 @@ def _rolled(wanted: WantedComponent, live: tuple[Object, ...]) -> Emission:
     manifest = wanted.workload(rolled=True)
     if handler_of(manifest) is None:
         return Emission()  # the rollout itself knows how to bring it in, or says that it does not
-    there = _checked(wanted, _named(live, manifest))
+    there = live_of_revision(wanted, live) or _checked(wanted, _named(live, manifest))
     if there is None:
         return Emission(apply=frozen(manifest, None))
     if revision_of(there) == wanted.revision:

@@ -63,6 +63,13 @@ def revision_number(name: str, of: str) -> int | None:
     return int(found.group(1)) if found is not None else None
 
 
+def application_of(name: str) -> str:
+    """The Application, or component, whose revision this is by its name; empty if that does not say."""
+    found = _NUMBER.search(name)
+    of = name[: name.rfind("-v")] if found is not None else ""
+    return of if of and revision_number(name, of) is not None else ""
+
+
 def revision_name(of: str, number: int) -> str:
     """The name of a revision. Refuses one that is too long."""
     name = f"{of}-v{number}"

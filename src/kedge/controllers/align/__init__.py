@@ -1,0 +1,1 @@
+"""Align: one workload over many clusters by one pod budget. Bindings on the hub, Works in each member."""

@@ -1,0 +1,161 @@
+"""Execution: the controller of one member that brings its Works to its cluster, and reports what came of them.
+
+What it reflects is one look at the object: its status, its generation, and the number of what it was asked for last, so
+that the hub knows what the status is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from msgspec import to_builtins
+
+from kedge.api.apps import Deployment, StatefulSet
+from kedge.api.condition import FALSE, TRUE, new_condition, set_condition
+from kedge.api.karmada.keys import (
+    EXECUTION_FINALIZER,
+    SEQUENCE,
+    TEMPLATE_GENERATION,
+    WORK_NAME,
+    WORK_NAMESPACE,
+)
+from kedge.api.karmada.works import ManifestStatus, ResourceIdentifier, Work, WorkStatus
+from kedge.api.resource import Resource
+from kedge.controllers.align.bindings import CLONE_SETS
+from kedge.controllers.kinds import Kinds
+from kedge.kube.clock import Clock
+from kedge.kube.cluster import Cluster
+from kedge.kube.codec import PartialObject, Untyped, metadata_of, untyped
+from kedge.kube.controller import Controller
+from kedge.kube.errors import ApiError, Conflict, NotFound
+from kedge.kube.outcome import Outcome
+from kedge.kube.patches import difference
+from kedge.kube.queue import Key
+from kedge.kube.source import WatchedObject
+from kedge.plan.aligning.names import work_namespace
+from kedge.plan.fields import Object, at, group_of, text
+from kedge.plan.oam.workloads import patched
+
+MANAGER: Final = "karmada-agent"
+AGAIN: Final = 10.0
+"""Seconds after which what a member refused is tried again."""
+_FOLLOWED: Final = (Deployment.resource, StatefulSet.resource, CLONE_SETS)
+
+
+class Execution:
+    """The Works of one member."""
+
+    def __init__(self, hub: Cluster, member: Cluster, name: str, *, clock: Clock) -> None:
+        self._hub, self._member = hub.client, member.client
+        self._kinds = Kinds(member.client)
+        self._clock = clock
+        self._works = hub.cache(Work, work_namespace(name))
+        followed = [
+            member.watch(member.cache(metadata_of(one), optional=True), to=partial(_of_object, hub.name))
+            for one in _FOLLOWED
+        ]
+        self.controller = Controller("works", self.reconcile, [hub.watch(self._works), *followed])
+
+    async def reconcile(self, key: Key) -> Outcome:
+        work = self._works.get(key.name, key.namespace)
+        if work is None or not work.spec.workload.manifests:
+            return Outcome.done
+        manifest = work.spec.workload.manifests[0]
+        if work.metadata.deletion_timestamp is not None:
+            return await self._removed(work, manifest)
+        if work.spec.suspend_dispatching:
+            return Outcome.done
+        resource = await self._resource(manifest)
+        if resource is None:
+            await self._report(work, manifest, None, None, f"the cluster serves no {text(manifest, 'kind')}")
+            return Outcome.again(after=AGAIN)
+        try:
+            found = await self._applied(work, resource, manifest)
+        except Conflict:
+            raise
+        except ApiError as error:
+            await self._report(work, manifest, resource, None, str(error))
+            return Outcome.again(after=AGAIN)
+        await self._report(work, manifest, resource, found, "")
+        return Outcome.done
+
+    async def _resource(self, manifest: Object) -> Resource | None:
+        named = group_of(manifest), text(manifest, "apiVersion").rpartition("/")[2], text(manifest, "kind")
+        if self._kinds.lookup(*named) is None:
+            await self._kinds.ask()
+        return self._kinds.lookup(*named)
+
+    async def _applied(self, work: Work, resource: Resource, manifest: Object) -> Untyped:
+        """The object, with what the manifest asks for."""
+        notes = {WORK_NAMESPACE: work.metadata.namespace, WORK_NAME: work.metadata.name}
+        body = patched(manifest, {"metadata": {"annotations": notes}})
+        return await self._member.apply(untyped(resource), body, manager=MANAGER, force=True)
+
+    async def _removed(self, work: Work, manifest: Object) -> Outcome:
+        if EXECUTION_FINALIZER not in work.metadata.finalizers:
+            return Outcome.done
+        resource = None if work.spec.preserve_resources_on_deletion else await self._resource(manifest)
+        if resource is not None:
+            name, namespace = text(manifest, "metadata", "name"), text(manifest, "metadata", "namespace") or None
+            try:
+                found = await self._member.get(untyped(resource), name, namespace)
+                if at(found, "metadata", "annotations", WORK_NAME) == work.metadata.name:
+                    await self._member.delete(
+                        untyped(resource), name, namespace, uid=found["metadata"]["uid"], propagation="Background"
+                    )
+            except NotFound:
+                pass
+        rest = [one for one in work.metadata.finalizers if one != EXECUTION_FINALIZER]
+        await self._hub.amend(Work, work.metadata, {"metadata": {"finalizers": rest}}, manager=MANAGER)
+        return Outcome.done
+
+    async def _report(
+        self, work: Work, manifest: Object, resource: Resource | None, found: Object | None, problem: str
+    ) -> None:
+        applied = new_condition(
+            "Applied",
+            status=FALSE if problem else TRUE,
+            reason="AppliedFailed" if problem else "AppliedSuccessful",
+            message=problem or "Manifest has been successfully applied",
+            generation=work.metadata.generation,
+            now=self._clock.now(),
+        )
+        statuses = work.status.manifest_statuses
+        if found is not None and resource is not None:
+            statuses = (ManifestStatus(identifier=_identifier(manifest, resource), status=reflected(found)),)
+        status = WorkStatus(conditions=set_condition(work.status.conditions, applied), manifest_statuses=statuses)
+        if status != work.status:
+            change = {"status": difference(to_builtins(work.status), to_builtins(status))}
+            await self._hub.amend(Work, work.metadata, change, manager=MANAGER, subresource="status")
+
+
+def reflected(obj: Object) -> Mapping[str, Any]:
+    """The status of an object, and what it is about, from one look at it."""
+    notes = at(obj, "metadata", "annotations") or {}
+    found: dict[str, Any] = {**(at(obj, "status") or {}), "generation": at(obj, "metadata", "generation")}
+    for name, note in (("alignmentSeq", SEQUENCE), ("resourceTemplateGeneration", TEMPLATE_GENERATION)):
+        given = notes.get(note, "")
+        if given.isascii() and given.isdecimal():
+            found[name] = int(given)
+    found.pop("conditions", None)
+    return found
+
+
+def _identifier(manifest: Object, resource: Resource) -> ResourceIdentifier:
+    return ResourceIdentifier(
+        ordinal=0,
+        group=resource.group,
+        version=resource.version,
+        kind=resource.kind,
+        resource=resource.plural,
+        namespace=text(manifest, "metadata", "namespace"),
+        name=text(manifest, "metadata", "name"),
+    )
+
+
+def _of_object(hub: str, seen: WatchedObject[PartialObject]) -> Iterable[Key]:
+    notes = seen.meta.annotations
+    if WORK_NAME in notes:
+        yield Key(hub, notes.get(WORK_NAMESPACE), notes[WORK_NAME])

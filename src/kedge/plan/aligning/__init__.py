@@ -1,0 +1,5 @@
+"""Aligning: the pods of one workload, divided over clusters, roll by one budget, as if they were in one cluster.
+
+Every cluster holds a part of the budget from the moment it may act on it (`ledger`) until its own status proves that it
+does not need it any more (`bounds`). `alignment` divides what is left over.
+"""

@@ -1,0 +1,330 @@
+"""Alignment: what each cluster is asked for next, so that all of them together keep one budget.
+
+    alignment = align(aim, members)
+
+Promises, whatever the clusters have not reported yet:
+
+* at most `aim.unavailable` available pods are taken away, and never so many that fewer than `replicas - unavailable`
+  are left; pods that broke by themselves count;
+* there are at most `replicas + surge` pods, and at most `replicas - partition` of the wanted template;
+* a cluster that has not acknowledged what was written last is not written to, and keeps what it holds;
+* replicas that move from one cluster to another are added first and taken away when others are available;
+* with nothing to do nothing is written; every cluster that is not where it is to be has a spec to write or a wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kedge.plan.aligning.bounds import Bounds, bounds
+from kedge.plan.aligning.ledger import Member, Spec
+from kedge.plan.moving.division import divide
+from kedge.plan.moving.wait import Blocker, Wait
+
+
+class Aim(Struct, frozen=True):
+    """The budget of the whole workload, in pods."""
+
+    replicas: int
+    unavailable: int
+    surge: int = 0
+    partition: int = 0
+    is_partitioned: bool = False
+    """Whether the kind has a partition, which says pod by pod how far it goes."""
+    recreates: bool = False
+    """Whether the kind takes all its pods away before it creates new ones."""
+    is_paused: bool = False
+
+    @property
+    def fewest(self) -> int:
+        return max(0, self.replicas - self.unavailable)
+
+    @property
+    def most(self) -> int:
+        return self.replicas + self.surge
+
+    @property
+    def moved(self) -> int:
+        """How many pods are to have the wanted template in the end."""
+        return max(0, self.replicas - self.partition)
+
+
+class AlignCode(StrEnum):
+    """What a cluster waits for."""
+
+    unacknowledged = "Unacknowledged"
+    """It has not reported yet that it acts on what was written last."""
+    unreachable = "Unreachable"
+    """It is not heard from."""
+    overridden = "Overridden"
+    """Its strategy is decided on by somebody else."""
+    paused = "Paused"
+    """The template is paused."""
+    rolling = "Rolling"
+    """It replaces its pods, with what it holds of the budget."""
+    budget_spent = "BudgetSpent"
+    """As many pods as may be unavailable are, or may yet be; and as many as there may be too many are."""
+    no_room = "NoRoom"
+    """As many pods as there may be are there, or may yet be."""
+    too_few = "TooFew"
+    """Its pods are needed until others are available."""
+    kept_back = "Partition"
+    """As many pods as the partition lets through have the template, or may yet have it."""
+    recreates = "Recreates"
+    """It would take all its pods away at once, and that is more than may be unavailable."""
+
+
+class Alignment(Struct, frozen=True):
+    """What to write, by cluster; and what others wait for."""
+
+    specs: Mapping[str, Spec] = {}
+    waiting: Mapping[str, Wait] = {}
+    held: Bounds = Bounds()
+    """What all clusters may come to, with what is written now."""
+
+
+def align(aim: Aim, members: Sequence[Member]) -> Alignment:
+    """What to write now. Pure: same members, same alignment."""
+    if all(map(is_new, members)):
+        aim = replace(aim, partition=0)  # no pod has another template: there are none to keep back
+    round_ = _Round(aim, members)
+    for member in sorted(members, key=round_.rank):
+        round_.ask(member)
+    return Alignment(round_.specs, round_.waiting, round_.total)
+
+
+class _Round:
+    """One pass over the clusters. What is granted is taken from what is left."""
+
+    def __init__(self, aim: Aim, members: Sequence[Member]) -> None:
+        self._aim = aim
+        self._held = {member.name: bounds(member) for member in members}
+        self.total = sum(self._held.values(), Bounds())
+        self._goals = _goals(aim, members)
+        self._seq = max((spec.seq for member in members for spec in member.specs), default=0)
+        self._holders = [one.name for one in members if self._held[one.name].unavailable or self._held[one.name].surge]
+        self.specs: dict[str, Spec] = {}
+        self.waiting: dict[str, Wait] = {}
+
+    def rank(self, member: Member) -> tuple[bool, bool, bool, int, str]:
+        """Replicas are added first; then those that have begun go on; then the largest."""
+        held, last = self._held[member.name], member.last
+        grows = member.wanted > (last.replicas if last else 0)
+        is_on = last is not None and last.template == member.template
+        return not grows, not is_on, not (held.unavailable or held.surge), -member.wanted, member.name
+
+    def ask(self, member: Member) -> None:
+        """Write to a cluster that is not where it is to be, if it may move."""
+        goal = self._goals[member.name]
+        if _is_there(self._aim, member, goal):
+            return
+        if (code := self._closed(member)) is not None:
+            self._wait(member, code)
+            return
+        found = self._granted(member, goal)
+        if isinstance(found, Spec):
+            self._write(member, found)
+        else:
+            self._wait(member, found)
+
+    def _closed(self, member: Member) -> AlignCode | None:
+        if not member.is_reachable:
+            return AlignCode.unreachable
+        if not member.is_acknowledged:
+            return AlignCode.unacknowledged
+        return AlignCode.overridden if member.is_fixed else None
+
+    def _granted(self, member: Member, goal: int) -> Spec | AlignCode:
+        """The next spec of a cluster, or what keeps it from one."""
+        replicas = self._replicas(member)
+        moved = AlignCode.paused if self._aim.is_paused else self._moved(member, goal, replicas)
+        if isinstance(moved, Spec) and self._is_safe(member, moved):
+            return moved
+        kept = _scaled(member, replicas, self._aim)
+        if kept is not None and self._is_safe(member, kept):
+            return kept
+        if isinstance(moved, AlignCode):
+            return self._scaling_wait(member) if member.wanted != _replicas(member) else moved
+        return AlignCode.budget_spent
+
+    def _scaling_wait(self, member: Member) -> AlignCode:
+        return AlignCode.no_room if member.wanted > _replicas(member) else AlignCode.too_few
+
+    def _replicas(self, member: Member) -> int:
+        """How many replicas it may have now: added as there is room, taken away as others are available."""
+        now = _replicas(member)
+        if member.wanted >= now:
+            room = self._aim.most - self.total.most
+            if self._aim.is_partitioned and is_new(member):
+                room = min(room, self._aim.moved - self.total.updated)
+            return min(member.wanted, now + max(0, room))
+        return max(member.wanted, now - max(0, self.total.fewest - self._aim.fewest))
+
+    # Moving to the wanted template
+
+    def _moved(self, member: Member, goal: int, replicas: int) -> Spec | AlignCode:
+        if is_new(member):
+            return self._first(member, replicas)
+        last = member.last
+        if last is not None and last.template == member.template and member.updated >= goal:
+            return AlignCode.kept_back
+        if self._aim.is_partitioned:
+            return self._moved_by_partition(member, min(goal, replicas), replicas)
+        return self._moved_at_once(member, replicas)
+
+    def _first(self, member: Member, replicas: int) -> Spec | AlignCode:
+        """No pod there has another template: none is replaced, and those that are added are all of the wanted one."""
+        if replicas == _replicas(member):
+            return AlignCode.kept_back
+        return self._numbered(Spec(0, member.template, replicas, *self._at_rest(replicas)))
+
+    def _at_rest(self, replicas: int) -> tuple[int, int]:
+        """The strategy of a cluster that has nothing to replace. Both must not be 0."""
+        if self._aim.recreates:
+            return replicas, 0
+        return (1, 0) if self._aim.is_partitioned else (0, 1)
+
+    def _moved_at_once(self, member: Member, replicas: int) -> Spec | AlignCode:
+        """A kind without a partition replaces all its pods, so many at a time."""
+        held, last = self._held[member.name], member.last
+        assert last is not None
+        need = max(0, replicas - member.updated)
+        unavailable = min(held.unavailable + self._free_unavailable(member, replicas), need)
+        surge = min(held.surge + self._free_surge(member, replicas), need)
+        if self._aim.recreates:
+            unavailable, surge = replicas, 0
+            if replicas > held.unavailable + self._free_unavailable(member, replicas):
+                return AlignCode.recreates
+        if last.template == member.template:
+            unavailable, surge = max(unavailable, last.unavailable), max(surge, last.surge)
+            if (unavailable, surge, replicas) == (last.unavailable, last.surge, last.replicas):
+                return AlignCode.rolling
+        if unavailable == 0 and surge == 0:
+            return AlignCode.budget_spent
+        return self._numbered(Spec(0, member.template, replicas, unavailable, surge))
+
+    def _moved_by_partition(self, member: Member, goal: int, replicas: int) -> Spec | AlignCode:
+        """So many pods more than may be of the template already, as the budget pays for at once."""
+        held, last = self._held[member.name], member.last
+        assert last is not None
+        is_on = last.template == member.template
+        begun = held.updated if is_on else member.updated
+        unavailable, surge = self._free_unavailable(member, replicas), self._free_surge(member, replicas)
+        if not is_on:
+            unavailable, surge = held.unavailable + unavailable, held.surge + surge
+        number = min(goal - begun, unavailable + surge, self._aim.moved - self.total.updated + held.updated - begun)
+        if number <= 0:
+            is_begun = is_on and begun > member.updated
+            return AlignCode.rolling if is_begun or goal <= begun else AlignCode.budget_spent
+        taken = min(number, unavailable)
+        kept = (held.unavailable, held.surge) if is_on else (0, 0)
+        spec = Spec(
+            0, member.template, replicas, kept[0] + taken, kept[1] + number - taken, max(0, replicas - begun - number)
+        )
+        return self._numbered(spec)
+
+    def _free_unavailable(self, member: Member, replicas: int) -> int:
+        """How many pods more a cluster may take away; those that do not work anyway cost nothing."""
+        held = self._held[member.name]
+        spare = max(0, self.total.fewest - self._aim.fewest)
+        broken = max(0, replicas - held.unavailable - held.fewest)
+        return max(0, min(self._aim.unavailable - self.total.unavailable, spare + broken))
+
+    def _free_surge(self, member: Member, replicas: int) -> int:
+        """How many pods more than its replicas a cluster may have, beyond what it holds."""
+        grown = max(0, replicas - _replicas(member))
+        return max(0, min(self._aim.surge - self.total.surge, self._aim.most - self.total.most - grown))
+
+    def _numbered(self, spec: Spec) -> Spec:
+        return replace(spec, seq=self._seq + 1)
+
+    # Granting
+
+    def _is_safe(self, member: Member, spec: Spec) -> bool:
+        """Whether all promises hold with this spec as well; those that do not hold already must not get worse."""
+        after = self.total - self._held[member.name] + bounds(member, (replace(spec, seq=self._seq + 1),))
+        now, aim = self.total, self._aim
+        return (
+            after.unavailable <= max(aim.unavailable, now.unavailable)
+            and after.fewest >= min(aim.fewest, now.fewest)
+            and after.most <= max(aim.most, now.most)
+            and (not aim.is_partitioned or after.updated <= max(aim.moved, now.updated))
+        )
+
+    def _write(self, member: Member, spec: Spec) -> None:
+        self._seq += 1
+        written = replace(spec, seq=self._seq)
+        after = bounds(member, (written,))
+        self.total = self.total - self._held[member.name] + after
+        self._held[member.name] = after
+        self.specs[member.name] = written
+
+    def _wait(self, member: Member, code: AlignCode) -> None:
+        blockers = tuple(Blocker(name) for name in self._holders if name != member.name)
+        self.waiting[member.name] = Wait(member.name, code, self._numbers(member), blockers)
+
+    def _numbers(self, member: Member) -> Mapping[str, int]:
+        aim, total = self._aim, self.total
+        return {
+            "replicas": aim.replicas,
+            "maxUnavailable": aim.unavailable,
+            "maxSurge": aim.surge,
+            "unavailable": total.unavailable,
+            "surge": total.surge,
+            "fewest": total.fewest,
+            "most": total.most,
+            "updated": member.updated,
+            "goal": self._goals[member.name],
+        }
+
+
+def _goals(aim: Aim, members: Sequence[Member]) -> dict[str, int]:
+    """How many pods of the wanted template each cluster is to have in the end. None is ever asked to go back."""
+    shares = {member.name: member.wanted for member in members}
+    if not aim.is_partitioned:
+        return shares
+    given = {member.name: min(member.wanted, _given(member)) for member in members}
+    return divide(aim.moved, shares, given)
+
+
+def _given(member: Member) -> int:
+    """A cluster that nothing was written to has pods of the wanted template only."""
+    return member.wanted if member.last is None else bounds(member).updated
+
+
+def is_new(member: Member) -> bool:
+    """Whether none of its pods can have another template than the wanted one."""
+    last = member.last
+    if last is not None and last.replicas == 0 and member.is_acknowledged and member.report.pods == 0:
+        return True
+    is_alone = all(spec.template == member.template and spec.partition == 0 for spec in member.specs)
+    return is_alone and member.report.pods == member.updated
+
+
+def _is_there(aim: Aim, member: Member, goal: int) -> bool:
+    last = member.last
+    if last is None:
+        return member.wanted == 0
+    if last.replicas != member.wanted:
+        return False
+    if aim.is_partitioned:
+        return goal == 0 or (last.template == member.template and last.moved >= goal)
+    return last.template == member.template and member.updated >= goal
+
+
+def _replicas(member: Member) -> int:
+    return member.last.replicas if member.last is not None else 0
+
+
+def _scaled(member: Member, replicas: int, aim: Aim) -> Spec | None:
+    """The last spec with other replicas, and as many pods of its template as before; None if nothing changes."""
+    last = member.last
+    if last is None or replicas == last.replicas:
+        return None
+    if not aim.is_partitioned:
+        return replace(last, replicas=replicas)
+    return replace(last, replicas=replicas, partition=max(0, replicas - last.moved) if last.partition else 0)

@@ -1,0 +1,236 @@
+"""Binding: what becomes of one binding, from what is observed to what is to be written.
+
+The ledger is written first, with the version of the binding that was looked at: of two that decide at the same time one
+fails. Then each Work is written as the ledger says, so that a crash in between is made up for by the next look. A
+workload that is divided is aligned; everything else is copied to each cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kedge.api.karmada.bindings import BindingSpec
+from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
+from kedge.api.karmada.works import Work
+from kedge.plan.aligning.alignment import Aim, Alignment, align
+from kedge.plan.aligning.interpreter import (
+    NotAligned,
+    aim_of,
+    calculate_template_hash,
+    interpret_rolling_status,
+    report_of,
+    revised,
+)
+from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
+from kedge.plan.aligning.ledger_text import BadLedger, Ledger, read_ledger
+from kedge.plan.aligning.overriding import AnyOverridePolicy, NotOverridden, Overridden, overridden
+from kedge.plan.aligning.scheduling import Candidate
+from kedge.plan.fields import Object, at, whole
+from kedge.plan.moving.wait import Wait
+from kedge.plan.oam.workloads import patched
+
+_SERVER_FIELDS: Final = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink")
+_SERVER_FIELDS_PATCH: Final[Mapping[str, Any]] = {
+    "metadata": {**dict.fromkeys((*_SERVER_FIELDS, "ownerReferences", "finalizers")), "annotations": {}},
+    "status": None,
+}
+
+
+class BoundCluster(Struct, frozen=True):
+    """A cluster that a binding is about."""
+
+    candidate: Candidate
+    is_reachable: bool = True
+    work: Work | None = None
+
+
+class BindingInput(Struct, frozen=True):
+    """A binding, as it was observed."""
+
+    spec: BindingSpec
+    template: Object | None
+    """The resource that is propagated; None if there is none any more."""
+    clusters: Mapping[str, BoundCluster] = {}
+    """Those it is scheduled to, and those that have a Work of it."""
+    overrides: tuple[AnyOverridePolicy, ...] = ()
+    ledger: str = ""
+    is_divided: bool = True
+    """Whether its replicas are divided over the clusters."""
+    is_deleting: bool = False
+
+
+class BindingPlan(Struct, frozen=True):
+    """What to write."""
+
+    ledger: Ledger = Ledger()
+    manifests: Mapping[str, Object] = {}
+    """What each cluster is to have. A cluster that is not here is not written to now."""
+    overridden: Mapping[str, Overridden] = {}
+    """What is different there, by which policies."""
+    delete: tuple[str, ...] = ()
+    """Clusters whose Work is deleted."""
+    waiting: Mapping[str, Wait] = {}
+    problems: tuple[str, ...] = ()
+    """What keeps it from being written, in words."""
+    aim: Aim | None = None
+    alignment: Alignment | None = None
+
+
+def plan_binding(seen: BindingInput) -> BindingPlan:
+    """What to write now. Pure: same binding, same plan."""
+    try:
+        ledger = read_ledger(seen.ledger)
+    except BadLedger as error:
+        return BindingPlan(problems=(str(error),))
+    if seen.is_deleting or seen.template is None:
+        return BindingPlan(Ledger(), delete=_with_work(seen, seen.clusters))
+    problems: list[str] = []
+    wanted = {one.name: one.replicas for one in seen.spec.clusters}
+    made = _made(seen, problems)
+    try:
+        aim = aim_of(seen.template, sum(wanted.values())) if seen.is_divided else None
+    except NotAligned as error:
+        aim, problems = None, [*problems, *([str(error)] if _has_replicas(seen.template) else [])]
+    if aim is None:
+        return _copied(seen, wanted, made, problems)
+    return _aligned(seen, ledger, wanted, made, aim, problems)
+
+
+# What is copied to each cluster
+
+
+def _copied(
+    seen: BindingInput, wanted: Mapping[str, int], made: Mapping[str, Overridden], problems: Iterable[str]
+) -> BindingPlan:
+    gone = _with_work(seen, [name for name in seen.clusters if name not in wanted])
+    manifests = {name: one.obj for name, one in made.items() if name in wanted}
+    return BindingPlan(Ledger(), manifests, made, gone, problems=tuple(problems))
+
+
+# What is aligned
+
+
+def _aligned(
+    seen: BindingInput,
+    ledger: Ledger,
+    wanted: Mapping[str, int],
+    made: Mapping[str, Overridden],
+    aim: Aim,
+    problems: Iterable[str],
+) -> BindingPlan:
+    members = [
+        _member(name, wanted.get(name, 0), cluster, made.get(name), ledger)
+        for name, cluster in sorted(seen.clusters.items())
+        if name in made or ledger.specs.get(name)
+    ]
+    gone = [one.name for one in members if _is_gone(one)]
+    found = align(aim, [one for one in members if one.name not in gone])
+    for one in members:
+        if one.name in found.specs:
+            ledger = ledger.with_spec(one.name, found.specs[one.name], one.report.seq)
+    for name in gone:
+        ledger = ledger.without(name)
+    manifests = {}
+    for name, specs in ledger.specs.items():
+        cluster = seen.clusters.get(name)
+        if specs and cluster is not None:
+            manifest = _manifest(specs[-1], cluster.work, made.get(name))
+            if manifest is not None:
+                manifests[name] = manifest
+    delete = _with_work(seen, [*gone, *(name for name in seen.clusters if name not in ledger.specs)])
+    return BindingPlan(ledger, manifests, made, delete, found.waiting, tuple(problems), aim, found)
+
+
+def _member(name: str, wanted: int, cluster: BoundCluster, made: Overridden | None, ledger: Ledger) -> Member:
+    specs = ledger.specs.get(name, ())
+    template = calculate_template_hash(made.obj) if made is not None else specs[-1].template
+    is_lost = bool(specs) and _manifest(specs[-1], cluster.work, made) is None
+    return Member(
+        name,
+        wanted,
+        template,
+        specs,
+        report_in(cluster.work),
+        cluster.is_reachable,
+        is_fixed=made is not None and made.sets_strategy and bool(specs),
+        is_superseded=is_lost,
+    )
+
+
+def report_in(work: Work | None) -> Report:
+    """What a cluster reports of the workload in a Work."""
+    statuses = work.status.manifest_statuses if work is not None else ()
+    if not statuses or statuses[0].status is None:
+        return NOTHING
+    return report_of(interpret_rolling_status(statuses[0].status))
+
+
+def _is_gone(member: Member) -> bool:
+    """Whether a cluster that is to leave has no pods any more."""
+    last = member.last
+    if member.wanted or last is None:
+        return False
+    return last.replicas == 0 and member.is_acknowledged and member.report.pods == 0
+
+
+def _manifest(spec: Spec, work: Work | None, made: Overridden | None) -> Object | None:
+    """What a cluster is to have by a spec; None if nobody has its template any more."""
+    if made is not None and calculate_template_hash(made.obj) == spec.template:
+        return _numbered(made.obj, spec)
+    there = work.spec.workload.manifests[0] if work is not None and work.spec.workload.manifests else None
+    if there is not None and calculate_template_hash(there) == spec.template:
+        return _numbered(there, spec)
+    return None
+
+
+def _numbered(manifest: Object, spec: Spec) -> Object:
+    """With the numbers of a spec, and the number of the spec itself, by which a cluster acknowledges it."""
+    return patched(revised(manifest, spec), {"metadata": {"annotations": {SEQUENCE: str(spec.seq)}}})
+
+
+# Manifests
+
+
+def _made(seen: BindingInput, problems: list[str]) -> dict[str, Overridden]:
+    """The resource as each cluster that it is scheduled to is to have it."""
+    assert seen.template is not None
+    base = propagated(seen.template)
+    found = {}
+    for target in seen.spec.clusters:
+        cluster = seen.clusters.get(target.name)
+        if cluster is None:
+            problems.append(f"the cluster {target.name} does not exist")
+            continue
+        own = base
+        if seen.is_divided and _has_replicas(base):
+            own = patched(base, {"spec": {"replicas": target.replicas}})
+        try:
+            found[target.name] = overridden(own, cluster.candidate, seen.overrides)
+        except NotOverridden as error:
+            problems.append(f"cluster {target.name}: {error}")
+    return found
+
+
+def propagated(template: Object) -> Object:
+    """A resource as it is sent to clusters: without what belongs to this one."""
+    generation = whole(template, "metadata", "generation")
+    noted = {TEMPLATE_GENERATION: str(generation)} if generation is not None else {}
+    return patched(patched(template, _SERVER_FIELDS_PATCH), {"metadata": {"annotations": noted}})
+
+
+def _has_replicas(obj: Object) -> bool:
+    return whole(obj, "spec", "replicas") is not None
+
+
+def _with_work(seen: BindingInput, names: Iterable[str]) -> tuple[str, ...]:
+    known = {name for name in names if (found := seen.clusters.get(name)) is not None and found.work is not None}
+    return tuple(sorted(known))
+
+
+def sequence_of(manifest: Object | None) -> int:
+    """The number of the spec that a manifest was made by; 0 if it has none."""
+    found = str(at(manifest or {}, "metadata", "annotations", SEQUENCE) or "")
+    return int(found) if found.isascii() and found.isdecimal() else 0

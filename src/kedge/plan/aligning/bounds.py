@@ -1,0 +1,102 @@
+"""Bounds: how few available pods and how many pods one cluster may come to, by everything it may act on.
+
+Two rules of every member's controller are all this relies on: by a spec it takes away available pods only down to
+`replicas - unavailable`, and creates pods only up to `replicas + surge`, and at most `replicas - partition` of the
+template. What it has done already, and a report proves, needs no budget any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from kedge.plan.aligning.ledger import Member, Spec
+
+
+class Bounds(Struct, frozen=True, gc=False):
+    """What one cluster, or all of them, may come to."""
+
+    unavailable: int = 0
+    """How many pods it may have replaced at a time and not proven: the part of maxUnavailable that it holds."""
+    surge: int = 0
+    """How many pods more than its replicas it may yet create: the part of maxSurge that it holds."""
+    fewest: int = 0
+    """How few pods may be available."""
+    most: int = 0
+    """How many pods there may be."""
+    updated: int = 0
+    """How many pods of the wanted template there may be."""
+
+    def __add__(self, other: Bounds) -> Bounds:
+        return Bounds(
+            self.unavailable + other.unavailable,
+            self.surge + other.surge,
+            self.fewest + other.fewest,
+            self.most + other.most,
+            self.updated + other.updated,
+        )
+
+    def __sub__(self, other: Bounds) -> Bounds:
+        return Bounds(
+            self.unavailable - other.unavailable,
+            self.surge - other.surge,
+            self.fewest - other.fewest,
+            self.most - other.most,
+            self.updated - other.updated,
+        )
+
+
+def bounds(member: Member, also: Iterable[Spec] = ()) -> Bounds:
+    """The bounds of a cluster, if these specs may be in effect as well."""
+    specs = (*member.in_effect, *also)
+    if not specs:
+        return Bounds(most=member.report.pods)
+    found = [_bounds(member, spec, specs) for spec in specs]
+    return Bounds(
+        unavailable=max(one.unavailable for one in found),
+        surge=max(one.surge for one in found),
+        fewest=min(one.fewest for one in found),
+        most=max(one.most for one in found),
+        updated=max(one.updated for one in found),
+    )
+
+
+def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
+    """The bounds by one spec, of those that may be in effect."""
+    report, is_same = member.report, member.reported_template == spec.template
+    proven, old = report.proven if is_same else 0, _old(member, spec, specs)
+    leaving, removed = max(0, old - spec.partition), max(0, report.pods - spec.replicas)
+    surge, taken = min(spec.surge, leaving), max(0, min(spec.unavailable, spec.moved - proven))
+    # Of what follows, each alone is sure: it takes away no more than the spec allows; nothing of its own template, but
+    # to scale down.
+    fewest = max(min(report.available, spec.replicas - taken), max(report.available - leaving, proven) - removed)
+    return Bounds(
+        unavailable=taken if leaving else 0,
+        surge=surge,
+        fewest=max(0, min(spec.replicas, fewest)),
+        most=max(report.pods, spec.replicas + surge),
+        updated=max(member.updated, _new(member, spec, specs) if spec.template == member.template else 0),
+    )
+
+
+def _new(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
+    """How many pods of its template there may be by a spec. One that has no others creates no others."""
+    report, before = member.report, [one for one in specs if one.seq < spec.seq]
+    if member.reported_template != spec.template:
+        has_others = report.pods > 0 and all(one.template != spec.template for one in before)
+    else:
+        has_others = report.pods > report.updated and all(one.partition for one in before)
+    return spec.moved if has_others else spec.replicas
+
+
+def _old(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
+    """How many pods of other templates there may be when a cluster acts on a spec.
+
+    Those that it reports, unless it may have acted on another template meanwhile; and none are created but by a
+    partition.
+    """
+    others = [one for one in specs if one.seq < spec.seq]
+    if member.reported_template == spec.template and all(one.template == spec.template for one in others):
+        return max(member.report.pods - member.report.updated, *(one.partition for one in (spec, *others)))
+    return max(member.report.pods, 0, *(one.replicas + one.surge for one in others))

@@ -1,0 +1,152 @@
+"""Interpreter: the rolling strategy and status of a workload, whatever its kind, by the handler of the kind.
+
+The functions have the names of the proposal's operations. A kind without a handler is refused in words.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kedge.api.numbers import IntOrPercent
+from kedge.plan.aligning.alignment import Aim
+from kedge.plan.aligning.ledger import Report, Spec
+from kedge.plan.fields import Object, group_of, text, whole
+from kedge.plan.oam.workloads import patched
+from kedge.plan.workloads import WorkloadHandler, find_handler
+from kedge.plan.workloads.handler import ON_DELETE, RECREATE, Strategy
+from kedge.plan.workloads.registry import BrokenHandler
+from kedge.plan.workloads.template import template_hash
+
+
+class NotAligned(ValueError):
+    """Why a workload cannot be aligned, in words."""
+
+
+class RollingStrategy(Struct, frozen=True):
+    """How a workload replaces its pods, as its spec says it."""
+
+    paused: bool | None = None
+    partition: int | None = None
+    """How many pods stay at older templates."""
+    max_unavailable: IntOrPercent | None = None
+    max_surge: IntOrPercent | None = None
+
+
+class UnifiedRollingStatus(Struct, frozen=True):
+    """The status of a workload of any kind, as a member reflects it. None: it does not say."""
+
+    generation: int | None = None
+    observed_generation: int | None = None
+    resource_template_generation: int | None = None
+    replicas: int | None = None
+    ready_replicas: int | None = None
+    available_replicas: int | None = None
+    updated_replicas: int | None = None
+    updated_ready_replicas: int | None = None
+    updated_available_replicas: int | None = None
+    alignment_seq: int | None = None
+    """The number of the spec that the member's object has; Kedge's own."""
+
+
+def calculate_template_hash(obj: Object) -> str:
+    """The hash of its pod template."""
+    return template_hash(_handler(obj).template(obj))
+
+
+def get_rolling_strategy(obj: Object) -> RollingStrategy:
+    """Its rolling strategy."""
+    found = _handler(obj).strategy(obj)
+    return RollingStrategy(found.paused, found.partition, found.max_unavailable, found.max_surge)
+
+
+def revise_rolling_strategy(obj: Object, strategy: RollingStrategy) -> Object:
+    """The object with this rolling strategy. A kind that has no partition gets none, and so on."""
+    handler = _handler(obj)
+    now = handler.strategy(obj)
+    wanted = Strategy(
+        now.type,
+        max_unavailable=strategy.max_unavailable,
+        max_surge=strategy.max_surge,
+        partition=strategy.partition,
+        paused=bool(strategy.paused),
+    )
+    patch = handler.with_strategy(wanted)
+    if patch is None:
+        raise NotAligned(f"{text(obj, 'kind')} has no rolling strategy to set")
+    return patched(obj, patch)
+
+
+def interpret_rolling_status(raw: Object) -> UnifiedRollingStatus:
+    """The status that a member reflects. The kinds that are known count their pods in fields of the same names."""
+    return UnifiedRollingStatus(
+        generation=whole(raw, "generation"),
+        observed_generation=whole(raw, "observedGeneration"),
+        resource_template_generation=whole(raw, "resourceTemplateGeneration"),
+        replicas=whole(raw, "replicas"),
+        ready_replicas=whole(raw, "readyReplicas"),
+        available_replicas=whole(raw, "availableReplicas"),
+        updated_replicas=whole(raw, "updatedReplicas"),
+        updated_ready_replicas=whole(raw, "updatedReadyReplicas"),
+        updated_available_replicas=whole(raw, "updatedAvailableReplicas"),
+        alignment_seq=whole(raw, "alignmentSeq"),
+    )
+
+
+# From and to what alignment reckons with
+
+
+def aim_of(template: Object, replicas: int) -> Aim:
+    """The budget of a workload of so many replicas in all: percentages are of all of them."""
+    handler = _handler(template)
+    scaled = handler.scale(replicas)
+    if scaled is None:
+        raise NotAligned(f"{text(template, 'kind')} has no replicas to divide")
+    whole_one = patched(template, scaled)
+    strategy, limits = handler.strategy(whole_one), handler.limits(whole_one)
+    if strategy.type == ON_DELETE:
+        raise NotAligned(f"{text(template, 'kind')} replaces no pods by itself: its strategy is {ON_DELETE}")
+    return Aim(
+        replicas,
+        limits.max_unavailable,
+        limits.max_surge,
+        min(strategy.partition or 0, replicas),
+        is_partitioned=handler.with_partition(0) is not None,
+        recreates=strategy.type == RECREATE and group_of(template) == "apps",
+        is_paused=strategy.paused,
+    )
+
+
+def revised(manifest: Object, spec: Spec) -> Object:
+    """A manifest with the numbers of a spec."""
+    handler = _handler(manifest)
+    strategy = RollingStrategy(
+        paused=None,
+        partition=spec.partition if handler.with_partition(0) is not None else None,
+        max_unavailable=spec.unavailable,
+        max_surge=spec.surge,
+    )
+    rolled = revise_rolling_strategy(manifest, strategy)
+    return patched(rolled, handler.scale(spec.replicas) or {})
+
+
+def report_of(status: UnifiedRollingStatus) -> Report:
+    """What a status proves. One of an older generation does not say what its updated pods are of."""
+    is_observed = status.generation is not None and status.generation == status.observed_generation
+    seq = status.alignment_seq if is_observed and status.alignment_seq is not None else 0
+    return Report(
+        seq,
+        pods=status.replicas or 0,
+        updated=status.updated_replicas or 0,
+        available=status.available_replicas or 0,
+        updated_available=status.updated_available_replicas,
+    )
+
+
+def _handler(obj: Object) -> WorkloadHandler:
+    found = find_handler(group_of(obj), text(obj, "kind"))
+    if found is None:
+        kind, version = text(obj, "kind"), text(obj, "apiVersion")
+        raise NotAligned(f"{kind} of {version} is not a kind of workload that is known here")
+    if isinstance(found, BrokenHandler):
+        raise NotAligned(str(found))
+    return found

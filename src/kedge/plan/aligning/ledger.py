@@ -1,0 +1,97 @@
+"""Ledger: what every cluster was asked for and may be acting on, and what it reports.
+
+A cluster acts on the last spec that reached it, and nobody knows which one that is until a report says so. So each spec
+is kept from before it is written until a later one is acknowledged, and all of them count. A cluster is written to only
+when it has acknowledged what was written before: its entry never holds more than two specs.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Spec(Struct, frozen=True, gc=False):
+    """What one cluster is asked for."""
+
+    seq: int
+    """Specs of one binding are numbered; a larger number is a later one."""
+    template: str
+    """The hash of the pod template."""
+    replicas: int
+    unavailable: int = 0
+    """The cluster's maxUnavailable, in pods."""
+    surge: int = 0
+    """The cluster's maxSurge, in pods."""
+    partition: int = 0
+    """How many pods stay at older templates."""
+
+    @property
+    def moved(self) -> int:
+        """How many pods of the template there may be, beside those that are more than asked for."""
+        return max(0, self.replicas - self.partition)
+
+
+class Report(Struct, frozen=True, gc=False):
+    """What a cluster reports of its workload."""
+
+    seq: int
+    """The last spec that the cluster's own controller has observed; 0 if that is not known."""
+    pods: int = 0
+    updated: int = 0
+    """Pods of the template of that spec; nobody knows of which template if the spec is not known."""
+    available: int = 0
+    updated_available: int | None = None
+    """Of those the available ones, if the kind counts them."""
+
+    @property
+    def proven(self) -> int:
+        """How many updated pods are available at least."""
+        if self.updated_available is not None:
+            return self.updated_available
+        return max(0, self.available - (self.pods - self.updated))
+
+
+NOTHING = Report(0)
+
+
+class Member(Struct, frozen=True):
+    """One cluster."""
+
+    name: str
+    wanted: int
+    """How many replicas are scheduled to it; 0 if the cluster is to leave."""
+    template: str
+    """The hash of the pod template it is to have, with what is overridden for it."""
+    specs: tuple[Spec, ...] = ()
+    """What may be in effect there, oldest first; empty if nothing was ever written."""
+    report: Report = NOTHING
+    is_reachable: bool = True
+    is_fixed: bool = False
+    """Whether somebody else decides on its strategy: it is charged for what it may do, and never changed."""
+    is_superseded: bool = False
+    """Whether the last spec can never be written, since nobody has its template any more; it counts all the same."""
+
+    @property
+    def in_effect(self) -> tuple[Spec, ...]:
+        """The specs that the cluster may act on, now or later."""
+        return tuple(spec for spec in self.specs if spec.seq >= self.report.seq) or self.specs[-1:]
+
+    @property
+    def last(self) -> Spec | None:
+        return self.specs[-1] if self.specs else None
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether it acts on what was written last. One that nothing was written to has nothing to acknowledge."""
+        written = self.specs[:-1] if self.is_superseded else self.specs
+        return not written or self.report.seq >= written[-1].seq
+
+    @property
+    def reported_template(self) -> str:
+        """The template that its counts of updated pods are about; empty if that is not known."""
+        return next((spec.template for spec in self.specs if spec.seq == self.report.seq), "")
+
+    @property
+    def updated(self) -> int:
+        """How many pods it reports of the template that it is to have."""
+        return self.report.updated if self.reported_template == self.template else 0

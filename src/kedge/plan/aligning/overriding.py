@@ -1,0 +1,185 @@
+"""Overriding: what is different in one cluster. Policies of the cluster first, then those of the namespace.
+
+Among each, those that mean more win: by name over by labels over all, then by their own name. What a policy says of
+the rolling strategy is somebody else's decision: such a cluster is charged for it and left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from typing import Any, Final
+
+from msgspec import Struct
+
+from kedge.api.karmada.overrides import (
+    ClusterOverridePolicy,
+    ImageOverrider,
+    OverrideOperator,
+    OverridePolicy,
+    Overriders,
+    PlaintextOverrider,
+)
+from kedge.api.karmada.policies import ResourceSelector
+from kedge.plan.aligning.scheduling import Candidate, is_meant
+from kedge.plan.fields import Object, at, text
+
+AnyOverridePolicy = OverridePolicy | ClusterOverridePolicy
+_STRATEGIES: Final = (("spec", "strategy"), ("spec", "updateStrategy"))
+
+
+class NotOverridden(ValueError):
+    """Why an override cannot be applied, in words."""
+
+
+class Overridden(Struct, frozen=True):
+    """An object as one cluster gets it."""
+
+    obj: Object
+    policies: tuple[str, ...] = ()
+    """The policies that said something, in the order they were applied."""
+    cluster_policies: tuple[str, ...] = ()
+    sets_strategy: bool = False
+    """Whether one of them decides on the rolling strategy."""
+
+
+def overridden(obj: Object, cluster: Candidate, policies: Iterable[AnyOverridePolicy]) -> Overridden:
+    """An object with all that is different in a cluster."""
+    found: Any = deepcopy(dict(obj))
+    named: dict[type, list[str]] = {ClusterOverridePolicy: [], OverridePolicy: []}
+    sets_strategy = False
+    for policy in sorted(policies, key=lambda one: _rank(one, obj)):
+        rules = [one.overriders for one in policy.spec.override_rules if is_meant(one.target_cluster, cluster)]
+        if not rules or _weight(policy.spec.resource_selectors, obj) is None:
+            continue
+        for overriders in rules:
+            found = _applied(found, overriders, policy.metadata.name)
+            sets_strategy = sets_strategy or any(map(_is_of_strategy, overriders.plaintext))
+        named[type(policy)].append(policy.metadata.name)
+    return Overridden(found, tuple(named[OverridePolicy]), tuple(named[ClusterOverridePolicy]), sets_strategy)
+
+
+def _rank(policy: AnyOverridePolicy, obj: Object) -> tuple[bool, int, str]:
+    weight = _weight(policy.spec.resource_selectors, obj)
+    return isinstance(policy, OverridePolicy), weight or 0, policy.metadata.name
+
+
+def _weight(selectors: Sequence[ResourceSelector], obj: Object) -> int | None:
+    """How much a policy means an object: the more, the more exactly it says so; None if it does not."""
+    if not selectors:
+        return 0
+    return max((found for one in selectors if (found := selected(one, obj)) is not None), default=None)
+
+
+def selected(selector: ResourceSelector, obj: Object) -> int | None:
+    """How exactly a selector means an object: 3 by name, 2 by labels, 1 by kind; None if it does not."""
+    if (selector.api_version, selector.kind) != (text(obj, "apiVersion"), text(obj, "kind")):
+        return None
+    if selector.namespace and selector.namespace != text(obj, "metadata", "namespace"):
+        return None
+    if selector.name:
+        return 3 if selector.name == text(obj, "metadata", "name") else None
+    if selector.label_selector is not None:
+        return 2 if selector.label_selector.matches(at(obj, "metadata", "labels") or {}) else None
+    return 1
+
+
+def _is_of_strategy(one: PlaintextOverrider) -> bool:
+    path = tuple(_parts(one.path))
+    return any(path[: len(place)] == place[: len(path)] for place in _STRATEGIES)
+
+
+def _applied(obj: Any, overriders: Overriders, policy: str) -> Any:
+    for image in overriders.image_overrider:
+        for path in _image_paths(obj, image):
+            obj = _set(obj, path, OverrideOperator.replace, _image(_get(obj, path), image), policy)
+    for one in overriders.plaintext:
+        obj = _set(obj, _parts(one.path), one.operator, one.value, policy)
+    return obj
+
+
+# Values by their paths
+
+
+def _parts(path: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+
+
+def _get(obj: Any, path: Sequence[str]) -> Any:
+    for part in path:
+        obj = obj[int(part)] if isinstance(obj, list) else obj[part]
+    return obj
+
+
+def _set(obj: Any, path: Sequence[str], operator: OverrideOperator, value: Any, policy: str) -> Any:
+    """An object with one value changed. Missing parents are an error, as in a JSON patch."""
+    if not path:
+        return value
+    try:
+        parent = _get(obj, path[:-1])
+        _change(parent, path[-1], operator, value)
+    except (KeyError, IndexError, ValueError, TypeError):
+        where = "/" + "/".join(path)
+        raise NotOverridden(f"{policy} cannot {operator} {where}: the object has no such place") from None
+    return obj
+
+
+def _change(parent: Any, name: str, operator: OverrideOperator, value: Any) -> None:
+    key: Any = name
+    if isinstance(parent, list):
+        key = len(parent) if name == "-" else int(name)
+    match operator:
+        case OverrideOperator.add if isinstance(parent, list):
+            if not 0 <= key <= len(parent):
+                raise IndexError(key)
+            parent.insert(key, deepcopy(value))
+        case OverrideOperator.add:
+            parent[key] = deepcopy(value)
+        case OverrideOperator.replace:
+            parent[key]  # it has to be there
+            parent[key] = deepcopy(value)
+        case OverrideOperator.remove:
+            del parent[key]
+
+
+# Images
+
+
+def _image_paths(obj: Any, image: ImageOverrider) -> list[list[str]]:
+    if image.predicate is not None:
+        return [_parts(image.predicate.path)]
+    pods = [("spec",)] if text(obj, "kind") == "Pod" else [("spec", "template", "spec")]
+    return [
+        [*where, field, str(number), "image"]
+        for where in pods
+        for field in ("initContainers", "containers")
+        for number, one in enumerate(at(obj, *where, field) or ())
+        if "image" in one
+    ]
+
+
+def _image(image: Any, change: ImageOverrider) -> str:
+    """An image with one of its parts changed: added to, replaced or taken away."""
+    registry, repository, tag = _split(str(image))
+    parts = {"Registry": registry, "Repository": repository, "Tag": tag}
+    match change.operator:
+        case OverrideOperator.add:
+            parts[change.component] += change.value
+        case OverrideOperator.replace:
+            parts[change.component] = change.value
+        case OverrideOperator.remove:
+            parts[change.component] = ""
+    named = "/".join(part for part in (parts["Registry"], parts["Repository"]) if part)
+    if not parts["Tag"]:
+        return named
+    return f"{named}@{parts['Tag']}" if ":" in parts["Tag"] else f"{named}:{parts['Tag']}"
+
+
+def _split(image: str) -> tuple[str, str, str]:
+    """Registry, repository, and tag or digest."""
+    name, at_sign, digest = image.partition("@")
+    first, slash, rest = name.partition("/")
+    is_registry = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    registry, path = (first, rest) if is_registry else ("", name)
+    repository, _, tag = path.partition(":")
+    return registry, repository, digest if at_sign else tag

@@ -1,0 +1,87 @@
+"""Scheduling: which clusters a policy means, and how many replicas each of them runs.
+
+Divided by Webster's method, as Karmada does it. Of the ways to divide, those by weights that are given are known here;
+others need an estimate of what is free in each cluster, and are refused in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from msgspec import Struct
+
+from kedge.api.karmada.bindings import TargetCluster
+from kedge.api.karmada.policies import ClusterAffinity, Placement, ReplicaSchedulingType, StaticClusterWeight
+
+
+class Candidate(Struct, frozen=True):
+    """A cluster that something may be scheduled to."""
+
+    name: str
+    labels: Mapping[str, str] = {}
+
+
+class NotScheduled(ValueError):
+    """Why a policy cannot be followed, in words."""
+
+
+def is_meant(affinity: ClusterAffinity | None, cluster: Candidate) -> bool:
+    """Whether an affinity means a cluster. One that says nothing means all."""
+    if affinity is None:
+        return True
+    if cluster.name in affinity.exclude or (affinity.cluster_names and cluster.name not in affinity.cluster_names):
+        return False
+    return affinity.label_selector is None or affinity.label_selector.matches(cluster.labels)
+
+
+def schedule(
+    placement: Placement, replicas: int, clusters: Iterable[Candidate], now: Mapping[str, int] | None = None
+) -> tuple[TargetCluster, ...]:
+    """The clusters, by name, and the replicas of each.
+
+    `now` is what they run: it stays where it is as far as the weights allow, and only what is more is divided.
+    """
+    meant = sorted((one for one in clusters if is_meant(placement.cluster_affinity, one)), key=lambda one: one.name)
+    scheduling = placement.replica_scheduling
+    if scheduling is None or scheduling.replica_scheduling_type is ReplicaSchedulingType.duplicated:
+        return tuple(TargetCluster(name=one.name, replicas=replicas) for one in meant)
+    if scheduling.replica_division_preference not in ("", "Weighted"):
+        raise NotScheduled(
+            f"replicaDivisionPreference {scheduling.replica_division_preference} needs an estimate of what is free in"
+            " each cluster, which nobody makes here: use Weighted with a staticWeightList"
+        )
+    preference = scheduling.weight_preference
+    if preference is not None and preference.dynamic_weight:
+        raise NotScheduled(
+            f"dynamicWeight {preference.dynamic_weight} needs an estimate of what is free in each cluster, which nobody"
+            " makes here: use a staticWeightList"
+        )
+    weights = _weights(meant, preference.static_weight_list if preference is not None else ())
+    parts = apportioned(replicas, weights, _kept(now or {}, weights, replicas))
+    return tuple(TargetCluster(name=name, replicas=parts[name]) for name in sorted(parts))
+
+
+def _weights(clusters: Sequence[Candidate], given: Sequence[StaticClusterWeight]) -> dict[str, int]:
+    """The largest weight that is given to each; all the same if none is given to any."""
+    found = {
+        one.name: max((rule.weight for rule in given if is_meant(rule.target_cluster, one)), default=0)
+        for one in clusters
+    }
+    return found if any(found.values()) else dict.fromkeys(found, 1)
+
+
+def _kept(now: Mapping[str, int], weights: Mapping[str, int], replicas: int) -> dict[str, int]:
+    """What may stay where it is: nothing of a cluster that is meant no more, nor if there are to be fewer."""
+    kept = {name: now.get(name, 0) for name, weight in weights.items() if weight}
+    return kept if sum(kept.values()) <= replicas else {}
+
+
+def apportioned(seats: int, weights: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
+    """So many seats by weight, one after the other, to whom the largest part of it is still owed."""
+    parts = {name: given.get(name, 0) for name in sorted(weights)}
+    open_ = [name for name in parts if weights[name]]
+    for _ in range(seats - sum(parts.values()) if open_ else 0):
+        name = max(open_, key=lambda one: (Fraction(weights[one], 2 * parts[one] + 1), -parts[one]))
+        parts[name] += 1
+    return parts

@@ -1,0 +1,141 @@
+"""Align bed: a hub with bindings and members with workloads, embedded, in virtual time; and who counts all pods."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from random import Random
+from typing import Any
+
+from kedge.api.apiextensions import CustomResourceDefinition
+from kedge.api.apps import Deployment
+from kedge.api.condition import is_true
+from kedge.api.core import Namespace
+from kedge.api.crd import crd
+from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.clusters import Cluster
+from kedge.api.karmada.kinds import KARMADA_KINDS
+from kedge.api.kruise import KRUISE_KINDS
+from kedge.api.pods import Pod
+from kedge.controllers.align.bindings import Bindings
+from kedge.controllers.align.execution import Execution
+from kedge.embedded.cluster import EmbeddedCluster
+from kedge.embedded.workloads.everything import add_workloads
+from kedge.embedded.workloads.nodes import make_nodes
+from kedge.kube.client import Client
+from kedge.kube.limits import Limiter
+from kedge.kube.manager import Manager
+from kedge.kube.patches import MergePatch
+from support.stage import LoopClock
+
+SHOP = "shop"
+HUB_DEFINITIONS = tuple(crd(kind) for kind in (*KARMADA_KINDS, *KRUISE_KINDS))
+MEMBER_DEFINITIONS = tuple(crd(kind) for kind in KRUISE_KINDS)
+
+
+class AlignBed:
+    """A hub, its members, and the pods of all of them."""
+
+    def __init__(self, hub: Client, members: dict[str, Client]) -> None:
+        self.hub = hub
+        self.members = members
+        self.fewest = 10**9
+        self.most = 0
+        self.most_updated = 0
+
+    async def pods(self) -> list[Pod]:
+        found = [(await member.list(Pod, SHOP)).items for member in self.members.values()]
+        return [pod for pods in found for pod in pods if pod.metadata.deletion_timestamp is None]
+
+    async def images(self) -> list[str]:
+        return sorted(image_of(pod) for pod in await self.pods() if is_true(pod.status.conditions, "Ready"))
+
+    async def deploy(self, kind: type[Any], replicas: dict[str, int], image: str = "app:1", **spec: Any) -> None:
+        labels = {"app": "demo"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": image}]}}
+        body = {"replicas": sum(replicas.values()), "selector": {"matchLabels": labels}, "template": template, **spec}
+        await self.hub.create(kind, {"metadata": {"name": "demo", "namespace": SHOP}, "spec": body})
+        resource = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, "name": "demo"}
+        clusters = [{"name": name, "replicas": number} for name, number in replicas.items()]
+        binding = {"resource": {**resource, "namespace": SHOP}, "clusters": clusters}
+        name = f"demo-{kind.resource.kind.lower()}"
+        await self.hub.create(ResourceBinding, {"metadata": {"name": name, "namespace": SHOP}, "spec": binding})
+
+    async def edit(self, kind: type[Any], spec: dict[str, Any]) -> None:
+        await self.hub.patch(kind, "demo", MergePatch({"spec": spec}), SHOP)
+
+    async def until_images(self, *images: str) -> None:
+        async with asyncio.timeout(600):
+            while await self.images() != sorted(images):
+                await asyncio.sleep(0.05)
+
+    async def count(self) -> None:
+        """Count all pods at every moment, from now on."""
+        while True:
+            pods = await self.pods()
+            self.fewest = min(self.fewest, sum(is_true(pod.status.conditions, "Ready") for pod in pods))
+            self.most = max(self.most, len(pods))
+            self.most_updated = max(self.most_updated, sum(image_of(pod) == "app:2" for pod in pods))
+            await asyncio.sleep(0.01)
+
+
+def image_of(pod: Pod) -> str:
+    return str((pod.spec.containers or ())[0].image)
+
+
+@asynccontextmanager
+async def align_bed(*names: str) -> AsyncIterator[AlignBed]:
+    clock = LoopClock()
+    async with AsyncExitStack() as stack:
+        hub = await _server(stack, "hub", clock, HUB_DEFINITIONS, nodes=0)
+        managers = [await stack.enter_async_context(Manager(component="kedge-align", clock=clock, rng=Random(1)))]
+        connected = await managers[0].connect("hub", hub.transport(), limiter=Limiter(rate=0))
+        managers[0].add_controller(Bindings(connected).controller)
+        user = _client(hub)
+        members = {}
+        for name in names:
+            await user.create(Namespace, {"metadata": {"name": f"karmada-es-{name}"}})
+            await user.create(Cluster, {"metadata": {"name": name}, "spec": {}})
+            ready = {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": "", **_SINCE}
+            await user.patch(Cluster, name, MergePatch({"status": {"conditions": [ready]}}), subresource="status")
+            server = await _server(stack, name, clock, MEMBER_DEFINITIONS, nodes=3)
+            members[name] = _client(server)
+            others = await stack.enter_async_context(Manager(component="kcm", clock=clock, rng=Random(2)))
+            add_workloads(others, await others.connect(name, server.transport()))
+            agent = await stack.enter_async_context(Manager(component="agent", clock=clock, rng=Random(3)))
+            on_hub = await agent.connect("hub", hub.transport(), limiter=Limiter(rate=0))
+            on_member = await agent.connect(name, server.transport(), limiter=Limiter(rate=0))
+            agent.add_controller(Execution(on_hub, on_member, name, clock=clock).controller)
+            managers += [others, agent]
+        running = [asyncio.create_task(one.run(signals=False)) for one in managers]
+        yield AlignBed(user, members)
+        for one in managers:
+            one.stop()
+        await asyncio.gather(*running)
+
+
+_SINCE = {"lastTransitionTime": "2030-01-01T00:00:00Z"}
+
+
+def _client(server: EmbeddedCluster) -> Client:
+    return Client(server.transport(), limiter=Limiter(rate=0), rng=Random(9))
+
+
+async def _server(
+    stack: AsyncExitStack, name: str, clock: LoopClock, definitions: Sequence[Any], *, nodes: int
+) -> EmbeddedCluster:
+    server = EmbeddedCluster(name, clock=clock, rng=Random(name))
+    server.start()
+    stack.callback(server.stop)
+    user = _client(server)
+    if nodes:
+        await make_nodes(user, nodes, clock)
+    await user.create(Namespace, {"metadata": {"name": SHOP}})
+    for definition in definitions:
+        await user.create(CustomResourceDefinition, definition)
+    return server
+
+
+STORY = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2, "maxSurge": 1}}
+DEPLOYMENT = Deployment

@@ -1,0 +1,161 @@
+"""Alignment, decision by decision: what is written first, who is charged, and what gives budget back."""
+
+from __future__ import annotations
+
+import pytest
+
+from kedge.plan.aligning.alignment import Aim, AlignCode, align
+from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
+from kedge.plan.moving.division import divide
+
+STORY_1 = Aim(10, 2, 1)
+STORY_2 = Aim(10, 2, 0, 4, is_partitioned=True)
+
+
+def resting(name: str, replicas: int, template: str = "v1", *, wants: str = "v2", wanted: int | None = None) -> Member:
+    """A cluster whose pods all have a template and are available."""
+    report = Report(1, replicas, replicas, replicas, replicas)
+    return Member(name, replicas if wanted is None else wanted, wants, (Spec(1, template, replicas, 1),), report)
+
+
+def rolling(name: str, spec: Spec, *, updated: int, proven: int, pods: int | None = None, wants: str = "v2") -> Member:
+    """A cluster that acts on a spec, and has got so far with it."""
+    total = spec.replicas if pods is None else pods
+    available = total - updated + proven
+    return Member(name, spec.replicas, wants, (spec,), Report(spec.seq, total, updated, available, proven))
+
+
+def given(spec: Spec) -> tuple[str, int, int, int, int]:
+    return spec.template, spec.replicas, spec.unavailable, spec.surge, spec.partition
+
+
+def test_the_first_story_begins_with_the_largest_cluster() -> None:
+    found = align(STORY_1, [resting("cluster-1", 4), resting("cluster-2", 6)])
+    assert {name: given(spec) for name, spec in found.specs.items()} == {"cluster-2": ("v2", 6, 2, 1, 0)}
+    assert found.waiting["cluster-1"].code == AlignCode.budget_spent
+    assert (found.held.fewest, found.held.most) == (8, 11)
+
+
+def test_the_other_cluster_gets_what_the_first_has_proven_not_to_need() -> None:
+    second = rolling("cluster-2", Spec(2, "v2", 6, 2, 1), updated=6, proven=5)
+    found = align(STORY_1, [resting("cluster-1", 4), second])
+    template, replicas, unavailable, surge, _ = given(found.specs["cluster-1"])
+    assert (template, replicas, unavailable, surge) == ("v2", 4, 1, 1)
+
+
+def test_the_second_story_begins_with_the_largest_cluster_and_ends_at_the_partition() -> None:
+    found = align(STORY_2, [resting("cluster-1", 3), resting("cluster-2", 7)])
+    assert {name: given(spec) for name, spec in found.specs.items()} == {"cluster-2": ("v2", 7, 2, 0, 5)}
+    ended = [
+        rolling("cluster-1", Spec(3, "v2", 3, 1, 0, 1), updated=2, proven=2),
+        rolling("cluster-2", Spec(4, "v2", 7, 2, 0, 3), updated=4, proven=4),
+    ]
+    found = align(STORY_2, ended)
+    assert found.specs == {}
+    assert found.waiting == {}
+
+
+def test_a_partition_that_is_lowered_to_nothing_lets_all_go() -> None:
+    members = [
+        rolling("cluster-1", Spec(3, "v2", 3, 1, 0, 1), updated=2, proven=2),
+        rolling("cluster-2", Spec(4, "v2", 7, 2, 0, 3), updated=4, proven=4),
+    ]
+    found = align(Aim(10, 2, is_partitioned=True), members)
+    assert (
+        sum(spec.moved for spec in found.specs.values())
+        + sum(one.updated for one in members if one.name not in found.specs)
+        == 8
+    )  # two more, as many as may be unavailable
+
+
+@pytest.mark.parametrize(
+    ("budget", "shares", "parts"),
+    [
+        (6, {"a": 10, "b": 5}, {"a": 4, "b": 2}),
+        (5, {"a": 3, "b": 3, "c": 4}, {"a": 2, "b": 1, "c": 2}),
+        *(
+            (number, {"a": 3, "b": 7}, dict(zip("ab", parts, strict=True)))
+            for number, parts in enumerate(
+                [(0, 1), (1, 1), (1, 2), (1, 3), (2, 3), (2, 4), (2, 5), (2, 6), (3, 6), (3, 7)], start=1
+            )
+        ),
+    ],
+)
+def test_new_pods_are_divided_by_size(budget: int, shares: dict[str, int], parts: dict[str, int]) -> None:
+    assert divide(budget, shares) == parts
+
+
+def test_without_unavailability_the_largest_gets_the_surge() -> None:
+    found = align(Aim(10, 0, 2), [resting("c1", 3), resting("c2", 3), resting("c3", 4)])
+    assert {name: given(spec) for name, spec in found.specs.items()} == {"c3": ("v2", 4, 0, 2, 0)}
+
+
+def test_a_cluster_that_is_not_heard_from_keeps_what_it_holds() -> None:
+    lost = Member("a", 5, "v2", (Spec(1, "v1", 5, 1), Spec(2, "v2", 5, 1)), Report(1, 5, 5, 5), is_reachable=False)
+    found = align(Aim(10, 2), [lost, resting("b", 5)])
+    assert given(found.specs["b"]) == ("v2", 5, 1, 0, 0)
+    assert found.waiting["a"].code == AlignCode.unreachable
+
+
+def test_a_cluster_that_rolls_the_release_before_stays_charged() -> None:
+    first = rolling("a", Spec(2, "v2", 5, 2), updated=2, proven=0, wants="v3")
+    found = align(Aim(10, 2), [first, resting("b", 5, wants="v3")])
+    assert "b" not in found.specs
+    assert found.waiting["b"].code == AlignCode.budget_spent
+    assert given(found.specs["a"])[:3] == ("v3", 5, 2)
+
+
+def test_pods_that_do_not_work_are_replaced_first_and_cost_nothing() -> None:
+    broken = Member("b", 5, "v2", (Spec(1, "v1", 5, 1),), Report(1, 5, 5, 2, 2))
+    found = align(Aim(10, 2), [resting("a", 5), broken])
+    assert given(found.specs["b"]) == ("v2", 5, 2, 0, 0)
+    assert "a" not in found.specs
+
+
+def test_a_report_of_an_older_write_gives_nothing_back() -> None:
+    pending = Member("a", 5, "v2", (Spec(1, "v1", 5, 1), Spec(2, "v2", 5, 2)), Report(1, 5, 5, 5))
+    for _ in range(2):
+        found = align(Aim(10, 2), [pending, resting("b", 5)])
+        assert found.specs == {}
+        assert {name: wait.code for name, wait in found.waiting.items()} == {
+            "a": AlignCode.unacknowledged,
+            "b": AlignCode.budget_spent,
+        }
+
+
+def test_the_first_deployment_waits_for_nobody() -> None:
+    new = [Member(f"c{number}", 3, "v1", (), NOTHING) for number in range(4)]
+    found = align(Aim(12, 1), new)
+    assert {spec.replicas for spec in found.specs.values()} == {3}
+    assert len(found.specs) == 4
+    assert all(spec.unavailable or spec.surge for spec in found.specs.values())
+
+
+def test_a_paused_template_moves_nothing_but_replicas() -> None:
+    members = [resting("a", 4, wanted=5), resting("b", 6)]
+    found = align(Aim(11, 2, 1, is_paused=True), members)
+    assert {name: given(spec)[:2] for name, spec in found.specs.items()} == {"a": ("v1", 5)}
+    assert found.waiting["b"].code == AlignCode.paused
+
+
+def test_replicas_are_taken_away_only_when_others_are_available() -> None:
+    found = align(Aim(10, 0, 2), [resting("a", 6, "v2", wanted=2), resting("b", 4, "v2", wanted=8)])
+    assert {name: spec.replicas for name, spec in found.specs.items()} == {"b": 6}
+    assert found.waiting["a"].code == AlignCode.too_few
+
+
+def test_a_strategy_that_somebody_else_decides_on_is_charged_and_left_alone() -> None:
+    fixed = Member("a", 5, "v2", (Spec(1, "v1", 5, 1), Spec(2, "v2", 5, 2)), Report(1, 5, 5, 5), is_fixed=True)
+    found = align(Aim(10, 2), [fixed, resting("b", 5)])
+    assert found.specs == {}
+
+
+def test_a_kind_that_takes_all_its_pods_away_at_once_needs_the_budget_for_it() -> None:
+    members = [resting("a", 2), resting("b", 3)]
+    found = align(Aim(5, 2, recreates=True), members)
+    assert {name: given(spec) for name, spec in found.specs.items()} == {"a": ("v2", 2, 2, 0, 0)}
+    assert found.waiting["b"].code == AlignCode.recreates
+
+
+def test_with_nothing_to_do_nothing_is_written() -> None:
+    assert align(STORY_1, [resting("a", 4, "v2"), resting("b", 6, "v2")]).specs == {}

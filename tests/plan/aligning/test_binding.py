@@ -1,0 +1,220 @@
+"""One binding: what is kept in its ledger, what each cluster gets, and what a crash in between leaves to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kedge.api.karmada.bindings import BindingSpec
+from kedge.api.karmada.keys import SEQUENCE
+from kedge.api.karmada.overrides import OverridePolicy
+from kedge.api.karmada.works import Work
+from kedge.plan.aligning.alignment import AlignCode
+from kedge.plan.aligning.binding import BindingInput, BindingPlan, BoundCluster, plan_binding, sequence_of
+from kedge.plan.aligning.ledger import Spec
+from kedge.plan.aligning.ledger_text import Ledger, ledger_text
+from kedge.plan.aligning.scheduling import Candidate
+
+
+def deployment(image: str = "app:1", **spec: Any) -> dict[str, Any]:
+    labels = {"app": "demo"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": "demo",
+            "namespace": "shop",
+            "uid": "u1",
+            "resourceVersion": "7",
+            "generation": 3,
+            "labels": labels,
+            "annotations": {"note": "kept"},
+        },
+        "spec": {
+            "replicas": 10,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2, "maxSurge": 1}},
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": image}]}},
+            **spec,
+        },
+        "status": {"replicas": 10},
+    }
+
+
+def bound(**replicas: int) -> BindingSpec:
+    resource = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "demo", "namespace": "shop"}
+    clusters = [{"name": name, "replicas": number} for name, number in replicas.items()]
+    return msgspec.convert({"resource": resource, "clusters": clusters}, BindingSpec)
+
+
+def work(manifest: Any, *, updated: int | None = None, seq: int | None = None, generation: int = 4) -> Work:
+    """A Work whose cluster reports that all its pods are available; of these, so many of the template."""
+    number = int(manifest["spec"]["replicas"])
+    status = {
+        "generation": generation,
+        "observedGeneration": 4,
+        "alignmentSeq": sequence_of(manifest) if seq is None else seq,
+        "replicas": number,
+        "updatedReplicas": number if updated is None else updated,
+        "availableReplicas": number,
+    }
+    identifier = {"ordinal": 0, "version": "v1", "kind": "Deployment", "resource": "deployments", "name": "demo"}
+    return msgspec.convert(
+        {
+            "metadata": {"name": "demo-x"},
+            "spec": {"workload": {"manifests": [manifest]}},
+            "status": {"manifestStatuses": [{"identifier": identifier, "status": status}]},
+        },
+        Work,
+    )
+
+
+def seen(template: dict[str, Any] | None, works: dict[str, Work | None], **given: Any) -> BindingInput:
+    clusters = {name: BoundCluster(Candidate(name), work=one) for name, one in works.items()}
+    return BindingInput(given.pop("spec", bound(a=4, b=6)), template, clusters, **given)
+
+
+def deployed() -> tuple[BindingPlan, dict[str, Work | None]]:
+    """The first release, in both clusters and available."""
+    plan = plan_binding(seen(deployment(), {"a": None, "b": None}))
+    return plan, {name: work(manifest) for name, manifest in plan.manifests.items()}
+
+
+def strategy_of(manifest: Any) -> tuple[str, int, dict[str, int]]:
+    spec = manifest["spec"]
+    image = spec["template"]["spec"]["containers"][0]["image"]
+    return image, spec["replicas"], spec["strategy"]["rollingUpdate"]
+
+
+def test_the_first_release_goes_to_all_clusters_at_once_without_what_belongs_to_this_one() -> None:
+    plan, _ = deployed()
+    assert {name: one["spec"]["replicas"] for name, one in plan.manifests.items()} == {"a": 4, "b": 6}
+    meta = plan.manifests["a"]["metadata"]
+    assert {"uid", "resourceVersion", "generation"}.isdisjoint(meta)
+    assert meta["annotations"]["note"] == "kept"
+    assert meta["annotations"]["resourcetemplate.karmada.io/generation"] == "3"
+    assert "status" not in plan.manifests["a"]
+    assert {sequence_of(one) for one in plan.manifests.values()} == {1, 2}
+
+
+def test_the_next_release_goes_to_one_cluster_and_the_other_keeps_what_it_has() -> None:
+    first, works = deployed()
+    plan = plan_binding(seen(deployment("app:2"), works, ledger=ledger_text(first.ledger)))
+    assert strategy_of(plan.manifests["b"]) == ("app:2", 6, {"maxUnavailable": 2, "maxSurge": 1})
+    assert strategy_of(plan.manifests["a"])[:2] == ("app:1", 4)
+    assert plan.manifests["a"] == first.manifests["a"]
+    assert plan.waiting["a"].code == AlignCode.budget_spent
+
+
+def test_what_was_kept_in_the_ledger_and_not_written_is_written_by_the_next_look() -> None:
+    first, works = deployed()
+    given = seen(deployment("app:2"), works, ledger=ledger_text(first.ledger))
+    plan = plan_binding(given)
+    again = plan_binding(seen(deployment("app:2"), works, ledger=ledger_text(plan.ledger)))
+    assert again.manifests == plan.manifests
+    assert again.ledger == plan.ledger
+
+
+def test_a_release_that_nobody_has_any_more_is_charged_and_left_behind() -> None:
+    first, works = deployed()
+    second = plan_binding(seen(deployment("app:2"), works, ledger=ledger_text(first.ledger)))
+    third = plan_binding(seen(deployment("app:3"), works, ledger=ledger_text(second.ledger)))
+    assert len(third.ledger.specs["b"]) == 3
+    assert strategy_of(third.manifests["b"])[0] == "app:3"
+    assert strategy_of(third.manifests["a"])[0] == "app:1"
+
+
+def test_a_label_is_changed_without_another_grant() -> None:
+    first, works = deployed()
+    changed = deployment()
+    changed["metadata"]["labels"] = {"app": "demo", "team": "x"}
+    plan = plan_binding(seen(changed, works, ledger=ledger_text(first.ledger)))
+    assert plan.ledger == first.ledger
+    assert plan.manifests["a"]["metadata"]["labels"] == {"app": "demo", "team": "x"}
+    assert sequence_of(plan.manifests["a"]) == sequence_of(first.manifests["a"])
+
+
+def test_a_cluster_that_is_to_leave_is_emptied_before_its_work_goes() -> None:
+    first, works = deployed()
+    spec = bound(b=10)
+    plan = plan_binding(seen(deployment(), works, ledger=ledger_text(first.ledger), spec=spec))
+    assert plan.manifests["b"]["spec"]["replicas"] == 7  # one more than there may be too few of
+    assert plan.manifests["a"]["spec"]["replicas"] == 2
+    assert plan.delete == ()
+    assert set(plan.ledger.specs) == {"a", "b"}
+
+
+def test_a_cluster_without_pods_is_let_go() -> None:
+    first, _ = deployed()
+    ledger = ledger_text(Ledger({"a": (Spec(9, first.ledger.specs["a"][0].template, 0, 0, 1),)}))
+    empty = dict(first.manifests["a"]["spec"], replicas=0)
+    manifest = {**first.manifests["a"], "spec": empty}
+    manifest["metadata"] = {**manifest["metadata"], "annotations": {SEQUENCE: "9"}}
+    plan = plan_binding(seen(deployment(), {"a": work(manifest), "b": None}, ledger=ledger, spec=bound(b=10)))
+    assert plan.delete == ("a",)
+    assert set(plan.ledger.specs) == {"b"}
+
+
+def test_a_binding_that_is_deleted_takes_its_works_along() -> None:
+    first, works = deployed()
+    for given in (
+        seen(deployment(), works, ledger=ledger_text(first.ledger), is_deleting=True),
+        seen(None, works, ledger=ledger_text(first.ledger)),
+    ):
+        plan = plan_binding(given)
+        assert (plan.delete, plan.manifests, plan.ledger.specs) == (("a", "b"), {}, {})
+
+
+def test_a_resource_without_pods_is_copied() -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "demo"}, "data": {"a": "b"}}
+    plan = plan_binding(seen(config, {"a": None, "b": None, "gone": work(deployment())}))
+    assert {name: one["data"] for name, one in plan.manifests.items()} == {"a": {"a": "b"}, "b": {"a": "b"}}
+    assert plan.delete == ("gone",)
+    assert plan.problems == ()
+
+
+def test_what_is_duplicated_is_copied_with_all_its_replicas() -> None:
+    plan = plan_binding(seen(deployment(), {"a": None, "b": None}, is_divided=False))
+    assert {one["spec"]["replicas"] for one in plan.manifests.values()} == {10}
+    assert SEQUENCE not in plan.manifests["a"]["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        (deployment() | {"kind": "Game", "apiVersion": "example.com/v1"}, "not a kind of workload"),
+        ({"apiVersion": "v1", "kind": "ConfigMap"}, ""),
+    ],
+)
+def test_a_kind_with_replicas_that_nobody_knows_is_copied_and_said_so(template: dict[str, Any], problem: str) -> None:
+    plan = plan_binding(seen(template, {"a": None, "b": None}))
+    assert set(plan.manifests) == {"a", "b"}
+    assert problem in " ".join(plan.problems)
+
+
+def test_a_ledger_that_cannot_be_read_stops_the_binding() -> None:
+    plan = plan_binding(seen(deployment(), {"a": None, "b": None}, ledger="{"))
+    assert plan.manifests == {}
+    assert "cannot be read" in plan.problems[0]
+
+
+def test_a_cluster_that_does_not_exist_and_an_override_that_has_no_place_stop_nobody_else() -> None:
+    rule = {"plaintext": [{"path": "/spec/x/y", "operator": "add", "value": 1}]}
+    policy = {"overrideRules": [{"targetCluster": {"clusterNames": ["a"]}, "overriders": rule}]}
+    override = msgspec.convert({"metadata": {"name": "bad"}, "spec": policy}, OverridePolicy)
+    given = seen(deployment(), {"a": None, "b": None}, overrides=(override,), spec=bound(a=2, b=6, nowhere=2))
+    plan = plan_binding(given)
+    assert set(plan.manifests) == {"b"}
+    assert [one.partition(":")[0] for one in plan.problems] == ["cluster a", "the cluster nowhere does not exist"]
+
+
+def test_an_image_of_its_own_gives_a_cluster_a_template_of_its_own() -> None:
+    rule = {"imageOverrider": [{"component": "Tag", "operator": "replace", "value": "9"}]}
+    policy = {"overrideRules": [{"targetCluster": {"clusterNames": ["a"]}, "overriders": rule}]}
+    override = msgspec.convert({"metadata": {"name": "tag"}, "spec": policy}, OverridePolicy)
+    plan = plan_binding(seen(deployment(), {"a": None, "b": None}, overrides=(override,)))
+    assert plan.overridden["a"].policies == ("tag",)
+    assert strategy_of(plan.manifests["a"])[0] == "app:9"
+    assert plan.ledger.specs["a"][0].template != plan.ledger.specs["b"][0].template

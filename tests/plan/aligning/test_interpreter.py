@@ -1,0 +1,110 @@
+"""The rolling strategy and status of workloads, by kind; and the budget that a template asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kedge.plan.aligning.alignment import Aim
+from kedge.plan.aligning.interpreter import (
+    NotAligned,
+    RollingStrategy,
+    aim_of,
+    calculate_template_hash,
+    get_rolling_strategy,
+    interpret_rolling_status,
+    report_of,
+    revise_rolling_strategy,
+    revised,
+)
+from kedge.plan.aligning.ledger import Report, Spec
+
+
+def workload(kind: str, api_version: str = "apps/v1", image: str = "app:1", **spec: Any) -> dict[str, Any]:
+    template = {"spec": {"containers": [{"name": "app", "image": image}]}}
+    return {"apiVersion": api_version, "kind": kind, "spec": {"replicas": 4, "template": template, **spec}}
+
+
+def deployment(unavailable: int | str, surge: int | str, **spec: Any) -> dict[str, Any]:
+    rolling = {"maxUnavailable": unavailable, "maxSurge": surge}
+    return workload("Deployment", strategy={"type": "RollingUpdate", "rollingUpdate": rolling}, **spec)
+
+
+def clone_set(image: str = "app:1", **strategy: Any) -> dict[str, Any]:
+    return workload("CloneSet", "apps.kruise.io/v1alpha1", image, updateStrategy=strategy)
+
+
+@pytest.mark.parametrize(
+    ("template", "replicas", "aim"),
+    [
+        (deployment(2, 1), 10, Aim(10, 2, 1)),
+        (deployment("25%", "25%"), 10, Aim(10, 2, 3)),
+        (deployment("25%", 0), 3, Aim(3, 1, 0)),
+        (deployment(1, 1, paused=True), 5, Aim(5, 1, 1, is_paused=True)),
+        (workload("Deployment", strategy={"type": "Recreate"}), 6, Aim(6, 6, recreates=True)),
+        (clone_set(partition=4, maxUnavailable=2), 10, Aim(10, 2, 0, 4, is_partitioned=True)),
+        (clone_set(partition="50%", maxUnavailable="25%"), 5, Aim(5, 2, 0, 3, is_partitioned=True)),
+        (clone_set(partition="99%"), 10, Aim(10, 2, 0, 9, is_partitioned=True)),
+        (clone_set(partition="100%"), 10, Aim(10, 2, 0, 10, is_partitioned=True)),
+        (clone_set(maxSurge="10%", maxUnavailable="25%"), 10, Aim(10, 2, 1, is_partitioned=True)),
+        (workload("StatefulSet"), 3, Aim(3, 1, is_partitioned=True)),
+    ],
+)
+def test_percentages_are_of_all_replicas(template: dict[str, Any], replicas: int, aim: Aim) -> None:
+    assert aim_of(template, replicas) == aim
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        (workload("StatefulSet", updateStrategy={"type": "OnDelete"}), "its strategy is OnDelete"),
+        (workload("Game", "example.com/v1"), "not a kind of workload that is known here"),
+        (workload("DaemonSet"), "has no replicas to divide"),
+    ],
+)
+def test_what_cannot_be_aligned_is_refused_in_words(template: dict[str, Any], message: str) -> None:
+    with pytest.raises(NotAligned, match=message):
+        aim_of(template, 3)
+
+
+def test_only_the_pod_template_tells_one_hash_from_another() -> None:
+    first = calculate_template_hash(clone_set(partition=4))
+    assert first == calculate_template_hash(clone_set(partition=0))
+    assert first != calculate_template_hash(clone_set("app:2"))
+
+
+def test_a_strategy_that_is_set_is_read_back() -> None:
+    wanted = RollingStrategy(paused=False, partition=3, max_unavailable=2, max_surge=0)
+    assert get_rolling_strategy(revise_rolling_strategy(clone_set(), wanted)) == wanted
+    given = revise_rolling_strategy(deployment("50%", 3), RollingStrategy(max_unavailable=1, max_surge=0))
+    assert given["spec"]["strategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
+
+
+def test_a_manifest_gets_the_numbers_of_its_spec() -> None:
+    found = revised(clone_set(), Spec(7, "hash", 6, 2, 1, 4))
+    assert found["spec"]["replicas"] == 6
+    assert found["spec"]["updateStrategy"] | {"type": ""} == {
+        "type": "",
+        "partition": 4,
+        "maxUnavailable": 2,
+        "maxSurge": 1,
+    }
+
+
+COUNTS = {"replicas": 6, "updatedReplicas": 3, "availableReplicas": 5}
+
+
+@pytest.mark.parametrize(
+    ("status", "report"),
+    [
+        ({"generation": 4, "observedGeneration": 4, "alignmentSeq": 9, **COUNTS}, Report(9, 6, 3, 5)),
+        ({"generation": 5, "observedGeneration": 4, "alignmentSeq": 9, **COUNTS}, Report(0, 6, 3, 5)),
+        ({"alignmentSeq": 9, **COUNTS}, Report(0, 6, 3, 5)),
+        ({"generation": 4, "observedGeneration": 4, **COUNTS}, Report(0, 6, 3, 5)),
+        ({"generation": 1, "observedGeneration": 1, "updatedAvailableReplicas": 2, **COUNTS}, Report(0, 6, 3, 5, 2)),
+        ({}, Report(0)),
+    ],
+)
+def test_a_status_proves_only_what_its_controller_has_seen(status: dict[str, Any], report: Report) -> None:
+    assert report_of(interpret_rolling_status(status)) == report
