@@ -62,7 +62,7 @@ FOUND_BY = {
     "acts_before_it_notes": 1,
     "takes_back_at_once": 16,
     "without_proof_of_batches": 13,
-    "pods_of_others": 1,
+    "pods_of_others": 3,
 }
 
 
