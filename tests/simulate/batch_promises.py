@@ -214,7 +214,11 @@ class BatchPromises:
     def _resized(self, name: str, before: WorkloadFacts, after: WorkloadFacts, plan: RolloutFacts) -> Iterator[str]:
         """There is nothing to move from: the target is scaled."""
         if plan.is_deleting:
-            yield "" if after.replicas == plan.original else f"it had {plan.original} pods"
+            low, high = sorted((before.replicas, plan.original))
+            is_back = low <= after.replicas <= high
+            yield "" if is_back else f"it had {plan.original} pods"
+            at_once, most = abs(after.replicas - before.replicas), max(1, plan.size(plan.largest))
+            yield "" if at_once <= most else f"{at_once} pods go back at once, of at most {most}"
             return
         is_towards = abs(after.replicas - plan.start) > abs(before.replicas - plan.start)
         yield from self._begun(plan, plan.batch_of(after.replicas)) if is_towards else ()

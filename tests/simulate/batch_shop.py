@@ -150,7 +150,7 @@ class Shop:
     async def release(self, image: str, *, revert: bool = False, partition: int | None = None) -> bool:
         """Another revision, and a rollout to it; or another size. False: it was not possible to ask for it."""
         self.number += 1
-        options = {"revert": revert, "partition": partition}
+        options: dict[str, Any] = {"revert": revert, "partition": partition}
         if self.kind == "Deployment":
             await self._create(self._name(self.number), image, 0)
             return await self.ask(self._name(self.number), **options)

@@ -10,18 +10,20 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
+from kedge.api.oam.rollout_status import BatchState
 from kedge.controllers.batch.rollouts import Rollouts
 from kedge.plan.batching import in_place, letting_go, rollout
 from kedge.plan.batching.batches import back
 from kedge.plan.batching.moves import Workload
-from kedge.plan.batching.steps import Act, RolloutInput
+from kedge.plan.batching.states import RolloutEvent
+from kedge.plan.batching.steps import Act, Move, RolloutInput
 from kedge.plan.moving.budget import Budget
 from kedge.simulate.simulation import Simulation
 from simulate.batching import batching
 
 _back = back
 _step = rollout.step
-_ready = rollout._BATCH_STATES[rollout.BatchState.ready]
+_ready = rollout._BATCH_STATES[BatchState.ready]
 _write = Rollouts._write
 
 
@@ -45,7 +47,7 @@ async def one_batch_too_many(simulation: Simulation) -> None:
         plan = seen.plan if last is None else replace(seen.plan, batch_partition=last + 1, last_batch_to_rollout=None)
         return _ready(replace(seen, plan=plan), batch, now)
 
-    with patch.dict(rollout._BATCH_STATES, {rollout.BatchState.ready: ready}):
+    with patch.dict(rollout._BATCH_STATES, {BatchState.ready: ready}):
         await batching(simulation)
 
 
@@ -57,10 +59,10 @@ async def without_webhooks(simulation: Simulation) -> None:
 
 async def without_proof_of_batches(simulation: Simulation) -> None:
     """A batch begins whatever has become of those before it."""
-    verifying = rollout.BatchState.verifying
+    verifying = BatchState.verifying
 
     def verified(seen: RolloutInput, *_: Any) -> Any:
-        return rollout.Move(rollout.RolloutEvent.batch_available, seen.status)
+        return Move(RolloutEvent.batch_available, seen.status)
 
     with patch.object(rollout, "_lost", lambda *_: None), patch.dict(rollout._BATCH_STATES, {verifying: verified}):
         await batching(simulation)

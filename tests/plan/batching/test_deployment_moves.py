@@ -361,7 +361,9 @@ def test_without_room_for_the_target_old_pods_that_nobody_needs_make_some(
     oldest: Counts, bad: Counts, expected: dict[str, int] | str
 ) -> None:
     v0, v1 = (deployment(name, one[0], pods=one[1], available=one[2]) for name, one in (("v0", oldest), ("v1", bad)))
-    assert answer(MOVES.roll(workloads(deployment("v2", 0), v0, v1), STATUS, batch(4, 10, surge=3))) == expected
+    found = MOVES.roll(workloads(deployment("v2", 0), v0, v1), STATUS, batch(4, 10, surge=3))
+    assert answer(found) == expected
+    assert found.makes_room == bool(found.writes)
 
 
 def test_a_status_of_before_a_change_counts_what_is_asked_for_and_what_was_there() -> None:

@@ -385,6 +385,7 @@ WITH_TRAFFIC = replace(PLAN, traffic=TRAFFIC)
         (WITH_TRAFFIC, 1, Step((ADDS, *WRITE.writes)), True),
         (WITH_TRAFFIC, 1, Step((ADDS,)), False),
         (WITH_TRAFFIC, 1, DONE, False),
+        (WITH_TRAFFIC, 1, replace(WRITE, makes_room=True), False),
         (WITH_TRAFFIC, 0, WRITE, False),
         (replace(WITH_TRAFFIC, rollout_strategy=DECREASE), 1, WRITE, False),
         (PLAN, 1, WRITE, False),

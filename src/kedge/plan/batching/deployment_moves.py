@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.api.oam.keys import LEFT
 from kedge.api.oam.rollout_plan import RolloutPlan, RolloutStrategy
@@ -126,7 +127,7 @@ class DeploymentMoves(Struct, frozen=True):
         steps = [self._raise(seen, batch), self._proof(seen, batch), self._lower(seen, batch)]
         is_full = steps[0].wait is not None
         # Without room for the target, old pods that nobody needs make some: those of a bad release, above all.
-        return steps[2] if is_full and steps[2].writes else self._first(steps)
+        return replace(steps[2], makes_room=True) if is_full and steps[2].writes else self._first(steps)
 
     def check(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:  # noqa: ARG002
         problem = self._problem(seen)

@@ -96,6 +96,8 @@ class Step(Struct, frozen=True):
     writes: tuple[Write, ...] = ()
     wait: Wait | None = None
     failure: str = ""
+    makes_room: bool = False
+    """Whether pods go that nobody needs, before the target is there: their traffic stays with the others."""
 
     @property
     def is_done(self) -> bool:

@@ -224,7 +224,7 @@ def _batch_rolling(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
 
 def _traffic_before(seen: RolloutInput, found: Step, part: Batch, batch: Batch, now: datetime) -> Next | None:
     """Pods are taken away only when their traffic has gone; the target is there already if it comes first."""
-    takes_away = any(write.takes_away for write in found.writes)
+    takes_away = any(write.takes_away for write in found.writes) and not found.makes_room
     if not takes_away or seen.is_scale or batch.strategy is RolloutStrategy.decrease_first:
         return None
     return traffic(seen, part.goal, batch, now)
