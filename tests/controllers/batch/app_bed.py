@@ -92,7 +92,8 @@ class AppBed:
         return await self.client.get(untyped(kind.resource), name, SHOP)
 
     async def annotations(self, kind: Any, name: str) -> dict[str, str]:
-        return (await self.raw(kind, name))["metadata"].get("annotations", {})
+        found: dict[str, str] = (await self.raw(kind, name))["metadata"].get("annotations", {})
+        return found
 
     async def is_gone(self, kind: Any, name: str = "web") -> bool:
         try:

@@ -169,7 +169,7 @@ def test_a_failed_rollout_leaves_both_revisions_also_when_it_is_deleted() -> Non
 
 
 def _broken() -> dict[str, Any]:
-    return msgspec.json.decode(msgspec.json.encode(workload(9)).replace(b"app:9", b"app:bad"))
+    return msgspec.json.decode(msgspec.json.encode(workload(9)).replace(b"app:9", b"app:bad"), type=dict[str, Any])
 
 
 def test_a_failed_rollout_goes_on_to_a_fix() -> None:

@@ -28,7 +28,7 @@ NAMED = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 def policy(name: str, overriders: dict[str, Any], *, cluster: bool = False, **spec: Any) -> AnyOverridePolicy:
     rule = {"overriders": overriders, "targetCluster": spec.pop("where", None)}
     given = {"metadata": {"name": name}, "spec": {"overrideRules": [rule], **spec}}
-    return msgspec.convert(given, ClusterOverridePolicy if cluster else OverridePolicy)
+    return msgspec.convert(given, ClusterOverridePolicy) if cluster else msgspec.convert(given, OverridePolicy)
 
 
 def value(path: str, operator: str, value: Any = None) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class OverrideOperator(StrEnum):
 
     add = "add"
     remove = "remove"
-    replace = "replace"
+    set = "replace"
 
 
 class PlaintextOverrider(Value, frozen=True, gc=False):

@@ -41,11 +41,12 @@ from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch, difference
 from kedge.kube.queue import Key
-from kedge.kube.source import WatchedObject
+from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.aggregating import aggregated_items, template_status
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, BoundCluster, plan_binding
 from kedge.plan.aligning.ledger_text import ledger_text
 from kedge.plan.aligning.names import binding_name, work_name, work_namespace
+from kedge.plan.aligning.overriding import AnyOverridePolicy
 from kedge.plan.aligning.scheduling import Candidate
 from kedge.plan.fields import Object, at, text
 
@@ -66,7 +67,7 @@ class Bindings:
         self._members = cluster.cache(Member)
         self._overrides = cluster.cache(OverridePolicy)
         self._cluster_overrides = cluster.cache(ClusterOverridePolicy)
-        sources = [
+        sources: list[Source] = [
             cluster.watch(self._bindings),
             cluster.watch(self._works, to=_of_work),
             cluster.watch(self._members, to=self._everyone),
@@ -146,7 +147,7 @@ class Bindings:
                 candidate = Candidate(name, member.metadata.labels)
                 is_ready = is_true(member.status.conditions, "Ready")
                 clusters[name] = BoundCluster(candidate, is_ready, works.get(name))
-        overrides = (*self._cluster_overrides.all(), *self._overrides.all())
+        overrides: tuple[AnyOverridePolicy, ...] = (*self._cluster_overrides.all(), *self._overrides.all())
         namespace = binding.metadata.namespace
         return BindingInput(
             binding.spec,

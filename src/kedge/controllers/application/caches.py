@@ -50,7 +50,8 @@ class ApplicationCaches:
 
     def __init__(self, cluster: Cluster, namespaces: Sequence[str] = ()) -> None:
         self.cluster = cluster
-        placed, own = partial(PlacedCache, cluster, namespaces=namespaces), {"optional": True}
+        placed = partial(PlacedCache, cluster, namespaces=namespaces)
+        own: dict[str, Any] = {"optional": True}
         self.applications: PlacedCache[Application] = placed(Application, **own)
         self.app_revisions: PlacedCache[ApplicationRevision] = placed(ApplicationRevision, indexes=_NAMESPACED, **own)
         self.components: PlacedCache[Component] = placed(Component, **own)

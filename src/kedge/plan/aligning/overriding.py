@@ -92,7 +92,7 @@ def _is_of_strategy(one: PlaintextOverrider) -> bool:
 def _applied(obj: Any, overriders: Overriders, policy: str) -> Any:
     for image in overriders.image_overrider:
         for path in _image_paths(obj, image):
-            obj = _set(obj, path, OverrideOperator.replace, _image(_get(obj, path), image), policy)
+            obj = _set(obj, path, OverrideOperator.set, _image(_get(obj, path), image), policy)
     for one in overriders.plaintext:
         obj = _set(obj, _parts(one.path), one.operator, one.value, policy)
     return obj
@@ -135,7 +135,7 @@ def _change(parent: Any, name: str, operator: OverrideOperator, value: Any) -> N
             parent.insert(key, deepcopy(value))
         case OverrideOperator.add:
             parent[key] = deepcopy(value)
-        case OverrideOperator.replace:
+        case OverrideOperator.set:
             parent[key]  # it has to be there
             parent[key] = deepcopy(value)
         case OverrideOperator.remove:
@@ -165,7 +165,7 @@ def _image(image: Any, change: ImageOverrider) -> str:
     match change.operator:
         case OverrideOperator.add:
             parts[change.component] += change.value
-        case OverrideOperator.replace:
+        case OverrideOperator.set:
             parts[change.component] = change.value
         case OverrideOperator.remove:
             parts[change.component] = ""
