@@ -33,6 +33,7 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal
+from kedge.kube.store import Change
 from kedge.plan.batching.moves import Progress, Workloads
 from kedge.plan.batching.progress import is_only_reported, moved, reported
 from kedge.plan.batching.registry import moves_for
@@ -63,6 +64,27 @@ AFTER_FORBIDDEN: Final = 30.0
 """Seconds after which what was forbidden is tried again."""
 _AT_START: Final = (None, RollingState.locating)
 log = logging.getLogger(__name__)
+
+
+def _is_asked_anew(change: Change[Any]) -> bool:
+    """Whether a rollout is new or gone, or somebody asks for something else. Its status is written here only."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return True
+    before, after = old.metadata, new.metadata
+    return bool(
+        before.generation != after.generation
+        or before.annotations != after.annotations
+        or before.deletion_timestamp != after.deletion_timestamp
+        or before.finalizers != after.finalizers
+        or before.uid != after.uid
+    )
+
+
+def _only_adds(act: Act) -> bool:
+    """Whether an act can be decided on what was seen a moment ago: each write names the version that it is for."""
+    is_plain = act.call is None and act.query is None and act.route is None
+    return is_plain and all(one.resource_version and not one.takes_away for one in act.writes)
 
 
 def _by_namespace(rollout: Any) -> Iterable[str]:
@@ -110,7 +132,7 @@ class Rollouts:
         places: Sequence[str | None] = namespaces or (None,)
         self._caches = {place: cluster.cache(kind.kind, place, indexes=_NAMESPACED, optional=True) for place in places}
         self._cluster = cluster.name
-        own = [cluster.watch(cache) for cache in self._caches.values()]
+        own = [cluster.watch(cache, when=_is_asked_anew) for cache in self._caches.values()]
         others = [*asking.autoscalers.sources(self._referrers.in_namespace), *kind.sources(self._unfinished)]
         sources = [*own, *workloads.sources(self._referrers), *others, self._answers]
         self.controller = Controller(kind.kind.resource.plural, self.reconcile, sources, workers=WORKERS)
@@ -152,10 +174,10 @@ class Rollouts:
         seen: RolloutInput | None = None
         for _ in range(MOST_STEPS):
             if seen is None:
-                read = await self._read(current)
-                if read is None:
+                looked = await self._look(key, current)
+                if looked is None:
                     return Outcome.not_yet
-                current, seen = read, await self._observe(key, read)
+                current, seen = looked
             seen = replace(seen, status=current.status)
             found = step(seen, self._clock.now())
             match found:
@@ -166,8 +188,9 @@ class Rollouts:
                     self._events.warned(current.rollout, found)
                     current = replace(current, status=found.status)
                 case Act() if not current.is_written:
-                    # The status first, and then another look: what is done is decided on what is there then.
-                    current, seen = await self._write(current, seen, None), None
+                    # The status first. What takes something away is decided again on what is there then.
+                    current = await self._write(current, seen, None)
+                    seen = seen if _only_adds(found) else None
                 case Act(route=RouteWrite() as shift):
                     current = await self._write(replace(current, status=shift.status), seen, None)
                     refused = await self._asking.write_route(seen.route, shift)
@@ -210,6 +233,14 @@ class Rollouts:
         """All that the next step of a rollout depends on, as it is now. Nothing is changed: a preview asks here too."""
         meta = rollout.metadata
         return await self._observe(Key("", meta.namespace, meta.name), Current(rollout, rollout.status))
+
+    async def _look(self, key: Key, current: Current) -> tuple[Current, RolloutInput] | None:
+        """A rollout and all that its next step depends on, read at the same time. None if it is gone."""
+        read, seen = await asyncio.gather(self._read(current), self._observe(key, current))
+        if read is None:
+            return None
+        is_same = read.rollout.metadata.resource_version == current.rollout.metadata.resource_version
+        return read, seen if is_same else await self._observe(key, read)
 
     async def _read(self, current: Current) -> Current | None:
         """The rollout as it is now: somebody may have paused it a moment ago. None if it is gone.
