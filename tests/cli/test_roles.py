@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -156,7 +157,8 @@ async def test_what_a_hub_lacks_is_said_once_with_what_to_do_and_it_goes_on_when
         code, told = await kedge("join", "cluster-1", *hub)
         assert code == 0, told
     lines = (await asyncio.to_thread(log.read_text)).splitlines()
-    assert len([line for line in lines if "404" in line or "does not serve" in line]) == 1
+    messages = [json.loads(line)["msg"] for line in lines if line.startswith("{")]
+    assert len([message for message in messages if "404" in message or "does not serve" in message]) == 1
 
 
 async def is_logged(log: Path, words: str) -> bool:

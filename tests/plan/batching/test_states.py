@@ -56,6 +56,8 @@ KUBEVELA = [
 ]
 # Not taken over: AppLocatedEvent where nothing is located is not legal, and no stray event fails a rollout.
 OURS = [
+    # What failed midway is taken back when it is deleted, if that was asked for.
+    Row(State(R.failed), E.deleted, State(R.deleting)),
     # Before initializing nothing was touched, so there is nothing to abandon.
     Row(State(R.locating), E.modified, START, resets=True),
     Row(State(R.verifying), E.modified, START, resets=True),
