@@ -17,6 +17,7 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.codec import untyped
 from kedge.kube.expectations import record_writes
 from kedge.kube.logs import JsonFormatter, about
+from kedge.kube.patches import MergePatch
 from support.fleets import CRDS, client_of, fleet_cluster, managed
 from support.virtual import run
 from support.waiting import until
@@ -59,6 +60,49 @@ def test_nobody_waits_for_a_dropped_cache_to_show_a_write() -> None:
             assert not footprint.shown()
             hub.drop(maps)
             assert footprint.shown()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("selected", "labels", "waits"),
+    [
+        ("app", {}, False),
+        ("app", {"app": "web"}, True),
+        ({"app": "web"}, {"app": "db"}, False),
+        ({"app": "web"}, {"app": "web"}, True),
+        ("app==web,tier=1", {"app": "web"}, False),
+        ("app==web,tier=1", {"app": "web", "tier": "1"}, True),
+        ("app in (web,db)", {}, True),
+        ("!app", {"app": "web"}, True),
+        (None, {}, True),
+    ],
+)
+def test_nobody_waits_for_a_cache_that_will_not_show_a_write_by_its_labels(
+    selected: str | dict[str, str] | None, labels: dict[str, str], waits: bool
+) -> None:
+    async def main() -> None:
+        async with connected() as hub:
+            await hub.cache(ConfigMap, labels=selected).synced()
+            with record_writes() as footprint:
+                meta = {"name": "a", "namespace": "default", "labels": labels}
+                await hub.client.create(ConfigMap, {"metadata": meta})
+            assert footprint.shown() is not waits
+
+    run(main())
+
+
+def test_an_object_that_a_cache_shows_and_that_is_selected_no_more_is_waited_for() -> None:
+    async def main() -> None:
+        async with connected() as hub:
+            maps = hub.cache(ConfigMap, labels={"app": "web"})
+            await maps.synced()
+            meta = {"name": "a", "namespace": "default", "labels": {"app": "web"}}
+            await hub.client.create(ConfigMap, {"metadata": meta})
+            await until(lambda: maps.get("a", "default") is not None)
+            with record_writes() as footprint:
+                await hub.client.patch(ConfigMap, "a", MergePatch({"metadata": {"labels": {"app": None}}}), "default")
+            assert not footprint.shown()
 
     run(main())
 

@@ -18,7 +18,7 @@ from kedge.kube.codec import DELETED, Unreadable, codec
 from kedge.kube.errors import NotFound
 from kedge.kube.memory import share
 from kedge.kube.reflector import Reflector, Sink
-from kedge.kube.requests import Selector
+from kedge.kube.requests import Selector, selector
 from kedge.kube.store import Change, Index, Key, Store, key_of
 from kedge.kube.version_tracker import VersionTracker, as_number
 
@@ -53,6 +53,7 @@ class Cache(Generic[T]):
         self.unreadable: dict[Key, Unreadable] = {}
         self._client = client.without_retry()
         self._is_filtered = labels is not None or fields is not None
+        self._labels = selector(labels) or ""
         self._only = only
         self._transform = transform
         self._store: Store[T] = Store(indexes)
@@ -161,6 +162,12 @@ class Cache(Generic[T]):
     def wrote(self, meta: ObjectMeta) -> None:
         """We wrote this object: the cache is behind until it shows that write."""
         self._versions.expect(key_of(meta), meta.resource_version, self._reflector.version)
+
+    def never_shows(self, meta: ObjectMeta) -> bool:
+        """Whether it is certain, by its labels, that an object that the cache does not show now will not be shown."""
+        if not self._labels or self._store.get(key_of(meta)) is not None:
+            return False
+        return not all(_may_match(part, meta.labels) for part in self._labels.split(","))
 
     def caught_up(self, name: str, namespace: str | None = None) -> bool:
         """Whether the cache shows our own last write of this object."""
@@ -284,3 +291,11 @@ class Cache(Generic[T]):
                 handler(change)
             except Exception:
                 log.exception("a handler failed on a change of %s", self.codec.resource)
+
+
+def _may_match(part: str, labels: Mapping[str, str]) -> bool:
+    """Whether labels may be selected by one part of a selector: of `key`, `key=value` and `key==value` it is known."""
+    key, equals, value = part.partition("=")
+    if any(sign in part for sign in " !()"):
+        return True
+    return labels.get(key) == value.removeprefix("=") if equals else key in labels

@@ -56,6 +56,8 @@ class CacheExpectations(Generic[T]):
         if _ended_the_object(meta):
             self._expect_deletion(meta.name, meta.namespace, _Deletion(meta.uid, is_final=True))
             return
+        if self._cache.never_shows(meta):
+            return
         self._cache.wrote(meta)
         _add_to_current(self, meta.name, meta.namespace)
 
