@@ -59,7 +59,7 @@ FOUND_BY = {
     "without_ceiling": 5,
     "one_batch_too_many": 4,
     "without_webhooks": 6,
-    "acts_before_it_notes": 1,
+    "acts_before_it_notes": 2,
     "takes_back_at_once": 16,
     "without_proof_of_batches": 13,
     "pods_of_others": 3,
