@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kedge.embedded.json_patch import merge_patch
-from kedge.plan.fields import changed, merged, replacement
+from kedge.plan.fields import changed, merged, patched, replacement
 
 VALUES = st.recursive(
     st.integers(0, 2) | st.lists(st.integers(0, 1), max_size=1) | st.booleans(),
@@ -75,3 +75,18 @@ def test_only_what_changes_something_is_left(patch: dict[str, Any], left: dict[s
 def test_nothing_is_removed_from_a_map_that_is_not_there() -> None:
     assert changed({"a": 1}, {"z": {"q": None}}) == {}
     assert changed({"a": 1}, {"z": {"q": None, "r": {"s": None}, "t": 1}}) == {"z": {"t": 1}}
+
+
+@pytest.mark.parametrize(
+    ("obj", "patch", "wanted"),
+    [
+        ({"a": 1}, {"b": 2}, {"a": 1, "b": 2}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}, {"a": {"b": 3, "c": 2}}),
+        ({"a": {"b": 1}}, {"a": {"b": None}}, {"a": {}}),
+        ({"a": 1}, {"a": None}, {}),
+        ({"a": 1}, {"a": {"b": 1, "c": None}}, {"a": {"b": 1}}),
+        ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
+    ],
+)
+def test_a_patch_merges_maps_and_replaces_everything_else(obj: Any, patch: Any, wanted: Any) -> None:
+    assert patched(obj, patch) == wanted

@@ -105,3 +105,12 @@ def changed(obj: Any, patch: Object) -> dict[str, Any]:
 
 def _changed_value(old: Any, value: Any) -> Any:
     return changed(old, value) if isinstance(value, Mapping) else value
+
+
+def patched(obj: Object, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with a merge patch in it; what the patch removes is gone."""
+    merged = dict(obj)
+    for name, value in patch.items():
+        old = merged.get(name)
+        merged[name] = patched(old if isinstance(old, Mapping) else {}, value) if isinstance(value, Mapping) else value
+    return {name: value for name, value in merged.items() if value is not None}

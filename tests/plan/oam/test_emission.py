@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from kedge.api.oam.keys import CLAIM, FROZEN
 from kedge.plan.batching.claims import Frozen
-from kedge.plan.fields import at, text
+from kedge.plan.fields import at, patched, text
 from kedge.plan.oam.emission import APPLIED, Emission, WantedComponent, belongs_to, emission, is_available
 from kedge.plan.oam.refused import Refused
-from kedge.plan.oam.workloads import patched
 from kedge.plan.workloads import Strategy
 from plan.oam.objects import DEPLOYMENT, STATEFUL_SET, component
 

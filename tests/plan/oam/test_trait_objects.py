@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from kedge.plan.fields import patched
 from kedge.plan.oam.emission import APPLIED, WantedComponent
 from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.trait_objects import check_owner, is_applied, rollout_sources, trait_body
-from kedge.plan.oam.workloads import patched
 from plan.oam.objects import AUTOSCALER, DEPLOYMENT, component
 
 INGRESS = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "door", "labels": {"a": "b"}}}

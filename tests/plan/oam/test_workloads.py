@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from kedge.api.oam.keys import FROZEN
-from kedge.plan.fields import at
+from kedge.plan.fields import at, patched
 from kedge.plan.oam.refused import Refused
-from kedge.plan.oam.workloads import frozen, is_in_place, labels_of, patched, revision_of, workload_name, workload_of
+from kedge.plan.oam.workloads import frozen, is_in_place, labels_of, revision_of, workload_name, workload_of
 from kedge.plan.workloads import Strategy
 from plan.oam.objects import DEPLOYMENT, STATEFUL_SET, component
 
@@ -118,18 +118,3 @@ def test_a_daemon_set_waits_for_deletions() -> None:
 def test_a_kind_that_nobody_knows_cannot_be_frozen() -> None:
     with pytest.raises(Refused, match="a Game cannot be rolled out in batches: nothing here knows how to hold it"):
         frozen(GAME, None)
-
-
-@pytest.mark.parametrize(
-    ("obj", "patch", "wanted"),
-    [
-        ({"a": 1}, {"b": 2}, {"a": 1, "b": 2}),
-        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}, {"a": {"b": 3, "c": 2}}),
-        ({"a": {"b": 1}}, {"a": {"b": None}}, {"a": {}}),
-        ({"a": 1}, {"a": None}, {}),
-        ({"a": 1}, {"a": {"b": 1, "c": None}}, {"a": {"b": 1}}),
-        ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
-    ],
-)
-def test_a_patch_merges_maps_and_replaces_everything_else(obj: Any, patch: Any, wanted: Any) -> None:
-    assert patched(obj, patch) == wanted

@@ -35,8 +35,7 @@ from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import WatchedObject
 from kedge.plan.aligning.names import work_namespace
-from kedge.plan.fields import Object, at, group_of, text
-from kedge.plan.oam.workloads import patched
+from kedge.plan.fields import Object, at, group_of, patched, text
 
 MANAGER: Final = "karmada-agent"
 AGAIN: Final = 10.0

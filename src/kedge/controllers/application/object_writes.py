@@ -16,9 +16,8 @@ from kedge.controllers.kinds import Kinds
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import NotFound
-from kedge.plan.fields import Object, group_of, text
+from kedge.plan.fields import Object, group_of, patched, text
 from kedge.plan.oam.refused import Refused
-from kedge.plan.oam.workloads import patched
 
 MANAGER: Final = "kedge-application"
 

@@ -36,10 +36,10 @@ from kedge.plan.batching.old_revisions import (
 )
 from kedge.plan.batching.records import target_ref
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
-from kedge.plan.fields import Object, text
+from kedge.plan.fields import Object, patched, text
 from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.revised_workloads import component_of, owner_problem, revised_workload
-from kedge.plan.oam.workloads import handler_of, is_in_place, patched
+from kedge.plan.oam.workloads import handler_of, is_in_place
 from kedge.plan.text import object_name
 from kedge.plan.workloads import WorkloadHandler
 

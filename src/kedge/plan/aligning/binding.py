@@ -28,9 +28,8 @@ from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
 from kedge.plan.aligning.ledger_text import BadLedger, Ledger, read_ledger
 from kedge.plan.aligning.overriding import AnyOverridePolicy, NotOverridden, Overridden, overridden
 from kedge.plan.aligning.scheduling import Candidate
-from kedge.plan.fields import Object, at, whole
+from kedge.plan.fields import Object, at, patched, whole
 from kedge.plan.moving.wait import Wait
-from kedge.plan.oam.workloads import patched
 
 _SERVER_FIELDS: Final = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink")
 _SERVER_FIELDS_PATCH: Final[Mapping[str, Any]] = {

@@ -10,8 +10,7 @@ from msgspec import Struct
 from kedge.api.numbers import IntOrPercent
 from kedge.plan.aligning.alignment import Aim
 from kedge.plan.aligning.ledger import Report, Spec
-from kedge.plan.fields import Object, group_of, text, whole
-from kedge.plan.oam.workloads import patched
+from kedge.plan.fields import Object, group_of, patched, text, whole
 from kedge.plan.workloads import WorkloadHandler, find_handler
 from kedge.plan.workloads.handler import ON_DELETE, RECREATE, Strategy
 from kedge.plan.workloads.registry import BrokenHandler

@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from kedge.api.oam.keys import APP_REVISION_LABEL, CLAIM, COMPONENT_LABEL, FROZEN, NAME_LABEL
 from kedge.plan.digest import digest
-from kedge.plan.fields import Object, at, name_of, text
+from kedge.plan.fields import Object, at, name_of, patched, text
 from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.revisions import revision_number
-from kedge.plan.oam.workloads import frozen, handler_of, patched, revision_of, workload_of
+from kedge.plan.oam.workloads import frozen, handler_of, revision_of, workload_of
 from kedge.plan.workloads.handler import Replicas
 
 APPLIED: Final = "kedge.dev/applied-hash"

@@ -13,11 +13,11 @@ from typing import Any
 
 from kedge.api.apps import ControllerRevision
 from kedge.api.oam.keys import COMPONENT_LABEL, NAME_LABEL, SKIP_GC
-from kedge.plan.fields import Object, name_of, text
+from kedge.plan.fields import Object, name_of, patched, text
 from kedge.plan.oam.emission import belongs_to
 from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.revisions import component_in
-from kedge.plan.oam.workloads import handler_of, is_in_place, patched, revision_of, workload_of
+from kedge.plan.oam.workloads import handler_of, is_in_place, revision_of, workload_of
 
 
 def revised_workload(

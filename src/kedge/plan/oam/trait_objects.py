@@ -7,11 +7,11 @@ from typing import Any
 
 from kedge.api.oam.rollout_status import RollingState
 from kedge.plan.digest import digest
-from kedge.plan.fields import Object, at, text
+from kedge.plan.fields import Object, at, patched, text
 from kedge.plan.oam.emission import APPLIED, WantedComponent, belongs_to
 from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.traits import is_autoscaler, is_rollout, named, rollout_spec
-from kedge.plan.oam.workloads import labels_of, patched
+from kedge.plan.oam.workloads import labels_of
 
 
 def trait_body(trait: Object, wanted: WantedComponent, workload: Object, sources: Iterable[str] = ()) -> Object:

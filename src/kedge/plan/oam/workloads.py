@@ -24,7 +24,7 @@ from kedge.api.oam.keys import (
     REVISION_LABEL,
     WORKLOAD_LABEL,
 )
-from kedge.plan.fields import Object, at, group_of, text
+from kedge.plan.fields import Object, at, group_of, patched, text
 from kedge.plan.oam.refused import Refused
 from kedge.plan.workloads import WorkloadHandler, find_handler
 from kedge.plan.workloads.registry import BrokenHandler, installed_handlers
@@ -141,15 +141,6 @@ def frozen(manifest: Object, live: Object | None) -> Object:
 def revision_of(live: Object | None) -> str:
     """The component revision that a live workload is of; empty if it does not say."""
     return text(live, "metadata", "labels", REVISION_LABEL)
-
-
-def patched(obj: Object, patch: Mapping[str, Any]) -> dict[str, Any]:
-    """An object with a merge patch in it; what the patch removes is gone."""
-    merged = dict(obj)
-    for name, value in patch.items():
-        old = merged.get(name)
-        merged[name] = patched(old if isinstance(old, Mapping) else {}, value) if isinstance(value, Mapping) else value
-    return {name: value for name, value in merged.items() if value is not None}
 
 
 def _strategy(handler: WorkloadHandler, manifest: Object) -> str:
