@@ -151,8 +151,9 @@ class BatchPromises:
         if self._is_forgotten(carried[0], sent):
             return None
         states = [state for state in self._since(read - LAG) if state.at <= sent]
-        last = next((state for state in reversed(states) if state.at <= read), states[0])
-        plans = [state.rollout for state in states if state is last or state.at > read]
+        # Of what happened in the very moment of the read, nobody can say whether it was before.
+        last = next((state for state in reversed(states) if state.at < read), states[0])
+        plans = [state.rollout for state in states if state is last or state.at >= read]
         return Window(states, list(dict.fromkeys(plan for plan in plans if plan is not None)))
 
     def _since(self, moment: float) -> list[State]:
@@ -341,7 +342,10 @@ class BatchPromises:
         yield "" if pod.image != spec.image else "it has the present template"
         if spec.kind == "StatefulSet":
             yield "" if not pod.is_ready else "it is ready"
-            yield "" if pod.ordinal >= spec.partition else "it is kept back"
+            is_given_up = any(
+                one.is_ready and one.image not in (pod.image, spec.image) for one in state.of(pod.workload)
+            )
+            yield "" if pod.ordinal >= spec.partition or is_given_up else "it is kept back"
             return
         mine = state.of(pod.workload)
         gone = {uid for at, uid in self._taken if at >= state.at and uid != pod.uid}
