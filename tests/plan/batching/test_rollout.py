@@ -17,7 +17,7 @@ from kedge.api.oam.rollout_plan import (
     RolloutWebhook,
 )
 from kedge.api.oam.rollout_status import BatchState, PlannedBatch, RollingState, SourceRecord
-from kedge.plan.batching.moves import DONE, Step, Verified
+from kedge.plan.batching.moves import DONE, Step, Verified, Write
 from kedge.plan.batching.rollout import is_modified, step
 from kedge.plan.batching.rollout_waits import BatchCode, sentence
 from kedge.plan.batching.states import ENDED, RolloutEvent
@@ -289,6 +289,16 @@ def test_the_workloads_are_taken_over_after_hooks_and_autoscalers() -> None:
 
 
 # Batches
+
+
+def test_a_paused_rollout_takes_its_workloads_over_and_scales_none() -> None:
+    paused = RolloutPlan(paused=True)
+    claiming = Step((Write(ref("v1"), {"metadata": {"annotations": {"claim": "web"}}}), Write(ref("v2"), create={})))
+    assert step(observed(R.initializing, plan=paused, moves=Answers(initialize=claiming)), NOW) == Act(claiming.writes)
+    scaling = Step((*claiming.writes, Write(ref("v2"), {"spec": {"replicas": 0}})))
+    found = step(observed(R.initializing, plan=paused, moves=Answers(initialize=scaling)), NOW)
+    assert found == Hold(Wait("the rollout", BatchCode.paused))
+    assert step(observed(R.initializing, moves=Answers(initialize=scaling)), NOW) == Act(scaling.writes)
 
 
 def test_a_paused_rollout_stands_still_before_anything_else() -> None:

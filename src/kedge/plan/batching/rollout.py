@@ -172,6 +172,8 @@ def _initializing(seen: RolloutInput, now: datetime) -> Next:
         return unread
     workloads, moves = known(seen)
     found = moves.initialize(workloads, seen.status, seen.identity.claim)
+    if seen.plan.paused and any(write.resizes for write in found.writes):
+        return Hold(waiting_for("the rollout", BatchCode.paused))  # taking over is no move, but this is
     return answer(seen, found, lambda: Move(RolloutEvent.initialized, seen.status))
 
 
