@@ -8,7 +8,7 @@ from kedge.api.oam.rollout_plan import ObjectReference
 from kedge.api.oam.rollout_status import RolloutStatus, SourceRecord
 from kedge.api.oam.rollouts import AppRolloutStatus
 from kedge.plan.batching.moves import Workload, WorkloadRef
-from kedge.plan.batching.records import recorded_refs, with_old_target, with_records
+from kedge.plan.batching.records import recorded_refs, target_ref, with_old_target, with_records
 from plan.batching.making import deployment, ref, workloads
 
 
@@ -60,3 +60,10 @@ def test_the_target_of_a_rollout_that_is_replaced_joins_the_sources() -> None:
 def test_records_name_workloads() -> None:
     status = RolloutStatus(sources=(record("v1", 9), record("v2", 1)))
     assert recorded_refs(status, "shop") == (ref("v1"), ref("v2"))
+
+
+def test_the_target_is_known_by_what_was_recorded_of_it() -> None:
+    named = ObjectReference(api_version="apps/v1", kind="StatefulSet", name="web")
+    found = target_ref(RolloutStatus(target_workload=named), "shop")
+    assert found == WorkloadRef("apps/v1", "StatefulSet", "shop", "web")
+    assert target_ref(RolloutStatus(), "shop") is None
