@@ -288,6 +288,20 @@ def test_the_workloads_are_taken_over_after_hooks_and_autoscalers() -> None:
     assert step(seen, NOW) == Move(E.initialized, seen.status)
 
 
+def test_a_target_that_is_created_to_know_its_size_waits_for_a_pause_and_for_hooks() -> None:
+    creating = Step((Write(ref("v2"), create={"kind": "DaemonSet"}),))
+    paused = step(observed(R.verifying, plan=replace(PLAN, paused=True), moves=Answers(verify=creating)), NOW)
+    assert paused == Hold(Wait("the rollout", BatchCode.paused))
+    hooked = with_hook(HookType.initialize_rollout)
+    assert asked_of(step(observed(R.verifying, plan=hooked, moves=Answers(verify=creating)), NOW)) == (
+        "initializing",
+        None,
+    )
+    assert step(observed(R.verifying, moves=Answers(verify=creating)), NOW) == Act(creating.writes)
+    waits = Answers(verify=Step(wait=Wait("DaemonSet shop/web", "Scaling")))
+    assert code(step(observed(R.verifying, plan=hooked, moves=waits), NOW)) == "Scaling"
+
+
 # Batches
 
 

@@ -126,12 +126,21 @@ def _missing_source(workloads: Workloads) -> WorkloadRef | None:
     return None if workloads.in_place else next((one.ref for one in found), None)
 
 
-def _verifying(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
+def _verifying(seen: RolloutInput, now: datetime) -> Next:
     if (missing := not_located(seen) or _invalid(seen)) is not None:
         return missing
     workloads, moves = known(seen)
     found = moves.verify(workloads, seen.plan, seen.status)
+    if isinstance(found, Step) and found.writes and (held := _not_to_be_created(seen, now)) is not None:
+        return held
     return _sized(seen, found) if isinstance(found, Verified) else answer(seen, found, Ended)
+
+
+def _not_to_be_created(seen: RolloutInput, now: datetime) -> Next | None:
+    """What comes before a target that has pods as soon as it exists."""
+    if seen.plan.paused:
+        return Hold(waiting_for("the rollout", BatchCode.paused))
+    return hooks(seen, HookType.initialize_rollout, RollingState.initializing, now)
 
 
 def _invalid(seen: RolloutInput) -> Next | None:
