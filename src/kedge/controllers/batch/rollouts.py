@@ -132,7 +132,7 @@ class Rollouts:
                     yield Key(self._cluster, namespace, one.metadata.name), one
 
     async def reconcile(self, key: Key) -> Outcome:
-        cache = self._caches.get(key.namespace) or self._caches[None]
+        cache = self._caches[key.namespace if key.namespace in self._caches else None]  # an empty one is false
         rollout = cache.get(key.name, key.namespace)
         if rollout is None:
             self._referrers.look(key, None)
