@@ -14,12 +14,14 @@ from kedge.api.oam.rollout_plan import (
     OnDeadline,
     RolloutBatch,
     RolloutPlan,
+    RolloutStrategy,
     RolloutWebhook,
 )
 from kedge.api.oam.rollout_status import BatchState, PlannedBatch, RollingState, SourceRecord
 from kedge.plan.batching.moves import DONE, Step, Verified, Write
 from kedge.plan.batching.rollout import is_modified, step
 from kedge.plan.batching.rollout_waits import BatchCode, sentence
+from kedge.plan.batching.spec_rules import fixed_part
 from kedge.plan.batching.states import ENDED, RolloutEvent
 from kedge.plan.batching.steps import Act, Ended, Hold, Move, Next, Note
 from kedge.plan.batching.waits import MoveCode
@@ -227,6 +229,7 @@ def test_what_verification_finds_is_fixed() -> None:
                 PlannedBatch(replicas=2, goal=3),
                 PlannedBatch(replicas=1, goal=4),
             ),
+            fixed_plan=fixed_part(PLAN),
             current_batch=0,
         ),
     )
@@ -313,6 +316,14 @@ def test_a_paused_rollout_takes_its_workloads_over_and_scales_none() -> None:
     found = step(observed(R.initializing, plan=paused, moves=Answers(initialize=scaling)), NOW)
     assert found == Hold(Wait("the rollout", BatchCode.paused))
     assert step(observed(R.initializing, moves=Answers(initialize=scaling)), NOW) == Act(scaling.writes)
+
+
+def test_what_was_fixed_when_it_began_holds_it_until_it_is_as_before() -> None:
+    moves, fixed = Answers(roll=WRITE), {"fixed_plan": fixed_part(PLAN)}
+    changed = replace(PLAN, rollout_strategy=RolloutStrategy.decrease_first)
+    assert code(step(rolling(B.rolling, plan=changed, status=fixed, moves=moves), NOW)) == BatchCode.invalid
+    assert moves.asked == []
+    assert step(rolling(B.rolling, plan=PLAN, status=fixed, moves=moves), NOW) == Act(WRITE.writes)
 
 
 def test_a_paused_rollout_stands_still_before_anything_else() -> None:

@@ -30,7 +30,7 @@ from kedge.plan.batching.moves import Batch, Step, Verified, WorkloadRef, Worklo
 from kedge.plan.batching.records import with_records
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.sizes import BadBatches
-from kedge.plan.batching.spec_rules import create_problems
+from kedge.plan.batching.spec_rules import create_problems, fixed_part, remembered_problems
 from kedge.plan.batching.states import ENDED, RolloutEvent
 from kedge.plan.batching.steps import (
     Act,
@@ -145,7 +145,10 @@ def _not_to_be_created(seen: RolloutInput, now: datetime) -> Next | None:
 
 def _invalid(seen: RolloutInput) -> Next | None:
     """A plan that is not valid holds the rollout where it is, until somebody corrects it."""
-    problems = create_problems(seen.plan, seen.identity.namespace)
+    problems = [
+        *create_problems(seen.plan, seen.identity.namespace),
+        *remembered_problems(seen.plan, seen.status),
+    ]
     if not problems:
         return invalid_references(seen)
     return Hold(waiting_for("the plan", BatchCode.invalid, *(f"{one.path}: {one.message}" for one in problems)))
@@ -163,6 +166,7 @@ def _sized(seen: RolloutInput, found: Verified) -> Next:
         desired_size=found.total,
         target_generation=found.template_hash,
         batches=batches,
+        fixed_plan=fixed_part(seen.plan),
         current_batch=0,
     )
     return Move(RolloutEvent.verified, status)
