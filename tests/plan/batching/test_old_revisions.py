@@ -111,7 +111,7 @@ IN_PLACE: list[tuple[str, WorkloadHandler, dict[str, Any] | None, tuple[str, ...
     ("the status says the same revision only", SET, stateful(), ("web-v2",), False),
     ("somebody wrote the template, and pods are old", SET, stateful(updated=2), (), True),
     ("nothing is reported of the new template yet", SET, stateful(seen=1, updated=0), (), False),
-    ("nor of one that was frozen with its pods", SET, stateful(seen=1, frozen="{}"), (), True),
+    ("nor of one that was frozen with its pods", SET, stateful(seen=1, frozen="{}", asked=1), (), True),
     ("nor of one that was frozen without any", SET, stateful(seen=1, frozen="{}", asked=0, pods=0), (), False),
 ]
 
