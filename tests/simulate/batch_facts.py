@@ -60,14 +60,13 @@ class RolloutFacts(Struct, frozen=True, gc=False):
     def is_rolling(self) -> bool:
         return (self.state, self.batch_state) == ("rollingInBatches", "batchInRolling")
 
-    @property
-    def largest(self) -> int:
+    def largest(self, whole: int = 0) -> int:
         """The batch with the most pods."""
-        sizes = [self.size(index) for index in range(len(self.sizes))]
+        sizes = [self.size(index, whole) for index in range(len(self.sizes))]
         return sizes.index(max(sizes))
 
-    def size(self, index: int) -> int:
-        return abs(self.goal(index) - (self.goal(index - 1) if index else self.start))
+    def size(self, index: int, whole: int = 0) -> int:
+        return abs(self.goal(index, whole) - (self.goal(index - 1, whole) if index else self.start))
 
     @property
     def start(self) -> int:
