@@ -51,6 +51,8 @@ class RolloutFacts(Struct, frozen=True, gc=False):
     reverts: bool
     has_hooks: bool
     has_metrics: bool
+    before: int = 0
+    """How many pods there were before the first of its rollouts."""
 
     @property
     def is_scale(self) -> bool:
@@ -169,6 +171,7 @@ def rollout_facts(found: dict[str, Any] | None) -> RolloutFacts | None:
         plan.get("revertOnDelete", False),
         bool(plan.get("rolloutWebhooks")),
         bool(plan.get("canaryMetric")),
+        sum(one.get("replicas", 0) for one in status.get("sources", ())) + status.get("targetBefore", 0),
     )
 
 

@@ -244,7 +244,9 @@ class BatchPromises:
         others = {other: max(len(state.of(other)), one.replicas) for other, one in specs.items() if other != name}
         total = plan.total or 0
         batch = plan.batch_of(after.replicas)
-        most = total + (0 if plan.decreases_first else plan.size(_budget_of(plan, batch)))
+        most = (max(total, plan.before) if plan.is_deleting else total) + (
+            0 if plan.decreases_first else plan.size(_budget_of(plan, batch))
+        )
         pods = after.replicas + sum(others.values())
         self._count(CEILING, is_tight=pods == most)
         yield "" if pods <= most else f"there would be {pods} pods, of at most {most}"
@@ -400,5 +402,7 @@ def _unavailable(plan: RolloutFacts, batch: int, whole: int) -> int:
 
 
 def _floor(plan: RolloutFacts, batch: int) -> int:
+    """On the way back to fewer pods than were asked for, as many as before are enough."""
     total = plan.total or 0
-    return total - _unavailable(plan, batch, total)
+    needed = min(total, plan.before) if plan.is_deleting else total
+    return needed - _unavailable(plan, batch, total)
