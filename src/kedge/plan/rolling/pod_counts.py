@@ -21,7 +21,7 @@ from kedge.plan.fields import Object, at, group_of, name_of, text
 from kedge.plan.workloads import WorkloadHandler, find_handler
 from kedge.plan.workloads.handler import ON_DELETE
 from kedge.plan.workloads.jobs import Jobs
-from kedge.plan.workloads.registry import BrokenHandler
+from kedge.plan.workloads.registry import BrokenHandler, installed_handlers
 
 LONGEST: Final = 100_000
 """How many characters an annotation of counts may have; all workloads of a longer one count as one."""
@@ -94,3 +94,6 @@ def read_counts(snapshot: ObjectMeta) -> PodCounts | None:
     except (msgspec.DecodeError, msgspec.ValidationError):
         return None
     return PodCounts(found)
+
+
+installed_handlers()  # reads files, which no event loop may wait for: so it is done before one runs
