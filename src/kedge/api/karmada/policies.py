@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final
 
 from msgspec import field
 
+from kedge.api.karmada.bindings import Suspension
 from kedge.api.karmada.keys import POLICY_GROUP
 from kedge.api.markers import AGE, Column, Definition, Schema, Version
 from kedge.api.meta import ObjectMeta, Value
@@ -105,6 +106,8 @@ class PropagationSpec(Value, frozen=True, gc=False):
     """What happens to an object of a member that somebody else made."""
     preserve_resources_on_deletion: bool = False
     """Whether what runs in the members stays when a resource is deleted."""
+    suspension: Suspension | None = None
+    """What is held back."""
 
 
 class PropagationPolicy(Value, frozen=True, gc=False):
