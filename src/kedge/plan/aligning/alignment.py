@@ -108,7 +108,7 @@ class _Round:
         self.total = sum(self._held.values(), Bounds())
         self.goals = _goals(aim, members)
         self._seq = max((spec.seq for member in members for spec in member.specs), default=0)
-        self._holders = [one.name for one in members if self._held[one.name].unavailable or self._held[one.name].surge]
+        self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
         self.specs: dict[str, Spec] = {}
         self.waiting: dict[str, Wait] = {}
 
@@ -263,6 +263,8 @@ class _Round:
         after = bounds(member, (written,))
         self.total = self.total - self._held[member.name] + after
         self._held[member.name] = after
+        if after.unavailable or after.surge:
+            self._holders[member.name] = None
         self.specs[member.name] = written
 
     def _wait(self, member: Member, code: AlignCode) -> None:
