@@ -10,12 +10,10 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-import msgspec
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from kedge.api.apps import Deployment, StatefulSet
-from kedge.api.condition import is_true
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster as Member
 from kedge.api.karmada.keys import (
@@ -25,11 +23,9 @@ from kedge.api.karmada.keys import (
     BINDING_NAME,
     BINDING_NAMESPACE,
     EXECUTION_FINALIZER,
-    EXECUTION_PREFIX,
     LEDGER,
 )
 from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
-from kedge.api.karmada.policies import Placement, ReplicaSchedulingType
 from kedge.api.karmada.works import Work
 from kedge.api.resource import Resource
 from kedge.controllers.gather import gather
@@ -43,11 +39,11 @@ from kedge.kube.patches import MergePatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.aggregating import aggregated_items, template_status
-from kedge.plan.aligning.binding import BindingInput, BindingPlan, BoundCluster, plan_binding
+from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
 from kedge.plan.aligning.ledger_text import ledger_text
 from kedge.plan.aligning.names import binding_name, work_name, work_namespace
+from kedge.plan.aligning.observed import binding_input, cluster_of
 from kedge.plan.aligning.overriding import AnyOverridePolicy
-from kedge.plan.aligning.scheduling import Candidate
 from kedge.plan.fields import Object, at, text
 
 MANAGER: Final = "kedge-align"
@@ -92,7 +88,7 @@ class Bindings:
             change = {"metadata": {"finalizers": [*meta.finalizers, BINDING_FINALIZER]}}
             await self._client.amend(ResourceBinding, meta, change, manager=MANAGER)
             return Outcome.not_yet
-        works = {_cluster_of(one): one for one in self._works.by("binding", _key_text(key.namespace, key.name))}
+        works = {cluster_of(one): one for one in self._works.by("binding", _key_text(key.namespace, key.name))}
         seen = await self._observed(binding, works)
         plan = plan_binding(seen)
         for problem in plan.problems:
@@ -139,25 +135,9 @@ class Bindings:
     # Observing
 
     async def _observed(self, binding: ResourceBinding, works: Mapping[str, Work]) -> BindingInput:
-        names = {one.name for one in binding.spec.clusters} | set(works)
-        clusters = {}
-        for name in sorted(names):
-            member = self._members.get(name)
-            if member is not None:
-                candidate = Candidate(name, member.metadata.labels)
-                is_ready = is_true(member.status.conditions, "Ready")
-                clusters[name] = BoundCluster(candidate, is_ready, works.get(name))
         overrides: tuple[AnyOverridePolicy, ...] = (*self._cluster_overrides.all(), *self._overrides.all())
-        namespace = binding.metadata.namespace
-        return BindingInput(
-            binding.spec,
-            await self._template(binding),
-            clusters,
-            tuple(one for one in overrides if one.metadata.namespace in (None, "", namespace)),
-            binding.metadata.annotations.get(LEDGER, ""),
-            is_divided=_is_divided(binding),
-            is_deleting=binding.metadata.deletion_timestamp is not None,
-        )
+        members = {one.metadata.name: one for one in self._members.all()}
+        return binding_input(binding, await self._template(binding), works, members, overrides)
 
     async def _template(self, binding: ResourceBinding) -> Object | None:
         bound, resource = binding.spec.resource, await self._resource(binding)
@@ -218,14 +198,6 @@ class Bindings:
         return [Key(seen.cluster, one.metadata.namespace, one.metadata.name) for one in self._bindings.all()]
 
 
-def _is_divided(binding: ResourceBinding) -> bool:
-    """A binding that has a placement says so there: every cluster runs all replicas unless it says otherwise."""
-    if not binding.spec.placement:
-        return True
-    given = msgspec.convert(binding.spec.placement, Placement).replica_scheduling
-    return given is not None and given.replica_scheduling_type is ReplicaSchedulingType.divided
-
-
 def _listed(names: tuple[str, ...]) -> str | None:
     return ",".join(names) or None
 
@@ -237,10 +209,6 @@ def _binding_of(work: Work) -> Iterable[str]:
 
 def _key_text(namespace: str | None, name: str) -> str:
     return f"{namespace or ''}/{name}"
-
-
-def _cluster_of(work: Work) -> str:
-    return (work.metadata.namespace or "").removeprefix(EXECUTION_PREFIX)
 
 
 def _of_work(seen: WatchedObject[Work]) -> Iterable[Key]:

@@ -45,13 +45,14 @@ class Overridden(Struct, frozen=True):
 
 def overridden(obj: Object, cluster: Candidate, policies: Iterable[AnyOverridePolicy]) -> Overridden:
     """An object with all that is different in a cluster."""
-    found: Any = deepcopy(dict(obj))
+    found: Any = obj
     named: dict[type, list[str]] = {ClusterOverridePolicy: [], OverridePolicy: []}
     sets_strategy = False
     for policy in sorted(policies, key=lambda one: _rank(one, obj)):
         rules = [one.overriders for one in policy.spec.override_rules if is_meant(one.target_cluster, cluster)]
         if not rules or _weight(policy.spec.resource_selectors, obj) is None:
             continue
+        found = deepcopy(found) if found is obj else found
         for overriders in rules:
             found = _applied(found, overriders, policy.metadata.name)
             sets_strategy = sets_strategy or any(map(_is_of_strategy, overriders.plaintext))
