@@ -17,9 +17,6 @@ from controllers.align.stories import StoryBed, play_clone_set, play_deployment
 from controlplane.cluster import Cluster, Options
 from controlplane.pytest_plugin import Clusters
 from kedge.api.crds import karmada_crds, kruise_crds
-from kedge.controllers.align.bindings import Bindings
-from kedge.controllers.align.execution import Execution
-from kedge.controllers.align.proposed import ProposedBindings
 from kedge.embedded.workloads.clonesets import CloneSets
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.kube.client import Client
@@ -28,6 +25,7 @@ from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
+from kedge.roles import add_karmada_hub, add_karmada_member
 from real.role_fleet import KEEPS_HOUSE
 
 pytestmark = pytest.mark.timeout(600)
@@ -87,8 +85,7 @@ async def _prepared(planes: Mapping[str, Cluster]) -> None:
 
 
 def _bindings(manager: Manager, hub: Connected) -> None:
-    manager.add_controller(Bindings(hub).controller)
-    manager.add_controller(ProposedBindings(hub, clock=manager.clock).controller)
+    add_karmada_hub(manager, hub)
 
 
 def _clone_sets(manager: Manager, member: Connected) -> None:
@@ -108,7 +105,7 @@ async def _agent(stack: AsyncExitStack, hub: Cluster, member: Cluster, name: str
     manager = await stack.enter_async_context(Manager(component="agent", rng=Random(2)))
     on_hub = await manager.connect("hub", await _to(hub), limiter=Limiter(rate=0))
     on_member = await manager.connect(name, await _to(member), limiter=Limiter(rate=0))
-    manager.add_controller(Execution(on_hub, on_member, name, clock=manager.clock).controller)
+    add_karmada_member(manager, name, on_hub, on_member)
     await stack.enter_async_context(_run(manager))
 
 

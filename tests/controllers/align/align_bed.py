@@ -22,9 +22,6 @@ from kedge.api.karmada.clusters import Cluster
 from kedge.api.karmada.proposed import ProposedBinding
 from kedge.api.kruise import CloneSet
 from kedge.api.pods import Pod
-from kedge.controllers.align.bindings import Bindings
-from kedge.controllers.align.execution import Execution
-from kedge.controllers.align.proposed import ProposedBindings
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.embedded.workloads.nodes import make_nodes
@@ -32,6 +29,7 @@ from kedge.kube.client import Client
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
+from kedge.roles import add_karmada_hub, add_karmada_member
 from support.stage import LoopClock
 
 SHOP = "shop"
@@ -94,8 +92,7 @@ async def align_bed(*names: str) -> AsyncIterator[AlignBed]:
         hub = await _server(stack, "hub", clock, HUB_DEFINITIONS, nodes=0)
         managers = [await stack.enter_async_context(Manager(component="kedge-align", clock=clock, rng=Random(1)))]
         connected = await managers[0].connect("hub", hub.transport(), limiter=Limiter(rate=0))
-        managers[0].add_controller(Bindings(connected).controller)
-        managers[0].add_controller(ProposedBindings(connected, clock=clock).controller)
+        add_karmada_hub(managers[0], connected)
         user = _client(hub)
         members = {}
         for name in names:
@@ -110,7 +107,7 @@ async def align_bed(*names: str) -> AsyncIterator[AlignBed]:
             agent = await stack.enter_async_context(Manager(component="agent", clock=clock, rng=Random(3)))
             on_hub = await agent.connect("hub", hub.transport(), limiter=Limiter(rate=0))
             on_member = await agent.connect(name, server.transport(), limiter=Limiter(rate=0))
-            agent.add_controller(Execution(on_hub, on_member, name, clock=clock).controller)
+            add_karmada_member(agent, name, on_hub, on_member)
             managers += [others, agent]
         running = [asyncio.create_task(one.run(signals=False)) for one in managers]
         yield AlignBed(user, members)

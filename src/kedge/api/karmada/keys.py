@@ -12,6 +12,8 @@ PROPOSED_GROUP: Final = "karmada.io"
 EXECUTION_PREFIX: Final = "karmada-es-"
 """Of the namespace that holds a cluster's Works."""
 
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+
 # Labels
 MANAGED: Final = "karmada.io/managed"
 BINDING_ID: Final = "resourcebinding.karmada.io/permanent-id"

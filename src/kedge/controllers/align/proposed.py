@@ -21,7 +21,7 @@ from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
-from kedge.kube.source import owner_of
+from kedge.kube.source import Source, owner_of
 from kedge.plan.aligning.proposed import NotBound, proposed_spec
 
 MANAGER: Final = "kedge-align"
@@ -36,7 +36,10 @@ class ProposedBindings:
         self._clock = clock
         self._proposed = cluster.cache(ProposedBinding)
         self._bindings = cluster.cache(ResourceBinding)
-        sources = [cluster.watch(self._proposed), cluster.watch(self._bindings, to=owner_of(ProposedBinding))]
+        sources: list[Source] = [
+            cluster.watch(self._proposed),
+            cluster.watch(self._bindings, to=owner_of(ProposedBinding)),
+        ]
         self.controller = Controller("proposedbindings", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:

@@ -44,6 +44,8 @@ class BoundCluster(Struct, frozen=True):
     candidate: Candidate
     is_reachable: bool = True
     work: Work | None = None
+    is_suspended: bool = False
+    """Whether nothing is written to it for now."""
 
 
 class BindingInput(Struct, frozen=True):
@@ -157,6 +159,7 @@ def _member(
         specs,
         report_in(cluster.work),
         cluster.is_reachable,
+        is_suspended=cluster.is_suspended,
         is_fixed=made is not None and made.sets_strategy and bool(specs),
         is_superseded=is_lost,
     )

@@ -5,17 +5,14 @@ A binding is called after its resource and kind, so one that does not name its r
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from msgspec import to_builtins
 
-from kedge.api.apps import Deployment, StatefulSet
 from kedge.api.karmada.bindings import BoundResource
 from kedge.api.karmada.proposed import ProposedBinding
-from kedge.api.kruise import CloneSet
 from kedge.plan.aligning.names import binding_name
-
-_KINDS: Final = (Deployment.resource, CloneSet.resource, StatefulSet.resource)
+from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
 
 
 class NotBound(ValueError):
@@ -27,7 +24,7 @@ def bound_resource(binding: ProposedBinding) -> BoundResource:
     meta, given = binding.metadata, binding.spec.resource
     if given is not None:
         return given
-    for kind in _KINDS:
+    for kind in WORKLOAD_KINDS:
         suffix = binding_name(kind.kind, "")
         if meta.name.endswith(suffix) and meta.name != suffix:
             return BoundResource(
@@ -36,7 +33,7 @@ def bound_resource(binding: ProposedBinding) -> BoundResource:
                 name=meta.name.removesuffix(suffix),
                 namespace=meta.namespace or "",
             )
-    known = " or ".join(binding_name(kind.kind, "NAME") for kind in _KINDS)
+    known = " or ".join(binding_name(kind.kind, "NAME") for kind in WORKLOAD_KINDS)
     raise NotBound(f"{meta.name} says of no workload what clusters it runs in: set spec.resource, or call it {known}")
 
 
