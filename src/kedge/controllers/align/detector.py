@@ -141,8 +141,6 @@ class Detector:
     # Resources
 
     async def _detect(self, resource: Resource, name: str, namespace: str | None) -> Outcome:
-        if not is_propagated(resource, namespace or ""):
-            return Outcome.done
         binding_kind = NAMESPACED if resource.namespaced else CLUSTER_SCOPED
         there = self._bindings[binding_kind].get(binding_name(resource.kind, name), namespace)
         try:
@@ -150,7 +148,7 @@ class Detector:
         except NotFound:
             return Outcome.done  # its binding goes with it
         obj = {**found, "apiVersion": resource.api_version, "kind": resource.kind}
-        if found["metadata"].get("deletionTimestamp"):
+        if not is_propagated(resource, obj):
             return Outcome.done
         policy = chosen_policy(obj, self._all_policies(), holder_of(there.metadata) if there is not None else None)
         if there is None:

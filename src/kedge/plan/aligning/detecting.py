@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 from uuid import UUID, uuid5
 
+import msgspec
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
@@ -42,11 +43,13 @@ from kedge.plan.aligning.names import binding_name
 from kedge.plan.aligning.overriding import selected
 from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
 from kedge.plan.fields import Object, text, whole
+from kedge.plan.selecting.candidates import is_hub_object
+from kedge.plan.selecting.kinds import is_hub_only
 
 AnyPolicy: TypeAlias = PropagationPolicy | ClusterPropagationPolicy
 
-_RESERVED: Final = ("kube-", "karmada-system", "karmada-cluster", EXECUTION_PREFIX, "fleet-system")
-"""How namespaces begin that nothing is propagated from."""
+_RESERVED: Final = ("karmada-system", "karmada-cluster", EXECUTION_PREFIX)
+"""How namespaces of Karmada's own begin, beside those that are reserved anyway."""
 _OWN_GROUP: Final = "karmada.io"
 CLAIM_LABELS: Final = (POLICY_ID, CLUSTER_POLICY_ID)
 _COUNTED: Final = frozenset((one.api_version, one.kind) for one in WORKLOAD_KINDS)
@@ -60,10 +63,12 @@ class Claim(Struct, frozen=True):
     annotations: Mapping[str, str | None]
 
 
-def is_propagated(resource: Resource, namespace: str) -> bool:
-    """Whether resources of a kind, in a namespace, are propagated at all: the hub's own are not."""
+def is_propagated(resource: Resource, found: Object) -> bool:
+    """Whether an object is propagated if a policy means it: what is the hub's own, or is being deleted, is not."""
     is_own = resource.group == _OWN_GROUP or resource.group.endswith(f".{_OWN_GROUP}")
-    return not is_own and not namespace.startswith(_RESERVED)
+    meta = msgspec.convert(found["metadata"], ObjectMeta)
+    is_reserved = (meta.namespace or meta.name).startswith(_RESERVED)
+    return not (is_own or is_reserved or is_hub_only(resource) or is_hub_object(resource, meta, found))
 
 
 def meant_kinds(policies: Iterable[AnyPolicy]) -> tuple[tuple[str, str], ...]:
