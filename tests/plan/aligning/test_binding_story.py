@@ -111,7 +111,7 @@ def test_a_copy_is_told_by_the_health_that_its_cluster_reports() -> None:
     assert binding_line(story) == "Deployment shop/demo, a copy in 2 clusters, 0 of them done"
     assert {one.state for one in story.clusters} == {State.next}  # nobody has said that it is applied
     story = told(seen(deployment(), {"a": refused(work(deployment()), "no"), "b": works["b"]}, is_divided=False))
-    assert [cluster_line(story, one) for one in story.clusters][0] == "failed: it was not written there: no"
+    assert cluster_line(story, story.clusters[0]) == "failed: it was not written there: no"
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,10 @@ CASES = [
         STORY_1,
         [OVERRIDDEN, resting("b", 6, wants="v1")],
         AlignCode.overridden,
-        "an override policy decides on its strategy: it is charged for that, and not written to; take the strategy out"
-        " of the policy",
+        (
+            "an override policy decides on its strategy: it is charged for that, and not written to; "
+            "take the strategy out of the policy"
+        ),
     ),
     (
         Aim(10, 2, 1, is_paused=True),
@@ -89,8 +91,10 @@ CASES = [
         Aim(10, 2, recreates=True),
         [resting("a", 4), resting("b", 6)],
         AlignCode.recreates,
-        "its strategy takes all its pods away at once, and at most 2 of 10 pods may be unavailable: use RollingUpdate,"
-        " or raise maxUnavailable",
+        (
+            "its strategy takes all its pods away at once, and at most 2 of 10 pods may be unavailable:"
+            " use RollingUpdate, or raise maxUnavailable"
+        ),
     ),
 ]
 
