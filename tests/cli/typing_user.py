@@ -17,7 +17,8 @@ from kedge.cli import kubeconfig, main
 from kedge.embedded.certificates import ServingCertificate
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.https_server import HttpsServer
-from kedge.embedded.request_info import Caller
+from kedge.embedded.request_info import IN_PROCESS, Caller
+from kedge.kube.transport import Request, Response
 
 SECONDS = 120
 
@@ -68,6 +69,26 @@ async def served(cluster: EmbeddedCluster, folder: Path, namespace: str) -> Asyn
         yield file
     finally:
         await door.close()
+
+
+def watched(cluster: EmbeddedCluster) -> list[Request]:
+    """What users ask of the cluster from now on."""
+    requests: list[Request] = []
+    respond = cluster.server.respond
+
+    async def responded(request: Request, caller: Caller = IN_PROCESS) -> Response:
+        if caller is not IN_PROCESS:
+            requests.append(request)
+        return await respond(request, caller)
+
+    cluster.server.respond = responded  # type: ignore[method-assign]  # nobody else listens here
+    return requests
+
+
+def saved(file: Path, *objects: dict[str, Any]) -> Path:
+    """A file with these objects."""
+    file.write_text(yaml.safe_dump_all(objects))
+    return file
 
 
 def _at_home_in(file: Path, namespace: str) -> None:
