@@ -146,8 +146,7 @@ class BindingReader:
         if resource is None:
             return None
         with suppress(NotFound):
-            found: Object = await self._client.get(untyped(resource), bound.name, bound.namespace or None)
-            return found
+            return await self._client.get(untyped(resource), bound.name, bound.namespace or None)
         return None
 
     async def _what_there_is(self, which: BindingName) -> str:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.works import Work
 from kedge.plan.aligning.binding import BindingInput, plan_binding
 from kedge.plan.aligning.binding_story import Share
 from kedge.plan.aligning.ledger_text import ledger_text
@@ -83,7 +84,7 @@ def rolled(sizes: tuple[int, int], unavailable: Any, surge: Any, image: str, *wa
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": surge}}
     spec = bound(a=sizes[0], b=sizes[1])
     first = plan_binding(seen(deployment(strategy=strategy), {"a": None, "b": None}, spec=spec))
-    works = {name: work(manifest) for name, manifest in first.manifests.items()}
+    works: dict[str, Work | None] = {name: work(manifest) for name, manifest in first.manifests.items()}
     then = bound(a=wanted[0], b=wanted[1]) if wanted else spec
     return previewed(seen(deployment(image, strategy=strategy), works, ledger=ledger_text(first.ledger), spec=then))
 
