@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from kedge.plan.aligning.alignment import Aim, AlignCode, align
 from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
@@ -25,6 +26,12 @@ CASES = [
         [LOST, resting("b", 6, wants="v1")],
         AlignCode.unreachable,
         "it is not heard from: it keeps what it holds of the budget, and gets no more",
+    ),
+    (
+        STORY_1,
+        [replace(resting("a", 4), is_suspended=True), resting("b", 6, wants="v1")],
+        AlignCode.suspended,
+        "its dispatching is suspended: it keeps what it holds of the budget, and gets no more",
     ),
     (
         STORY_1,

@@ -7,8 +7,12 @@ from typing import Final
 WORK_GROUP: Final = "work.karmada.io"
 POLICY_GROUP: Final = "policy.karmada.io"
 CLUSTER_GROUP: Final = "cluster.karmada.io"
+PROPOSED_GROUP: Final = "karmada.io"
+"""Of bindings as the proposal of alignment writes them."""
 EXECUTION_PREFIX: Final = "karmada-es-"
 """Of the namespace that holds a cluster's Works."""
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 # Labels
 MANAGED: Final = "karmada.io/managed"

@@ -1,4 +1,4 @@
-"""Bindings: the controller that makes Works of ResourceBindings, so that all clusters together keep one budget.
+"""Bindings: the controller that makes Works of bindings of one kind, so that all clusters together keep one budget.
 
 Wakes at a change of a binding, of its resource, and of what a cluster reports. The ledger is written into the binding
 before any Work is: see `plan.aligning.binding`.
@@ -13,21 +13,18 @@ from typing import Any, Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from kedge.api.apps import Deployment, StatefulSet
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster as Member
 from kedge.api.karmada.keys import (
     APPLIED_CLUSTER_OVERRIDES,
     APPLIED_OVERRIDES,
-    BINDING_FINALIZER,
-    BINDING_NAME,
-    BINDING_NAMESPACE,
     EXECUTION_FINALIZER,
     LEDGER,
 )
 from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
 from kedge.api.karmada.works import Work
 from kedge.api.resource import Resource
+from kedge.controllers.align.binding_kinds import BindingKind
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
 from kedge.kube.cluster import Cluster
@@ -44,37 +41,42 @@ from kedge.plan.aligning.ledger_text import ledger_text
 from kedge.plan.aligning.names import binding_name, work_name, work_namespace
 from kedge.plan.aligning.observed import binding_input, cluster_of
 from kedge.plan.aligning.overriding import AnyOverridePolicy
+from kedge.plan.aligning.work_spec import shown_spec, work_spec
+from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
 from kedge.plan.fields import Object, at, text
 
 MANAGER: Final = "kedge-align"
-CLONE_SETS: Final = Resource("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets")
-_TEMPLATES: Final = (Deployment.resource, StatefulSet.resource, CLONE_SETS)
+AGAIN: Final = 15.0
+"""Seconds after which it is asked again for a kind that is not served."""
 
 
 class Bindings:
-    """The controller of ResourceBindings."""
+    """The controller of bindings of one kind."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, kind: BindingKind) -> None:
+        self._kind = kind
+        self._name = cluster.name
         self._client = cluster.client
         self._kinds = Kinds(cluster.client)
         self._events = cluster.events
-        self._bindings = cluster.cache(ResourceBinding)
-        self._works = cluster.cache(Work, indexes={"binding": _binding_of})
+        self._bindings = cluster.cache(kind.type)
+        self._works = cluster.cache(Work, indexes={"binding": self._binding_of})
         self._members = cluster.cache(Member)
         self._overrides = cluster.cache(OverridePolicy)
         self._cluster_overrides = cluster.cache(ClusterOverridePolicy)
         sources: list[Source] = [
             cluster.watch(self._bindings),
-            cluster.watch(self._works, to=_of_work),
+            cluster.watch(self._works, to=self._of_work),
             cluster.watch(self._members, to=self._everyone),
             cluster.watch(self._overrides, to=self._everyone),
             cluster.watch(self._cluster_overrides, to=self._everyone),
             *(
                 cluster.watch(cluster.cache(metadata_of(one), optional=True), to=partial(_of_template, one.kind))
-                for one in _TEMPLATES
+                for one in WORKLOAD_KINDS
+                if one.namespaced == kind.type.resource.namespaced
             ),
         ]
-        self.controller = Controller("resourcebindings", self.reconcile, sources)
+        self.controller = Controller(kind.plural, self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         binding = self._bindings.get(key.name, key.namespace)
@@ -82,13 +84,18 @@ class Bindings:
             return Outcome.done
         meta = binding.metadata
         is_deleting = meta.deletion_timestamp is not None
-        if BINDING_FINALIZER not in meta.finalizers:
+        if self._kind.finalizer not in meta.finalizers:
             if is_deleting:
                 return Outcome.done
-            change = {"metadata": {"finalizers": [*meta.finalizers, BINDING_FINALIZER]}}
-            await self._client.amend(ResourceBinding, meta, change, manager=MANAGER)
+            change = {"metadata": {"finalizers": [*meta.finalizers, self._kind.finalizer]}}
+            await self._client.amend(self._kind.type, meta, change, manager=MANAGER)
             return Outcome.not_yet
-        works = {cluster_of(one): one for one in self._works.by("binding", _key_text(key.namespace, key.name))}
+        works = {cluster_of(one): one for one in self._works.by("binding", str(key))}
+        if await self._resource(binding) is None and not is_deleting:
+            # A kind that is not served may be served again: what runs of it stays as it is.
+            bound = binding.spec.resource
+            self._events.warning(binding, "NotServed", f"the hub serves no {bound.kind} of {bound.api_version}")
+            return Outcome.again(after=AGAIN)
         seen = await self._observed(binding, works)
         plan = plan_binding(seen)
         for problem in plan.problems:
@@ -96,12 +103,12 @@ class Bindings:
         ledger = ledger_text(plan.ledger)
         if ledger != meta.annotations.get(LEDGER, "{}"):
             change_ledger = {"metadata": {"annotations": {LEDGER: ledger}}}
-            binding = await self._client.amend(ResourceBinding, meta, change_ledger, manager=MANAGER)
+            binding = await self._client.amend(self._kind.type, meta, change_ledger, manager=MANAGER)
             meta = binding.metadata
         await self._write(binding, plan, works)
         if is_deleting and not works:
-            rest = [one for one in meta.finalizers if one != BINDING_FINALIZER]
-            await self._client.amend(ResourceBinding, meta, {"metadata": {"finalizers": rest}}, manager=MANAGER)
+            rest = [one for one in meta.finalizers if one != self._kind.finalizer]
+            await self._client.amend(self._kind.type, meta, {"metadata": {"finalizers": rest}}, manager=MANAGER)
             return Outcome.done
         await self._report(binding, seen, works)
         return Outcome.done
@@ -113,7 +120,7 @@ class Bindings:
         if status != binding.status:
             change = difference(to_builtins(binding.status), to_builtins(status))
             await self._client.amend(
-                ResourceBinding, binding.metadata, {"status": change}, manager=MANAGER, subresource="status"
+                self._kind.type, binding.metadata, {"status": change}, manager=MANAGER, subresource="status"
             )
         if seen.template is None:
             return
@@ -168,31 +175,44 @@ class Bindings:
     async def _write_work(
         self, binding: ResourceBinding, plan: BindingPlan, cluster: str, manifest: Object, there: Work | None
     ) -> None:
-        bound, made = binding.spec.resource, plan.overridden.get(cluster)
+        made = plan.overridden.get(cluster)
         notes = {
-            BINDING_NAMESPACE: binding.metadata.namespace or "",
-            BINDING_NAME: binding.metadata.name,
+            **self._kind.notes(binding.metadata),
             APPLIED_OVERRIDES: _listed(made.policies) if made is not None else None,
             APPLIED_CLUSTER_OVERRIDES: _listed(made.cluster_policies) if made is not None else None,
         }
-        spec = {"workload": {"manifests": [manifest]}}
+        spec = work_spec(binding.spec, cluster, manifest)
         if there is None:
-            meta = {
-                "name": work_name(bound.kind, bound.name, bound.namespace),
-                "namespace": work_namespace(cluster),
-                "annotations": {name: note for name, note in notes.items() if note is not None},
-                "finalizers": [EXECUTION_FINALIZER],
-            }
-            await self._client.create(Work, {"metadata": meta, "spec": spec}, manager=MANAGER)
+            await self._client.create(Work, self._new_work(binding, cluster, notes, spec), manager=MANAGER)
             return
         before = {name: there.metadata.annotations.get(name) for name in notes}
-        is_same = tuple(there.spec.workload.manifests) == (manifest,)
-        if is_same and before == notes:
-            return
         change: dict[str, Any] = {"metadata": {"annotations": difference(before, notes)}}
-        if not is_same:
+        if shown_spec(there) != spec:
             change["spec"] = spec
+        elif before == notes:
+            return
         await self._client.amend(Work, there.metadata, change, manager=MANAGER)
+
+    def _new_work(
+        self, binding: ResourceBinding, cluster: str, notes: Mapping[str, str | None], spec: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        bound, own_id = binding.spec.resource, binding.metadata.labels.get(self._kind.permanent_id)
+        meta = {
+            "name": work_name(bound.kind, bound.name, bound.namespace),
+            "namespace": work_namespace(cluster),
+            "labels": {self._kind.permanent_id: own_id} if own_id else {},
+            "annotations": {name: note for name, note in notes.items() if note is not None},
+            "finalizers": [EXECUTION_FINALIZER],
+        }
+        return {"metadata": meta, "spec": {name: value for name, value in spec.items() if value is not None}}
+
+    def _binding_of(self, work: Work) -> Iterable[str]:
+        key = self._kind.named_in(work.metadata.annotations, self._name)
+        return () if key is None else (str(key),)
+
+    def _of_work(self, seen: WatchedObject[Work]) -> Iterable[Key]:
+        key = self._kind.named_in(seen.meta.annotations, seen.cluster)
+        return () if key is None else (key,)
 
     def _everyone(self, seen: WatchedObject[Any]) -> Iterable[Key]:
         return [Key(seen.cluster, one.metadata.namespace, one.metadata.name) for one in self._bindings.all()]
@@ -200,21 +220,6 @@ class Bindings:
 
 def _listed(names: tuple[str, ...]) -> str | None:
     return ",".join(names) or None
-
-
-def _binding_of(work: Work) -> Iterable[str]:
-    notes = work.metadata.annotations
-    return [_key_text(notes.get(BINDING_NAMESPACE), notes.get(BINDING_NAME, ""))]
-
-
-def _key_text(namespace: str | None, name: str) -> str:
-    return f"{namespace or ''}/{name}"
-
-
-def _of_work(seen: WatchedObject[Work]) -> Iterable[Key]:
-    notes = seen.meta.annotations
-    if BINDING_NAME in notes:
-        yield Key(seen.cluster, notes.get(BINDING_NAMESPACE) or None, notes[BINDING_NAME])
 
 
 def _of_template(kind: str, seen: WatchedObject[PartialObject]) -> Iterable[Key]:

@@ -60,6 +60,8 @@ class AlignCode(StrEnum):
     """It has not reported yet that it acts on what was written last."""
     unreachable = "Unreachable"
     """It is not heard from."""
+    suspended = "Suspended"
+    """Nothing is written to it for now, as somebody said."""
     overridden = "Overridden"
     """Its strategy is decided on by somebody else."""
     paused = "Paused"
@@ -136,6 +138,8 @@ class _Round:
     def _closed(self, member: Member) -> AlignCode | None:
         if not member.is_reachable:
             return AlignCode.unreachable
+        if member.is_suspended:
+            return AlignCode.suspended
         if not member.is_acknowledged:
             return AlignCode.unacknowledged
         return AlignCode.overridden if member.is_fixed else None

@@ -8,13 +8,13 @@ workload that is divided is aligned; everything else is copied to each cluster.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
 
 from msgspec import Struct
 
 from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
 from kedge.api.karmada.works import Work
+from kedge.api.resource import Resource
 from kedge.plan.aligning.alignment import Aim, Alignment, align
 from kedge.plan.aligning.interpreter import (
     NotAligned,
@@ -28,14 +28,9 @@ from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
 from kedge.plan.aligning.ledger_text import BadLedger, Ledger, read_ledger
 from kedge.plan.aligning.overriding import AnyOverridePolicy, NotOverridden, Overridden, overridden
 from kedge.plan.aligning.scheduling import Candidate
-from kedge.plan.fields import Object, at, patched, whole
+from kedge.plan.fields import Object, at, group_of, patched, text, whole
 from kedge.plan.moving.wait import Wait
-
-_SERVER_FIELDS: Final = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink")
-_SERVER_FIELDS_PATCH: Final[Mapping[str, Any]] = {
-    "metadata": {**dict.fromkeys((*_SERVER_FIELDS, "ownerReferences", "finalizers")), "annotations": {}},
-    "status": None,
-}
+from kedge.plan.selecting.candidates import without_hub_fields
 
 
 class BoundCluster(Struct, frozen=True):
@@ -44,6 +39,8 @@ class BoundCluster(Struct, frozen=True):
     candidate: Candidate
     is_reachable: bool = True
     work: Work | None = None
+    is_suspended: bool = False
+    """Whether nothing is written to it for now."""
 
 
 class BindingInput(Struct, frozen=True):
@@ -157,6 +154,7 @@ def _member(
         specs,
         report_in(cluster.work),
         cluster.is_reachable,
+        is_suspended=cluster.is_suspended,
         is_fixed=made is not None and made.sets_strategy and bool(specs),
         is_superseded=is_lost,
     )
@@ -228,7 +226,9 @@ def propagated(template: Object) -> Object:
     """A resource as it is sent to clusters: without what belongs to this one."""
     generation = whole(template, "metadata", "generation")
     noted = {TEMPLATE_GENERATION: str(generation)} if generation is not None else {}
-    return patched(patched(template, _SERVER_FIELDS_PATCH), {"metadata": {"annotations": noted}})
+    kind = Resource(group_of(template), text(template, "apiVersion").rpartition("/")[2], text(template, "kind"), "")
+    own = {"metadata": {"finalizers": None, "annotations": noted}}
+    return patched(without_hub_fields(kind, template), own)
 
 
 def _has_replicas(obj: Object) -> bool:

@@ -28,6 +28,7 @@ _STATES: Final[Mapping[str, State]] = {
     AlignCode.rolling: State.moving,
     AlignCode.unacknowledged: State.moving,
     AlignCode.unreachable: State.unknown,
+    AlignCode.suspended: State.paused,
     AlignCode.paused: State.paused,
 }
 """Of a cluster that waits for this; of others it is `waiting`."""

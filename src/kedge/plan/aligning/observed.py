@@ -15,6 +15,7 @@ from kedge.api.karmada.works import Work
 from kedge.plan.aligning.binding import BindingInput, BoundCluster
 from kedge.plan.aligning.overriding import AnyOverridePolicy
 from kedge.plan.aligning.scheduling import Candidate
+from kedge.plan.aligning.work_spec import is_suspended
 from kedge.plan.fields import Object
 
 AnyBinding = ResourceBinding | ClusterResourceBinding
@@ -34,6 +35,7 @@ def binding_input(
             Candidate(name, members[name].metadata.labels),
             is_true(members[name].status.conditions, "Ready"),
             works.get(name),
+            is_suspended=is_suspended(binding.spec, name),
         )
         for name in sorted(names & set(members))
     }

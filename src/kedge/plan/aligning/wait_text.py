@@ -23,6 +23,10 @@ def _unreachable(_: Wait) -> str:
     return "it is not heard from: it keeps what it holds of the budget, and gets no more"
 
 
+def _suspended(_: Wait) -> str:
+    return "its dispatching is suspended: it keeps what it holds of the budget, and gets no more"
+
+
 def _overridden(_: Wait) -> str:
     return (
         "an override policy decides on its strategy: it is charged for that, and not written to;"
@@ -79,6 +83,7 @@ def _floor(wait: Wait) -> int:
 _SENTENCES: Final[Mapping[AlignCode, Callable[[Wait], str]]] = {
     AlignCode.unacknowledged: _unacknowledged,
     AlignCode.unreachable: _unreachable,
+    AlignCode.suspended: _suspended,
     AlignCode.overridden: _overridden,
     AlignCode.paused: _paused,
     AlignCode.rolling: _rolling,
