@@ -22,14 +22,11 @@ from controlplane import Binaries, ControlPlane, Missing, find
 from controlplane.cluster import Cluster as RealCluster
 from kedge.api.apps import Deployment
 from kedge.api.core import Namespace
-from kedge.api.crd import crd
+from kedge.api.crds import karmada_crds
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster as Member
-from kedge.api.karmada.kinds import KARMADA_KINDS
 from kedge.api.karmada.works import Work
 from kedge.api.pods import Pod
-from kedge.controllers.align.bindings import Bindings
-from kedge.controllers.align.execution import Execution
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.cluster import Cluster
@@ -39,6 +36,7 @@ from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.plan.aligning.names import work_namespace
+from kedge.roles import add_karmada_hub, add_karmada_member
 from kedgebench.alignment import workload
 from kedgebench.alignment.workload import ALIGNED, NAME, PLAIN
 from kedgebench.alignment.writes import Writes
@@ -47,7 +45,7 @@ from kedgebench.fleet.real import HUB, KEEPS_HOUSE, NO_AUDIT
 from kedgebench.machine import load as machine_load
 from kedgebench.pod_watch import watched
 
-DEFINITIONS = tuple(crd(kind) for kind in KARMADA_KINDS)
+DEFINITIONS = karmada_crds()
 PAUSE = 2.0  # seconds between releases, for the last statuses
 READY = {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": ""}
 
@@ -185,12 +183,12 @@ async def _roles(clusters: Mapping[str, RealCluster], names: list[str], writes: 
     async with AsyncExitStack() as stack:
         managers = [await stack.enter_async_context(Manager(component="hub", grace=1.0))]
         hub = await _connected(managers[0], clusters[HUB])
-        managers[0].add_controller(Bindings(hub).controller)
+        add_karmada_hub(managers[0], hub)
         hub.cache(Work).on_change(writes.see)
         for name in names:
             manager = await stack.enter_async_context(Manager(component="member", grace=1.0))
             on_hub, on_member = await _connected(manager, clusters[HUB]), await _connected(manager, clusters[name])
-            manager.add_controller(Execution(on_hub, on_member, name, clock=SystemClock()).controller)
+            add_karmada_member(manager, name, on_hub, on_member)
             managers.append(manager)
         running = [asyncio.create_task(one.run(signals=False)) for one in managers]
         try:

@@ -16,18 +16,15 @@ from rich.console import Console
 
 from kedge.api.apps import Deployment
 from kedge.api.core import Namespace
-from kedge.api.crd import crd
+from kedge.api.crds import karmada_crds
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster
-from kedge.api.karmada.kinds import KARMADA_KINDS
 from kedge.api.pods import Pod
 from kedge.cli.binding_target import BindingName, BindingReader
 from kedge.cli.bindings import binding_tree
 from kedge.cli.demo_stage import DemoFailed, DemoStage, Narrator, PodWatch, image_of
 from kedge.cli.render import can_draw, console
 from kedge.cli.targets import quiet_logs
-from kedge.controllers.align.bindings import Bindings
-from kedge.controllers.align.execution import Execution
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock, SystemClock
 from kedge.kube.patches import MergePatch
@@ -35,6 +32,7 @@ from kedge.plan.aligning.binding_story import BindingStory
 from kedge.plan.aligning.names import work_namespace
 from kedge.plan.state import State
 from kedge.plan.workloads.pods import is_active, is_ready
+from kedge.roles import add_karmada_hub, add_karmada_member
 
 ALIGNED, COPIED = "aligned", "copied"
 NAME: Final = "demo"
@@ -43,7 +41,7 @@ REPLICAS: Final[Mapping[str, int]] = {"cluster-1": 4, "cluster-2": 6}
 PODS: Final = sum(REPLICAS.values())
 UNAVAILABLE, SURGE = 2, 1
 FEWEST, MOST = PODS - UNAVAILABLE, PODS + SURGE
-DEFINITIONS: Final = tuple(crd(kind) for kind in KARMADA_KINDS)
+DEFINITIONS: Final = karmada_crds()
 """Made before a loop runs: that reads sources."""
 LINE_EVERY: Final = 0.1
 """Seconds. A line has the fewest available pods and the most pods since the line before."""
@@ -227,7 +225,7 @@ async def aligned_hub(stage: DemoStage, namespaces: list[str]) -> Client:
     """A hub whose bindings are aligned."""
     hub = await stage.cluster("hub", nodes=0, namespaces=namespaces, definitions=DEFINITIONS)
     manager = await stage.manager("hub")
-    manager.add_controller(Bindings(await stage.connect(manager, "hub")).controller)
+    add_karmada_hub(manager, await stage.connect(manager, "hub"))
     return hub
 
 
@@ -235,8 +233,7 @@ async def aligned_member(stage: DemoStage, hub: Client, name: str, namespaces: l
     """A member of the hub, which is ready."""
     member = await stage.cluster(name, namespaces=namespaces)
     manager = await stage.manager("member")
-    on_hub, on_member = await stage.connect(manager, "hub"), await stage.connect(manager, name)
-    manager.add_controller(Execution(on_hub, on_member, name, clock=stage.clock).controller)
+    add_karmada_member(manager, name, await stage.connect(manager, "hub"), await stage.connect(manager, name))
     await hub.create(Namespace, {"metadata": {"name": work_namespace(name)}})
     await hub.create(Cluster, {"metadata": {"name": name}, "spec": {}})
     since = {"lastTransitionTime": f"{stage.clock.now():%Y-%m-%dT%H:%M:%SZ}"}

@@ -116,3 +116,12 @@ def patched(obj: Object, patch: Mapping[str, Any]) -> dict[str, Any]:
         old = merged.get(name)
         merged[name] = patched(old if isinstance(old, _MAP) else {}, value) if isinstance(value, _MAP) else value
     return {name: value for name, value in merged.items() if value is not None}
+
+
+def covers(obj: Any, wanted: Any) -> bool:
+    """Whether an object has all that is wanted of it; it may have more members, but not more items in a list."""
+    if isinstance(wanted, _MAP):
+        return all(covers(at(obj, name), value) for name, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(obj, list):
+        return len(obj) == len(wanted) and all(map(covers, obj, wanted))
+    return bool(obj == wanted)
