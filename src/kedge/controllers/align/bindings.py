@@ -27,6 +27,7 @@ from kedge.api.resource import Resource
 from kedge.controllers.align.binding_kinds import BindingKind
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
+from kedge.controllers.throttle import Throttle
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject, metadata_of, untyped
 from kedge.kube.controller import Controller
@@ -46,6 +47,8 @@ from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
 from kedge.plan.fields import Object, at, text
 
 MANAGER: Final = "kedge-align"
+REPORT_EVERY: Final = 1.0
+"""Seconds between two reports of what all clusters say together: each says something new many times a second."""
 AGAIN: Final = 15.0
 """Seconds after which it is asked again for a kind that is not served."""
 
@@ -59,6 +62,7 @@ class Bindings:
         self._client = cluster.client
         self._kinds = Kinds(cluster.client)
         self._events = cluster.events
+        self._reports = Throttle(REPORT_EVERY)
         self._bindings = cluster.cache(kind.type)
         self._works = cluster.cache(Work, indexes={"binding": self._binding_of})
         self._members = cluster.cache(Member)
@@ -110,23 +114,27 @@ class Bindings:
             rest = [one for one in meta.finalizers if one != self._kind.finalizer]
             await self._client.amend(self._kind.type, meta, {"metadata": {"finalizers": rest}}, manager=MANAGER)
             return Outcome.done
-        await self._report(binding, seen, works)
+        if wait := self._reports.remaining(key):
+            return Outcome.again(after=wait)
+        if await self._report(binding, seen, works):
+            self._reports.restart(key)
         return Outcome.done
 
-    async def _report(self, binding: ResourceBinding, seen: BindingInput, works: Mapping[str, Work]) -> None:
-        """What the clusters report, on the binding and on its resource."""
+    async def _report(self, binding: ResourceBinding, seen: BindingInput, works: Mapping[str, Work]) -> bool:
+        """What the clusters report, on the binding and on its resource. Returns whether that was news."""
         items = aggregated_items({name: work for name, work in works.items() if name in seen.clusters})
         status = replace(binding.status, aggregated_status=items)
-        if status != binding.status:
+        is_news = status != binding.status
+        if is_news:
             change = difference(to_builtins(binding.status), to_builtins(status))
             await self._client.amend(
                 self._kind.type, binding.metadata, {"status": change}, manager=MANAGER, subresource="status"
             )
         if seen.template is None:
-            return
+            return is_news
         counted = template_status(seen.template, works, len(binding.spec.clusters))
         if counted is None or {name: at(seen.template, "status", name) for name in counted} == counted:
-            return
+            return is_news
         resource = await self._resource(binding)
         if resource is not None:
             await self._client.patch(
@@ -138,6 +146,7 @@ class Bindings:
                 manager=MANAGER,
                 subresource="status",
             )
+        return True
 
     # Observing
 
