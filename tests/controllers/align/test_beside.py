@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 
 import pytest
 
 from controllers.align.align_bed import SHOP
 from controllers.align.beside_bed import BesideBed, beside_bed
 from kedge.api.apps import Deployment
+from kedge.api.core import Event
+from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.overrides import OverridePolicy
+from kedge.api.pods import Pod
+from kedge.kube.patches import MergePatch
+from kedge.plan.workloads.pods import is_ready
 from support.virtual import run
+from support.waiting import until_so
 
 TWO = {"cluster-1": 4, "cluster-2": 6}
 
@@ -50,5 +57,101 @@ def test_without_it_karmada_takes_away_what_each_cluster_allows() -> None:
             await here.until_images(*["app:1"] * 10)
             await counted_release(here, "app:2")
             assert here.fewest < 8
+
+    run(body())
+
+
+@pytest.mark.parametrize("tells_seq", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_releases_midway_keep_the_budget_however_late_karmada_is(seed: int, *, tells_seq: bool) -> None:
+    async def body() -> None:
+        async with beside_bed(*TWO, seed=seed, lag=3.0, tells_seq=tells_seq) as here:
+            await here.propagate(TWO)
+            await here.until_images(*["app:1"] * 10)
+            apart = Random(seed).uniform(0.5, 12.0)
+            await counted_release(here, "app:2", "app:3", "app:4", apart=apart)
+            assert here.fewest >= 8
+            assert here.most <= 11
+
+    run(body())
+
+
+def test_what_ran_before_is_taken_as_it_is_and_then_aligned() -> None:
+    async def body() -> None:
+        async with beside_bed(*TWO) as here:
+            await here.propagate(TWO, align=False)
+            await here.until_images(*["app:1"] * 10)
+            assert await here.suspended() == ()
+            await here.opt("true")
+            await asyncio.sleep(30)
+            assert await here.suspended() == tuple(TWO)
+            await counted_release(here, "app:2")
+            assert here.fewest >= 8
+            assert here.most <= 11
+
+    run(body())
+
+
+def test_replicas_that_move_are_added_before_they_are_taken_away() -> None:
+    async def body() -> None:
+        async with beside_bed(*TWO) as here:
+            await here.propagate(TWO)
+            await here.until_images(*["app:1"] * 10)
+            await asyncio.sleep(30)
+            counting = asyncio.create_task(here.count())
+            clusters = [{"name": "cluster-1", "replicas": 7}, {"name": "cluster-2", "replicas": 3}]
+            body = MergePatch({"spec": {"clusters": clusters}})
+            await here.hub.patch(ResourceBinding, "demo-deployment", body, SHOP)
+            await until_so(lambda: has_pods(here, "cluster-1", 7), 600)
+            await until_so(lambda: has_pods(here, "cluster-2", 3), 600)
+            counting.cancel()
+            assert here.fewest >= 8
+            assert here.most <= 11
+
+    run(body())
+
+
+async def has_pods(here: BesideBed, cluster: str, number: int) -> bool:
+    return len([pod for pod in (await here.members[cluster].list(Pod, SHOP)).items if is_ready(pod)]) == number
+
+
+def test_at_rest_every_cluster_is_suspended_and_nothing_is_written() -> None:
+    async def body() -> None:
+        async with beside_bed(*TWO) as here:
+            await here.propagate(TWO)
+            await here.until_images(*["app:1"] * 10)
+            await asyncio.sleep(60)
+            assert await here.suspended() == tuple(TWO)
+            before = (await here.hub.list(OverridePolicy)).items
+            await asyncio.sleep(600)
+            assert (await here.hub.list(OverridePolicy)).items == before
+
+    run(body())
+
+
+def test_a_policy_that_asks_no_longer_is_left_to_karmada_alone() -> None:
+    async def body() -> None:
+        async with beside_bed(*TWO) as here:
+            await here.propagate(TWO)
+            await here.until_images(*["app:1"] * 10)
+            await here.opt(None)
+            await asyncio.sleep(10)
+            assert await here.suspended() == ()
+            assert (await here.hub.list(OverridePolicy)).items == ()
+
+    run(body())
+
+
+def test_a_policy_for_several_resources_is_refused_and_nothing_is_suspended() -> None:
+    async def body() -> None:
+        async with beside_bed(*TWO) as here:
+            everything = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
+            await here.propagate(TWO, resourceSelectors=everything)
+            await here.until_images(*["app:1"] * 10)
+            await asyncio.sleep(10)
+            assert await here.suspended() == ()
+            messages = [one.message for one in (await here.hub.list(Event, SHOP)).items if one.reason == "NotAligned"]
+            assert len(messages) == 1
+            assert messages[0].startswith("the policy selects more than Deployment shop/demo, which would be let")
 
     run(body())
