@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from kedge.api.dialect import Dialect
 from kedge.api.placement_kinds import PLACEMENT_KINDS
+from kedge.controllers.align.beside import Beside
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.metrics import PlacementMetrics, RunMetrics, SchedulingMetrics
 from kedge.controllers.hub.mirror import Mirror
@@ -153,6 +154,11 @@ def add_member(manager: Manager, name: str, hub: Cluster, member: Cluster, optio
     )
     manager.add_controller(applier.controller)
     manager.add_controller(joining.controller)
+
+
+def add_align(manager: Manager, karmada: Cluster) -> None:
+    """Run what aligns workloads beside a Karmada, against its API server."""
+    manager.add_controller(Beside(karmada).controller)
 
 
 def _branch(rng: random.Random) -> random.Random:

@@ -1,4 +1,4 @@
-"""`kedge align` beside a modelled Karmada: story 1 and its bad days, all pods of all members counted at every moment."""
+"""`kedge align` beside a modelled Karmada: story 1 and bad days, with all pods of all members counted all the time."""
 
 from __future__ import annotations
 

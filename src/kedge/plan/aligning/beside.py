@@ -12,7 +12,7 @@ with everything its numbers allow, whatever it has proven. If something else was
 cluster and counts until the cluster has had another turn. A cluster has one turn at a time, and none begins before the
 one before it is over: so it is clear what is acknowledged even if a cluster does not report the number of its spec.
 
-Kinds with a partition are refused: of which template pods are is not known for as long as it would have to be.
+Only Deployments are aligned so: for a partition it would have to be known at any time of which template pods are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from kedge.plan.aligning.interpreter import (
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.plan.aligning.ledger_text import Ledger
 from kedge.plan.digest import digest
-from kedge.plan.fields import Object, at, text, whole
+from kedge.plan.fields import Object, at, whole
 from kedge.plan.moving.wait import Wait
 
 UNKNOWN: Final = "?"
@@ -109,11 +109,6 @@ def plan_beside(seen: BesideInput) -> BesidePlan:
         ]
     except NotAligned as error:
         return BesidePlan(seen.record, problem=str(error))
-    if aim.is_partitioned:
-        kind = text(seen.template, "kind")
-        return BesidePlan(
-            seen.record, problem=f"{kind} keeps pods back by a partition, which only a hub of Kedge aligns"
-        )
     sites = _numbered([_moved(site) for site in sites if not site.is_coming], seen.record)
     found = align(aim, [_member(site, top=_top(sites)) for site in sites])
     specs = {site.name: site.specs for site in sites if site.specs}
@@ -402,6 +397,8 @@ def read_turns(written: str) -> dict[str, Turn]:
 def policy_problem(selectors: Sequence[ResourceSelector], spec: BindingSpec) -> str:
     """Why a policy cannot let the clusters of one binding through one by one; empty if it can."""
     bound = spec.resource
+    if (bound.api_version, bound.kind) != ("apps/v1", "Deployment"):
+        return f"beside a Karmada only Deployments of apps/v1 are aligned, not {bound.kind} of {bound.api_version}"
     if len(selectors) == 1 and selectors[0].name == bound.name and selectors[0].kind == bound.kind:
         return ""
     named = f"{bound.kind} {bound.namespace}/{bound.name}"
