@@ -14,14 +14,17 @@ from kedge.api.apps import Deployment
 from kedge.api.core import Namespace
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster
-from kedge.api.karmada.keys import ALIGN, POLICY_NAME, POLICY_NAMESPACE
+from kedge.api.karmada.keys import ALIGN, LEDGER, POLICY_NAME, POLICY_NAMESPACE, TURNS
+from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.policies import PropagationPolicy
 from kedge.controllers.align.beside import Beside
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
+from kedge.plan.aligning.ledger_text import read_ledger
 from support.stage import LoopClock
+from support.waiting import until_so
 
 DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
 _READY = {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": ""}
@@ -50,6 +53,17 @@ class BesideBed(AlignBed):
         whose = {POLICY_NAME: "demo", POLICY_NAMESPACE: SHOP}
         meta = {"name": "demo-deployment", "namespace": SHOP, "annotations": whose}
         await self.hub.create(ResourceBinding, {"metadata": meta, "spec": binding})
+
+    async def taken_over(self, clusters: int) -> None:
+        """Until Kedge knows so many clusters, and none has a turn: what ran before was Karmada's alone."""
+
+        async def is_so() -> bool:
+            for one in (await self.hub.list(OverridePolicy, SHOP)).items:
+                notes = one.metadata.annotations
+                return notes.get(TURNS) == "{}" and len(read_ledger(notes.get(LEDGER, "")).specs) == clusters
+            return False
+
+        await until_so(is_so, 300)
 
     async def opt(self, value: str | None) -> None:
         body = MergePatch({"metadata": {"annotations": {ALIGN: value}}})

@@ -29,8 +29,9 @@ from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
 from kedge.api.karmada.policies import ResourceSelector
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.alignment import align
+from kedge.plan.aligning.alignment import Aim, align
 from kedge.plan.aligning.binding import sequence_of
+from kedge.plan.aligning.bounds import Bounds, bounds
 from kedge.plan.aligning.interpreter import (
     NotAligned,
     UnifiedRollingStatus,
@@ -110,9 +111,11 @@ def plan_beside(seen: BesideInput) -> BesidePlan:
     except NotAligned as error:
         return BesidePlan(seen.record, problem=str(error))
     sites = _numbered([_moved(site) for site in sites if not site.is_coming], seen.record)
-    found = align(aim, [_member(site, top=_top(sites)) for site in sites])
+    members = [_member(site, top=_top(sites)) for site in sites]
+    found = align(aim, members)
+    granted = _within(aim, members, found.specs)
     specs = {site.name: site.specs for site in sites if site.specs}
-    for name, spec in {**_again(sites, found.specs), **found.specs}.items():
+    for name, spec in {**_again(sites, granted), **granted}.items():
         specs[name] = (*specs.get(name, ()), spec)
     turns = {site.name: site.turn for site in sites if site.turn is not None}
     manifests = {site.name: site.manifest for site in sites}
@@ -338,6 +341,25 @@ def _member(site: _Site, top: int) -> Member:
         site.is_ready,
         is_superseded=site.turn is None and len(specs) > 1 and specs[-1].template == UNKNOWN,
     )
+
+
+def _within(aim: Aim, members: Sequence[Member], asked: Mapping[str, Spec]) -> dict[str, Spec]:
+    """Of what is granted, what is within the budget if every turn that begins brings another template as well."""
+    held = {member.name: bounds(member) for member in members}
+    total = sum(held.values(), Bounds())
+    unavailable, surge = aim.unavailable - total.unavailable, aim.surge - total.surge
+    found = {}
+    for name, spec in asked.items():
+        own = held[name]
+        most = own.unavailable + max(0, unavailable), own.surge + max(0, surge)
+        cut = replace(spec, unavailable=min(spec.unavailable, most[0]), surge=min(spec.surge, most[1]))
+        if not cut.unavailable and not cut.surge:
+            cut = replace(cut, unavailable=min(1, most[0]))
+        if (cut.unavailable or cut.surge) and not (aim.recreates and cut.unavailable < spec.unavailable):
+            found[name] = cut
+            unavailable -= max(0, cut.unavailable - own.unavailable)
+            surge -= max(0, cut.surge - own.surge)
+    return found
 
 
 def _again(sites: list[_Site], granted: Mapping[str, Spec]) -> dict[str, Spec]:
