@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
 
 from controllers.align.align_bed import SHOP
 from controllers.align.beside_bed import BesideBed, beside_bed
+from controllers.align.recorder import PodRecorder
 from kedge.api.apps import Deployment
 from kedge.api.core import Event
 from kedge.api.karmada.bindings import ResourceBinding
@@ -26,16 +29,27 @@ def image(name: str) -> dict[str, object]:
     return {"template": {"spec": {"containers": [{"name": "app", "image": name}]}}}
 
 
-async def counted_release(here: BesideBed, *images: str, apart: float = 0.0, aligned: bool = True) -> None:
+@asynccontextmanager
+async def counted(here: BesideBed) -> AsyncIterator[PodRecorder]:
+    """All pods, at every event, from when ten are ready."""
+    recorder = PodRecorder()
+    async with recorder.following(here.members, SHOP):
+        while len(recorder.ready_images()) != 10:
+            await asyncio.sleep(0.1)
+        recorder.forget()
+        yield recorder
+
+
+async def counted_release(here: BesideBed, *images: str, apart: float = 0.0, aligned: bool = True) -> PodRecorder:
     """Release these, one after the other, until the last runs everywhere; all pods are counted meanwhile."""
     if aligned:
         await here.taken_over(2)
-    counting = asyncio.create_task(here.count())
-    for name in images:
-        await here.edit(Deployment, image(name))
-        await asyncio.sleep(apart)
-    await here.until_images(*[images[-1]] * 10)
-    counting.cancel()
+    async with counted(here) as pods:
+        for name in images:
+            await here.edit(Deployment, image(name))
+            await asyncio.sleep(apart)
+        await here.until_images(*[images[-1]] * 10)
+        return pods
 
 
 @pytest.mark.parametrize("tells_seq", [False, True])
@@ -45,9 +59,9 @@ def test_story_1_a_deployment_that_karmada_divides_rolls_as_one(seed: int, *, te
         async with beside_bed(*TWO, seed=seed, tells_seq=tells_seq) as here:
             await here.propagate(TWO)
             await here.until_images(*["app:1"] * 10)
-            await counted_release(here, "app:2")
-            assert here.fewest >= 8
-            assert here.most <= 11
+            pods = await counted_release(here, "app:2")
+            assert pods.fewest >= 8
+            assert pods.most <= 11
 
     run(body())
 
@@ -57,8 +71,8 @@ def test_without_it_karmada_takes_away_what_each_cluster_allows() -> None:
         async with beside_bed(*TWO, aligned=False) as here:
             await here.propagate(TWO)
             await here.until_images(*["app:1"] * 10)
-            await counted_release(here, "app:2", aligned=False)
-            assert here.fewest < 8
+            pods = await counted_release(here, "app:2", aligned=False)
+            assert pods.fewest < 8
 
     run(body())
 
@@ -71,9 +85,9 @@ def test_releases_midway_keep_the_budget_however_late_karmada_is(seed: int, *, t
             await here.propagate(TWO)
             await here.until_images(*["app:1"] * 10)
             apart = Random(seed).uniform(0.5, 12.0)
-            await counted_release(here, "app:2", "app:3", "app:4", apart=apart)
-            assert here.fewest >= 8
-            assert here.most <= 11
+            pods = await counted_release(here, "app:2", "app:3", "app:4", apart=apart)
+            assert pods.fewest >= 8
+            assert pods.most <= 11
 
     run(body())
 
@@ -87,9 +101,9 @@ def test_what_ran_before_is_taken_as_it_is_and_then_aligned() -> None:
             await here.opt("true")
             await asyncio.sleep(30)
             assert await here.suspended() == tuple(TWO)
-            await counted_release(here, "app:2")
-            assert here.fewest >= 8
-            assert here.most <= 11
+            pods = await counted_release(here, "app:2")
+            assert pods.fewest >= 8
+            assert pods.most <= 11
 
     run(body())
 
@@ -100,15 +114,14 @@ def test_replicas_that_move_are_added_before_they_are_taken_away() -> None:
             await here.propagate(TWO)
             await here.until_images(*["app:1"] * 10)
             await asyncio.sleep(30)
-            counting = asyncio.create_task(here.count())
-            clusters = [{"name": "cluster-1", "replicas": 7}, {"name": "cluster-2", "replicas": 3}]
-            body = MergePatch({"spec": {"clusters": clusters}})
-            await here.hub.patch(ResourceBinding, "demo-deployment", body, SHOP)
-            await until_so(lambda: has_pods(here, "cluster-1", 7), 600)
-            await until_so(lambda: has_pods(here, "cluster-2", 3), 600)
-            counting.cancel()
-            assert here.fewest >= 8
-            assert here.most <= 11
+            async with counted(here) as pods:
+                clusters = [{"name": "cluster-1", "replicas": 7}, {"name": "cluster-2", "replicas": 3}]
+                body = MergePatch({"spec": {"clusters": clusters}})
+                await here.hub.patch(ResourceBinding, "demo-deployment", body, SHOP)
+                await until_so(lambda: has_pods(here, "cluster-1", 7), 600)
+                await until_so(lambda: has_pods(here, "cluster-2", 3), 600)
+            assert pods.fewest >= 8
+            assert pods.most <= 11
 
     run(body())
 

@@ -60,6 +60,8 @@ class AlignCode(StrEnum):
     """It has not reported yet that it acts on what was written last."""
     unreachable = "Unreachable"
     """It is not heard from."""
+    suspended = "Suspended"
+    """Nothing is written to it for now, as somebody said."""
     overridden = "Overridden"
     """Its strategy is decided on by somebody else."""
     paused = "Paused"
@@ -85,6 +87,8 @@ class Alignment(Struct, frozen=True):
     waiting: Mapping[str, Wait] = {}
     held: Bounds = Bounds()
     """What all clusters may come to, with what is written now."""
+    goals: Mapping[str, int] = {}
+    """How many pods of the wanted template each cluster is to have in the end."""
 
 
 def align(aim: Aim, members: Sequence[Member]) -> Alignment:
@@ -94,7 +98,7 @@ def align(aim: Aim, members: Sequence[Member]) -> Alignment:
     round_ = _Round(aim, members)
     for member in sorted(members, key=round_.rank):
         round_.ask(member)
-    return Alignment(round_.specs, round_.waiting, round_.total)
+    return Alignment(round_.specs, round_.waiting, round_.total, round_.goals)
 
 
 class _Round:
@@ -104,9 +108,9 @@ class _Round:
         self._aim = aim
         self._held = {member.name: bounds(member) for member in members}
         self.total = sum(self._held.values(), Bounds())
-        self._goals = _goals(aim, members)
+        self.goals = _goals(aim, members)
         self._seq = max((spec.seq for member in members for spec in member.specs), default=0)
-        self._holders = [one.name for one in members if self._held[one.name].unavailable or self._held[one.name].surge]
+        self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
         self.specs: dict[str, Spec] = {}
         self.waiting: dict[str, Wait] = {}
 
@@ -119,7 +123,7 @@ class _Round:
 
     def ask(self, member: Member) -> None:
         """Write to a cluster that is not where it is to be, if it may move."""
-        goal = self._goals[member.name]
+        goal = self.goals[member.name]
         if _is_there(self._aim, member, goal):
             return
         if (code := self._closed(member)) is not None:
@@ -134,6 +138,8 @@ class _Round:
     def _closed(self, member: Member) -> AlignCode | None:
         if not member.is_reachable:
             return AlignCode.unreachable
+        if member.is_suspended:
+            return AlignCode.suspended
         if not member.is_acknowledged:
             return AlignCode.unacknowledged
         return AlignCode.overridden if member.is_fixed else None
@@ -261,6 +267,8 @@ class _Round:
         after = bounds(member, (written,))
         self.total = self.total - self._held[member.name] + after
         self._held[member.name] = after
+        if after.unavailable or after.surge:
+            self._holders[member.name] = None
         self.specs[member.name] = written
 
     def _wait(self, member: Member, code: AlignCode) -> None:
@@ -278,7 +286,7 @@ class _Round:
             "fewest": total.fewest,
             "most": total.most,
             "updated": member.updated,
-            "goal": self._goals[member.name],
+            "goal": self.goals[member.name],
         }
 
 
