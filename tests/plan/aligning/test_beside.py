@@ -45,27 +45,31 @@ CASES = [Case((4, 6), 2, 1), Case((1, 1, 1, 1, 1), 1, 0), Case((3, 3, 4), 0, 2),
 class Site:
     """One cluster: its Work, who brings it there, its Deployment, and what is reported of that."""
 
-    def __init__(self, name: str, replicas: int, manifest: dict[str, Any], *, tells_seq: bool) -> None:
-        self.name, self.tells_seq = name, tells_seq
-        self.member = DeploymentMember(name, replicas, calculate_template_hash(manifest))
-        self.manifest, self.suspended, self.version = manifest, False, 1
-        self.dispatching = TRUE
+    def __init__(
+        self, name: str, replicas: int, manifest: dict[str, Any], *, tells_seq: bool, is_new: bool = False
+    ) -> None:
+        """A new one is suspended, and nothing was sent there yet."""
+        self.name, self.tells_seq, self.is_new = name, tells_seq, is_new
+        self.member = DeploymentMember(name, 0 if is_new else replicas, calculate_template_hash(manifest))
+        self.manifest, self.suspended, self.version = manifest, is_new, 1
+        self.dispatching = FALSE if is_new else TRUE
         self.seen: tuple[dict[str, Any], bool] | None = None  # what the binding controller looked at
         self.in_hand: dict[str, Any] | None = None  # what the execution controller brings to the cluster
         self.there, self.generation, self.observed = manifest, 1, 1
         self.under_way: list[dict[str, Any]] = []
-        self.status = self._status()
+        self.status = {} if is_new else self._status()
 
     @property
     def work(self) -> Work:
         conditions = [{"type": "Dispatching", "status": self.dispatching, **_SINCE}]
         identifier = {"ordinal": 0, "version": "v1", "kind": "Deployment", "resource": "deployments", "name": "web"}
+        applied = [{"type": "Applied", "status": TRUE, **_SINCE}]
         body = {
             "metadata": {"name": "web", "namespace": f"karmada-es-{self.name}", "generation": self.version},
             "spec": {"workload": {"manifests": [self.manifest]}, "suspendDispatching": self.suspended},
             "status": {
-                "conditions": [*conditions, {"type": "Applied", "status": TRUE, **_SINCE}],
-                "manifestStatuses": [{"identifier": identifier, "status": self.status}],
+                "conditions": [*conditions, *([] if self.is_new else applied)],
+                "manifestStatuses": [{"identifier": identifier, "status": self.status}] if self.status else [],
             },
         }
         return convert(body, Work)
@@ -85,15 +89,18 @@ class Site:
             return
         if self.in_hand["spec"] != self.there["spec"]:
             self.generation += 1
+        self.is_new = False
         self.there, self.in_hand = self.in_hand, None
         self.member.stored = _spec(self.there, self.generation)
 
     def observe(self) -> None:
-        self.observed = self.generation
-        self.member.observe()
+        if not self.is_new:
+            self.observed = self.generation
+            self.member.observe()
 
     def send(self) -> None:
-        self.under_way.append(self._status())
+        if not self.is_new:
+            self.under_way.append(self._status())
 
     def deliver(self) -> None:
         if self.under_way:
@@ -121,14 +128,15 @@ def _spec(manifest: Mapping[str, Any], seq: int) -> Spec:
 class Karmada:
     """A binding with its clusters, and Kedge beside it."""
 
-    def __init__(self, case: Case, seed: int, *, tells_seq: bool) -> None:
+    def __init__(self, case: Case, seed: int, *, tells_seq: bool, is_new: bool = False) -> None:
         self.random, self.case = Random(seed), case
         self.wanted = {f"c{number}": replicas for number, replicas in enumerate(case.replicas)}
         self.image, self.edits = "v1", 1
         self.record, self.overrides = Record(), dict[str, Any]()
-        self.suspended: set[str] = set()
+        self.suspended: set[str] = set(self.wanted) if is_new else set()
         self.sites = [
-            Site(name, number, self._propagated(name), tells_seq=tells_seq) for name, number in self.wanted.items()
+            Site(name, number, self._propagated(name), tells_seq=tells_seq, is_new=is_new)
+            for name, number in self.wanted.items()
         ]
 
     def template(self, replicas: int) -> dict[str, Any]:
@@ -244,6 +252,24 @@ def test_replicas_that_move_midway_are_added_before_others_go(seed: int, *, tell
 
     changes = {1: lambda karmada: karmada.release("v2"), 1 + 100 * seed: move}
     play(Karmada(CASES[0], seed, tells_seq=tells_seq), changes)
+
+
+@pytest.mark.parametrize("tells_seq", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_new_clusters_never_run_too_many_pods_even_if_the_template_changes_at_once(
+    case: Case, seed: int, *, tells_seq: bool
+) -> None:
+    karmada, most = Karmada(case, seed, tells_seq=tells_seq, is_new=True), sum(case.replicas) + case.surge
+    changes = dict.fromkeys(Random(seed).sample(range(2000), 3))
+    for number in range(STEPS):
+        if number in changes:
+            karmada.release(f"v{number}")
+        karmada.step()
+        assert len(karmada.pods) <= most
+        if number > 2000 and karmada.is_done and karmada.is_at_rest:
+            return
+    pytest.fail("it never ended")
 
 
 # The policy, and what is kept

@@ -199,6 +199,11 @@ class _Site(Struct, frozen=True):
         return not self.specs or self.report.seq >= self.specs[-1].seq
 
     @property
+    def is_next(self) -> bool:
+        """Whether it was granted something, and its turn is still to begin."""
+        return self.turn is None and not self.is_acknowledged and self.specs[-1].template != UNKNOWN
+
+    @property
     def is_as_begun(self) -> bool:
         """Whether nothing else was in its Work since its turn began: it was let through, and suspended again."""
         turn = self.turn
@@ -328,10 +333,12 @@ def _top(sites: list[_Site]) -> int:
 
 
 def _member(site: _Site, top: int) -> Member:
-    """A cluster as alignment takes it. In its turn it may have what its Work has, with whatever template."""
+    """A cluster as alignment takes it. In its turn, and if that is to begin, it may get whatever template."""
     specs = site.specs
     if site.turn is not None:
         specs = (*specs, replace(_doubt(site), seq=top + 1))
+    elif site.is_next:
+        specs = (*specs, replace(specs[-1], seq=top + 1, template=UNKNOWN))
     return Member(
         site.name,
         site.wanted,
@@ -339,7 +346,7 @@ def _member(site: _Site, top: int) -> Member:
         specs,
         site.report,
         site.is_ready,
-        is_superseded=site.turn is None and len(specs) > 1 and specs[-1].template == UNKNOWN,
+        is_superseded=site.turn is None and len(site.specs) > 1 and site.specs[-1].template == UNKNOWN,
     )
 
 
