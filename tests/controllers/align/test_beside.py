@@ -12,6 +12,7 @@ import pytest
 from controllers.align.align_bed import SHOP
 from controllers.align.beside_bed import BesideBed, beside_bed
 from controllers.align.recorder import PodRecorder
+from kedge import rights
 from kedge.api.apps import Deployment
 from kedge.api.core import Event
 from kedge.api.karmada.bindings import ResourceBinding
@@ -153,6 +154,25 @@ def test_a_policy_that_asks_no_longer_is_left_to_karmada_alone() -> None:
             await asyncio.sleep(10)
             assert await here.suspended() == ()
             assert (await here.hub.list(OverridePolicy)).items == ()
+
+    run(body())
+
+
+def test_it_asks_for_what_its_printed_rights_allow_and_no_right_is_in_vain() -> None:
+    async def body() -> None:
+        async with beside_bed(*TWO) as here:
+            await here.propagate(TWO)
+            await here.until_images(*["app:1"] * 10)
+            await counted_release(here, "app:2")
+            await here.opt(None)
+            await asyncio.sleep(10)
+            others = {"create events", "patch events", "patch clusterpropagationpolicies"}  # not in this story
+            granted = {
+                f"{verb} {kind}" for rule in rights.BESIDE for kind in rule.resources for verb in rule.verbs or ()
+            }
+            assert here.asked <= granted
+            seldom = {one for one in granted if one.startswith(("list ", "get ")) and one != "get deployments"}
+            assert granted - here.asked <= seldom | others
 
     run(body())
 
