@@ -21,7 +21,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="kedgebench",
         description="Kedge's client, cache and queue beside others; its embedded server and simulator; fleets; zones; "
-        "rollouts in batches.",
+        "rollouts in batches; alignment.",
     )
     parser.add_argument("--quick", action="store_true", help="a smoke run, too short to believe")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")

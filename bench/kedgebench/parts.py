@@ -8,7 +8,7 @@ from typing import Any
 
 from kedgebench.whole import Whole
 
-_ROOMS = ("embedded", "fleet", "zones", "batches")
+_ROOMS = ("embedded", "fleet", "zones", "batches", "alignment")
 
 
 def _whole(room: str) -> Whole[Any, Any]:

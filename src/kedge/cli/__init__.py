@@ -117,6 +117,18 @@ def batches() -> None:
     run()
 
 
+@demo.command()
+def aligned() -> None:
+    """Show a Deployment that is divided over two clusters and rolls as one, in this process.
+
+    Counts all pods, beside those of a Deployment that is copied to both. Fails if fewer pods are available or more are
+    there than its strategy allows, or if anything else happens.
+    """
+    from kedge.cli.demo_aligned import run
+
+    run()
+
+
 _FILE = click.option(
     "--kubeconfig",
     "file",

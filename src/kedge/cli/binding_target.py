@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.api.karmada.bindings import ClusterResourceBinding, ResourceBinding
 from kedge.api.karmada.clusters import Cluster
@@ -86,11 +87,24 @@ class BindingReader:
         self._kinds = Kinds(client)
 
     async def one(self, which: BindingName) -> tuple[AnyBinding, BindingInput]:
-        """A binding as it is now."""
+        """A binding as it is now. If there is none, the error names those that exist."""
         try:
-            binding: AnyBinding = await self._client.get(which.kind, which.name, which.namespace)
+            return await self.there(which)
         except NotFound as error:
             raise click.ClickException(await self._what_there_is(which)) from error
+
+    async def there(self, which: BindingName) -> tuple[AnyBinding, BindingInput]:
+        """A binding as it is now. Raises `NotFound` if there is none."""
+        return await self._seen(await self._client.get(which.kind, which.name, which.namespace))
+
+    async def with_spec(self, which: BindingName, given: AnyBinding) -> tuple[AnyBinding, BindingInput]:
+        """A binding as it would be with the spec of another one."""
+        with suppress(NotFound):
+            now: AnyBinding = await self._client.get(which.kind, which.name, which.namespace)
+            given = replace(now, spec=given.spec)
+        return await self._seen(given)
+
+    async def _seen(self, binding: AnyBinding) -> tuple[AnyBinding, BindingInput]:
         bound = binding.spec.resource
         named = {"metadata.name": work_name(bound.kind, bound.name, bound.namespace)}
         works = (await self._client.list(Work, fields=named)).items
@@ -132,8 +146,7 @@ class BindingReader:
         if resource is None:
             return None
         with suppress(NotFound):
-            found: Object = await self._client.get(untyped(resource), bound.name, bound.namespace or None)
-            return found
+            return await self._client.get(untyped(resource), bound.name, bound.namespace or None)
         return None
 
     async def _what_there_is(self, which: BindingName) -> str:

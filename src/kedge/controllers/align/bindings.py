@@ -27,6 +27,7 @@ from kedge.api.resource import Resource
 from kedge.controllers.align.binding_kinds import BindingKind
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
+from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject, metadata_of, untyped
@@ -48,6 +49,8 @@ from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS, is_counted
 from kedge.plan.fields import Object, at, text
 
 MANAGER: Final = "kedge-align"
+REPORT_EVERY: Final = 1.0
+"""Seconds between two reports of what all clusters say together: each says something new many times a second."""
 AGAIN: Final = 15.0
 """Seconds after which it is asked again for a kind that is not served."""
 
@@ -63,6 +66,7 @@ class Bindings:
         self._client = cluster.client
         self._kinds = Kinds(cluster.client)
         self._events = cluster.events
+        self._reports = Throttle(REPORT_EVERY)
         self._bindings = cluster.cache(kind.type)
         self._works = cluster.cache(Work, indexes={"binding": self._binding_of})
         self._members = cluster.cache(Member)
@@ -114,7 +118,10 @@ class Bindings:
             rest = [one for one in meta.finalizers if one != self._kind.finalizer]
             await self._client.amend(self._kind.type, meta, {"metadata": {"finalizers": rest}}, manager=MANAGER)
             return Outcome.done
-        await self._report(binding, seen, plan, works)
+        if wait := self._reports.remaining(key):
+            return Outcome.again(after=wait)
+        if await self._report(binding, seen, plan, works):
+            self._reports.restart(key)
         return Outcome.done
 
     def _tell(self, key: Key, binding: ResourceBinding, plan: BindingPlan) -> None:
@@ -128,8 +135,11 @@ class Bindings:
 
     async def _report(
         self, binding: ResourceBinding, seen: BindingInput, plan: BindingPlan, works: Mapping[str, Work]
-    ) -> None:
-        """What the clusters report and wait for, on the binding; and their pods, on its resource."""
+    ) -> bool:
+        """What the clusters report and wait for, on the binding; and their pods, on its resource.
+
+        Returns whether that was news.
+        """
         items = aggregated_items({name: work for name, work in works.items() if name in seen.clusters})
         conditions = with_conditions(
             binding.status.conditions,
@@ -140,16 +150,17 @@ class Bindings:
             now=self._clock.now(),
         )
         status = replace(binding.status, aggregated_status=items, conditions=conditions)
-        if status != binding.status:
+        is_news = status != binding.status
+        if is_news:
             change = difference(to_builtins(binding.status), to_builtins(status))
             await self._client.amend(
                 self._kind.type, binding.metadata, {"status": change}, manager=MANAGER, subresource="status"
             )
         if seen.template is None or not is_counted(seen.template):
-            return
+            return is_news
         counted = template_status(seen.template, works, len(binding.spec.clusters))
         if counted is None or {name: at(seen.template, "status", name) for name in counted} == counted:
-            return
+            return is_news
         resource = await self._resource(binding)
         if resource is not None:
             await self._client.patch(
@@ -161,6 +172,7 @@ class Bindings:
                 manager=MANAGER,
                 subresource="status",
             )
+        return True
 
     # Observing
 

@@ -38,7 +38,7 @@ from kedge.kube.source import WatchedObject
 from kedge.plan.aligning.aggregating import APPLIED
 from kedge.plan.aligning.names import work_namespace
 from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
-from kedge.plan.fields import Object, at, group_of, patched, text
+from kedge.plan.fields import Object, at, covers, group_of, patched, text
 
 MANAGER: Final = "karmada-agent"
 AGAIN: Final = 10.0
@@ -57,6 +57,8 @@ class Execution:
         self._kinds = Kinds(member.client)
         self._clock = clock
         self._works = hub.cache(Work, work_namespace(name))
+        self._written: dict[str, int] = {}
+        """Which generation of a Work, by its uid, was applied last."""
         followed = [
             member.watch(member.cache(metadata_of(one), optional=True), to=partial(_of_object, hub.name))
             for one in WORKLOAD_KINDS
@@ -115,11 +117,18 @@ class Execution:
                 )
 
     async def _applied(self, work: Work, resource: Resource, manifest: Object) -> Untyped | None:
-        """The object, with what the manifest asks for."""
+        """The object, with what the manifest asks for. It is written if it is another manifest, or has been changed."""
+        meta = work.metadata
+        body = patched(manifest, {"metadata": {"annotations": {WORK_NAMESPACE: meta.namespace, WORK_NAME: meta.name}}})
+        if self._written.get(meta.uid) == meta.generation:
+            with suppress(NotFound):
+                found = await self._member.get(untyped(resource), *_named(manifest))
+                if covers(found, body):
+                    return found
         await self._check_owner(work, resource, manifest)
-        notes = {WORK_NAMESPACE: work.metadata.namespace, WORK_NAME: work.metadata.name}
-        body = patched(manifest, {"metadata": {"annotations": notes}})
-        return await self._member.apply(untyped(resource), body, manager=MANAGER, force=True)
+        applied = await self._member.apply(untyped(resource), body, manager=MANAGER, force=True)
+        self._written[meta.uid] = meta.generation
+        return applied
 
     async def _removed(self, work: Work, manifest: Object) -> Outcome:
         if EXECUTION_FINALIZER not in work.metadata.finalizers:
@@ -133,6 +142,7 @@ class Execution:
                     await self._member.delete(
                         untyped(resource), name, namespace, uid=found["metadata"]["uid"], propagation="Background"
                     )
+        self._written.pop(work.metadata.uid, None)
         rest = [one for one in work.metadata.finalizers if one != EXECUTION_FINALIZER]
         await self._hub.amend(Work, work.metadata, {"metadata": {"finalizers": rest}}, manager=MANAGER)
         return Outcome.done
