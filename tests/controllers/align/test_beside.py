@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from controllers.align.align_bed import SHOP
 from controllers.align.beside_bed import BesideBed, beside_bed
 from controllers.align.recorder import PodRecorder
 from kedge.api.apps import Deployment
