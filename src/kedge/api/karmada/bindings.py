@@ -81,6 +81,18 @@ class GracefulEvictionTask(Value, frozen=True, gc=False):
     """Who said so."""
     creation_timestamp: datetime | None = None
     """Since when."""
+    grace_period_seconds: Annotated[int | None, Schema(format="int32")] = None
+    """How long it is waited for the others; ten minutes if it is left out."""
+    suppress_deletion: bool | None = None
+    """Whether the cluster is left only when this task is taken away."""
+    message: str = ""
+    """Why it is left, in words."""
+    purge_mode: str = ""
+    """How it is left: Gracefully, Directly or Never."""
+    preserved_label_state: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the application that is moved."""
+    clusters_before_failover: tuple[str, ...] = ()
+    """Where it ran before."""
 
 
 class BindingSpec(Value, frozen=True, gc=False):
