@@ -112,6 +112,8 @@ class BindingSpec(Value, frozen=True, gc=False):
     """Who schedules it."""
     conflict_resolution: str = ""
     """What happens to an object of a member that somebody else made: Abort or Overwrite."""
+    reschedule_triggered_at: datetime | None = None
+    """When somebody last asked to have it divided anew, whatever runs."""
     suspension: Suspension | None = None
     """What is held back."""
     preserve_resources_on_deletion: bool = False

@@ -62,7 +62,7 @@ class Scheduler:
         now, generation = self._clock.now(), binding.metadata.generation or 0
         conditions = set_condition(binding.status.conditions, found.condition(generation, now))
         status = replace(binding.status, conditions=conditions, scheduler_observed_generation=generation)
-        if is_moved or status.last_scheduled_time is None:
+        if is_moved or found.is_triggered or status.last_scheduled_time is None:
             status = replace(status, last_scheduled_time=now)
         if status != binding.status:
             change = {"status": difference(to_builtins(binding.status), to_builtins(status))}
