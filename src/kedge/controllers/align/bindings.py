@@ -62,7 +62,7 @@ class Bindings:
     def __init__(self, cluster: Cluster, kind: BindingKind, *, clock: Clock) -> None:
         self._kind = kind
         self._clock = clock
-        self._told: dict[Key, tuple[ToldWait, ...]] = {}
+        self._told: dict[Key, tuple[tuple[str, ...], tuple[ToldWait, ...]]] = {}
         self._name = cluster.name
         self._client = cluster.client
         self._kinds = Kinds(cluster.client)
@@ -108,7 +108,8 @@ class Bindings:
         if await self._resource(binding) is None and not is_deleting:
             # A kind that is not served may be served again: what runs of it stays as it is.
             bound = binding.spec.resource
-            self._events.warning(binding, "NotServed", f"the hub serves no {bound.kind} of {bound.api_version}")
+            missing = f"the hub serves no {bound.kind} of {bound.api_version}: what runs stays as it is"
+            self._tell(key, binding, BindingPlan(problems=(missing,)))
             return Outcome.again(after=AGAIN)
         seen = await self._observed(binding, works)
         plan = plan_binding(seen)
@@ -136,13 +137,15 @@ class Bindings:
         return None if tasks == binding.spec.graceful_eviction_tasks else tasks
 
     def _tell(self, key: Key, binding: ResourceBinding, plan: BindingPlan) -> None:
-        """Events of what is wrong, and of what clusters wait for since the last look."""
+        """Events of what is wrong, and of what clusters wait for, that was not so at the last look."""
+        problems, waits = self._told.get(key, ((), ()))
         for problem in plan.problems:
-            self._events.warning(binding, "NotAligned", problem)
-        waits = waits_of(plan)
-        for one in news(self._told.get(key, ()), waits):
+            if problem not in problems:
+                self._events.warning(binding, "NotAligned", problem)
+        found = waits_of(plan)
+        for one in news(waits, found):
             self._events.normal(binding, "RolloutWaits", f"{one.cluster}: {one.sentence}")
-        self._told[key] = waits
+        self._told[key] = plan.problems, found
 
     async def _report(
         self, binding: ResourceBinding, seen: BindingInput, plan: BindingPlan, works: Mapping[str, Work]
