@@ -1,4 +1,4 @@
-"""`kedge align` beside a modelled Karmada: story 1 and its bad days, all pods of all members counted at all times."""
+"""`kedge align` beside a modelled Karmada: story 1 and its bad days; all pods are counted at every moment."""
 
 from __future__ import annotations
 
