@@ -17,8 +17,10 @@ from kedge.api.dialect import Dialect
 from kedge.api.placement_kinds import PLACEMENT_KINDS
 from kedge.controllers.align.binding_kinds import BINDING_KINDS
 from kedge.controllers.align.bindings import Bindings as AlignedBindings
+from kedge.controllers.align.clusters import Clusters
 from kedge.controllers.align.detector import Detector
 from kedge.controllers.align.execution import Execution
+from kedge.controllers.align.heartbeats import Heartbeats as AlignHeartbeats
 from kedge.controllers.align.proposed import ProposedBindings
 from kedge.controllers.align.scheduler import Scheduler as AlignScheduler
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
@@ -170,7 +172,11 @@ def add_karmada_hub(manager: Manager, hub: Cluster) -> None:
 def karmada_hub_controllers(manager: Manager, hub: Cluster) -> list[Controller]:
     """What makes a hub of Karmada's kinds: policies become bindings, which are scheduled, and become Works."""
     clock = manager.clock
-    found = [Detector(hub, clock=clock).controller, ProposedBindings(hub, clock=clock).controller]
+    found = [
+        Clusters(hub, clock=clock).controller,
+        Detector(hub, clock=clock).controller,
+        ProposedBindings(hub, clock=clock).controller,
+    ]
     for kind in BINDING_KINDS:
         found += [AlignScheduler(hub, kind, clock=clock).controller, AlignedBindings(hub, kind).controller]
     return found
@@ -178,6 +184,7 @@ def karmada_hub_controllers(manager: Manager, hub: Cluster) -> list[Controller]:
 
 def add_karmada_member(manager: Manager, name: str, hub: Cluster, member: Cluster) -> None:
     """Run the agent of this member of a hub of Karmada's kinds."""
+    manager.add_controller(AlignHeartbeats(hub, member, name, clock=manager.clock).controller)
     manager.add_controller(Execution(hub, member, name, clock=manager.clock).controller)
 
 

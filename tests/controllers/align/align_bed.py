@@ -31,6 +31,7 @@ from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.roles import add_karmada_hub, add_karmada_member
 from support.stage import LoopClock
+from support.waiting import until_so
 
 SHOP = "shop"
 MEMBER_DEFINITIONS = kruise_crds()  # here: it reads files
@@ -61,6 +62,10 @@ class AlignBed:
         binding = {"resource": {**resource, "namespace": SHOP}, "clusters": clusters}
         name = f"demo-{kind.resource.kind.lower()}"
         await self.hub.create(ResourceBinding, {"metadata": {"name": name, "namespace": SHOP}, "spec": binding})
+
+    async def are_ready(self) -> bool:
+        found = (await self.hub.list(Cluster)).items
+        return all(is_true(one.status.conditions, "Ready") for one in found)
 
     async def edit(self, kind: type[Any], spec: dict[str, Any]) -> None:
         await self.hub.patch(kind, "demo", MergePatch({"spec": spec}), SHOP)
@@ -96,10 +101,7 @@ async def align_bed(*names: str) -> AsyncIterator[AlignBed]:
         user = _client(hub)
         members = {}
         for name in names:
-            await user.create(Namespace, {"metadata": {"name": f"karmada-es-{name}"}})
             await user.create(Cluster, {"metadata": {"name": name}, "spec": {}})
-            ready = {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": "", **_SINCE}
-            await user.patch(Cluster, name, MergePatch({"status": {"conditions": [ready]}}), subresource="status")
             server = await _server(stack, name, clock, MEMBER_DEFINITIONS, nodes=3)
             members[name] = _client(server)
             others = await stack.enter_async_context(Manager(component="kcm", clock=clock, rng=Random(2)))
@@ -110,13 +112,12 @@ async def align_bed(*names: str) -> AsyncIterator[AlignBed]:
             add_karmada_member(agent, name, on_hub, on_member)
             managers += [others, agent]
         running = [asyncio.create_task(one.run(signals=False)) for one in managers]
-        yield AlignBed(user, members)
+        bed = AlignBed(user, members)
+        await until_so(bed.are_ready)
+        yield bed
         for one in managers:
             one.stop()
         await asyncio.gather(*running)
-
-
-_SINCE = {"lastTransitionTime": "2030-01-01T00:00:00Z"}
 
 
 def _client(server: EmbeddedCluster) -> Client:

@@ -110,7 +110,7 @@ def test_a_binding_is_as_karmada_would_store_it() -> None:
                 "propagationpolicy.karmada.io/name": "all",
             },
             "finalizers": ["karmada.io/binding-controller"],
-            "ownerReferences": [{**KIND, "name": "web", "uid": UID, "controller": True, "blockOwnerDeletion": True}],
+            "ownerReferences": [{**KIND, "name": "web", "uid": UID, "controller": True, "blockOwnerDeletion": False}],
         },
         "spec": {
             "resource": {**KIND, "name": "web", "namespace": "shop", "uid": UID, "resourceVersion": "7"},

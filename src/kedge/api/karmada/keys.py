@@ -45,9 +45,12 @@ APPLIED_CLUSTER_OVERRIDES: Final = "policy.karmada.io/applied-cluster-overrides"
 BINDING_FINALIZER: Final = "karmada.io/binding-controller"
 CLUSTER_BINDING_FINALIZER: Final = "karmada.io/cluster-resource-binding-controller"
 EXECUTION_FINALIZER: Final = "karmada.io/execution-controller"
+CLUSTER_FINALIZER: Final = "karmada.io/cluster-controller"
 
 # Kedge's own
 LEDGER: Final = "kedge.dev/alignment"
 """On a binding: what every cluster was asked for and may be acting on."""
 SEQUENCE: Final = "kedge.dev/alignment-seq"
 """On a workload of a member: the number of what was asked for last."""
+HEARTBEAT_OF: Final = "kedge.dev/heartbeat-of"
+"""The label of the Lease that the agent of a member renews: the member's name."""

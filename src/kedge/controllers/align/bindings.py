@@ -43,7 +43,7 @@ from kedge.plan.aligning.names import binding_name, work_name, work_namespace
 from kedge.plan.aligning.observed import binding_input, cluster_of
 from kedge.plan.aligning.overriding import AnyOverridePolicy
 from kedge.plan.aligning.work_spec import shown_spec, work_spec
-from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
+from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS, is_counted
 from kedge.plan.fields import Object, at, text
 
 MANAGER: Final = "kedge-align"
@@ -133,7 +133,7 @@ class Bindings:
             await self._client.amend(
                 self._kind.type, binding.metadata, {"status": change}, manager=MANAGER, subresource="status"
             )
-        if seen.template is None:
+        if seen.template is None or not is_counted(seen.template):
             return is_news
         counted = template_status(seen.template, works, len(binding.spec.clusters))
         if counted is None or {name: at(seen.template, "status", name) for name in counted} == counted:
