@@ -28,6 +28,7 @@ from kedge.controllers.align.binding_kinds import BindingKind
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
 from kedge.controllers.throttle import Throttle
+from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject, metadata_of, untyped
 from kedge.kube.controller import Controller
@@ -38,6 +39,7 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.aggregating import aggregated_items, template_status
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
+from kedge.plan.aligning.binding_conditions import ToldWait, news, waits_of, with_conditions
 from kedge.plan.aligning.ledger_text import ledger_text
 from kedge.plan.aligning.names import binding_name, work_name, work_namespace
 from kedge.plan.aligning.observed import binding_input, cluster_of
@@ -56,8 +58,10 @@ AGAIN: Final = 15.0
 class Bindings:
     """The controller of bindings of one kind."""
 
-    def __init__(self, cluster: Cluster, kind: BindingKind) -> None:
+    def __init__(self, cluster: Cluster, kind: BindingKind, *, clock: Clock) -> None:
         self._kind = kind
+        self._clock = clock
+        self._told: dict[Key, tuple[ToldWait, ...]] = {}
         self._name = cluster.name
         self._client = cluster.client
         self._kinds = Kinds(cluster.client)
@@ -88,6 +92,7 @@ class Bindings:
     async def reconcile(self, key: Key) -> Outcome:
         binding = self._bindings.get(key.name, key.namespace)
         if binding is None:
+            self._told.pop(key, None)
             return Outcome.done
         meta = binding.metadata
         is_deleting = meta.deletion_timestamp is not None
@@ -105,8 +110,7 @@ class Bindings:
             return Outcome.again(after=AGAIN)
         seen = await self._observed(binding, works)
         plan = plan_binding(seen)
-        for problem in plan.problems:
-            self._events.warning(binding, "NotAligned", problem)
+        self._tell(key, binding, plan)
         ledger = ledger_text(plan.ledger)
         if ledger != meta.annotations.get(LEDGER, "{}"):
             change_ledger = {"metadata": {"annotations": {LEDGER: ledger}}}
@@ -119,14 +123,36 @@ class Bindings:
             return Outcome.done
         if wait := self._reports.remaining(key):
             return Outcome.again(after=wait)
-        if await self._report(binding, seen, works):
+        if await self._report(binding, seen, plan, works):
             self._reports.restart(key)
         return Outcome.done
 
-    async def _report(self, binding: ResourceBinding, seen: BindingInput, works: Mapping[str, Work]) -> bool:
-        """What the clusters report, on the binding and on its resource. Returns whether that was news."""
+    def _tell(self, key: Key, binding: ResourceBinding, plan: BindingPlan) -> None:
+        """Events of what is wrong, and of what clusters wait for since the last look."""
+        for problem in plan.problems:
+            self._events.warning(binding, "NotAligned", problem)
+        waits = waits_of(plan)
+        for one in news(self._told.get(key, ()), waits):
+            self._events.normal(binding, "RolloutWaits", f"{one.cluster}: {one.sentence}")
+        self._told[key] = waits
+
+    async def _report(
+        self, binding: ResourceBinding, seen: BindingInput, plan: BindingPlan, works: Mapping[str, Work]
+    ) -> bool:
+        """What the clusters report and wait for, on the binding; and their pods, on its resource.
+
+        Returns whether that was news.
+        """
         items = aggregated_items({name: work for name, work in works.items() if name in seen.clusters})
-        status = replace(binding.status, aggregated_status=items)
+        conditions = with_conditions(
+            binding.status.conditions,
+            binding.spec,
+            items,
+            plan,
+            generation=binding.metadata.generation,
+            now=self._clock.now(),
+        )
+        status = replace(binding.status, aggregated_status=items, conditions=conditions)
         is_news = status != binding.status
         if is_news:
             change = difference(to_builtins(binding.status), to_builtins(status))

@@ -17,7 +17,7 @@ from kedge.kube.source import Signal
 from kedge.plan.aligning.names import work_namespace
 from kedge.plan.aligning.readiness import GRACE, HEARTBEAT
 
-MANAGER: Final = "karmada-agent"
+MANAGER: Final = "karmada-agent-heartbeat"
 LOOK_AGAIN: Final = 1.0
 """Seconds after which it is tried again when the cluster is not reached, or the hub has no place for it."""
 
