@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.bindings import GracefulEvictionTask, ResourceBinding
 from kedge.api.karmada.clusters import Cluster as Member
 from kedge.api.karmada.keys import (
     APPLIED_CLUSTER_OVERRIDES,
@@ -40,6 +40,7 @@ from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.aggregating import aggregated_items, template_status
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
 from kedge.plan.aligning.binding_conditions import ToldWait, news, waits_of, with_conditions
+from kedge.plan.aligning.evicting import remaining_tasks, seconds_until_end
 from kedge.plan.aligning.ledger_text import ledger_text
 from kedge.plan.aligning.names import binding_name, work_name, work_namespace
 from kedge.plan.aligning.observed import binding_input, cluster_of
@@ -61,7 +62,7 @@ class Bindings:
     def __init__(self, cluster: Cluster, kind: BindingKind, *, clock: Clock) -> None:
         self._kind = kind
         self._clock = clock
-        self._told: dict[Key, tuple[ToldWait, ...]] = {}
+        self._told: dict[Key, tuple[tuple[str, ...], tuple[ToldWait, ...]]] = {}
         self._name = cluster.name
         self._client = cluster.client
         self._kinds = Kinds(cluster.client)
@@ -102,11 +103,16 @@ class Bindings:
             change = {"metadata": {"finalizers": [*meta.finalizers, self._kind.finalizer]}}
             await self._client.amend(self._kind.type, meta, change, manager=MANAGER)
             return Outcome.not_yet
+        if not is_deleting and (tasks := self._ended_tasks(binding)) is not None:
+            change = {"spec": {"gracefulEvictionTasks": to_builtins(tasks)}}
+            await self._client.amend(self._kind.type, meta, change, manager=MANAGER)
+            return Outcome.not_yet
         works = {cluster_of(one): one for one in self._works.by("binding", str(key))}
         if await self._resource(binding) is None and not is_deleting:
             # A kind that is not served may be served again: what runs of it stays as it is.
             bound = binding.spec.resource
-            self._events.warning(binding, "NotServed", f"the hub serves no {bound.kind} of {bound.api_version}")
+            missing = f"the hub serves no {bound.kind} of {bound.api_version}: what runs stays as it is"
+            self._tell(key, binding, BindingPlan(problems=(missing,)))
             return Outcome.again(after=AGAIN)
         seen = await self._observed(binding, works)
         plan = plan_binding(seen)
@@ -125,16 +131,24 @@ class Bindings:
             return Outcome.again(after=wait)
         if await self._report(binding, seen, plan, works):
             self._reports.restart(key)
-        return Outcome.done
+        left = seconds_until_end(binding.spec, self._clock.now())
+        return Outcome.done if left is None else Outcome.again(after=left)
+
+    def _ended_tasks(self, binding: ResourceBinding) -> tuple[GracefulEvictionTask, ...] | None:
+        """The tasks that are left when others have ended; None if none has."""
+        tasks = remaining_tasks(binding.spec, binding.status, self._clock.now())
+        return None if tasks == binding.spec.graceful_eviction_tasks else tasks
 
     def _tell(self, key: Key, binding: ResourceBinding, plan: BindingPlan) -> None:
-        """Events of what is wrong, and of what clusters wait for since the last look."""
+        """Events of what is wrong, and of what clusters wait for, that was not so at the last look."""
+        problems, waits = self._told.get(key, ((), ()))
         for problem in plan.problems:
-            self._events.warning(binding, "NotAligned", problem)
-        waits = waits_of(plan)
-        for one in news(self._told.get(key, ()), waits):
+            if problem not in problems:
+                self._events.warning(binding, "NotAligned", problem)
+        found = waits_of(plan)
+        for one in news(waits, found):
             self._events.normal(binding, "RolloutWaits", f"{one.cluster}: {one.sentence}")
-        self._told[key] = waits
+        self._told[key] = plan.problems, found
 
     async def _report(
         self, binding: ResourceBinding, seen: BindingInput, plan: BindingPlan, works: Mapping[str, Work]
