@@ -44,6 +44,10 @@ def test_a_heartbeat_is_a_time_that_changes_whatever_it_is(
     assert heard(before, there, 100.0) == expected
 
 
+def test_a_lease_that_comes_while_the_hub_looks_is_a_heartbeat() -> None:
+    assert heard(None, lease(FIRST), 100.0, was_absent=True) == LastHeartbeat(FIRST, 100.0)
+
+
 @pytest.mark.parametrize(
     ("was", "last", "status"),
     [

@@ -73,17 +73,20 @@ class Bindings:
         self._members = cluster.cache(Member)
         self._overrides = cluster.cache(OverridePolicy)
         self._cluster_overrides = cluster.cache(ClusterOverridePolicy)
+        self._metadata = {
+            (one.group, one.kind): cluster.cache(metadata_of(one), optional=True)
+            for one in WORKLOAD_KINDS
+            if one.namespaced == kind.type.resource.namespaced
+        }
+        self._templates: dict[str, Object] = {}
+        """Workloads as they were read last, by the uid of their binding."""
         sources: list[Source] = [
             cluster.watch(self._bindings),
             cluster.watch(self._works, to=self._of_work),
             cluster.watch(self._members, to=self._everyone),
             cluster.watch(self._overrides, to=self._everyone),
             cluster.watch(self._cluster_overrides, to=self._everyone),
-            *(
-                cluster.watch(cluster.cache(metadata_of(one), optional=True), to=partial(_of_template, one.kind))
-                for one in WORKLOAD_KINDS
-                if one.namespaced == kind.type.resource.namespaced
-            ),
+            *(cluster.watch(cache, to=partial(_of_template, one)) for (_, one), cache in self._metadata.items()),
         ]
         self.controller = Controller(kind.plural, self.reconcile, sources)
 
@@ -196,13 +199,20 @@ class Bindings:
         return binding_input(binding, await self._template(binding), works, members, overrides)
 
     async def _template(self, binding: ResourceBinding) -> Object | None:
-        bound, resource = binding.spec.resource, await self._resource(binding)
+        """The resource; read again only if its metadata, which is watched, says that it has changed."""
+        bound, resource, uid = binding.spec.resource, await self._resource(binding), binding.metadata.uid
         if resource is None:
             return None
-        try:
-            return await self._client.get(untyped(resource), bound.name, bound.namespace or None)
-        except NotFound:
-            return None
+        cache, known = self._metadata.get((resource.group, resource.kind)), self._templates.pop(uid, None)
+        seen = cache.get(bound.name, bound.namespace or None) if cache is not None else None
+        if seen is None or text(known, "metadata", "resourceVersion") != seen.metadata.resource_version:
+            try:
+                known = await self._client.get(untyped(resource), bound.name, bound.namespace or None)
+            except NotFound:
+                return None
+        if known is not None and cache is not None and not binding.metadata.deletion_timestamp:
+            self._templates[uid] = known
+        return known
 
     async def _resource(self, binding: ResourceBinding) -> Resource | None:
         bound = binding.spec.resource

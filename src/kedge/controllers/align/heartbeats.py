@@ -31,7 +31,7 @@ class Heartbeats:
         self._name = name
         self._clock = clock
         itself = Key(hub.name, None, name)
-        self.controller = Controller("heartbeats", self.reconcile, [Signal(hub.name, at_start=[itself])])
+        self.controller = Controller(f"heartbeats of {name}", self.reconcile, [Signal(hub.name, at_start=[itself])])
 
     async def reconcile(self, _: Key) -> Outcome:
         if self._member.state.phase != "connected":
