@@ -21,6 +21,7 @@ from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.karmada.bindings import ClusterResourceBinding as KarmadaClusterBinding
 from kedge.api.karmada.bindings import ResourceBinding as KarmadaBinding
 from kedge.api.karmada.clusters import Cluster as KarmadaCluster
+from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
 from kedge.api.karmada.proposed import ProposedBinding
 from kedge.api.karmada.works import Work as KarmadaWork
@@ -254,6 +255,17 @@ def metric_secrets(names: Sequence[str]) -> tuple[PolicyRule, ...]:
         return ()
     return (PolicyRule(api_groups=("",), resources=("secrets",), resource_names=tuple(names), verbs=("get",)),)
 
+
+BESIDE: Final = (
+    _ABOUT_THE_SERVER,
+    _may([KarmadaBinding.resource, KarmadaWork.resource], *READ),
+    _may([KarmadaCluster.resource], *READ),
+    _may([OverridePolicy.resource], *READ, "create", "patch", "delete"),
+    _may([PropagationPolicy.resource, ClusterPropagationPolicy.resource], *READ, "patch"),  # their suspension
+    _may([Deployment.resource], "get"),
+    PolicyRule(api_groups=("",), resources=("events",), verbs=("create", "patch")),
+)
+"""Everywhere on a Karmada, for `kedge align` beside it. It writes no Work, and no workload."""
 
 READ_DEPLOYMENTS: Final = (
     PolicyRule(api_groups=("apps",), resources=("deployments", "replicasets"), verbs=("list", "get")),

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from kedge.api.dialect import Dialect
 from kedge.api.placement_kinds import PLACEMENT_KINDS
+from kedge.controllers.align.beside import Beside
 from kedge.controllers.align.binding_kinds import BINDING_KINDS
 from kedge.controllers.align.bindings import Bindings as AlignedBindings
 from kedge.controllers.align.clusters import Clusters
@@ -161,6 +162,11 @@ def add_member(manager: Manager, name: str, hub: Cluster, member: Cluster, optio
     )
     manager.add_controller(applier.controller)
     manager.add_controller(joining.controller)
+
+
+def add_align(manager: Manager, karmada: Cluster) -> None:
+    """Run what aligns workloads beside a Karmada, against its API server."""
+    manager.add_controller(Beside(karmada).controller)
 
 
 def add_karmada_hub(manager: Manager, hub: Cluster) -> None:

@@ -127,6 +127,20 @@ def member(name: str, **told: Any) -> None:
 
 
 @install.command()
+def align() -> None:
+    """Print the rights of `kedge align` on a Karmada, for its API server.
+
+    The process runs wherever the Karmada's own controllers run, with a kubeconfig of the account that is printed.
+    """
+    import sys
+
+    from kedge.api.crds import print_yaml
+    from kedge.cli import manifests
+
+    print_yaml(manifests.align(), sys.stdout)
+
+
+@install.command()
 @click.option("--namespace", "-n", "namespaces", multiple=True, required=True, callback=named,
               help="A namespace to manage; repeatable. The operator runs in the first.")  # fmt: skip
 @click.option("--all-namespaces", "-A", "everywhere", is_flag=True,

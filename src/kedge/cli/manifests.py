@@ -26,6 +26,7 @@ Manifest: TypeAlias = dict[str, Any]
 
 HUB: Final = "kedge-hub"
 MEMBER: Final = "kedge-member"
+ALIGN: Final = "kedge-align"
 HUB_SECRET: Final = "kedge-hub"  # noqa: S105  # its name
 _PORT: Final = 8081
 _HUB_FILE: Final = "/etc/kedge/hub"
@@ -96,6 +97,16 @@ def member(
         _account(MEMBER),
         *granted,
         _deployment(MEMBER, image, command, 1, secret=HUB_SECRET),
+    ]
+
+
+def align() -> list[Manifest]:
+    """The rights of `kedge align` on a Karmada. No pods run there: the process runs elsewhere, as this account."""
+    return [
+        _namespace(),
+        _account(ALIGN),
+        *_may_everywhere(ALIGN, rights.BESIDE),
+        *_may_at_home(ALIGN, rights.LEADING),
     ]
 
 
