@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from kedge.api.dialect import Dialect
 from kedge.api.placement_kinds import PLACEMENT_KINDS
+from kedge.controllers.align.beside import Beside
 from kedge.controllers.align.binding_kinds import BINDING_KINDS
 from kedge.controllers.align.bindings import Bindings as AlignedBindings
 from kedge.controllers.align.clusters import Clusters
@@ -163,6 +164,11 @@ def add_member(manager: Manager, name: str, hub: Cluster, member: Cluster, optio
     manager.add_controller(joining.controller)
 
 
+def add_align(manager: Manager, karmada: Cluster) -> None:
+    """Run what aligns workloads beside a Karmada, against its API server."""
+    manager.add_controller(Beside(karmada).controller)
+
+
 def add_karmada_hub(manager: Manager, hub: Cluster) -> None:
     """Run all that makes a hub of Karmada's kinds, on which clusters share the budgets of workloads."""
     for controller in karmada_hub_controllers(manager, hub):
@@ -178,7 +184,7 @@ def karmada_hub_controllers(manager: Manager, hub: Cluster) -> list[Controller]:
         ProposedBindings(hub, clock=clock).controller,
     ]
     for kind in BINDING_KINDS:
-        found += [AlignScheduler(hub, kind, clock=clock).controller, AlignedBindings(hub, kind).controller]
+        found += [AlignScheduler(hub, kind, clock=clock).controller, AlignedBindings(hub, kind, clock=clock).controller]
     return found
 
 

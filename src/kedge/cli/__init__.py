@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from kedge import __version__
+from kedge.cli.align import align
 from kedge.cli.install import install
 from kedge.cli.join import join
 from kedge.cli.operator import operator
@@ -178,5 +179,5 @@ def down(file: Path | None) -> None:
     local_fleet.down((file or local_fleet.default_file()).absolute())
 
 
-for verb in (hub, member, operator, rollout_operator, install, join, plan, *VERBS):
+for verb in (hub, member, align, operator, rollout_operator, install, join, plan, *VERBS):
     main.add_command(verb)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -14,22 +15,55 @@ from kedge.api.apps import Deployment
 from kedge.api.core import Namespace
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster
-from kedge.api.karmada.keys import ALIGN, POLICY_NAME, POLICY_NAMESPACE
+from kedge.api.karmada.keys import ALIGN, LEDGER, POLICY_NAME, POLICY_NAMESPACE, TURNS
+from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.policies import PropagationPolicy
-from kedge.controllers.align.beside import Beside
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
+from kedge.kube.transport import Request, Response, Stream, Transport
+from kedge.plan.aligning.ledger_text import read_ledger
+from kedge.roles import add_align
 from support.stage import LoopClock
+from support.waiting import until_so
 
 STORY = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2, "maxSurge": 1}}
 DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
 _READY = {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": ""}
 
 
+class Witness:
+    """A transport that notes what is asked for: a verb on a kind each."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.asked: set[str] = set()
+
+    async def send(self, request: Request, *, timeout: float) -> Response:
+        self._note(request)
+        return await self._transport.send(request, timeout=timeout)
+
+    def stream(self, request: Request, *, timeout: float, silence: float) -> AbstractAsyncContextManager[Stream]:
+        self._note(request)
+        return self._transport.stream(request, timeout=timeout, silence=silence)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    def _note(self, request: Request) -> None:
+        found = re.fullmatch(r"/apis?(?:/[^/]+)?/v[^/]+(?:/namespaces/[^/]+)?/([a-z]+)(/[^/]+)?", request.path)
+        if found is not None:
+            reading = "watch" if ("watch", "true") in request.query else "get" if found[2] else "list"
+            verb = {"GET": reading, "POST": "create", "PATCH": "patch", "DELETE": "delete"}[request.method]
+            self.asked.add(f"{verb} {found[1]}")
+
+
 class BesideBed(AlignBed):
     """A Karmada with one Deployment."""
+
+    asked: set[str]
+    """What Kedge asked of the Karmada."""
 
     async def propagate(self, replicas: dict[str, int], *, align: bool = True, **more: Any) -> None:
         """A Deployment with a policy; Karmada's scheduler has divided it so."""
@@ -51,6 +85,17 @@ class BesideBed(AlignBed):
         whose = {POLICY_NAME: "demo", POLICY_NAMESPACE: SHOP}
         meta = {"name": "demo-deployment", "namespace": SHOP, "annotations": whose}
         await self.hub.create(ResourceBinding, {"metadata": meta, "spec": binding})
+
+    async def taken_over(self, clusters: int) -> None:
+        """Until Kedge knows so many clusters, and none has a turn: what ran before was Karmada's alone."""
+
+        async def is_so() -> bool:
+            for one in (await self.hub.list(OverridePolicy, SHOP)).items:
+                notes = one.metadata.annotations
+                return notes.get(TURNS) == "{}" and len(read_ledger(notes.get(LEDGER, "")).specs) == clusters
+            return False
+
+        await until_so(is_so, 300)
 
     async def opt(self, value: str | None) -> None:
         body = MergePatch({"metadata": {"annotations": {ALIGN: value}}})
@@ -93,11 +138,13 @@ async def beside_bed(
             managers.append(others)
         if aligned:
             kedge = await stack.enter_async_context(Manager(component="kedge-align", clock=clock, rng=Random(seed)))
-            beside = await kedge.connect("hub", hub.transport(), limiter=Limiter(rate=0))
-            kedge.add_controller(Beside(beside).controller)
+            witness = Witness(hub.transport())
+            add_align(kedge, await kedge.connect("hub", witness, limiter=Limiter(rate=0)))
             managers.append(kedge)
         running = [asyncio.create_task(one.run(signals=False)) for one in managers]
-        yield BesideBed(user, members)
+        bed = BesideBed(user, members)
+        bed.asked = witness.asked if aligned else set()
+        yield bed
         for one in managers:
             one.stop()
         await asyncio.gather(*running)

@@ -43,7 +43,7 @@ from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
-from kedge.kube.source import WatchedObject
+from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.binding import propagated
 from kedge.plan.aligning.names import work_name, work_namespace
 from kedge.plan.aligning.overriding import overridden
@@ -73,7 +73,7 @@ class BindingController:
         self._overrides = hub.cache(OverridePolicy)
         self._policies = hub.cache(PropagationPolicy)
         everyone = self._everyone
-        sources = [
+        sources: list[Source] = [
             hub.watch(self._bindings),
             hub.watch(self._templates, to=everyone),
             hub.watch(self._overrides, to=everyone),

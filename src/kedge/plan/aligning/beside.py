@@ -11,6 +11,8 @@ During a turn somebody may change the template, and Karmada sends it through. So
 with everything its numbers allow, whatever it has proven. If something else was in the Work, that may have reached the
 cluster and counts until the cluster has had another turn. A cluster has one turn at a time, and none begins before the
 one before it is over: so it is clear what is acknowledged even if a cluster does not report the number of its spec.
+
+Only Deployments are aligned so: for a partition it would have to be known at any time of which template pods are.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.condition import FALSE, find_condition
+from kedge.api.condition import FALSE, TRUE, find_condition
 from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
 from kedge.api.karmada.policies import ResourceSelector
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.alignment import align
+from kedge.plan.aligning.alignment import Aim, align
 from kedge.plan.aligning.binding import sequence_of
+from kedge.plan.aligning.bounds import Bounds, bounds
 from kedge.plan.aligning.interpreter import (
     NotAligned,
     UnifiedRollingStatus,
@@ -40,11 +43,14 @@ from kedge.plan.aligning.interpreter import (
 )
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.plan.aligning.ledger_text import Ledger
+from kedge.plan.digest import digest
 from kedge.plan.fields import Object, at, whole
 from kedge.plan.moving.wait import Wait
 
 UNKNOWN: Final = "?"
 """The template of a spec that may have reached a cluster with whatever template there was."""
+TAKEN: Final = -2
+"""Instead of a generation, of a turn that somebody else began."""
 _SILENT: Final = Report(-1)
 _OVERRIDDEN: Final = ("strategy", "updateStrategy", "replicas")
 
@@ -56,6 +62,8 @@ class Turn(Struct, frozen=True, array_like=True):
     """That of its Work before it was let through."""
     reported: int
     """The generation of the workload that the cluster had reported then; what it acknowledges is a later one."""
+    digest: str
+    """Of what was in its Work then."""
     is_open: bool = True
     """Whether it is let through now."""
 
@@ -103,9 +111,11 @@ def plan_beside(seen: BesideInput) -> BesidePlan:
     except NotAligned as error:
         return BesidePlan(seen.record, problem=str(error))
     sites = _numbered([_moved(site) for site in sites if not site.is_coming], seen.record)
-    found = align(aim, [_member(site, top=_top(sites)) for site in sites])
+    members = [_member(site, top=_top(sites)) for site in sites]
+    found = align(aim, members)
+    granted = _within(aim, members, found.specs)
     specs = {site.name: site.specs for site in sites if site.specs}
-    for name, spec in found.specs.items():
+    for name, spec in {**_again(sites, granted), **granted}.items():
         specs[name] = (*specs.get(name, ()), spec)
     turns = {site.name: site.turn for site in sites if site.turn is not None}
     manifests = {site.name: site.manifest for site in sites}
@@ -140,6 +150,12 @@ class _Site(Struct, frozen=True):
         return self.work.spec.suspend_dispatching is True and found is not None and found.status == FALSE
 
     @property
+    def is_let_through(self) -> bool:
+        """Whether Karmada knows that it may be sent what its Work has: what it knows of a suspension then is later."""
+        found = find_condition(self.work.status.conditions, "Dispatching")
+        return self.work.spec.suspend_dispatching is not True and found is not None and found.status == TRUE
+
+    @property
     def is_untouched(self) -> bool:
         """Whether nothing is known to have been sent to it."""
         return self.status is None and find_condition(self.work.status.conditions, "Applied") is None
@@ -160,7 +176,15 @@ class _Site(Struct, frozen=True):
             return replace(found, seq=-1)
         if self.status.alignment_seq is not None or not self.specs:
             return found
-        return replace(found, seq=self.specs[-1].seq if self._is_later else self.specs[0].seq)
+        if not self.is_awaited:
+            return replace(found, seq=self.specs[0].seq)
+        before = self.specs[0].seq if len(self.specs) > 1 else -1
+        return replace(found, seq=self.specs[-1].seq if self._is_later else before)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it has a turn, and has not acknowledged yet what it got in it."""
+        return self.turn is not None and (self.turn.is_open or self.turn.reported == TAKEN)
 
     @property
     def _is_later(self) -> bool:
@@ -173,6 +197,19 @@ class _Site(Struct, frozen=True):
     @property
     def is_acknowledged(self) -> bool:
         return not self.specs or self.report.seq >= self.specs[-1].seq
+
+    @property
+    def is_next(self) -> bool:
+        """Whether it was granted something, and its turn is still to begin."""
+        return self.turn is None and not self.is_acknowledged and self.specs[-1].template != UNKNOWN
+
+    @property
+    def is_as_begun(self) -> bool:
+        """Whether nothing else was in its Work since its turn began: it was let through, and suspended again."""
+        turn = self.turn
+        return turn is None or (
+            self.work.metadata.generation == turn.generation + 2 and _digest(self.manifest) == turn.digest
+        )
 
     @property
     def shows(self) -> bool:
@@ -210,18 +247,20 @@ def _moved(site: _Site) -> _Site:
     if turn is None:
         return _without_turn(site)
     if turn.is_open:
-        return replace(site, turn=replace(turn, is_open=False)) if site.is_acknowledged else site
-    if not site.is_closed:
+        is_done = site.is_acknowledged and site.is_let_through
+        return replace(site, specs=site.specs[-1:], turn=replace(turn, is_open=False)) if is_done else site
+    if not site.is_closed or (site.work.metadata.generation or 0) < turn.generation + 2:
         return site
-    if site.work.metadata.generation != turn.generation + 2:  # let through, and suspended again: anything else is more
-        return replace(site, specs=(*site.specs, _doubt(site)), turn=None)
+    if not site.is_as_begun:
+        known = site.specs[-1:] if site.is_acknowledged else site.specs
+        return replace(site, specs=(*known, _doubt(site)), turn=None)
     return replace(site, specs=site.specs[-1:], turn=None) if site.is_acknowledged else site
 
 
 def _without_turn(site: _Site) -> _Site:
     if not site.is_closed:  # not by us: it is taken as it is
         specs = site.specs or (_baseline(site),)
-        return replace(site, specs=specs, turn=Turn((site.work.metadata.generation or 0) - 1, -1, is_open=False))
+        return replace(site, specs=specs, turn=_taken(site))
     if not site.specs:
         return site if site.is_untouched else replace(site, specs=(_baseline(site),))
     if site.is_acknowledged or site.specs[-1].template == UNKNOWN:
@@ -231,6 +270,12 @@ def _without_turn(site: _Site) -> _Site:
     return replace(site, turn=_begun(site)) if site.shows else site
 
 
+def _taken(site: _Site) -> Turn:
+    """The turn of a cluster that somebody else lets through: it is to be suspended."""
+    writes = 2 if site.work.spec.suspend_dispatching is True else 1  # since it was suspended last, as far as is known
+    return Turn((site.work.metadata.generation or 0) - writes, TAKEN, _digest(site.manifest), is_open=False)
+
+
 def _begun(site: _Site) -> Turn:
     reported = site.status.generation if site.status is not None and site.status.generation is not None else 0
     first, last = site.specs[0], site.specs[-1]
@@ -238,7 +283,7 @@ def _begun(site: _Site) -> Turn:
     is_same = replace(first, seq=0, template="") == replace(last, seq=0, template="") and (
         first.template == last.template or any(spec.template == UNKNOWN for spec in site.specs)
     )
-    return Turn(site.work.metadata.generation or 0, reported - is_same)
+    return Turn(site.work.metadata.generation or 0, reported - is_same, _digest(site.manifest))
 
 
 def _baseline(site: _Site) -> Spec:
@@ -288,21 +333,52 @@ def _top(sites: list[_Site]) -> int:
 
 
 def _member(site: _Site, top: int) -> Member:
-    """A cluster as alignment takes it. In its turn it may have what its Work has, with whatever template."""
+    """A cluster as alignment takes it. In its turn, and if that is to begin, it may get whatever template."""
     specs = site.specs
     if site.turn is not None:
         specs = (*specs, replace(_doubt(site), seq=top + 1))
-    known = {spec.template for spec in specs}
-    stands_for = UNKNOWN if site.template in known else site.template
+    elif site.is_next:
+        specs = (*specs, replace(specs[-1], seq=top + 1, template=UNKNOWN))
     return Member(
         site.name,
         site.wanted,
         site.template,
-        tuple(replace(one, template=stands_for) if one.template == UNKNOWN else one for one in specs),
+        specs,
         site.report,
         site.is_ready,
-        is_superseded=site.turn is None and len(specs) > 1 and specs[-1].template == UNKNOWN,
+        is_superseded=site.turn is None and len(site.specs) > 1 and site.specs[-1].template == UNKNOWN,
     )
+
+
+def _within(aim: Aim, members: Sequence[Member], asked: Mapping[str, Spec]) -> dict[str, Spec]:
+    """Of what is granted, what is within the budget if every turn that begins brings another template as well."""
+    held = {member.name: bounds(member) for member in members}
+    total = sum(held.values(), Bounds())
+    unavailable, surge = aim.unavailable - total.unavailable, aim.surge - total.surge
+    found = {}
+    for name, spec in asked.items():
+        own = held[name]
+        most = own.unavailable + max(0, unavailable), own.surge + max(0, surge)
+        cut = replace(spec, unavailable=min(spec.unavailable, most[0]), surge=min(spec.surge, most[1]))
+        if not cut.unavailable and not cut.surge:
+            cut = replace(cut, unavailable=min(1, most[0]))
+        if (cut.unavailable or cut.surge) and not (aim.recreates and cut.unavailable < spec.unavailable):
+            found[name] = cut
+            unavailable -= max(0, cut.unavailable - own.unavailable)
+            surge -= max(0, cut.surge - own.surge)
+    return found
+
+
+def _again(sites: list[_Site], granted: Mapping[str, Spec]) -> dict[str, Spec]:
+    """What clusters get once more that have what they are to have, and may have had something else in between."""
+    top = max([_top(sites), *(spec.seq for spec in granted.values())])
+    doubtful = [
+        site
+        for site in sites
+        if site.turn is None and len(site.specs) > 1 and site.specs[-1].template == UNKNOWN and site.name not in granted
+        if site.specs[-2].template == site.template
+    ]
+    return {site.name: replace(site.specs[-2], seq=top + number) for number, site in enumerate(doubtful, 1)}
 
 
 # Overrides
@@ -320,6 +396,10 @@ def _overrides(manifest: Object, spec: Spec) -> tuple[tuple[str, Any], ...]:
     return (*((f"/spec/{name}", value) for name, value in values if value is not None), number)
 
 
+def _digest(manifest: Object) -> str:
+    return digest(manifest)[:12]
+
+
 def _template_generation(manifest: Object) -> str:
     return str(at(manifest, "metadata", "annotations", TEMPLATE_GENERATION))
 
@@ -332,10 +412,10 @@ def turns_text(turns: Mapping[str, Turn]) -> str:
     return msgspec.json.encode(dict(sorted(turns.items()))).decode()
 
 
-def read_turns(text: str) -> dict[str, Turn]:
+def read_turns(written: str) -> dict[str, Turn]:
     """The turns of an annotation. Raises ValueError if it cannot be read: nothing is guessed."""
     try:
-        return msgspec.json.decode(text or "{}", type=dict[str, Turn])
+        return msgspec.json.decode(written or "{}", type=dict[str, Turn])
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise ValueError(f"the turns of the alignment cannot be read: {error}") from None
 
@@ -346,6 +426,8 @@ def read_turns(text: str) -> dict[str, Turn]:
 def policy_problem(selectors: Sequence[ResourceSelector], spec: BindingSpec) -> str:
     """Why a policy cannot let the clusters of one binding through one by one; empty if it can."""
     bound = spec.resource
+    if (bound.api_version, bound.kind) != ("apps/v1", "Deployment"):
+        return f"beside a Karmada only Deployments of apps/v1 are aligned, not {bound.kind} of {bound.api_version}"
     if len(selectors) == 1 and selectors[0].name == bound.name and selectors[0].kind == bound.kind:
         return ""
     named = f"{bound.kind} {bound.namespace}/{bound.name}"
