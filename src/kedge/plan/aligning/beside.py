@@ -361,8 +361,8 @@ def _within(aim: Aim, members: Sequence[Member], asked: Mapping[str, Spec]) -> d
         own, spec = held[name], _with_template(aim, total, by_name[name], given)
         most = own.unavailable + max(0, unavailable), own.surge + max(0, surge)
         cut = replace(spec, unavailable=min(spec.unavailable, most[0]), surge=min(spec.surge, most[1]))
-        if not cut.unavailable and not cut.surge and by_name[name].last is None:
-            cut = replace(cut, unavailable=min(1, most[0]))
+        if not cut.unavailable and not cut.surge and (by_name[name].last is None or not cut.replicas):
+            cut = replace(cut, unavailable=min(1, most[0]) if cut.replicas else 1)  # both must not be 0
         if (cut.unavailable or cut.surge) and not (aim.recreates and cut.unavailable < spec.unavailable):
             found[name] = cut
             unavailable -= max(0, cut.unavailable - own.unavailable)
