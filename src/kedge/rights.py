@@ -18,10 +18,12 @@ from msgspec import Struct
 from kedge.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kedge.api.apps import ControllerRevision, DaemonSet, Deployment, StatefulSet
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
-from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.bindings import ClusterResourceBinding as KarmadaClusterBinding
+from kedge.api.karmada.bindings import ResourceBinding as KarmadaBinding
 from kedge.api.karmada.clusters import Cluster as KarmadaCluster
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
+from kedge.api.karmada.proposed import ProposedBinding
 from kedge.api.karmada.works import Work as KarmadaWork
 from kedge.api.kruise import CloneSet
 from kedge.api.metric_template import MetricTemplate
@@ -35,6 +37,7 @@ from kedge.api.rbac import PolicyRule
 from kedge.api.resource import Resource
 from kedge.api.work import AppliedWork, Work
 from kedge.api.zones import ReplicaTemplate, ZoneAwarePodDisruptionBudget
+from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
 from kedge.plan.batching.autoscalers import HPA, SCALED_OBJECT
 from kedge.plan.membership import AGENT_RULES, READ
 from kedge.plan.traffic.providers import PROVIDERS
@@ -83,6 +86,32 @@ HUB: Final = (
 )
 """Everywhere on the hub."""
 
+_KARMADA_BINDINGS: Final = (KarmadaBinding.resource, KarmadaClusterBinding.resource)
+_KARMADA_POLICIES: Final = (PropagationPolicy.resource, ClusterPropagationPolicy.resource)
+
+KARMADA_HUB: Final = (
+    _ABOUT_THE_SERVER,
+    PolicyRule(api_groups=("*",), resources=("*",), verbs=READ),  # whatever a policy may mean
+    _may(_KARMADA_BINDINGS, "create", "patch"),
+    _may(_KARMADA_BINDINGS, "patch", subresource="status"),
+    _may([ProposedBinding.resource], "patch", subresource="status"),
+    _may(_KARMADA_POLICIES, "patch", subresource="status"),
+    _may([KarmadaWork.resource], "create", "patch", "delete"),
+    _may([KarmadaCluster.resource], "patch"),  # their finalizers
+    _may([KarmadaCluster.resource], "patch", subresource="status"),
+    *(_may([kind], "patch", subresource="status") for kind in WORKLOAD_KINDS),  # the pods of all clusters, counted
+    PolicyRule(api_groups=("",), resources=("namespaces",), verbs=("create", "delete")),
+    PolicyRule(api_groups=("",), resources=("events",), verbs=("create", "patch")),
+)
+"""Everywhere on a hub of Karmada's kinds."""
+
+KARMADA_AGENT: Final = (
+    _may([KarmadaWork.resource], *READ, "patch"),  # their finalizers: an admission policy refuses the rest
+    _may([KarmadaWork.resource], "patch", subresource="status"),
+    PolicyRule(api_groups=("coordination.k8s.io",), resources=("leases",), verbs=("create", "patch")),
+)
+"""In its member's own namespace on such a hub: its agent reads Works, reports, and says that it lives."""
+
 REPORT_BACK: Final = (PolicyRule(api_groups=("*",), resources=("*/status",), verbs=("patch",)),)
 """For a hub that writes members' statuses back to the objects they were placed from (reportBackStrategy)."""
 
@@ -105,6 +134,12 @@ MEMBER_ITSELF: Final = (
     PolicyRule(api_groups=("",), resources=("events",), verbs=("list", "watch")),  # why pods are not created
 )
 """Everywhere on a member that is told what may be placed there: what its agent does for itself."""
+
+KARMADA_MEMBER_ITSELF: Final = (
+    _ABOUT_THE_SERVER,
+    *(_may([kind], *READ) for kind in WORKLOAD_KINDS),  # to report of them
+)
+"""The same on a member of a hub of Karmada's kinds."""
 
 _WRITE: Final = ("create", "patch", "delete")
 _FOLLOW: Final = ("list", "watch")
@@ -223,7 +258,7 @@ def metric_secrets(names: Sequence[str]) -> tuple[PolicyRule, ...]:
 
 BESIDE: Final = (
     _ABOUT_THE_SERVER,
-    _may([ResourceBinding.resource, KarmadaWork.resource], *READ),
+    _may([KarmadaBinding.resource, KarmadaWork.resource], *READ),
     _may([KarmadaCluster.resource], *READ),
     _may([OverridePolicy.resource], *READ, "create", "patch", "delete"),
     _may([PropagationPolicy.resource, ClusterPropagationPolicy.resource], *READ, "patch"),  # their suspension

@@ -184,7 +184,7 @@ def karmada_hub_controllers(manager: Manager, hub: Cluster) -> list[Controller]:
         ProposedBindings(hub, clock=clock).controller,
     ]
     for kind in BINDING_KINDS:
-        found += [AlignScheduler(hub, kind, clock=clock).controller, AlignedBindings(hub, kind).controller]
+        found += [AlignScheduler(hub, kind, clock=clock).controller, AlignedBindings(hub, kind, clock=clock).controller]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 from cli.typing_user import User, served
 from kedge.api.apps import Deployment
+from kedge.api.condition import is_true
 from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.clusters import Cluster
 from kedge.cli.demo_aligned import aligned_hub, aligned_member
 from kedge.cli.demo_stage import DemoStage
 from kedge.embedded.cluster import EmbeddedCluster
@@ -66,4 +69,12 @@ async def align_hub(folder: Path) -> AsyncIterator[AlignHub]:
             await aligned_member(stage, hub, name, [SHOP])
         async with served(stage.servers["hub"], folder, SHOP) as file:
             stage.start()
+            await _until_ready(hub)
             yield AlignHub(hub, stage.servers["hub"], file)
+
+
+async def _until_ready(hub: Client) -> None:
+    """Until the agents of all members are heard."""
+    async with asyncio.timeout(60):
+        while not all(is_true(one.status.conditions, "Ready") for one in (await hub.list(Cluster)).items):
+            await asyncio.sleep(0.05)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.align_hub import AlignHub, align_hub, deployment
+from cli.align_hub import AlignHub, align_hub, binding, deployment
 from cli.batch_cluster import shop
 from kedge.api.apps import Deployment
+from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster
-from kedge.kube.patches import MergePatch
 
 pytestmark = pytest.mark.timeout(400)
 NAME = "binding/demo-deployment"
@@ -88,14 +88,12 @@ async def test_a_release_is_followed_until_it_is_done(tmp_path: Path) -> None:
 
 async def test_a_cluster_that_is_not_heard_from_and_a_resource_that_is_gone_are_said(tmp_path: Path) -> None:
     async with align_hub(tmp_path) as hub:
-        await hub.deploy()
-        await hub.until_said("10 of 10 pods updated", "status", NAME)
-        await hub.client.patch(
-            Cluster, "cluster-2", MergePatch({"status": {"conditions": [LOST]}}), subresource="status"
-        )
-        await hub.edit("app:2")
-        said = await hub.until_said("it is not heard from", "status", NAME, code=3)
-        assert "it keeps what it holds of the budget, and gets no more" in said
+        await hub.client.create(Cluster, {"metadata": {"name": "cluster-3"}, "spec": {}})  # it has no agent
+        await hub.client.create(Deployment, deployment("app:1"))
+        await hub.client.create(ResourceBinding, binding(cluster_3=2))
+        said = await hub.until_said("available 10 (>= ", "status", NAME, code=3)
+        assert "cluster-3  0 of 2 pods updated, 0 available; granted nothing" in said
+        assert "it is not heard from: it keeps what it holds of the budget, and gets no more" in said
         await hub.client.delete(Deployment, "demo", "shop")
         assert "there is no Deployment shop/demo" in await hub.said("status", NAME, code=3)
 

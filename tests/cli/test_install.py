@@ -70,8 +70,46 @@ def test_crds_are_of_the_dialect() -> None:
     )
 
 
+def test_a_hub_of_karmadas_kinds_has_those_and_no_others() -> None:
+    found = printed("hub", "--api", "karmada")
+    groups = {one["spec"]["group"] for one in of_kind("CustomResourceDefinition", found)}
+    assert groups == {"cluster.karmada.io", "policy.karmada.io", "work.karmada.io", "karmada.io"}
+    (deployment,) = of_kind("Deployment", found)
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["hub", "--api=karmada", "--health=:8081"]
+    assert kedge(*container["args"], "--help").exit_code == 0
+
+
+def test_a_member_of_karmadas_kinds_needs_no_kinds_of_its_own() -> None:
+    found = printed("member", "cluster-1", "--api", "karmada")
+    assert of_kind("CustomResourceDefinition", found) == []
+    (deployment,) = of_kind("Deployment", found)
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert arguments[:2] == ["member", "--api=karmada"]
+    assert kedge(*[one for one in arguments if "kubeconfig" not in one], "--help").exit_code == 0
+
+
+def test_a_member_of_karmadas_kinds_that_is_told_what_to_place_reads_the_workloads_it_reports_of() -> None:
+    rules = rules_of(printed("member", "a", "--api", "karmada", "--kinds", "configmaps"), "ClusterRole")
+    reads = {name for rule in rules for name in rule["resources"] if rule["verbs"] == ["get", "list", "watch"]}
+    assert reads == {"deployments", "statefulsets", "clonesets"}
+
+
+def test_a_hub_of_karmadas_kinds_writes_those_namespaces_events_and_statuses_of_workloads() -> None:
+    writes = {(group, resource) for rule in rights.KARMADA_HUB if writing(rule) for group in rule.api_groups
+              for resource in rule.resources}  # fmt: skip
+    assert not any("*" in resource for _, resource in writes)
+    assert {one for one in writes if not one[0].endswith("karmada.io")} == {
+        ("", "events"),
+        ("", "namespaces"),
+        ("apps", "deployments/status"),
+        ("apps", "statefulsets/status"),
+        ("apps.kruise.io", "clonesets/status"),
+    }
+
+
 def test_nobody_is_cluster_admin_and_only_who_is_told_to_may_grant_anything() -> None:
-    for rules in (rights.HUB, rights.MEMBER, rights.LEADING, rights.REPORT_BACK):
+    for rules in (rights.HUB, rights.KARMADA_HUB, rights.MEMBER, rights.LEADING, rights.REPORT_BACK):
         everything = [rule for rule in rules if "*" in rule.api_groups and "*" in (rule.verbs or ())]
         assert everything == []
         assert not {"escalate", "bind", "impersonate"} & {verb for rule in rules for verb in rule.verbs or ()}
@@ -182,6 +220,7 @@ def test_of_every_namespaced_kind_it_is_decided_who_writes_it() -> None:
         (("install", "member", "a", "--kinds", "Config Maps"), "write configmaps,deployments.apps"),
         (("install", "member", "a", "--namespaces", "shop,"), "write shop,web"),
         (("join", "a", "--heartbeat", "0"), "--heartbeat"),
+        (("join", "a", "--api", "karmada", "--heartbeat", "5"), "--heartbeat is for --api fleet"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_what_would(arguments: tuple[str, ...], says: str) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from random import Random
 
 import pytest
@@ -16,7 +17,9 @@ import pytest
 from controllers.align.stories import StoryBed, play_clone_set, play_deployment
 from controlplane.cluster import Cluster, Options
 from controlplane.pytest_plugin import Clusters
+from kedge.api.condition import is_true
 from kedge.api.crds import karmada_crds, kruise_crds
+from kedge.api.karmada.clusters import Cluster as Member
 from kedge.embedded.workloads.clonesets import CloneSets
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.kube.client import Client
@@ -27,19 +30,13 @@ from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.roles import add_karmada_hub, add_karmada_member
 from real.role_fleet import KEEPS_HOUSE
+from support.waiting import until_so
 
 pytestmark = pytest.mark.timeout(600)
 
 MEMBERS = ("cluster-1", "cluster-2")
 ON_MEMBERS = kruise_crds()  # here: it reads files
 ON_THE_HUB = (*karmada_crds(), *ON_MEMBERS)
-READY = {
-    "type": "Ready",
-    "status": "True",
-    "reason": "ClusterReady",
-    "message": "",
-    "lastTransitionTime": "2030-01-01T00:00:00Z",
-}
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +58,8 @@ async def bed(planes: Mapping[str, Cluster]) -> AsyncIterator[StoryBed]:
         for name in MEMBERS:
             await _agent(stack, planes["hub"], planes[name], name)
 
+        await until_so(partial(_are_ready, hub))
+
         async def apply(manifests: str) -> None:
             await planes["hub"].kubectl("apply", "-f", "-", input=manifests)
 
@@ -68,20 +67,20 @@ async def bed(planes: Mapping[str, Cluster]) -> AsyncIterator[StoryBed]:
 
 
 async def _prepared(planes: Mapping[str, Cluster]) -> None:
-    """The kinds everywhere, and both members on the hub, ready."""
+    """The kinds everywhere, and both members on the hub."""
     for where, plane in planes.items():
         definitions = ON_THE_HUB if where == "hub" else ON_MEMBERS
         text = "\n".join(f"---\n{json.dumps(one)}" for one in definitions)
         await plane.kubectl("apply", "-f", "-", input=text)
         await plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
     for name in MEMBERS:
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"karmada-es-{name}"}}
         member = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name}}
-        text = f"{json.dumps(namespace)}\n---\n{json.dumps(member)}"
-        await planes["hub"].kubectl("apply", "-f", "-", input=text)
-        status = json.dumps({"status": {"conditions": [READY]}})
-        options = ("--subresource=status", "--type=merge", "--patch", status)
-        await planes["hub"].kubectl("patch", "clusters.cluster.karmada.io", name, *options)
+        await planes["hub"].kubectl("apply", "-f", "-", input=json.dumps(member))
+
+
+async def _are_ready(hub: Client) -> bool:
+    found = (await hub.list(Member)).items
+    return all(is_true(one.status.conditions, "Ready") for one in found)
 
 
 def _bindings(manager: Manager, hub: Connected) -> None:

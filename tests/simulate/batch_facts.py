@@ -51,6 +51,8 @@ class RolloutFacts(Struct, frozen=True, gc=False):
     reverts: bool
     has_hooks: bool
     has_metrics: bool
+    before: int = 0
+    """How many pods there were before the first of its rollouts."""
 
     @property
     def is_scale(self) -> bool:
@@ -60,14 +62,13 @@ class RolloutFacts(Struct, frozen=True, gc=False):
     def is_rolling(self) -> bool:
         return (self.state, self.batch_state) == ("rollingInBatches", "batchInRolling")
 
-    @property
-    def largest(self) -> int:
+    def largest(self, whole: int = 0) -> int:
         """The batch with the most pods."""
-        sizes = [self.size(index) for index in range(len(self.sizes))]
+        sizes = [self.size(index, whole) for index in range(len(self.sizes))]
         return sizes.index(max(sizes))
 
-    def size(self, index: int) -> int:
-        return abs(self.goal(index) - (self.goal(index - 1) if index else self.start))
+    def size(self, index: int, whole: int = 0) -> int:
+        return abs(self.goal(index, whole) - (self.goal(index - 1, whole) if index else self.start))
 
     @property
     def start(self) -> int:
@@ -170,6 +171,7 @@ def rollout_facts(found: dict[str, Any] | None) -> RolloutFacts | None:
         plan.get("revertOnDelete", False),
         bool(plan.get("rolloutWebhooks")),
         bool(plan.get("canaryMetric")),
+        sum(one.get("replicas", 0) for one in status.get("sources", ())) + status.get("targetBefore", 0),
     )
 
 

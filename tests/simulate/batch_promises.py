@@ -218,7 +218,7 @@ class BatchPromises:
             low, high = sorted((before.replicas, plan.original))
             is_back = low <= after.replicas <= high
             yield "" if is_back else f"it had {plan.original} pods"
-            at_once, most = abs(after.replicas - before.replicas), max(1, plan.size(plan.largest))
+            at_once, most = abs(after.replicas - before.replicas), max(1, plan.size(plan.largest()))
             yield "" if at_once <= most else f"{at_once} pods go back at once, of at most {most}"
             return
         is_towards = abs(after.replicas - plan.start) > abs(before.replicas - plan.start)
@@ -244,7 +244,9 @@ class BatchPromises:
         others = {other: max(len(state.of(other)), one.replicas) for other, one in specs.items() if other != name}
         total = plan.total or 0
         batch = plan.batch_of(after.replicas)
-        most = total + (0 if plan.decreases_first else plan.size(_budget_of(plan, batch)))
+        most = (max(total, plan.before) if plan.is_deleting else total) + (
+            0 if plan.decreases_first else plan.size(_budget_of(plan, batch))
+        )
         pods = after.replicas + sum(others.values())
         self._count(CEILING, is_tight=pods == most)
         yield "" if pods <= most else f"there would be {pods} pods, of at most {most}"
@@ -279,7 +281,7 @@ class BatchPromises:
     ) -> Iterator[str]:
         """So many more pods go back, and others are on their way. Those that are not ready go first, and are free."""
         whole = state.workloads[name].replicas
-        floor = whole - _unavailable(plan, plan.largest, whole)
+        floor = whole - _unavailable(plan, plan.largest(whole), whole)
         cost = max(0, number - free)
         left = state.ready(name) - coming - cost
         self._count(FLOOR, is_tight=left == floor)
@@ -357,7 +359,7 @@ class BatchPromises:
         left = sum(one.is_ready and one.uid not in gone for one in mine) - pod.is_ready
         outdated = sum(one.image != spec.image and one.uid not in gone for one in mine) - 1
         batch = plan.batch_of(whole - outdated, whole)
-        floor = whole - max(1, _unavailable(plan, _budget_of(plan, batch), whole))
+        floor = whole - max(1, _unavailable(plan, _budget_of(plan, batch, whole), whole))
         self._count(FLOOR, is_tight=left == floor)
         yield "" if not pod.is_ready or left >= floor else f"{left} would be ready, of at least {floor}"
         if not plan.is_deleting:
@@ -385,20 +387,22 @@ def _forbidden(plan: RolloutFacts) -> str:
     return "it is paused" if plan.is_paused else ""
 
 
-def _budget_of(plan: RolloutFacts, batch: int) -> int:
+def _budget_of(plan: RolloutFacts, batch: int, whole: int = 0) -> int:
     """The batch whose budget counts while pods of this one move: the current one may still do what others left."""
     if plan.is_deleting:
-        return plan.largest
+        return plan.largest(whole)
     return min(max(batch, plan.current if plan.is_rolling else 0), len(plan.sizes) - 1)
 
 
 def _unavailable(plan: RolloutFacts, batch: int, whole: int) -> int:
     """How many pods may be unavailable while a batch rolls."""
     index = min(batch, len(plan.sizes) - 1)
-    size = abs(plan.goal(index, whole) - (plan.goal(index - 1, whole) if index else plan.start))
+    size = plan.size(index, whole)
     return plan.tolerated[index] + (size if plan.decreases_first else 0)
 
 
 def _floor(plan: RolloutFacts, batch: int) -> int:
+    """On the way back to fewer pods than were asked for, as many as before are enough."""
     total = plan.total or 0
-    return total - _unavailable(plan, batch, total)
+    needed = min(total, plan.before) if plan.is_deleting else total
+    return needed - _unavailable(plan, batch, total)

@@ -41,6 +41,10 @@ class Part(BasePart[Sizes]):
             self._note(f"bounds were left, and that is a bug: {found['wrong']}")
         if found["plain_wrong"]:
             self._note(f"the Deployment on one cluster left its own bounds: {found['plain_wrong']}")
+        self._note(
+            f"pods that a member's own controllers had created before they had deleted others: {found['overshoot']} at"
+            f" most over all members, {found['plain_overshoot']} for the Deployment on one cluster"
+        )
 
     async def _deciding(self) -> None:
         sizes = self._sizes

@@ -16,7 +16,6 @@ from statistics import median
 from typing import Any
 
 import yaml
-from msgspec.structs import replace
 
 from controlplane import Binaries, ControlPlane, Missing, find
 from controlplane.cluster import Cluster as RealCluster
@@ -26,7 +25,6 @@ from kedge.api.crds import karmada_crds
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster as Member
 from kedge.api.karmada.works import Work
-from kedge.api.pods import Pod
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
 from kedge.kube.cluster import Cluster
@@ -38,9 +36,9 @@ from kedge.kube.patches import MergePatch
 from kedge.plan.aligning.names import work_namespace
 from kedge.roles import add_karmada_hub, add_karmada_member
 from kedgebench.alignment import workload
+from kedgebench.alignment.recorder import FleetRecorder, OfCluster
 from kedgebench.alignment.workload import ALIGNED, NAME, PLAIN
 from kedgebench.alignment.writes import Writes
-from kedgebench.batches.recorder import Recorder
 from kedgebench.fleet.real import HUB, KEEPS_HOUSE, NO_AUDIT
 from kedgebench.machine import load as machine_load
 from kedgebench.pod_watch import watched
@@ -50,22 +48,10 @@ PAUSE = 2.0  # seconds between releases, for the last statuses
 READY = {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": ""}
 
 
-class OfCluster:
-    """Tells a recorder of the pods of one cluster: two clusters may have pods of the same name."""
-
-    def __init__(self, recorder: Recorder, cluster: str) -> None:
-        self._recorder = recorder
-        self._cluster = cluster
-
-    def see(self, pod: Pod, *, is_gone: bool) -> None:
-        meta = replace(pod.metadata, name=f"{self._cluster}/{pod.metadata.name}")
-        self._recorder.see(replace(pod, metadata=meta), is_gone=is_gone)
-
-
 class Turns:
     """Releases of both, one after the other."""
 
-    def __init__(self, hub: Client, alone: Client, aligned: Recorder, plain: Recorder, pods: int) -> None:
+    def __init__(self, hub: Client, alone: Client, aligned: FleetRecorder, plain: FleetRecorder, pods: int) -> None:
         self._aligned = hub, ALIGNED, aligned
         self._plain = alone, PLAIN, plain
         self._pods = pods
@@ -73,7 +59,7 @@ class Turns:
 
     async def first(self) -> None:
         for _, _, recorder in (self._aligned, self._plain):
-            await recorder.until(lambda recorder=recorder: recorder.is_settled(workload.image(1), self._pods))
+            await self._settled(recorder, 1)
             recorder.judges = True
         await asyncio.sleep(PAUSE)
 
@@ -83,14 +69,18 @@ class Turns:
     async def plain(self) -> float:
         return await self._release(*self._plain)
 
-    async def _release(self, client: Client, namespace: str, recorder: Recorder) -> float:
+    async def _release(self, client: Client, namespace: str, recorder: FleetRecorder) -> float:
         """Seconds from before the write to the last pod."""
         self._number += 1
-        image, begun = workload.image(self._number), time.perf_counter()
+        begun = time.perf_counter()
         await client.patch(Deployment, NAME, MergePatch(workload.release(self._number)), namespace)
-        took = await recorder.until(lambda: recorder.is_settled(image, self._pods)) - begun
+        took = await self._settled(recorder, self._number) - begun
         await asyncio.sleep(PAUSE)
         return took
+
+    async def _settled(self, recorder: FleetRecorder, number: int) -> float:
+        image, pods = workload.image(number), recorder.pods
+        return await pods.until(lambda: pods.is_settled(image, self._pods))
 
 
 async def measure(members: int, pods: int, max_unavailable: str, rounds: int) -> dict[str, Any]:
@@ -100,7 +90,8 @@ async def measure(members: int, pods: int, max_unavailable: str, rounds: int) ->
         return {"missing": binaries.reason}
     names = [f"cluster-{number:02}" for number in range(1, members + 1)]
     floor = pods - _number_of(max_unavailable, pods)
-    aligned, plain, writes = Recorder(floor, pods), Recorder(floor, pods), Writes()
+    aligned, plain = FleetRecorder(floor, pods, pods // members), FleetRecorder(floor, pods, pods)
+    writes = Writes()
     async with _fleet(binaries, names, aligned, plain, writes) as (hub, clients):
         await hub.create(Deployment, workload.deployment(ALIGNED, pods, max_unavailable))
         await hub.create(ResourceBinding, workload.binding(ALIGNED, dict.fromkeys(names, pods // members)))
@@ -119,7 +110,9 @@ async def measure(members: int, pods: int, max_unavailable: str, rounds: int) ->
         "overhead": [took / median(alone) for took in divided],
         "loads": loads,
         "wrong": aligned.wrong[:5],
+        "overshoot": aligned.overshoot,
         "plain_wrong": plain.wrong[:5],
+        "plain_overshoot": plain.overshoot,
         "most_pending": writes.most_pending,
         "writes": (writes.total - before) / rounds / members,
     }
@@ -134,7 +127,7 @@ def _number_of(percent: str, pods: int) -> int:
 
 @asynccontextmanager
 async def _fleet(
-    binaries: Binaries, names: list[str], aligned: Recorder, plain: Recorder, writes: Writes
+    binaries: Binaries, names: list[str], aligned: FleetRecorder, plain: FleetRecorder, writes: Writes
 ) -> AsyncIterator[tuple[Client, Mapping[str, Client]]]:
     async with AsyncExitStack() as stack:
         plane = await stack.enter_async_context(ControlPlane(binaries))
@@ -151,7 +144,7 @@ async def _fleet(
             for namespace in (ALIGNED, PLAIN):
                 await client.create(Namespace, {"metadata": {"name": namespace}})
             clients[name] = client
-        await stack.enter_async_context(watched(plain, clusters[names[0]].kubeconfig, PLAIN))
+        await stack.enter_async_context(watched(OfCluster(plain, names[0]), clusters[names[0]].kubeconfig, PLAIN))
         await stack.enter_async_context(_roles(clusters, names, writes))
         yield hub, clients
 

@@ -15,6 +15,8 @@ from typing import Any, Final, TypeAlias
 
 from kedge.api.cluster import InternalMemberCluster
 from kedge.api.fleet import RESERVED_PREFIXES, WORK_CLEANUP
+from kedge.api.karmada.keys import EXECUTION_FINALIZER
+from kedge.api.karmada.works import Work as KarmadaWork
 from kedge.api.placement_kinds import NAMESPACED
 from kedge.api.resource import Resource
 from kedge.api.work import Work
@@ -24,6 +26,8 @@ Manifest: TypeAlias = dict[str, Any]
 GROUP: Final = "admissionregistration.k8s.io"
 HUB_OBJECTS: Final = "kedge-hub-objects"
 WORK_CHANGES: Final = "kedge-work-changes"
+KARMADA_WORKS: Final = "kedge-karmada-works"
+KARMADA_WORK_CHANGES: Final = "kedge-karmada-work-changes"
 USER_OBJECTS: Final = "kedge-user-objects"
 
 _EVERYWHERE: Final = {
@@ -36,23 +40,26 @@ _EVERYWHERE: Final = {
 }
 """Whether the caller may do this in every namespace."""
 
-_BUT_FOR_ITS_FINALIZER: Final = " && ".join(
-    (
-        "object.?spec == oldObject.?spec",
-        *(f"object.metadata.?{part} == oldObject.metadata.?{part}" for part in ("labels", "annotations")),
-        "object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences",
-        " == ".join(
-            f"{which}.metadata.?finalizers.orValue([]).filter(one, one != '{WORK_CLEANUP}')"
-            for which in ("object", "oldObject")
-        ),
-    )
+
+_HUB_WRITES: Final = (
+    "the hub writes this, and nobody else: it takes the right to do so in every namespace, "
+    "and a right in this namespace is not enough"
 )
-"""Whether a Work stays as it is, but for the finalizer its agent holds it by."""
 
 
 def policies() -> list[Manifest]:
     """All of them, each with its binding."""
-    made = (_hub_objects(), _work_changes(), _user_objects())
+    made = (_hub_objects(), _work_changes(WORK_CHANGES, Work.resource, WORK_CLEANUP), _user_objects())
+    return [manifest for policy in made for manifest in (policy, _binding(policy["metadata"]["name"]))]
+
+
+def karmada_policies() -> list[Manifest]:
+    """Those of a hub of Karmada's kinds, each with its binding. Users may write bindings there, and nobody Works."""
+    works = [_rule([KarmadaWork.resource], "CREATE", "DELETE")]
+    made = (
+        _policy(KARMADA_WORKS, works, "variables.everywhere", _HUB_WRITES, [_EVERYWHERE]),
+        _work_changes(KARMADA_WORK_CHANGES, KarmadaWork.resource, EXECUTION_FINALIZER),
+    )
     return [manifest for policy in made for manifest in (policy, _binding(policy["metadata"]["name"]))]
 
 
@@ -66,18 +73,29 @@ def _hub_objects() -> Manifest:
         _rule([InternalMemberCluster.resource], "CREATE", "UPDATE", "DELETE"),
         _rule([Work.resource], "CREATE", "DELETE"),
     ]
-    message = (
-        "the hub writes this, and nobody else: it takes the right to do so in every namespace, "
-        "and a right in this namespace is not enough"
-    )
-    return _policy(HUB_OBJECTS, rules, "variables.everywhere", message, [_EVERYWHERE])
+    return _policy(HUB_OBJECTS, rules, "variables.everywhere", _HUB_WRITES, [_EVERYWHERE])
 
 
-def _work_changes() -> Manifest:
+def _work_changes(name: str, kind: Resource, finalizer: str) -> Manifest:
     """What a Work says."""
-    message = f"an agent changes no more of a Work than its finalizer {WORK_CLEANUP}, and its status"
-    allowed = f"variables.everywhere || ({_BUT_FOR_ITS_FINALIZER})"
-    return _policy(WORK_CHANGES, [_rule([Work.resource], "UPDATE")], allowed, message, [_EVERYWHERE])
+    message = f"an agent changes no more of a Work than its finalizer {finalizer}, and its status"
+    allowed = f"variables.everywhere || ({_but_for(finalizer)})"
+    return _policy(name, [_rule([kind], "UPDATE")], allowed, message, [_EVERYWHERE])
+
+
+def _but_for(finalizer: str) -> str:
+    """Whether a Work stays as it is, but for the finalizer its agent holds it by."""
+    return " && ".join(
+        (
+            "object.?spec == oldObject.?spec",
+            *(f"object.metadata.?{part} == oldObject.metadata.?{part}" for part in ("labels", "annotations")),
+            "object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences",
+            " == ".join(
+                f"{which}.metadata.?finalizers.orValue([]).filter(one, one != '{finalizer}')"
+                for which in ("object", "oldObject")
+            ),
+        )
+    )
 
 
 def _user_objects() -> Manifest:

@@ -15,7 +15,6 @@ from typing import Any, Final
 from rich.console import Console
 
 from kedge.api.apps import Deployment
-from kedge.api.core import Namespace
 from kedge.api.crds import karmada_crds
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster
@@ -29,7 +28,6 @@ from kedge.kube.client import Client
 from kedge.kube.clock import Clock, SystemClock
 from kedge.kube.patches import MergePatch
 from kedge.plan.aligning.binding_story import BindingStory
-from kedge.plan.aligning.names import work_namespace
 from kedge.plan.state import State
 from kedge.plan.workloads.pods import is_active, is_ready
 from kedge.roles import add_karmada_hub, add_karmada_member
@@ -230,15 +228,11 @@ async def aligned_hub(stage: DemoStage, namespaces: list[str]) -> Client:
 
 
 async def aligned_member(stage: DemoStage, hub: Client, name: str, namespaces: list[str]) -> Client:
-    """A member of the hub, which is ready."""
+    """A member of the hub, which is ready once its agent is heard."""
     member = await stage.cluster(name, namespaces=namespaces)
     manager = await stage.manager("member")
     add_karmada_member(manager, name, await stage.connect(manager, "hub"), await stage.connect(manager, name))
-    await hub.create(Namespace, {"metadata": {"name": work_namespace(name)}})
     await hub.create(Cluster, {"metadata": {"name": name}, "spec": {}})
-    since = {"lastTransitionTime": f"{stage.clock.now():%Y-%m-%dT%H:%M:%SZ}"}
-    ready = {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": "", **since}
-    await hub.patch(Cluster, name, MergePatch({"status": {"conditions": [ready]}}), subresource="status")
     return member
 
 

@@ -9,9 +9,7 @@ from typing import Any
 import click
 
 from kedge import __version__
-
-INSTALL_HUB = "`kedge install hub | kubectl apply -f -` makes a cluster a hub, `kedge crds` prints the kinds alone"
-"""What to type when a cluster does not serve the kinds of a hub."""
+from kedge.cli.apis import FLEET, api_option, api_words
 
 _KINDS = r"[a-z][a-z0-9-]*(\.[a-z0-9][a-z0-9.-]*)?"
 _NAMESPACE = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
@@ -39,9 +37,17 @@ _NOTIFICATIONS = click.option(
 )
 
 
-def install_member(name: str) -> str:
+def install_hub(api: str = FLEET) -> str:
+    """What to type when a cluster does not serve the kinds of a hub."""
+    kinds = "crds" if api == FLEET else "crds --karmada"
+    command = f"kedge install hub{api_words(api)} | kubectl apply -f -"
+    return f"`{command}` makes a cluster a hub, `kedge {kinds}` prints the kinds alone"
+
+
+def install_member(name: str, api: str = FLEET) -> str:
     """What to type when a cluster does not serve the kinds of a member."""
-    return f"`kedge install member {name} | kubectl apply -f -` installs them, `kedge crds` prints the kinds alone"
+    command = f"kedge install member {name}{api_words(api)} | kubectl apply -f -"
+    return f"`{command}` installs them, `kedge crds` prints the kinds alone"
 
 
 def listed(pattern: str, such_as: str) -> Callable[[click.Context, click.Parameter, str | None], tuple[str, ...]]:
@@ -71,11 +77,12 @@ def install() -> None:
 
 
 @install.command()
+@api_option
 @_DIALECT
 @_IMAGE
 @_REPLICAS
 @_NOTIFICATIONS
-def hub(dialect: str, image: str, replicas: int, notifications: str) -> None:
+def hub(api: str, dialect: str, image: str, replicas: int, notifications: str) -> None:
     """Print what makes a cluster a hub.
 
     These are CRDs, admission policies, RBAC, and a Deployment that runs `kedge hub`.
@@ -86,11 +93,16 @@ def hub(dialect: str, image: str, replicas: int, notifications: str) -> None:
     from kedge.api.dialect import Dialect
     from kedge.cli import manifests
 
-    print_yaml(manifests.hub(Dialect(dialect), image, replicas, notifications=notifications), sys.stdout)
+    if api == FLEET:
+        found = manifests.hub(Dialect(dialect), image, replicas, notifications=notifications)
+    else:
+        found = manifests.karmada_hub(image, replicas, notifications=notifications)
+    print_yaml(found, sys.stdout)
 
 
 @install.command()
 @click.argument("name")
+@api_option
 @_IMAGE
 @click.option("--grant-any", is_flag=True,
               help="Let the agent place Roles with more rights than its own (escalate, bind).")  # fmt: skip
@@ -98,7 +110,7 @@ def hub(dialect: str, image: str, replicas: int, notifications: str) -> None:
               help="The only kinds to place, such as configmaps,deployments.apps  [default: any]")  # fmt: skip
 @click.option("--namespaces", callback=listed(_NAMESPACE, "shop,web"),
               help="The only namespaces to place in, such as shop,web  [default: any]")  # fmt: skip
-def member(name: str, image: str, grant_any: bool, kinds: tuple[str, ...], namespaces: tuple[str, ...]) -> None:
+def member(name: str, **told: Any) -> None:
     """Print what makes a cluster the member NAME.
 
     These are a CRD, RBAC, and a Deployment that runs `kedge member`. The agent may place anything, unless --kinds or
@@ -111,7 +123,7 @@ def member(name: str, image: str, grant_any: bool, kinds: tuple[str, ...], names
     from kedge.api.crds import print_yaml
     from kedge.cli import manifests
 
-    print_yaml(manifests.member(name, image, grant_any=grant_any, kinds=kinds, namespaces=namespaces), sys.stdout)
+    print_yaml(manifests.member(name, **told), sys.stdout)
 
 
 @install.command()

@@ -22,7 +22,8 @@ from kedge.api.meta import ObjectMeta, Value
 from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule, Role, RoleBinding, RoleRef, Subject
 from kedge.api.times import format_duration, parse_duration
-from kedge.cli.install import INSTALL_HUB
+from kedge.cli.apis import FLEET, KARMADA, api_option, api_words
+from kedge.cli.install import install_hub
 from kedge.cli.roles import file_option
 from kedge.kube.errors import AlreadyExists, KubeError, NotFound
 from kedge.plan.membership import owner_reference
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
     from kedge.kube.connect.service_tokens import ServiceToken
 
 MANAGER = "kedge-join"
+HEARTBEAT = 60
 
 TO_MAKE = """
 On the hub, create a token for its agent, and a kubeconfig with it (or hand out identities in your own way).
-`kedge join {name} --agent-kubeconfig FILE` does both:
+`kedge join {name}{api} --agent-kubeconfig FILE` does both:
 
   kubectl --namespace {namespace} create token {account} --duration {duration}
 
@@ -51,11 +53,11 @@ On the member:
 
   kubectl create namespace {namespace}
   kubectl --namespace {namespace} create secret generic kedge-hub --from-file kubeconfig={file}
-  kedge install member {name} | kubectl apply -f -
+  kedge install member {name}{api} | kubectl apply -f -
 
 Or from any machine that reaches both:
 
-  kedge member --hub-kubeconfig {file} --kubeconfig MEMBER-KUBECONFIG --member {name}=CONTEXT
+  kedge member{api} --hub-kubeconfig {file} --kubeconfig MEMBER-KUBECONFIG --member {name}=CONTEXT
 """
 
 
@@ -87,10 +89,11 @@ def token_duration(_: click.Context, __: click.Parameter, value: str) -> timedel
 
 @click.command()
 @click.argument("name")
+@api_option
 @file_option("--kubeconfig", "the hub")
 @click.option("--context", help="The context of the hub.")
 @click.option("--user", help="The user name of the member's agent on the hub.  [default: a service account of its own]")
-@click.option("--heartbeat", type=click.IntRange(1, 600), default=60, show_default=True,
+@click.option("--heartbeat", type=click.IntRange(1, 600), default=HEARTBEAT, show_default=True,
               help="Seconds between two heartbeats of its agent.")  # fmt: skip
 @click.option(
     "--label",
@@ -106,6 +109,7 @@ def token_duration(_: click.Context, __: click.Parameter, value: str) -> timedel
               help="The lifetime of the token, at least 10m. The agent renews it at half of that.")  # fmt: skip
 def join(
     name: str,
+    api: str,
     kubeconfig: Path | None,
     context: str | None,
     user: str | None,
@@ -120,7 +124,9 @@ def join(
     """
     if user is not None and agent_kubeconfig is not None:
         raise click.UsageError("--agent-kubeconfig is for a service account: the --user has credentials already")
-    run_join(name, kubeconfig, context, user, heartbeat, labels, Agent(agent_kubeconfig, token_duration))
+    if api != FLEET and heartbeat != HEARTBEAT:
+        raise click.UsageError(f"--heartbeat is for --api {FLEET}: agents of the other renew a Lease every ten seconds")
+    run_join(name, kubeconfig, context, user, heartbeat, labels, Agent(agent_kubeconfig, token_duration), api)
 
 
 def run_join(
@@ -131,6 +137,7 @@ def run_join(
     heartbeat: int,
     labels: Mapping[str, str],
     agent: Agent,
+    api: str = FLEET,
 ) -> None:
     """Create the member on the hub, and print what is left to do."""
     import asyncio
@@ -142,16 +149,18 @@ def run_join(
 
     try:
         connection = load([file] if file is not None else None, context)
-        made, token = asyncio.run(_join(HttpsTransport(connection), member(name, user, heartbeat, labels), agent))
+        wanted = member(name, user, heartbeat, labels)
+        joining = _join if api == FLEET else _join_karmada
+        made, token = asyncio.run(joining(HttpsTransport(connection), wanted, agent))
         if agent.file is not None and token is not None:
             kubeconfig.write(agent.file, {"hub": connection.server}, authority=connection.ca, token=token.text)
     except (ConfigError, KubeError, CredentialsFailed, OSError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(
-        f"membercluster/{name} {'created' if made else 'exists already: its identity and labels stay as they are'}"
-    )
+    kind = "membercluster" if api == FLEET else "cluster"
+    click.echo(f"{kind}/{name} {'created' if made else 'exists already: its identity and labels stay as they are'}")
     told = {
         "name": name,
+        "api": api_words(api),
         "namespace": SYSTEM_NAMESPACE,
         "account": account(name),
         "file": agent.file or "HUB-KUBECONFIG",
@@ -202,13 +211,35 @@ async def _join(transport: HttpsTransport, wanted: MemberCluster, agent: Agent) 
         await client.close()
 
 
+async def _join_karmada(
+    transport: HttpsTransport, wanted: MemberCluster, agent: Agent
+) -> tuple[bool, ServiceToken | None]:
+    """The same for a hub of Karmada's kinds."""
+    from kedge.cli.karmada_join import join_karmada
+    from kedge.kube.client import Client
+    from kedge.kube.connect.service_tokens import request_token
+
+    who, meta = wanted.spec.identity, wanted.metadata
+    subject = Subject(kind=who.kind, name=who.name, namespace=who.namespace, api_group=who.api_group)
+    client = Client(transport)
+    try:
+        if who.kind == "ServiceAccount":
+            await _check_namespace(client, ServiceAccount(metadata=ObjectMeta(name=who.name)))
+        made = await join_karmada(client, meta.name, subject, meta.labels, install_hub(KARMADA))
+        if agent.file is None or who.kind != "ServiceAccount":
+            return made, None
+        return made, await request_token(transport, SYSTEM_NAMESPACE, who.name, agent.token_lifetime)
+    finally:
+        await client.close()
+
+
 async def _check(client: Client, wanted: MemberCluster) -> None:
     """Refuse what cannot be created here, before anything is created."""
     try:
         with suppress(AlreadyExists):
             await client.create(MemberCluster, wanted, manager=MANAGER, dry_run=True)
     except NotFound as error:
-        raise click.ClickException(f"this cluster serves no MemberClusters: is it the hub? {INSTALL_HUB}") from error
+        raise click.ClickException(f"this cluster serves no MemberClusters: is it the hub? {install_hub()}") from error
     identity = wanted.spec.identity
     if identity.kind == "ServiceAccount":
         await _check_namespace(client, ServiceAccount(metadata=ObjectMeta(name=identity.name)))
@@ -221,7 +252,7 @@ async def _check_namespace(client: Client, account: ServiceAccount) -> None:
     except NotFound as error:
         raise click.ClickException(
             f"this cluster has no namespace {SYSTEM_NAMESPACE}, where the accounts of agents are: is it the hub? "
-            f"{INSTALL_HUB}; `kubectl create namespace {SYSTEM_NAMESPACE}` the namespace alone"
+            f"{install_hub()}; `kubectl create namespace {SYSTEM_NAMESPACE}` the namespace alone"
         ) from error
 
 

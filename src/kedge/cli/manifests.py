@@ -12,14 +12,15 @@ from typing import Any, Final, TypeAlias
 from msgspec import to_builtins
 
 from kedge import rights
-from kedge.admission.policies import policies
+from kedge.admission.policies import karmada_policies, policies
 from kedge.api.crd import crd
-from kedge.api.crds import crds
+from kedge.api.crds import crds, karmada_crds
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import SYSTEM_NAMESPACE
 from kedge.api.rbac import GROUP as RBAC
 from kedge.api.rbac import PolicyRule
 from kedge.api.work import AppliedWork
+from kedge.cli.apis import FLEET
 
 Manifest: TypeAlias = dict[str, Any]
 
@@ -47,12 +48,33 @@ def hub(dialect: Dialect, image: str, replicas: int, *, notifications: str = "")
     ]
 
 
+def karmada_hub(image: str, replicas: int, *, notifications: str = "") -> list[Manifest]:
+    """What makes a cluster a hub of Karmada's kinds."""
+    command = ["hub", "--api=karmada", f"--health=:{_PORT}"]
+    return [
+        _namespace(),
+        *karmada_crds(),
+        *karmada_policies(),
+        _account(HUB),
+        *_may_everywhere(HUB, rights.KARMADA_HUB),
+        *_may_at_home(HUB, rights.LEADING),
+        with_notifications(_deployment(HUB, image, command, replicas), notifications, "--notifications"),
+    ]
+
+
 def member(
-    name: str, image: str, *, grant_any: bool = False, kinds: Sequence[str] = (), namespaces: Sequence[str] = ()
+    name: str,
+    image: str,
+    *,
+    api: str = FLEET,
+    grant_any: bool = False,
+    kinds: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
 ) -> list[Manifest]:
     """What makes a cluster the member of this name. The agent may place only these `kinds` and `namespaces`, if any."""
     command = [
         "member",
+        *([f"--api={api}"] if api != FLEET else []),
         f"--hub-kubeconfig={_HUB_FILE}/kubeconfig",
         f"--hub-secret={SYSTEM_NAMESPACE}/{HUB_SECRET}",
         f"--member={name}",
@@ -60,9 +82,10 @@ def member(
     ]
     more = rights.GRANT_ANY if grant_any else ()
     if kinds or namespaces:
+        itself = rights.MEMBER_ITSELF if api == FLEET else rights.KARMADA_MEMBER_ITSELF
         placing = rights.placing(kinds, namespaces)
         granted = [
-            *_may_everywhere(MEMBER, (*rights.MEMBER_ITSELF, *placing.everywhere, *more)),
+            *_may_everywhere(MEMBER, (*itself, *placing.everywhere, *more)),
             *_may_at_home(MEMBER, rights.renewing(HUB_SECRET)),
             *(manifest for one in namespaces for manifest in (_namespace(one), *_may_in(one, MEMBER, placing.in_each))),
         ]
@@ -70,7 +93,7 @@ def member(
         granted = list(_may_everywhere(MEMBER, (*rights.MEMBER, *more)))
     return [
         _namespace(),
-        crd(AppliedWork),
+        *([crd(AppliedWork)] if api == FLEET else []),
         _account(MEMBER),
         *granted,
         _deployment(MEMBER, image, command, 1, secret=HUB_SECRET),

@@ -19,9 +19,10 @@ from msgspec import Struct
 from kedge import __version__
 from kedge.api.core import Namespace
 from kedge.api.dialect import Dialect
+from kedge.cli.apis import FLEET, KARMADA
 from kedge.cli.hub_lease import LEASE
 from kedge.cli.hub_token import saved_in_file, saved_in_secret, token_place, with_renewed_token
-from kedge.cli.install import INSTALL_HUB, install_member
+from kedge.cli.install import install_hub, install_member
 from kedge.cli.notifications import notifying, read_notifications
 from kedge.controllers.metric_queries import MetricQueries
 from kedge.kube import logs
@@ -41,7 +42,7 @@ from kedge.kube.manager import Manager
 from kedge.kube.metrics import Metrics
 from kedge.kube.outbound_metrics import MeasuredOutbound
 from kedge.notifications.receivers import Prepared
-from kedge.roles import HubOptions, MemberOptions, add_hub, add_member
+from kedge.roles import HubOptions, MemberOptions, add_hub, add_karmada_hub, add_karmada_member, add_member
 
 NAMESPACE_TIMEOUT: Final = 3.0  # seconds: a server that hangs must not keep the role from starting
 log = logging.getLogger("kedge")
@@ -66,6 +67,7 @@ class ProcessOptions(Struct, frozen=True):
 def run_hub(
     kubeconfig: Path | None,
     context: str | None,
+    api: str,
     dialect: str,
     collect: float,
     interval: float,
@@ -89,7 +91,8 @@ def run_hub(
     )
     lease = None if no_lease else (lease_namespace, lease_duration)
     process = ProcessOptions(**told)
-    run_until_stopped(_hub(connection, options, lease, receivers, process), process.log_level, process.log_format)
+    work = _hub(connection, options if api == FLEET else None, lease, receivers, process)
+    run_until_stopped(work, process.log_level, process.log_format)
 
 
 def run_members(
@@ -98,6 +101,7 @@ def run_members(
     kubeconfig: Path | None,
     members: Sequence[tuple[str, str | None]],
     hub_secret: tuple[str, str] | None,
+    api: str,
     report_namespaces: bool,
     **told: Any,
 ) -> None:
@@ -113,7 +117,8 @@ def run_members(
         member = partial(HttpsTransport, next(iter(connections.values())))
         save = saved_in_secret(place, member, *hub_secret) if hub_secret else saved_in_file(place)
         hub = with_renewed_token(hub, place, save, kept_in=f"Secret {'/'.join(hub_secret)}" if hub_secret else "")
-    process, options = ProcessOptions(**told), MemberOptions(report_namespaces=report_namespaces)
+    process = ProcessOptions(**told)
+    options = MemberOptions(report_namespaces=report_namespaces) if api == FLEET else None
     run_until_stopped(_members(hub, connections, options, process), process.log_level, process.log_format)
 
 
@@ -162,11 +167,12 @@ def connection_to(file: Path | None, context: str | None) -> Connection:
 
 async def _hub(
     connection: Connection,
-    options: HubOptions,
+    options: HubOptions | None,
     lease: tuple[str, int] | None,
     receivers: Prepared | None,
     told: ProcessOptions,
 ) -> None:
+    """A hub of KubeFleet's kinds; without options, of Karmada's."""
     rng, metrics = random.Random(), Metrics(process=True)
     async with AsyncExitStack() as stack:
         election = await join_election(stack, connection, LEASE, *lease, rng) if lease else None
@@ -183,7 +189,13 @@ async def _hub(
         )
         transport = HttpsTransport(connection, before_send=election.guard if election else None)
         acting = FencedTransport(transport, election) if election else transport
-        hub = await manager.connect("hub", acting, limiter=told.limiter(), if_missing=INSTALL_HUB)
+        missing = install_hub(FLEET if options is not None else KARMADA)
+        hub = await manager.connect("hub", acting, limiter=told.limiter(), if_missing=missing)
+        if options is None:
+            add_karmada_hub(manager, hub)
+            log.info("Kedge %s: a hub of Karmada's kinds", __version__)
+            await manager.run()
+            return
         outbound = MeasuredOutbound(HttpOutbound(), metrics.registry)
         stack.push_async_callback(outbound.close)
         measures = MetricQueries(hub.client, outbound)
@@ -227,24 +239,33 @@ async def make_namespace(client: Client, name: str) -> None:
 
 
 async def _members(
-    hub: Connection, members: dict[str, Connection], options: MemberOptions, told: ProcessOptions
+    hub: Connection, members: dict[str, Connection], options: MemberOptions | None, told: ProcessOptions
 ) -> None:
+    """Agents for a hub of KubeFleet's kinds; without options, of Karmada's."""
+    api = FLEET if options is not None else KARMADA
     metrics = Metrics(process=True)
     async with Manager(component="kedge-member", metrics=metrics, health=told.address) as manager:
         # One unreachable member must not make the whole process unready.
         alone = len(members) == 1
         for name, connection in members.items():
             to_hub = await manager.connect(
-                f"hub for {name}", HttpsTransport(hub), limiter=told.limiter(), essential=alone, if_missing=INSTALL_HUB
+                f"hub for {name}",
+                HttpsTransport(hub),
+                limiter=told.limiter(),
+                essential=alone,
+                if_missing=install_hub(api),
             )
             member = await manager.connect(
                 name,
                 HttpsTransport(connection),
                 limiter=told.limiter(),
                 essential=alone,
-                if_missing=install_member(name),
+                if_missing=install_member(name, api),
             )
-            add_member(manager, name, to_hub, member, options)
+            if options is None:
+                add_karmada_member(manager, name, to_hub, member)
+            else:
+                add_member(manager, name, to_hub, member, options)
         log.info("Kedge %s: the agent of %s", __version__, ", ".join(members))
         await manager.run()
 

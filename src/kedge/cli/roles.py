@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from kedge.cli.apis import api_option
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -81,6 +83,7 @@ def process_options(command: F) -> F:
 
 
 @click.command()
+@api_option
 @file_option("--kubeconfig", "the hub")
 @click.option("--context", help="The context of the hub.")
 @click.option(
@@ -106,13 +109,18 @@ def process_options(command: F) -> F:
 @notifications_option
 @process_options
 def hub(**told: Any) -> None:
-    """Run the hub: it selects, schedules, rolls out and reports."""
+    """Run the hub: it selects, schedules, rolls out and reports.
+
+    Which revisions there are (--dialect, --collect, --interval, --enable-workload, --force-delete-after) is about the
+    kinds of KubeFleet.
+    """
     from kedge.cli.processes import run_hub
 
     run_hub(**told)
 
 
 @click.command()
+@api_option
 @file_option("--hub-kubeconfig", "the hub, as the member's agent")
 @click.option("--hub-context", help="The context of the hub.")
 @click.option("--hub-secret", metavar="NAMESPACE/NAME", callback=namespaced_name,

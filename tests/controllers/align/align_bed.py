@@ -41,9 +41,14 @@ HUB_DEFINITIONS = (*karmada_crds(), *MEMBER_DEFINITIONS)
 class AlignBed:
     """A hub, its members, and the pods of all of them."""
 
-    def __init__(self, hub: Client, members: dict[str, Client]) -> None:
+    def __init__(self, hub: Client, members: dict[str, Client], agents: dict[str, Manager] | None = None) -> None:
         self.hub = hub
         self.members = members
+        self._agents = agents or {}
+
+    def silence(self, name: str) -> None:
+        """Stop the agent of a member. What runs there goes on."""
+        self._agents[name].stop()
 
     async def pods(self) -> list[Pod]:
         found = [(await member.list(Pod, SHOP)).items for member in self.members.values()]
@@ -99,7 +104,7 @@ async def align_bed(*names: str) -> AsyncIterator[AlignBed]:
         connected = await managers[0].connect("hub", hub.transport(), limiter=Limiter(rate=0))
         add_karmada_hub(managers[0], connected)
         user = _client(hub)
-        members = {}
+        members, agents = {}, {}
         for name in names:
             await user.create(Cluster, {"metadata": {"name": name}, "spec": {}})
             server = await _server(stack, name, clock, MEMBER_DEFINITIONS, nodes=3)
@@ -110,9 +115,10 @@ async def align_bed(*names: str) -> AsyncIterator[AlignBed]:
             on_hub = await agent.connect("hub", hub.transport(), limiter=Limiter(rate=0))
             on_member = await agent.connect(name, server.transport(), limiter=Limiter(rate=0))
             add_karmada_member(agent, name, on_hub, on_member)
+            agents[name] = agent
             managers += [others, agent]
         running = [asyncio.create_task(one.run(signals=False)) for one in managers]
-        bed = AlignBed(user, members)
+        bed = AlignBed(user, members, agents)
         await until_so(bed.are_ready)
         yield bed
         for one in managers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,8 +12,12 @@ from controllers.align.align_bed import SHOP, AlignBed, align_bed
 from kedge.api.apps import Deployment
 from kedge.api.karmada.works import Work
 from kedge.controllers.align.execution import MANAGER
+from kedge.embedded.cluster import EmbeddedCluster
 from kedge.kube.client import Client
+from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
+from kedge.roles import add_karmada_member
+from support.stage import LoopClock
 from support.virtual import run
 
 SIZES = {"cluster-1": 2, "cluster-2": 3}
@@ -62,5 +67,17 @@ def test_what_somebody_changes_in_a_member_is_written_again() -> None:
             await member.patch(Deployment, "demo", MergePatch({"spec": {"replicas": 1}}), SHOP)
             await deployed(here, "app:1")
             assert (await member.get(Deployment, "demo", SHOP)).spec.replicas == SIZES["cluster-1"]
+
+    run(body())
+
+
+def test_one_process_may_be_the_agent_of_several_members() -> None:
+    async def body() -> None:
+        clock = LoopClock()
+        async with Manager(component="agents", clock=clock, rng=Random(1)) as manager:
+            for name in SIZES:
+                server = EmbeddedCluster(name, clock=clock, rng=Random(name))
+                hub = await manager.connect(f"hub for {name}", server.transport())
+                add_karmada_member(manager, name, hub, await manager.connect(name, server.transport()))
 
     run(body())

@@ -342,3 +342,28 @@ def test_a_policy_that_no_cluster_fits_says_so_until_one_does() -> None:
             await until_values(here, "1")
 
     run(body())
+
+
+def test_a_cluster_that_is_left_gracefully_keeps_its_copy_until_others_have_taken_over() -> None:
+    async def body() -> None:
+        async with align_bed(*TWO) as here:
+            await config(here.members["cluster-2"], "theirs")  # so that it is not applied there
+            await config(here.hub)
+            resource = {**MAPS, "name": "prices", "namespace": SHOP}
+            meta = {"name": "prices-configmap", "namespace": SHOP}
+            spec: dict[str, Any] = {"resource": resource, "clusters": [{"name": "cluster-1"}]}
+            await here.hub.create(ResourceBinding, {"metadata": meta, "spec": spec})
+            await until_values(here, "1", "theirs")
+            moved = {"clusters": [{"name": "cluster-2"}], "gracefulEvictionTasks": [{"fromCluster": "cluster-1"}]}
+            await here.hub.patch(ResourceBinding, "prices-configmap", MergePatch({"spec": moved}), SHOP)
+            await until_so(lambda: _has_work(here, "karmada-es-cluster-2"))
+            await until_values(here, "1", "theirs")
+            overwrite = MergePatch({"spec": {"conflictResolution": "Overwrite"}})
+            await here.hub.patch(ResourceBinding, "prices-configmap", overwrite, SHOP)
+            await until_values(here, None, "1")
+
+    run(body())
+
+
+async def _has_work(here: AlignBed, namespace: str) -> bool:
+    return bool((await here.hub.list(Work, namespace)).items)

@@ -42,7 +42,7 @@ RESOURCES = {
 }
 SIZE = 5
 CLAIM = "Rollout/web/uid-1"
-STATUS = RolloutStatus()
+STATUS = RolloutStatus(target_before=1)  # it was there
 KINDS = ("StatefulSet", "Parallel", "DaemonSet", "CloneSet")
 SPECS: dict[str, dict[str, Any]] = {
     "StatefulSet": {"replicas": SIZE, "serviceName": ""},

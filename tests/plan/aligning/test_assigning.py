@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.bindings import BindingStatus, ResourceBinding
 from kedge.api.karmada.clusters import Cluster, Taint, TaintEffect
 from kedge.api.karmada.policies import Toleration
 from kedge.plan.aligning.assigning import ScheduledReason, assigned, is_scheduled_here, placement_text, tolerates
@@ -80,6 +80,23 @@ def test_a_placement_that_changed_counts_whatever_runs() -> None:
     weighted = {"replicaScheduling": {**DIVIDED["replicaScheduling"], "weightPreference": {"staticWeightList": weight}}}
     assert targets(binding(weighted, now={"a": 5, "b": 5}, applied=DIVIDED), A, B) == {"a": 8, "b": 2}
     assert targets(binding(weighted, now={"a": 5, "b": 5}, applied=weighted), A, B) == {"a": 5, "b": 5}
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (None, {"a": 5, "b": 5}),
+        ("2030-01-01T11:59:59Z", {"a": 5, "b": 5}),
+        ("2030-01-01T12:00:00Z", {"a": 8, "b": 2}),
+    ],
+)
+def test_replicas_are_divided_anew_once_when_somebody_asks_for_it(last: str | None, expected: dict[str, int]) -> None:
+    given = binding(DIVIDED, now={"a": 8, "b": 2}, applied=DIVIDED, rescheduleTriggeredAt="2030-01-01T12:00:00Z")
+    status = msgspec.convert({"lastScheduledTime": last} if last else {}, BindingStatus)
+    assert targets(msgspec.structs.replace(given, status=status), A, B) == expected
+    assert assigned(msgspec.structs.replace(given, status=status), [A, B]).is_triggered is (
+        expected == {"a": 5, "b": 5}
+    )
 
 
 @pytest.mark.parametrize("other", [cluster("b", is_ready=False), TAINTED])

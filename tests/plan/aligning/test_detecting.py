@@ -110,7 +110,7 @@ def test_a_binding_is_as_karmada_would_store_it() -> None:
                 "propagationpolicy.karmada.io/name": "all",
             },
             "finalizers": ["karmada.io/binding-controller"],
-            "ownerReferences": [{**KIND, "name": "web", "uid": UID, "controller": True, "blockOwnerDeletion": True}],
+            "ownerReferences": [{**KIND, "name": "web", "uid": UID, "controller": True, "blockOwnerDeletion": False}],
         },
         "spec": {
             "resource": {**KIND, "name": "web", "namespace": "shop", "uid": UID, "resourceVersion": "7"},
@@ -169,7 +169,7 @@ def test_a_binding_is_written_when_its_policy_changed_and_only_then(changed: Pro
 
 
 def test_a_count_of_pods_on_a_workload_is_no_news_but_a_change_of_data_is() -> None:
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**WEB["metadata"]}}
+    config: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**WEB["metadata"]}}
     for obj, is_news in ((WEB, False), (config, True)):
         newer = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "8"}}
         there = binding(obj, policy("a")).spec

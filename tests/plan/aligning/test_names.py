@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kedge.plan.aligning.names import _fnv, binding_name, work_name, work_namespace
+from kedge.plan.aligning.names import binding_name, fnv32a, work_name, work_namespace
 
 
 def test_a_work_is_called_by_its_resource_in_every_cluster() -> None:
@@ -26,7 +26,7 @@ def test_the_parts_of_a_work_name_that_there_are_follow_each_other() -> None:
     [("", 0x811C9DC5), ("a", 0xE40C292C), ("b", 0xE70C2DE5), ("foobar", 0xBF9CF968), ("foo", 0xA9F37ED7)],
 )
 def test_names_are_hashed_by_fnv_1a_of_32_bits(text: str, hashed: int) -> None:
-    assert _fnv(text.encode()) == hashed
+    assert fnv32a(text.encode()) == hashed
 
 
 def test_a_binding_is_called_by_name_and_kind() -> None:

@@ -90,6 +90,20 @@ def test_what_needs_an_estimate_is_refused_in_words(text: str, message: str) -> 
         schedule(placement(text), 3, CLUSTERS)
 
 
+@pytest.mark.parametrize(
+    ("uid", "parts"),
+    [
+        ("", {"africa": 2, "asia": 2, "europe": 1}),
+        ("a", {"africa": 2, "asia": 2, "europe": 1}),  # FNV-1a: 0xe40c292c
+        ("foobar", {"africa": 2, "asia": 2, "europe": 1}),  # 0xbf9cf968
+        ("b", {"africa": 1, "asia": 2, "europe": 2}),  # 0xe70c2de5
+    ],
+)
+def test_a_tie_goes_by_name_from_the_end_that_the_uid_says(uid: str, parts: dict[str, int]) -> None:
+    found = schedule(placement(f"{{{DIVIDED}}}}}"), 5, CLUSTERS, uid=uid)
+    assert {one.name: one.replicas for one in found} == parts
+
+
 def test_seats_by_weight() -> None:
     assert apportioned(4, {"alpha": 1200, "beta": 900, "gamma": 400}, {}) == {"alpha": 2, "beta": 1, "gamma": 1}
 

@@ -12,7 +12,7 @@ from kedge.api.karmada.policies import PropagationSpec
 from kedge.plan.aligning.supporting import override_problems, policy_problems
 
 SELECTED: dict[str, Any] = {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}]}
-FIELDS = {"fieldSelector": {"matchExpressions": []}}
+FIELDS: dict[str, Any] = {"fieldSelector": {"matchExpressions": []}}
 
 
 def divided(**scheduling: Any) -> dict[str, Any]:

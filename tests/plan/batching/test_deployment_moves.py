@@ -523,6 +523,23 @@ def test_the_way_back_keeps_floor_and_ceiling(
     assert all(write.takes_away == (write.ref.name == "v2") for write in found.writes)
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "size_before", "total", "expected"),
+    [
+        (well(6), well(4), 6, 10, {"v2": 0}),  # it was to grow: as many as before are enough
+        (well(4), well(6), 6, 10, {"v1": 6}),
+        ((6, 6, 5), well(4), 6, 10, {"v2": 1}),
+        (well(4), well(2), 10, 6, {"v1": 10}),  # it was to shrink: as many as before are not too many
+        (well(10), well(2), 10, 6, {"v2": 0}),
+    ],
+)
+def test_the_way_back_to_another_size_ends(
+    source: Counts, target: Counts, size_before: int, total: int, expected: dict[str, int]
+) -> None:
+    found = MOVES.revert(two(source, target), before(v1=size_before), batch(4, total, surge=2))
+    assert answer(found) == expected
+
+
 def test_the_way_back_says_what_it_waits_for() -> None:
     wait = wait_in(MOVES.revert(two(well(8), (0, 4, 4)), before(v1=10), batch(4, 10, surge=2)))
     assert sentence(wait) == "there may be at most 12 pods, and there are 12"

@@ -81,6 +81,18 @@ class GracefulEvictionTask(Value, frozen=True, gc=False):
     """Who said so."""
     creation_timestamp: datetime | None = None
     """Since when."""
+    grace_period_seconds: Annotated[int | None, Schema(format="int32")] = None
+    """How long it is waited for the others; ten minutes if it is left out."""
+    suppress_deletion: bool | None = None
+    """Whether the cluster is left only when this task is taken away."""
+    message: str = ""
+    """Why it is left, in words."""
+    purge_mode: str = ""
+    """How it is left: Gracefully, Directly or Never."""
+    preserved_label_state: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the application that is moved."""
+    clusters_before_failover: tuple[str, ...] = ()
+    """Where it ran before."""
 
 
 class BindingSpec(Value, frozen=True, gc=False):
@@ -100,6 +112,8 @@ class BindingSpec(Value, frozen=True, gc=False):
     """Who schedules it."""
     conflict_resolution: str = ""
     """What happens to an object of a member that somebody else made: Abort or Overwrite."""
+    reschedule_triggered_at: datetime | None = None
+    """When somebody last asked to have it divided anew, whatever runs."""
     suspension: Suspension | None = None
     """What is held back."""
     preserve_resources_on_deletion: bool = False

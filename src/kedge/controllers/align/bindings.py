@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.bindings import GracefulEvictionTask, ResourceBinding
 from kedge.api.karmada.clusters import Cluster as Member
 from kedge.api.karmada.keys import (
     APPLIED_CLUSTER_OVERRIDES,
@@ -28,6 +28,7 @@ from kedge.controllers.align.binding_kinds import BindingKind
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
 from kedge.controllers.throttle import Throttle
+from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject, metadata_of, untyped
 from kedge.kube.controller import Controller
@@ -38,12 +39,14 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.aggregating import aggregated_items, template_status
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
+from kedge.plan.aligning.binding_conditions import ToldWait, news, waits_of, with_conditions
+from kedge.plan.aligning.evicting import remaining_tasks, seconds_until_end
 from kedge.plan.aligning.ledger_text import ledger_text
 from kedge.plan.aligning.names import binding_name, work_name, work_namespace
 from kedge.plan.aligning.observed import binding_input, cluster_of
 from kedge.plan.aligning.overriding import AnyOverridePolicy
 from kedge.plan.aligning.work_spec import shown_spec, work_spec
-from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
+from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS, is_counted
 from kedge.plan.fields import Object, at, text
 
 MANAGER: Final = "kedge-align"
@@ -56,8 +59,10 @@ AGAIN: Final = 15.0
 class Bindings:
     """The controller of bindings of one kind."""
 
-    def __init__(self, cluster: Cluster, kind: BindingKind) -> None:
+    def __init__(self, cluster: Cluster, kind: BindingKind, *, clock: Clock) -> None:
         self._kind = kind
+        self._clock = clock
+        self._told: dict[Key, tuple[tuple[str, ...], tuple[ToldWait, ...]]] = {}
         self._name = cluster.name
         self._client = cluster.client
         self._kinds = Kinds(cluster.client)
@@ -68,23 +73,27 @@ class Bindings:
         self._members = cluster.cache(Member)
         self._overrides = cluster.cache(OverridePolicy)
         self._cluster_overrides = cluster.cache(ClusterOverridePolicy)
+        self._metadata = {
+            (one.group, one.kind): cluster.cache(metadata_of(one), optional=True)
+            for one in WORKLOAD_KINDS
+            if one.namespaced == kind.type.resource.namespaced
+        }
+        self._templates: dict[str, Object] = {}
+        """Workloads as they were read last, by the uid of their binding."""
         sources: list[Source] = [
             cluster.watch(self._bindings),
             cluster.watch(self._works, to=self._of_work),
             cluster.watch(self._members, to=self._everyone),
             cluster.watch(self._overrides, to=self._everyone),
             cluster.watch(self._cluster_overrides, to=self._everyone),
-            *(
-                cluster.watch(cluster.cache(metadata_of(one), optional=True), to=partial(_of_template, one.kind))
-                for one in WORKLOAD_KINDS
-                if one.namespaced == kind.type.resource.namespaced
-            ),
+            *(cluster.watch(cache, to=partial(_of_template, one)) for (_, one), cache in self._metadata.items()),
         ]
         self.controller = Controller(kind.plural, self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         binding = self._bindings.get(key.name, key.namespace)
         if binding is None:
+            self._told.pop(key, None)
             return Outcome.done
         meta = binding.metadata
         is_deleting = meta.deletion_timestamp is not None
@@ -94,16 +103,20 @@ class Bindings:
             change = {"metadata": {"finalizers": [*meta.finalizers, self._kind.finalizer]}}
             await self._client.amend(self._kind.type, meta, change, manager=MANAGER)
             return Outcome.not_yet
+        if not is_deleting and (tasks := self._ended_tasks(binding)) is not None:
+            change = {"spec": {"gracefulEvictionTasks": to_builtins(tasks)}}
+            await self._client.amend(self._kind.type, meta, change, manager=MANAGER)
+            return Outcome.not_yet
         works = {cluster_of(one): one for one in self._works.by("binding", str(key))}
         if await self._resource(binding) is None and not is_deleting:
             # A kind that is not served may be served again: what runs of it stays as it is.
             bound = binding.spec.resource
-            self._events.warning(binding, "NotServed", f"the hub serves no {bound.kind} of {bound.api_version}")
+            missing = f"the hub serves no {bound.kind} of {bound.api_version}: what runs stays as it is"
+            self._tell(key, binding, BindingPlan(problems=(missing,)))
             return Outcome.again(after=AGAIN)
         seen = await self._observed(binding, works)
         plan = plan_binding(seen)
-        for problem in plan.problems:
-            self._events.warning(binding, "NotAligned", problem)
+        self._tell(key, binding, plan)
         ledger = ledger_text(plan.ledger)
         if ledger != meta.annotations.get(LEDGER, "{}"):
             change_ledger = {"metadata": {"annotations": {LEDGER: ledger}}}
@@ -116,21 +129,51 @@ class Bindings:
             return Outcome.done
         if wait := self._reports.remaining(key):
             return Outcome.again(after=wait)
-        if await self._report(binding, seen, works):
+        if await self._report(binding, seen, plan, works):
             self._reports.restart(key)
-        return Outcome.done
+        left = seconds_until_end(binding.spec, self._clock.now())
+        return Outcome.done if left is None else Outcome.again(after=left)
 
-    async def _report(self, binding: ResourceBinding, seen: BindingInput, works: Mapping[str, Work]) -> bool:
-        """What the clusters report, on the binding and on its resource. Returns whether that was news."""
+    def _ended_tasks(self, binding: ResourceBinding) -> tuple[GracefulEvictionTask, ...] | None:
+        """The tasks that are left when others have ended; None if none has."""
+        tasks = remaining_tasks(binding.spec, binding.status, self._clock.now())
+        return None if tasks == binding.spec.graceful_eviction_tasks else tasks
+
+    def _tell(self, key: Key, binding: ResourceBinding, plan: BindingPlan) -> None:
+        """Events of what is wrong, and of what clusters wait for, that was not so at the last look."""
+        problems, waits = self._told.get(key, ((), ()))
+        for problem in plan.problems:
+            if problem not in problems:
+                self._events.warning(binding, "NotAligned", problem)
+        found = waits_of(plan)
+        for one in news(waits, found):
+            self._events.normal(binding, "RolloutWaits", f"{one.cluster}: {one.sentence}")
+        self._told[key] = plan.problems, found
+
+    async def _report(
+        self, binding: ResourceBinding, seen: BindingInput, plan: BindingPlan, works: Mapping[str, Work]
+    ) -> bool:
+        """What the clusters report and wait for, on the binding; and their pods, on its resource.
+
+        Returns whether that was news.
+        """
         items = aggregated_items({name: work for name, work in works.items() if name in seen.clusters})
-        status = replace(binding.status, aggregated_status=items)
+        conditions = with_conditions(
+            binding.status.conditions,
+            binding.spec,
+            items,
+            plan,
+            generation=binding.metadata.generation,
+            now=self._clock.now(),
+        )
+        status = replace(binding.status, aggregated_status=items, conditions=conditions)
         is_news = status != binding.status
         if is_news:
             change = difference(to_builtins(binding.status), to_builtins(status))
             await self._client.amend(
                 self._kind.type, binding.metadata, {"status": change}, manager=MANAGER, subresource="status"
             )
-        if seen.template is None:
+        if seen.template is None or not is_counted(seen.template):
             return is_news
         counted = template_status(seen.template, works, len(binding.spec.clusters))
         if counted is None or {name: at(seen.template, "status", name) for name in counted} == counted:
@@ -156,13 +199,20 @@ class Bindings:
         return binding_input(binding, await self._template(binding), works, members, overrides)
 
     async def _template(self, binding: ResourceBinding) -> Object | None:
-        bound, resource = binding.spec.resource, await self._resource(binding)
+        """The resource; read again only if its metadata, which is watched, says that it has changed."""
+        bound, resource, uid = binding.spec.resource, await self._resource(binding), binding.metadata.uid
         if resource is None:
             return None
-        try:
-            return await self._client.get(untyped(resource), bound.name, bound.namespace or None)
-        except NotFound:
-            return None
+        cache, known = self._metadata.get((resource.group, resource.kind)), self._templates.pop(uid, None)
+        seen = cache.get(bound.name, bound.namespace or None) if cache is not None else None
+        if seen is None or text(known, "metadata", "resourceVersion") != seen.metadata.resource_version:
+            try:
+                known = await self._client.get(untyped(resource), bound.name, bound.namespace or None)
+            except NotFound:
+                return None
+        if known is not None and cache is not None and not binding.metadata.deletion_timestamp:
+            self._templates[uid] = known
+        return known
 
     async def _resource(self, binding: ResourceBinding) -> Resource | None:
         bound = binding.spec.resource

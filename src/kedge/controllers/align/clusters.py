@@ -48,6 +48,8 @@ class Clusters:
         self._leases = hub.cache(Lease, labels=HEARTBEAT_OF)
         self._works = hub.cache(Work)
         self._heard: dict[str, LastHeartbeat] = {}
+        self._absent: set[str] = set()
+        """Clusters that this hub has found without a Lease."""
         sources: list[Source] = [
             hub.watch(self._members),
             hub.watch(self._leases, to=_of_namespace),
@@ -62,7 +64,9 @@ class Clusters:
             return Outcome.done
         moment = asyncio.get_running_loop().time()
         lease = self._leases.get(key.name, work_namespace(key.name))
-        last = heard(self._heard.get(key.name), lease, moment)
+        last = heard(self._heard.get(key.name), lease, moment, was_absent=key.name in self._absent)
+        if lease is None:
+            self._absent.add(key.name)
         if last is not None:
             self._heard[key.name] = last
         if member.metadata.deletion_timestamp is not None:
@@ -109,6 +113,7 @@ class Clusters:
     async def _clear(self, name: str) -> None:
         """A cluster that is not there any more: nobody makes Works for it, and nobody takes them away."""
         self._heard.pop(name, None)
+        self._absent.discard(name)
         if works := self._works_of(name):
             await gather([partial(self._give_up, one) for one in works])
         with suppress(NotFound):

@@ -64,6 +64,8 @@ class Detector:
         self._policies = cluster.cache(PropagationPolicy)
         self._cluster_policies = cluster.cache(ClusterPropagationPolicy)
         self._bindings: Mapping[BindingKind, Cache[Any]] = {one: cluster.cache(one.type) for one in BINDING_KINDS}
+        self._unclaimed: set[str | None] = set()
+        """Bindings that are told not to come from a policy, by uid."""
         self._resources: dict[tuple[str, str], Resource] = {}
         self._metadata: dict[tuple[str, str], Cache[PartialObject]] = {}
         self._itself = Key(cluster.name, None, "policies")
@@ -115,8 +117,6 @@ class Detector:
         problems = list(policy_problems(policy.spec))
         means = {(one.api_version, one.kind) for one in policy.spec.resource_selectors}
         problems += [f"the hub serves no {kind} of {version}" for version, kind in sorted(means & set(missing))]
-        if problems:
-            self._events.warning(policy, "NotAccepted", "; ".join(problems))
         accepted = new_condition(
             "Accepted",
             status=FALSE if problems else TRUE,
@@ -127,6 +127,8 @@ class Detector:
         )
         status = PropagationStatus(conditions=set_condition(policy.status.conditions, accepted))
         if status != policy.status:
+            if problems:
+                self._events.warning(policy, "NotAccepted", accepted.message)
             change = {"status": difference(to_builtins(policy.status), to_builtins(status))}
             await self._client.amend(type(policy), policy.metadata, change, manager=MANAGER, subresource="status")
 
@@ -182,8 +184,10 @@ class Detector:
         return Outcome.done
 
     def _tell_of_handwritten(self, there: ResourceBinding, policy: AnyPolicy | None) -> None:
-        if policy is None:
+        uid = there.metadata.uid
+        if policy is None or uid in self._unclaimed:
             return
+        self._unclaimed.add(uid)
         named = object_name(policy.resource.kind, policy.metadata.namespace, policy.metadata.name)
         self._events.warning(
             there, "NotClaimed", f"{named} means its resource, but it came from no policy and stays as it is"

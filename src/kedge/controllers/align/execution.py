@@ -63,7 +63,7 @@ class Execution:
             member.watch(member.cache(metadata_of(one), optional=True), to=partial(_of_object, hub.name))
             for one in WORKLOAD_KINDS
         ]
-        self.controller = Controller("works", self.reconcile, [hub.watch(self._works), *followed])
+        self.controller = Controller(f"works of {name}", self.reconcile, [hub.watch(self._works), *followed])
 
     async def reconcile(self, key: Key) -> Outcome:
         work = self._works.get(key.name, key.namespace)

@@ -17,7 +17,7 @@ from kedge.kube.source import Signal
 from kedge.plan.aligning.names import work_namespace
 from kedge.plan.aligning.readiness import GRACE, HEARTBEAT
 
-MANAGER: Final = "karmada-agent"
+MANAGER: Final = "karmada-agent-heartbeat"
 LOOK_AGAIN: Final = 1.0
 """Seconds after which it is tried again when the cluster is not reached, or the hub has no place for it."""
 
@@ -31,7 +31,7 @@ class Heartbeats:
         self._name = name
         self._clock = clock
         itself = Key(hub.name, None, name)
-        self.controller = Controller("heartbeats", self.reconcile, [Signal(hub.name, at_start=[itself])])
+        self.controller = Controller(f"heartbeats of {name}", self.reconcile, [Signal(hub.name, at_start=[itself])])
 
     async def reconcile(self, _: Key) -> Outcome:
         if self._member.state.phase != "connected":

@@ -66,7 +66,6 @@ class ProposedBindings:
         return Outcome.done
 
     async def _refuse(self, given: ProposedBinding, problem: str) -> None:
-        self._events.warning(given, "NotBound", problem)
         refused = new_condition(
             "Scheduled",
             status=FALSE,
@@ -75,7 +74,10 @@ class ProposedBindings:
             generation=given.metadata.generation,
             now=self._clock.now(),
         )
-        await self._report(given, replace(given.status, conditions=set_condition(given.status.conditions, refused)))
+        conditions = set_condition(given.status.conditions, refused)
+        if conditions != given.status.conditions:
+            self._events.warning(given, "NotBound", problem)
+        await self._report(given, replace(given.status, conditions=conditions))
 
     async def _report(self, given: ProposedBinding, status: BindingStatus) -> None:
         if status != given.status:

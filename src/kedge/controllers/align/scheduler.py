@@ -23,6 +23,7 @@ from kedge.kube.source import Source, WatchedObject, generation_changed
 from kedge.plan.aligning.assigning import Assignment, ScheduledReason, assigned, is_scheduled_here
 
 MANAGER: Final = "kedge-scheduler"
+_FAILED: Final = (ScheduledReason.error, ScheduledReason.no_cluster_fits)
 
 
 class Scheduler:
@@ -53,8 +54,6 @@ class Scheduler:
         if is_moved:
             names = ", ".join(f"{one.name}: {one.replicas}" for one in binding.spec.clusters)
             self._events.normal(binding, "ScheduleBindingSucceed", f"Binding has been scheduled: {names}")
-        elif found.reason in (ScheduledReason.error, ScheduledReason.no_cluster_fits):
-            self._events.warning(binding, "ScheduleBindingFailed", found.message)
         await self._report(binding, found, is_moved=is_moved)
         return Outcome.done
 
@@ -62,8 +61,10 @@ class Scheduler:
         now, generation = self._clock.now(), binding.metadata.generation or 0
         conditions = set_condition(binding.status.conditions, found.condition(generation, now))
         status = replace(binding.status, conditions=conditions, scheduler_observed_generation=generation)
-        if is_moved or status.last_scheduled_time is None:
+        if is_moved or found.is_triggered or status.last_scheduled_time is None:
             status = replace(status, last_scheduled_time=now)
+        if conditions != binding.status.conditions and found.reason in _FAILED:
+            self._events.warning(binding, "ScheduleBindingFailed", found.message)
         if status != binding.status:
             change = {"status": difference(to_builtins(binding.status), to_builtins(status))}
             await self._client.amend(self._kind.type, binding.metadata, change, manager=MANAGER, subresource="status")

@@ -43,6 +43,8 @@ class Assignment(Struct, frozen=True):
     """Where it runs; None: where it runs already."""
     placement: str = ""
     """The placement that this is by, as it is remembered."""
+    is_triggered: bool = False
+    """Whether somebody asked to have it divided anew since it was scheduled last."""
 
     def condition(self, generation: int | None, now: datetime) -> Condition:
         is_scheduled = self.reason is ScheduledReason.success
@@ -74,16 +76,26 @@ def assigned(binding: AnyBinding, clusters: Iterable[Cluster]) -> Assignment:
     text = placement_text(spec.placement)
     now = {one.name: one.replicas for one in spec.clusters}
     candidates = _candidates(placement, clusters, now)
-    is_kept = binding.metadata.annotations.get(APPLIED_PLACEMENT) == text
+    is_triggered = _is_triggered(binding)
+    is_kept = binding.metadata.annotations.get(APPLIED_PLACEMENT) == text and not is_triggered
     try:
-        found = schedule(placement, spec.replicas, candidates, now if is_kept else None)
+        found = schedule(placement, spec.replicas, candidates, now if is_kept else None, uid=spec.resource.uid)
     except NotScheduled as error:
         return Assignment(ScheduledReason.error, str(error))
     if not found:
         return Assignment(ScheduledReason.no_cluster_fits, "No cluster is meant by the placement, ready and untainted")
     return Assignment(
-        ScheduledReason.success, "Binding has been scheduled successfully.", _without_empty(placement, found), text
+        ScheduledReason.success,
+        "Binding has been scheduled successfully.",
+        _without_empty(placement, found),
+        text,
+        is_triggered=is_triggered,
     )
+
+
+def _is_triggered(binding: AnyBinding) -> bool:
+    asked, last = binding.spec.reschedule_triggered_at, binding.status.last_scheduled_time
+    return asked is not None and (last is None or asked > last)
 
 
 def placement_text(placement: Mapping[str, Any]) -> str:

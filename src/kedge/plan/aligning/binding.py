@@ -104,7 +104,8 @@ def plan_binding(seen: BindingInput) -> BindingPlan:
 def _copied(
     seen: BindingInput, wanted: Mapping[str, int], made: Mapping[str, Overridden], problems: Iterable[str]
 ) -> BindingPlan:
-    gone = _with_work(seen, [name for name in seen.clusters if name not in wanted])
+    staying = {*wanted, *(one.from_cluster for one in seen.spec.graceful_eviction_tasks)}
+    gone = _with_work(seen, [name for name in seen.clusters if name not in staying])
     manifests = {name: one.obj for name, one in made.items() if name in wanted}
     return BindingPlan(Ledger(), manifests, made, gone, problems=tuple(problems))
 

@@ -41,7 +41,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.resource import Resource
 from kedge.plan.aligning.names import binding_name
 from kedge.plan.aligning.overriding import selected
-from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
+from kedge.plan.aligning.workload_kinds import is_counted
 from kedge.plan.fields import Object, text, whole
 from kedge.plan.selecting.candidates import is_hub_object
 from kedge.plan.selecting.kinds import is_hub_only
@@ -52,7 +52,6 @@ _RESERVED: Final = ("karmada-system", "karmada-cluster", EXECUTION_PREFIX)
 """How namespaces of Karmada's own begin, beside those that are reserved anyway."""
 _OWN_GROUP: Final = "karmada.io"
 CLAIM_LABELS: Final = (POLICY_ID, CLUSTER_POLICY_ID)
-_COUNTED: Final = frozenset((one.api_version, one.kind) for one in WORKLOAD_KINDS)
 _CLAIM_NOTES: Final = (POLICY_NAMESPACE, POLICY_NAME, CLUSTER_POLICY_NAME)
 
 
@@ -146,7 +145,7 @@ def detected_binding(obj: Object, policy: AnyPolicy) -> dict[str, Any]:
         "name": meta["name"],
         "uid": meta["uid"],
         "controller": True,
-        "blockOwnerDeletion": True,
+        "blockOwnerDeletion": False,  # or it would take a right on every kind that a policy may mean
     }
     return {
         "metadata": {
@@ -206,7 +205,7 @@ def is_detected(there: BindingSpec, wanted: Mapping[str, Any], obj: Object) -> b
         "preserveResourcesOnDeletion": there.preserve_resources_on_deletion or None,
     }
     expected = {**wanted, "replicas": wanted["replicas"] or None}
-    if (obj["apiVersion"], obj["kind"]) in _COUNTED:
+    if is_counted(obj):
         version = now["resource"].get("resourceVersion", "")
         expected = {**expected, "resource": {**wanted["resource"], "resourceVersion": version}}
     return now == expected

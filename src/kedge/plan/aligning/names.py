@@ -23,14 +23,14 @@ def work_namespace(cluster: str) -> str:
 def work_name(kind: str, name: str, namespace: str = "") -> str:
     """The name of the Work of a resource: the same for every cluster."""
     key = "-".join(part for part in (namespace, _plain(name), kind) if part).lower()
-    return f"{_plain(name).lower()}-{_encoded(str(_fnv(key.encode())))}"
+    return f"{_plain(name).lower()}-{_encoded(str(fnv32a(key.encode())))}"
 
 
 def _plain(name: str) -> str:
     return name.replace(":", ".")
 
 
-def _fnv(data: bytes) -> int:
+def fnv32a(data: bytes) -> int:
     """FNV-1a, 32 bits."""
     found = _OFFSET
     for byte in data:

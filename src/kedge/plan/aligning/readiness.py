@@ -34,12 +34,17 @@ class LastHeartbeat(Struct, frozen=True):
     """Whether it was there when the hub started, so that nobody knows when it came."""
 
 
-def heard(before: LastHeartbeat | None, lease: Lease | None, monotonic: float) -> LastHeartbeat | None:
-    """The last heartbeat, given the one known before; None if there never was one."""
+def heard(
+    before: LastHeartbeat | None, lease: Lease | None, monotonic: float, *, was_absent: bool = False
+) -> LastHeartbeat | None:
+    """The last heartbeat, given the one known before; None if there never was one.
+
+    `was_absent`: whether this hub has looked before, and there was no Lease. One that comes then is a heartbeat.
+    """
     renewed = lease.spec.renew_time if lease is not None else None
     if renewed is None or (before is not None and before.renewed == renewed):
         return before
-    return LastHeartbeat(renewed, monotonic, is_found=before is None)
+    return LastHeartbeat(renewed, monotonic, is_found=before is None and not was_absent)
 
 
 def seconds_left(last: LastHeartbeat | None, monotonic: float) -> float:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kedge.api.karmada.bindings import TargetCluster
 from kedge.api.karmada.policies import ClusterAffinity, Placement, ReplicaSchedulingType, StaticClusterWeight
+from kedge.plan.aligning.names import fnv32a
 from kedge.plan.aligning.supporting import placement_problems
 
 
@@ -36,11 +37,17 @@ def is_meant(affinity: ClusterAffinity | None, cluster: Candidate) -> bool:
 
 
 def schedule(
-    placement: Placement, replicas: int, clusters: Iterable[Candidate], now: Mapping[str, int] | None = None
+    placement: Placement,
+    replicas: int,
+    clusters: Iterable[Candidate],
+    now: Mapping[str, int] | None = None,
+    *,
+    uid: str = "",
 ) -> tuple[TargetCluster, ...]:
     """The clusters, by name, and the replicas of each.
 
-    `now` is what they run: it stays where it is as far as the weights allow, and only what is more is divided.
+    `now` is what they run: it stays where it is as far as the weights allow, and only what is more is divided. The
+    `uid` of the resource says which end of the alphabet wins a tie, so that not all lean to the same clusters.
     """
     if problems := placement_problems(placement):
         raise NotScheduled("; ".join(problems))
@@ -50,7 +57,8 @@ def schedule(
         return tuple(TargetCluster(name=one.name, replicas=replicas) for one in meant)
     preference = scheduling.weight_preference
     weights = _weights(meant, preference.static_weight_list if preference is not None else ())
-    parts = apportioned(replicas, weights, _kept(now or {}, weights, replicas))
+    is_descending = bool(uid) and fnv32a(uid.encode()) % 2 == 1
+    parts = apportioned(replicas, weights, _kept(now or {}, weights, replicas), is_descending=is_descending)
     return tuple(TargetCluster(name=name, replicas=parts[name]) for name in sorted(parts))
 
 
@@ -69,10 +77,15 @@ def _kept(now: Mapping[str, int], weights: Mapping[str, int], replicas: int) -> 
     return kept if sum(kept.values()) <= replicas else {}
 
 
-def apportioned(seats: int, weights: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
-    """So many seats by weight, one after the other, to whom the largest part of it is still owed."""
+def apportioned(
+    seats: int, weights: Mapping[str, int], given: Mapping[str, int], *, is_descending: bool = False
+) -> dict[str, int]:
+    """So many seats by weight, one after the other, to whom the largest part of it is still owed.
+
+    Of several that are owed the same, the one with fewer seats gets it; then the first by name, or the last.
+    """
     parts = {name: given.get(name, 0) for name in sorted(weights)}
-    open_ = [name for name in parts if weights[name]]
+    open_ = [name for name in sorted(parts, reverse=is_descending) if weights[name]]
     for _ in range(seats - sum(parts.values()) if open_ else 0):
         name = max(open_, key=lambda one: (Fraction(weights[one], 2 * parts[one] + 1), -parts[one]))
         parts[name] += 1

@@ -214,17 +214,19 @@ class DeploymentMoves(Struct, frozen=True):
         before = {one.name: one.replicas for one in status.sources} | {seen.target.ref.name: status.target_before}
         there = [one for one in (*seen.sources, seen.target) if _is_ours(one, seen)]
         short = [one for one in there if self._asked(one) < before.get(one.ref.name, 0)]
-        room = batch.budget.may_add(self._pods(seen))
+        total = batch.budget.desired
+        after = sum(before.values()) if status.sources else total  # on the way back both sizes have to be possible
+        ceiling = replace(batch.budget, desired=max(total, after))
+        room = ceiling.may_add(self._pods(seen))
         if short and room:
             first = short[0]
             return Step((self._scaled(first, min(before[first.ref.name], self._asked(first) + room)),))
         asked = {one.ref.name: max(0, self._asked(one) - before.get(one.ref.name, 0)) for one in there}
         if any(asked.values()):
-            return self._taken_back(seen, there, asked, batch)
+            floor = replace(batch.budget, desired=min(total, after))
+            return self._taken_back(seen, there, asked, replace(batch, budget=floor))
         if short:
-            return Step(
-                wait=waiting_for("the rollout", BatchCode.ceiling, most=batch.budget.most, pods=self._pods(seen))
-            )
+            return Step(wait=waiting_for("the rollout", BatchCode.ceiling, most=ceiling.most, pods=self._pods(seen)))
         return self._settled(there, before)
 
     def _taken_back(self, seen: Workloads, there: Sequence[Workload], surplus: Mapping[str, int], batch: Batch) -> Step:

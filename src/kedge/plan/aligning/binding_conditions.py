@@ -1,0 +1,102 @@
+"""Binding conditions: what a binding says of itself: whether it is applied, and what its clusters wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from kedge.api.condition import FALSE, TRUE, Condition, new_condition, set_condition
+from kedge.api.karmada.bindings import AggregatedStatusItem, BindingSpec
+from kedge.plan.aligning.alignment import AlignCode
+from kedge.plan.aligning.binding import BindingPlan
+from kedge.plan.aligning.wait_text import wait_sentence
+from kedge.plan.text import cut, first_few, listed
+
+FULLY_APPLIED: Final = "FullyApplied"
+ALIGNED: Final = "Aligned"
+"""Kedge's own: whether all clusters are where they are to be, and if not, what each waits for."""
+LONGEST: Final = 4096
+_PROGRESS: Final = frozenset({AlignCode.rolling, AlignCode.unacknowledged})
+"""What a cluster waits for on its way: no news."""
+
+
+class ToldWait(Struct, frozen=True):
+    """What one cluster waits for."""
+
+    cluster: str
+    code: str
+    sentence: str
+
+
+def waits_of(plan: BindingPlan) -> tuple[ToldWait, ...]:
+    """What the clusters of a binding wait for, by name."""
+    return tuple(ToldWait(name, wait.code, wait_sentence(wait)) for name, wait in sorted(plan.waiting.items()))
+
+
+def news(before: Iterable[ToldWait], waits: Iterable[ToldWait]) -> Iterator[ToldWait]:
+    """Waits to tell people of: those that were not told before, and that are no part of its way."""
+    told = {(one.cluster, one.code) for one in before}
+    return (one for one in waits if one.code not in _PROGRESS and (one.cluster, one.code) not in told)
+
+
+def with_conditions(
+    conditions: tuple[Condition, ...],
+    spec: BindingSpec,
+    items: Iterable[AggregatedStatusItem],
+    plan: BindingPlan,
+    *,
+    generation: int | None,
+    now: datetime,
+) -> tuple[Condition, ...]:
+    """The conditions of a binding, with those that its controller decides on."""
+    conditions = set_condition(conditions, _fully_applied(spec, items, generation, now))
+    if plan.aim is None and not plan.problems:
+        return tuple(one for one in conditions if one.type != ALIGNED)
+    return set_condition(conditions, _aligned(plan, generation, now))
+
+
+def _fully_applied(
+    spec: BindingSpec, items: Iterable[AggregatedStatusItem], generation: int | None, now: datetime
+) -> Condition:
+    applied = {one.cluster_name for one in items if one.applied}
+    missing = [one.name for one in spec.clusters if one.name not in applied]
+    is_applied = bool(spec.clusters) and not missing
+    message = f"Not applied yet: {listed(missing)}" if missing else "No cluster is scheduled"
+    return new_condition(
+        FULLY_APPLIED,
+        status=TRUE if is_applied else FALSE,
+        reason="FullyAppliedSuccess" if is_applied else "FullyAppliedFailed",
+        message="All works have been successfully applied" if is_applied else message,
+        generation=generation,
+        now=now,
+    )
+
+
+def _aligned(plan: BindingPlan, generation: int | None, now: datetime) -> Condition:
+    waits = waits_of(plan)
+    written = sorted(plan.alignment.specs) if plan.alignment is not None else []
+    said = [*plan.problems, *(f"{one.cluster}: {one.sentence}" for one in waits)]
+    if plan.problems:
+        reason = "NotAligned"
+    elif waits:
+        reason = _worst(waits)
+    else:
+        reason = "Rolling" if written else "Aligned"
+    said = said or ([f"written to: {listed(written)}"] if written else ["All clusters are where they are to be"])
+    return new_condition(
+        ALIGNED,
+        status=TRUE if reason == "Aligned" else FALSE,
+        reason=reason,
+        message=cut(first_few(said, 10), LONGEST),
+        generation=generation,
+        now=now,
+    )
+
+
+def _worst(waits: Iterable[ToldWait]) -> str:
+    """What to name of several waits: one that somebody may have to see to, rather than one on its way."""
+    codes = [one.code for one in waits]
+    return next((one for one in codes if one not in _PROGRESS), codes[0])
