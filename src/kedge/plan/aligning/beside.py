@@ -352,21 +352,35 @@ def _member(site: _Site, top: int) -> Member:
 
 def _within(aim: Aim, members: Sequence[Member], asked: Mapping[str, Spec]) -> dict[str, Spec]:
     """Of what is granted, what is within the budget if every turn that begins brings another template as well."""
+    by_name = {member.name: member for member in members}
     held = {member.name: bounds(member) for member in members}
     total = sum(held.values(), Bounds())
     unavailable, surge = aim.unavailable - total.unavailable, aim.surge - total.surge
     found = {}
-    for name, spec in asked.items():
-        own = held[name]
+    for name, given in asked.items():
+        own, spec = held[name], _with_template(aim, total, by_name[name], given)
         most = own.unavailable + max(0, unavailable), own.surge + max(0, surge)
         cut = replace(spec, unavailable=min(spec.unavailable, most[0]), surge=min(spec.surge, most[1]))
-        if not cut.unavailable and not cut.surge:
-            cut = replace(cut, unavailable=min(1, most[0]))
+        if not cut.unavailable and not cut.surge and (by_name[name].last is None or not cut.replicas):
+            cut = replace(cut, unavailable=min(1, most[0]) if cut.replicas else 1)  # both must not be 0
         if (cut.unavailable or cut.surge) and not (aim.recreates and cut.unavailable < spec.unavailable):
             found[name] = cut
             unavailable -= max(0, cut.unavailable - own.unavailable)
             surge -= max(0, cut.surge - own.surge)
     return found
+
+
+def _with_template(aim: Aim, total: Bounds, member: Member, spec: Spec) -> Spec:
+    """A spec with the template that is wanted, if that is safe: a Work has no other one, also if it is only scaled."""
+    if spec.template == member.template:
+        return spec
+    new = replace(spec, template=member.template, unavailable=0, surge=0)
+    by_surge = [replace(new, surge=max(1, spec.surge))] if aim.surge else []
+    for way in (*by_surge, replace(new, unavailable=1)):
+        after = total - bounds(member) + bounds(member, (way,))
+        if after.fewest >= min(aim.fewest, total.fewest) and after.most <= max(aim.most, total.most):
+            return way
+    return replace(spec, unavailable=0, surge=0)
 
 
 def _again(sites: list[_Site], granted: Mapping[str, Spec]) -> dict[str, Spec]:
