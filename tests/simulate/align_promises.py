@@ -1,7 +1,7 @@
 """What alignment promises, judged from the pods of all members whenever a member's controller creates or deletes one.
 
 * An available pod is taken away only if as many stay available, in all members together, as the budget asks for; those
-  that others took away or broke are not held against it.
+  that others took away or broke are not held against it, and one that a member had too many costs nothing.
 * A pod is created only while there are no more pods, in all members together, than the budget allows.
 * A pod of the wanted template is created only while there are no more of them than the partition lets through.
 * No member is asked for something it could never do: nothing unavailable and nothing more at the same time.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -52,6 +52,17 @@ KNOWN_AFTER = 20.0  # seconds after which the hub knows of a pod, if nothing del
 EVER = float("inf")
 
 
+class Decided(NamedTuple):
+    """When each part of what is asked of a member was decided: by what was read then."""
+
+    floor: float
+    ceiling: float
+    partition: float
+
+
+AT_FIRST = Decided(0.0, 0.0, 0.0)
+
+
 class AlignPromises:
     """Follows every write, and says at once when one breaks a promise."""
 
@@ -68,13 +79,14 @@ class AlignPromises:
         self._workloads: dict[str, WorkloadFacts] = {}
         self._lost: dict[str, list[float]] = defaultdict(list)  # by member: when others took away or broke a pod
         self._ledger: dict[str, list[Spec]] = {}
-        self._decided: dict[tuple[str, int], float] = {}  # by member and number: when what it follows from was read
+        self._decided: dict[tuple[str, int], Decided] = {}  # by member and number
+        self._kept: dict[str, int] = defaultdict(int)  # by member: how many pods it has had to have
         self._observed: dict[str, int] = {}
         self._read = 0.0
         self._sent: dict[int, float] = {}  # by request: the read before it
-        self._floor = _Limit(self, lambda limits: -limits.fewest, lambda: -self.available)
-        self._ceiling = _Limit(self, lambda limits: limits.most, lambda: self.number)
-        self._partition = _Limit(self, lambda limits: limits.most_updated, lambda: self.updated)
+        self._floor = _Limit(self, 0, lambda limits: -limits.fewest, lambda: -self.available)
+        self._ceiling = _Limit(self, 1, lambda limits: limits.most, lambda: self.number)
+        self._partition = _Limit(self, 2, lambda limits: limits.most_updated, lambda: self.updated)
         self.limits: list[Limits] = []
         simulation.trace.follow(self._heard, f"{HUB} → {HUB}")
         simulation.always("all clusters together keep one budget", self._changed)
@@ -98,12 +110,11 @@ class AlignPromises:
         wanted = self.limits[-1].template(member)
         return [pod for pod in self._pods[member].values() if pod.template == wanted]
 
-    @property
-    def decided(self) -> float:
+    def decided(self, about: int) -> float:
         """When the oldest decision was made that members may yet act on."""
-        return min((at for name in self._members for at in self._outstanding(name)), default=EVER)
+        return min((at[about] for name in self._members for at in self._outstanding(name)), default=EVER)
 
-    def _outstanding(self, member: str) -> Iterable[float]:
+    def _outstanding(self, member: str) -> Iterable[Decided]:
         """When what a member may yet act on was decided."""
         seen = self._observed.get(member, 0)
         for spec in self._ledger.get(member, ()):
@@ -111,7 +122,7 @@ class AlignPromises:
                 yield self._decided[member, spec.seq]
         workload = self._workloads.get(member)
         if workload is not None and not self._is_done(member, workload):
-            yield self._decided.get((member, workload.seq), 0.0)
+            yield self._decided.get((member, workload.seq), AT_FIRST)
 
     def _is_done(self, member: str, workload: WorkloadFacts) -> bool:
         pods = self._pods[member].values()
@@ -193,12 +204,24 @@ class AlignPromises:
             known = before.get(name, [])
             for spec in specs:
                 if spec not in known:
-                    self._decided[name, spec.seq] = read
+                    self._decided[name, spec.seq] = self._inherited(name, known[-1] if known else None, spec, read)
                     if known and (wrong := self._judge_pause(name, known[-1], spec, read)):
                         return wrong
         for limit in (self._floor, self._ceiling, self._partition):
             limit.back_to(read)
         return ""
+
+    def _inherited(self, name: str, before: Spec | None, after: Spec, read: float) -> Decided:
+        """When each part of it was decided: what is no more than before was decided then."""
+        if before is None or (name, before.seq) not in self._decided:
+            return Decided(read, read, read)
+        then = self._decided[name, before.seq]
+        moved = after.replicas - after.partition, before.replicas - before.partition
+        return Decided(
+            then.floor if after.unavailable <= before.unavailable and after.replicas >= before.replicas else read,
+            then.ceiling if after.surge <= before.surge and after.replicas <= before.replicas else read,
+            then.partition if after.template == before.template and moved[0] <= moved[1] else read,
+        )
 
     def _judge_pause(self, name: str, before: Spec, after: Spec, read: float) -> str:
         since = [limits for limits in self.limits if limits.at > read]
@@ -240,6 +263,7 @@ class AlignPromises:
             self._count(VALID, is_tight=facts.unavailable == 0 or facts.surge == 0)
             if facts.unavailable == 0 and facts.surge == 0:
                 return f"{VALID}: {member} has {facts}"
+        self._kept[member] = max(self._kept[member], facts.replicas)
         self._let_go()
         return ""
 
@@ -256,13 +280,17 @@ class AlignPromises:
         if before is None and after is not None:
             wrong = self._judge_creation(member, after)
         elif was and after is None and not self._is_by_others():
-            wrong = self._judge_deletion(member)
+            is_surplus = self._available(member) >= self._kept[member]
+            wrong = "" if is_surplus else self._judge_deletion(member)
         elif was and not is_:
             self._lost[member].append(self._simulation.loop.time())
         elif is_ and not was and self._lost[member]:
             self._lost[member].pop(0)
         self._let_go()
         return f"{wrong}; {self.told()}" if wrong else ""
+
+    def _available(self, member: str) -> int:
+        return sum(pod.is_available for pod in self._pods[member].values())
 
     def _is_by_others(self) -> bool:
         carried = self._simulation.trace.carried()
@@ -280,12 +308,12 @@ class AlignPromises:
         losses = [at for times in self._lost.values() for at in times]
         if not self._is_prompt:
             return len(losses)
-        since = min((at for name in self._members if self.may_take(name) for at in self._times(name)), default=EVER)
+        since = min((at[0] for name in self._members if self.may_take(name) for at in self._times(name)), default=EVER)
         return sum(at >= since - KNOWN_AFTER for at in losses)
 
-    def _times(self, member: str) -> Iterable[float]:
+    def _times(self, member: str) -> Iterable[Decided]:
         workload = self._workloads.get(member)
-        yield self._decided.get((member, workload.seq), 0.0) if workload else 0.0
+        yield self._decided.get((member, workload.seq), AT_FIRST) if workload else AT_FIRST
         yield from self._outstanding(member)
 
     def _judge_creation(self, member: str, pod: PodFacts) -> str:
@@ -306,6 +334,8 @@ class AlignPromises:
         """Forget what others did to pods of members that have all of them, and limits that nobody goes by any more."""
         for member, workload in self._workloads.items():
             pods = self._pods[member].values()
+            if len(pods) <= workload.replicas:
+                self._kept[member] = workload.replicas
             if len(pods) >= workload.replicas and all(pod.is_available for pod in pods):
                 self._lost[member].clear()
         for limit in (self._floor, self._ceiling, self._partition):
@@ -331,9 +361,10 @@ class _Limit:
     """A number that pods keep to, and the older ones that still count."""
 
     def __init__(
-        self, promises: AlignPromises, given: Callable[[Limits], int], now: Callable[[], int]
+        self, promises: AlignPromises, about: int, given: Callable[[Limits], int], now: Callable[[], int]
     ) -> None:
         self._promises = promises
+        self._about = about
         self._given = given
         self._now = now
         self._oldest = 0  # the oldest limits that still count
@@ -362,7 +393,7 @@ class _Limit:
         while self._oldest < len(limits) - 1 or (not self._is_bound and limits):
             last = len(limits) - 1
             following = min(self._oldest + 1, last) if self._is_bound else self._oldest
-            is_over = self._promises.decided >= limits[following].at
+            is_over = self._promises.decided(self._about) >= limits[following].at
             newer = limits[following:] if self._is_bound else limits[self._oldest :]
             if not is_over or self._now() > max(map(self._given, newer)):
                 return

@@ -52,6 +52,11 @@ class Aim(Struct, frozen=True):
         """How many pods are to have the wanted template in the end."""
         return max(0, self.replicas - self.partition)
 
+    @property
+    def most_updated(self) -> int:
+        """How many pods of the wanted template there may be: all, if none are to be kept back."""
+        return self.moved if self.partition else self.most
+
 
 class AlignCode(StrEnum):
     """What a cluster waits for."""
@@ -160,19 +165,30 @@ class _Round:
         if member.wanted >= now:
             room = self._aim.most - self.total.most
             if self._aim.is_partitioned and is_new(member):
-                room = min(room, self._aim.moved - self.total.updated)
+                room = min(room, self._aim.most_updated - self.total.updated)
             return min(member.wanted, now + max(0, room))
-        return max(member.wanted, now - max(0, self.total.fewest - self._aim.fewest))
+        spare = max(0, self.total.fewest - self._aim.fewest)
+        return max(member.wanted, now - spare - (0 if member.is_ordered else self._broken(member, now)))
+
+    def _broken(self, member: Member, replicas: int) -> int:
+        """How many of its pods do not work, and not because they are being replaced: to take those away costs nothing."""
+        held = self._held[member.name]
+        return max(0, replicas - held.unavailable - held.fewest)
 
     # Moving to the wanted template
 
     def _moved(self, member: Member, goal: int, replicas: int) -> Spec | AlignCode:
         if is_new(member):
             return self._first(member, replicas)
-        last = member.last
-        if last is not None and last.template == member.template and member.updated >= goal:
+        held, last = self._held[member.name], member.last
+        is_on = last is not None and last.template == member.template
+        if is_on and member.updated >= goal:
+            return AlignCode.kept_back
+        begun = held.unavailable + held.surge
+        if member.wanted == 0 and (is_on or not begun):
             return AlignCode.kept_back
         if self._aim.is_partitioned:
+            goal = goal if is_on else max(goal, begun)  # what it has begun with another template is not left half done
             return self._moved_by_partition(member, min(goal, replicas), replicas)
         return self._moved_at_once(member, replicas)
 
@@ -193,14 +209,15 @@ class _Round:
         held, last = self._held[member.name], member.last
         assert last is not None
         need = max(0, replicas - member.updated)
-        unavailable = min(held.unavailable + self._free_unavailable(member, replicas), need)
-        surge = min(held.surge + self._free_surge(member, replicas), need)
+        unavailable = min(held.unavailable + self._free_unavailable(member, replicas), need, self._aim.unavailable)
+        surge = min(held.surge + self._free_surge(member, replicas), need, self._aim.surge)
         if self._aim.recreates:
             unavailable, surge = replicas, 0
             if replicas > held.unavailable + self._free_unavailable(member, replicas):
                 return AlignCode.recreates
         if last.template == member.template:
-            unavailable, surge = max(unavailable, last.unavailable), max(surge, last.surge)
+            unavailable = max(unavailable, min(last.unavailable, self._aim.unavailable))
+            surge = max(surge, min(last.surge, self._aim.surge))
             if (unavailable, surge, replicas) == (last.unavailable, last.surge, last.replicas):
                 return AlignCode.rolling
         if unavailable == 0 and surge == 0:
@@ -214,14 +231,14 @@ class _Round:
         is_on = last.template == member.template
         begun = held.updated if is_on else member.updated
         unavailable, surge = self._free_unavailable(member, replicas), self._free_surge(member, replicas)
+        kept = min(held.unavailable, self._aim.unavailable), min(held.surge, self._aim.surge)
         if not is_on:
-            unavailable, surge = held.unavailable + unavailable, held.surge + surge
-        number = min(goal - begun, unavailable + surge, self._aim.moved - self.total.updated + held.updated - begun)
+            unavailable, surge, kept = kept[0] + unavailable, kept[1] + surge, (0, 0)
+        number = min(goal - begun, unavailable + surge, self._aim.most_updated - self.total.updated + held.updated - begun)
         if number <= 0:
             is_begun = is_on and begun > member.updated
             return AlignCode.rolling if is_begun or goal <= begun else AlignCode.budget_spent
         taken = min(number, unavailable)
-        kept = (held.unavailable, held.surge) if is_on else (0, 0)
         spec = Spec(
             0, member.template, replicas, kept[0] + taken, kept[1] + number - taken, max(0, replicas - begun - number)
         )
@@ -229,10 +246,8 @@ class _Round:
 
     def _free_unavailable(self, member: Member, replicas: int) -> int:
         """How many pods more a cluster may take away; those that do not work anyway cost nothing."""
-        held = self._held[member.name]
         spare = max(0, self.total.fewest - self._aim.fewest)
-        broken = max(0, replicas - held.unavailable - held.fewest)
-        return max(0, min(self._aim.unavailable - self.total.unavailable, spare + broken))
+        return max(0, min(self._aim.unavailable - self.total.unavailable, spare + self._broken(member, replicas)))
 
     def _free_surge(self, member: Member, replicas: int) -> int:
         """How many pods more than its replicas a cluster may have, beyond what it holds."""
@@ -252,7 +267,7 @@ class _Round:
             after.unavailable <= max(aim.unavailable, now.unavailable)
             and after.fewest >= min(aim.fewest, now.fewest)
             and after.most <= max(aim.most, now.most)
-            and (not aim.is_partitioned or after.updated <= max(aim.moved, now.updated))
+            and (not aim.is_partitioned or after.updated <= max(aim.most_updated, now.updated))
         )
 
     def _write(self, member: Member, spec: Spec) -> None:
@@ -325,6 +340,6 @@ def _scaled(member: Member, replicas: int, aim: Aim) -> Spec | None:
     last = member.last
     if last is None or replicas == last.replicas:
         return None
-    if not aim.is_partitioned:
+    if not aim.is_partitioned or member.is_ordered:
         return replace(last, replicas=replicas)
     return replace(last, replicas=replicas, partition=max(0, replicas - last.moved) if last.partition else 0)

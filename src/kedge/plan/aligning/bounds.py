@@ -3,6 +3,9 @@
 Two rules of every member's controller are all this relies on: by a spec it takes away available pods only down to
 `replicas - unavailable`, and creates pods only up to `replicas + surge`, and at most `replicas - partition` of the
 template. What it has done already, and a report proves, needs no budget any more.
+
+A kind that goes by the order of its pods relies on less: it takes the next one away whether or not others are available,
+unless it waits for one of its own template; and when it is scaled down, the last ones go, also if others are broken.
 """
 
 from __future__ import annotations
@@ -71,6 +74,8 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     # Of what follows, each alone is sure: it takes away no more than the spec allows; nothing of its own template, but
     # to scale down.
     fewest = max(min(report.available, spec.replicas - taken), max(report.available - leaving, proven) - removed)
+    if member.is_ordered:
+        fewest = report.available - removed - (taken if leaving and not _waits(member, spec, specs) else 0)
     return Bounds(
         unavailable=taken if leaving else 0,
         surge=surge,
@@ -78,6 +83,19 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         most=max(report.pods, spec.replicas + surge),
         updated=max(member.updated, _new(member, spec, specs) if spec.template == member.template else 0),
     )
+
+
+def _waits(member: Member, spec: Spec, specs: Iterable[Spec]) -> bool:
+    """Whether a kind that goes by the order of its pods takes no available one away before another is available.
+
+    It waits for those of its own template. Of another one that no pod is available of, the last pods are.
+    """
+    report = member.report
+    if any(report.seq < one.seq < spec.seq for one in specs):
+        return False
+    if member.reported_template == spec.template:
+        return report.updated > report.proven
+    return bool(member.reported_template) and report.updated > report.proven == 0
 
 
 def _new(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
