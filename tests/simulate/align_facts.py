@@ -65,7 +65,7 @@ class Limits(Struct, frozen=True):
 
     @property
     def most_updated(self) -> int:
-        return max(0, self.total - self.partition)
+        return self.total - self.partition if self.partition else self.most
 
     def template(self, member: str) -> Template:
         return self.image, self.own.get(member, "")

@@ -48,7 +48,7 @@ PAUSED = "nobody gets more while the template is paused"
 NOTED = "nothing is asked of a cluster before the ledger has it"
 _READS = re.compile(rf"GET /apis/apps[^ ]*/namespaces/{NAMESPACE}/[a-z]+/{NAME}$")
 _WRITES = re.compile(r"(PATCH|POST|DELETE) /")
-KNOWN_AFTER = 20.0  # seconds after which the hub knows of a pod, if nothing delays that
+KNOWN_AFTER = 90.0  # seconds after which the hub knows of a pod, if nothing delays that
 EVER = float("inf")
 
 
@@ -82,6 +82,7 @@ class AlignPromises:
         self._decided: dict[tuple[str, int], Decided] = {}  # by member and number
         self._kept: dict[str, int] = defaultdict(int)  # by member: how many pods it has had to have
         self._observed: dict[str, int] = {}
+        self._reached = 0  # how many of the wanted pods have been available: those that never were count for nobody
         self._read = 0.0
         self._sent: dict[int, float] = {}  # by request: the read before it
         self._floor = _Limit(self, 0, lambda limits: -limits.fewest, lambda: -self.available)
@@ -182,6 +183,7 @@ class AlignPromises:
             return
         before = self.limits[-1] if self.limits else None
         self.limits.append(now)
+        self._reached = min(self._reached, now.total)
         is_other = before is None or any(before.template(name) != now.template(name) for name in self._members)
         if is_other:
             self._partition.begin(len(self.limits) - 1, is_fresh=not self._is_known(now))
@@ -297,18 +299,19 @@ class AlignPromises:
         return carried is not None and carried[0].startswith("user")
 
     def _judge_deletion(self, member: str) -> str:
-        floor = -self._floor.loosest
-        excused = self._excused()
+        floor = min(-self._floor.loosest, self._reached - self._floor.unavailable)
+        excused = self._excused(member)
         self._count(FLOOR, is_tight=self.available == floor - excused)
         is_kept = self.available >= floor - excused
         return "" if is_kept else f"{FLOOR}: {self.available} after one of {member}, of at least {floor} - {excused}"
 
-    def _excused(self) -> int:
+    def _excused(self, member: str) -> int:
         """How many pods others took away or broke that nobody who decided could know of."""
         losses = [at for times in self._lost.values() for at in times]
         if not self._is_prompt:
             return len(losses)
-        since = min((at[0] for name in self._members if self.may_take(name) for at in self._times(name)), default=EVER)
+        acting = [name for name in self._members if name == member or self.may_take(name)]
+        since = min(at[0] for name in acting for at in self._times(name))
         return sum(at >= since - KNOWN_AFTER for at in losses)
 
     def _times(self, member: str) -> Iterable[Decided]:
@@ -338,6 +341,8 @@ class AlignPromises:
                 self._kept[member] = workload.replicas
             if len(pods) >= workload.replicas and all(pod.is_available for pod in pods):
                 self._lost[member].clear()
+        kept = sum(min(self._available(name), self._kept[name]) for name in self._members)
+        self._reached = max(self._reached, min(kept, self.limits[-1].total))
         for limit in (self._floor, self._ceiling, self._partition):
             limit.go_on()
 
@@ -376,6 +381,11 @@ class _Limit:
         if not self._is_bound:
             return EVER
         return max(self._given(limits) for limits in self._promises.limits[self._oldest :])
+
+    @property
+    def unavailable(self) -> int:
+        """The largest of maxUnavailable that counts."""
+        return max(limits.unavailable for limits in self._promises.limits[self._oldest :])
 
     def begin(self, index: int, *, is_fresh: bool) -> None:
         """From these limits on it is about something else, of which there is nothing yet if it is fresh."""

@@ -149,9 +149,9 @@ class _Round:
         moved = AlignCode.paused if self._aim.is_paused else self._moved(member, goal, replicas)
         if isinstance(moved, Spec) and self._is_safe(member, moved):
             return moved
-        kept = _scaled(member, replicas, self._aim)
-        if kept is not None and self._is_safe(member, kept):
-            return kept
+        for other in (_scaled(member, replicas, self._aim), _stopped(member)):
+            if other is not None and self._is_safe(member, other):
+                return other
         if isinstance(moved, AlignCode):
             return self._scaling_wait(member) if member.wanted != _replicas(member) else moved
         return AlignCode.budget_spent
@@ -168,7 +168,8 @@ class _Round:
                 room = min(room, self._aim.most_updated - self.total.updated)
             return min(member.wanted, now + max(0, room))
         spare = max(0, self.total.fewest - self._aim.fewest)
-        return max(member.wanted, now - spare - (0 if member.is_ordered else self._broken(member, now)))
+        is_costly = member.is_ordered and member.report.available > 0  # the last ones go, whether or not they work
+        return max(member.wanted, now - spare - (0 if is_costly else self._broken(member, now)))
 
     def _broken(self, member: Member, replicas: int) -> int:
         """How many of its pods do not work, and not because they are being replaced: to take those away costs nothing."""
@@ -333,6 +334,18 @@ def _is_there(aim: Aim, member: Member, goal: int) -> bool:
 
 def _replicas(member: Member) -> int:
     return member.last.replicas if member.last is not None else 0
+
+
+def _stopped(member: Member) -> Spec | None:
+    """The last spec, without the pods that it has not got to yet; None if that helps nobody.
+
+    A kind that goes by the order of its pods replaces those of another template safely once it is known which they are.
+    """
+    last, updated = member.last, member.report.updated
+    if last is None or not member.is_ordered or last.template in (member.template, "") or last.moved <= updated:
+        return None
+    is_known = member.reported_template == last.template and member.is_acknowledged
+    return replace(last, partition=max(0, last.replicas - updated)) if is_known and updated else None
 
 
 def _scaled(member: Member, replicas: int, aim: Aim) -> Spec | None:

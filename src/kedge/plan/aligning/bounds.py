@@ -88,14 +88,15 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
 def _waits(member: Member, spec: Spec, specs: Iterable[Spec]) -> bool:
     """Whether a kind that goes by the order of its pods takes no available one away before another is available.
 
-    It waits for those of its own template. Of another one that no pod is available of, the last pods are.
+    It waits for those of its own template. Those of another one are the last pods: if none of them is available, and no
+    more were to follow, they are replaced first.
     """
-    report = member.report
-    if any(report.seq < one.seq < spec.seq for one in specs):
+    report, before = member.report, [one for one in specs if one.seq < spec.seq]
+    if any(one.seq > report.seq for one in before):
         return False
     if member.reported_template == spec.template:
         return report.updated > report.proven
-    return bool(member.reported_template) and report.updated > report.proven == 0
+    return report.updated > report.proven == 0 and all(one.moved <= report.updated for one in before)
 
 
 def _new(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
