@@ -34,6 +34,7 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import WatchedObject
+from kedge.plan.aligning.binding import sequence_of
 from kedge.plan.aligning.names import work_namespace
 from kedge.plan.fields import Object, at, group_of, patched, text
 
@@ -87,10 +88,34 @@ class Execution:
         return self._kinds.lookup(*named)
 
     async def _applied(self, work: Work, resource: Resource, manifest: Object) -> Untyped:
-        """The object, with what the manifest asks for."""
+        """The object, with what the manifest asks for.
+
+        Written in the very version that was looked at: a request that is late must not bring back what was asked for
+        before. An object that is ahead of the Work is left alone, unless the hub says that the Work is the newest.
+        """
         notes = {WORK_NAMESPACE: work.metadata.namespace, WORK_NAME: work.metadata.name}
         body = patched(manifest, {"metadata": {"annotations": notes}})
-        return await self._member.apply(untyped(resource), body, manager=MANAGER, force=True)
+        live = await self._live(resource, manifest)
+        if live is not None and sequence_of(live) > sequence_of(manifest):
+            newest = await self._hub.get(Work, work.metadata.name, work.metadata.namespace)
+            if newest.metadata.generation != work.metadata.generation:
+                return live
+        meta = live["metadata"] if live is not None else {}
+        return await self._member.apply(
+            untyped(resource),
+            body,
+            manager=MANAGER,
+            uid=meta.get("uid"),
+            resource_version=meta.get("resourceVersion"),
+            force=True,
+        )
+
+    async def _live(self, resource: Resource, manifest: Object) -> Untyped | None:
+        name, namespace = text(manifest, "metadata", "name"), text(manifest, "metadata", "namespace") or None
+        try:
+            return await self._member.get(untyped(resource), name, namespace)
+        except NotFound:
+            return None
 
     async def _removed(self, work: Work, manifest: Object) -> Outcome:
         if EXECUTION_FINALIZER not in work.metadata.finalizers:

@@ -107,6 +107,7 @@ class _Round:
 
     def __init__(self, aim: Aim, members: Sequence[Member]) -> None:
         self._aim = aim
+        self._members = members
         self._held = {member.name: bounds(member) for member in members}
         self.total = sum(self._held.values(), Bounds())
         self._goals = _goals(aim, members)
@@ -168,8 +169,13 @@ class _Round:
                 room = min(room, self._aim.most_updated - self.total.updated)
             return min(member.wanted, now + max(0, room))
         spare = max(0, self.total.fewest - self._aim.fewest)
-        is_costly = member.is_ordered and member.report.available > 0  # the last ones go, whether or not they work
-        return max(member.wanted, now - spare - (0 if is_costly else self._broken(member, now)))
+        return max(member.wanted, now - spare - (self._broken(member, now) if self._may_discard(member) else 0))
+
+    def _may_discard(self, member: Member) -> bool:
+        """Whether pods that do not work make room for others. They may only be starting: if nobody waits, they stay."""
+        if self.total.most < self._aim.most or (member.is_ordered and member.report.available > 0):
+            return False  # those that have an order go by it, whether or not they work
+        return any(one.wanted > _replicas(one) and self._closed(one) is None for one in self._members)
 
     def _broken(self, member: Member, replicas: int) -> int:
         """How many of its pods do not work, and not because they are being replaced: to take those away costs nothing."""
@@ -222,8 +228,14 @@ class _Round:
             if (unavailable, surge, replicas) == (last.unavailable, last.surge, last.replicas):
                 return AlignCode.rolling
         if unavailable == 0 and surge == 0:
-            return AlignCode.budget_spent
+            if last.template == member.template or not self._may_trade(member, replicas):
+                return AlignCode.budget_spent
+            replicas, surge = replicas - 1, 1
         return self._numbered(Spec(0, member.template, replicas, unavailable, surge))
+
+    def _may_trade(self, member: Member, replicas: int) -> bool:
+        """Whether a pod that does not work may make room for one of the wanted template, if nothing else does."""
+        return self._aim.surge > 0 and 0 < replicas <= _replicas(member) and self._broken(member, replicas) > 0
 
     def _moved_by_partition(self, member: Member, goal: int, replicas: int) -> Spec | AlignCode:
         """So many pods more than may be of the template already, as the budget pays for at once."""
@@ -235,7 +247,10 @@ class _Round:
         kept = min(held.unavailable, self._aim.unavailable), min(held.surge, self._aim.surge)
         if not is_on:
             unavailable, surge, kept = kept[0] + unavailable, kept[1] + surge, (0, 0)
-        number = min(goal - begun, unavailable + surge, self._aim.most_updated - self.total.updated + held.updated - begun)
+        wanted = min(goal - begun, self._aim.most_updated - self.total.updated + held.updated - begun)
+        if not is_on and wanted > 0 and unavailable + surge == 0 and self._may_trade(member, replicas):
+            replicas, surge = replicas - 1, 1
+        number = min(wanted, unavailable + surge, replicas + 1)
         if number <= 0:
             is_begun = is_on and begun > member.updated
             return AlignCode.rolling if is_begun or goal <= begun else AlignCode.budget_spent
