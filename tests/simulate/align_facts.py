@@ -134,9 +134,7 @@ def limits_of(
     replicas = {one["name"]: one.get("replicas", 0) for one in binding["spec"].get("clusters", ())}
     total = sum(replicas.values())
     surge = resolved(rolling.get("maxSurge", 0), total, round_up=True)
-    unavailable = resolved(
-        rolling.get("maxUnavailable", 1), total, round_up=kind == "CloneSet" and surge == 0
-    )
+    unavailable = resolved(rolling.get("maxUnavailable", 1), total, round_up=kind == "CloneSet" and surge == 0)
     if kind == "StatefulSet":
         unavailable, surge = 1, 0
     return Limits(

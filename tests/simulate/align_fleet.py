@@ -57,7 +57,9 @@ Edit = Callable[[], Awaitable[None]]
 class AlignFleet:
     """One workload over several members, and all who act on it."""
 
-    def __init__(self, simulation: Simulation, rng: Random | None = None, kind: str = "", *, calm: bool = False) -> None:
+    def __init__(
+        self, simulation: Simulation, rng: Random | None = None, kind: str = "", *, calm: bool = False
+    ) -> None:
         self.simulation = simulation
         self.rng = rng = rng or simulation.rng("fleet")
         self.names = [f"member-{number}" for number in range(1, rng.choice([2, 2, 3, 3, 4]) + 1)]
@@ -364,9 +366,7 @@ class AlignFleet:
 
     def end_state(self) -> list[str]:
         """How many pods of what each member has."""
-        counts = Counter(
-            (name, (pod.spec.containers or ())[0].image) for name in self.names for pod in self.pods(name)
-        )
+        counts = Counter((name, (pod.spec.containers or ())[0].image) for name in self.names for pod in self.pods(name))
         return [f"{name} {image} {number}" for (name, image), number in sorted(counts.items())]
 
     def objects(self, server: str, of: type[Any]) -> list[Any]:

@@ -195,9 +195,7 @@ class AlignPromises:
     def _is_known(self, now: Limits) -> bool:
         """Whether something of the template that is wanted now is under way from before."""
         works = any(now.template(name) == one.template for name, one in self._workloads.items())
-        pods = any(
-            pod.template == now.template(name) for name, pods in self._pods.items() for pod in pods.values()
-        )
+        pods = any(pod.template == now.template(name) for name, pods in self._pods.items() for pod in pods.values())
         return works or pods or now.image in {one.image for one in self.limits[:-1]}
 
     def _note_ledger(self, binding: dict[str, Any]) -> str:
@@ -377,7 +375,7 @@ class AlignPromises:
             name: (
                 f"{len(pods)} pods, {sum(pod.is_available for pod in pods.values())} available,"
                 f" {len(self._of_template(name))} updated, {self._workloads.get(name)},"
-                f" {[(one.seq, one.replicas, one.unavailable, one.surge, one.partition) for one in self._ledger.get(name, [])]}"
+                f" {self._ledger.get(name)}"
             )
             for name, pods in self._pods.items()
         }

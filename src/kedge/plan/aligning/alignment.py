@@ -184,7 +184,7 @@ class _Round:
         return is_full and is_idle and all(one.is_acknowledged for one in self._members)
 
     def _broken(self, member: Member, replicas: int) -> int:
-        """How many of its pods do not work, and not because they are being replaced: to take those away costs nothing."""
+        """How many of its pods do not work, and not because they are replaced: to take those away costs nothing."""
         held = self._held[member.name]
         return max(0, replicas - held.unavailable - held.fewest)
 
@@ -231,7 +231,9 @@ class _Round:
                 return AlignCode.recreates
         if last.template == member.template:
             unavailable = max(unavailable, min(last.unavailable, self._aim.unavailable))
-            surge = max(surge, min(last.surge, self._aim.surge))  # what it held when it began, unless it is too much now
+            surge = max(
+                surge, min(last.surge, self._aim.surge)
+            )  # what it held when it began, unless it is too much now
             if (unavailable, surge, replicas) == (last.unavailable, last.surge, last.replicas):
                 return AlignCode.rolling
         if unavailable == 0 and surge == 0:
