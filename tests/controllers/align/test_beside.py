@@ -1,4 +1,4 @@
-"""`kedge align` beside a modelled Karmada: story 1 and its bad days, all pods of all members counted at every moment."""
+"""`kedge align` beside a modelled Karmada: story 1 and its bad days; all pods are counted at every moment."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import asyncio
 
 import pytest
 
-from controllers.align.align_bed import SHOP
 from controllers.align.beside_bed import BesideBed, beside_bed
 from kedge.api.apps import Deployment
-from kedge.api.karmada.overrides import OverridePolicy
 from support.virtual import run
 
 TWO = {"cluster-1": 4, "cluster-2": 6}

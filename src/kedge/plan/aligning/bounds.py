@@ -3,6 +3,9 @@
 Two rules of every member's controller are all this relies on: by a spec it takes away available pods only down to
 `replicas - unavailable`, and creates pods only up to `replicas + surge`, and at most `replicas - partition` of the
 template. What it has done already, and a report proves, needs no budget any more.
+
+A kind that goes by the order of its pods gives less: it takes the next one away whether or not others are available,
+unless it waits for one of its own template; and when it is scaled down, the last ones go, also if others are broken.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ class Bounds(Struct, frozen=True, gc=False):
     """How many pods more than its replicas it may yet create: the part of maxSurge that it holds."""
     fewest: int = 0
     """How few pods may be available."""
+    steady: int = 0
+    """How few may be if every pod works, also those that were reported as broken: that may be long ago."""
     most: int = 0
     """How many pods there may be."""
     updated: int = 0
@@ -33,6 +38,7 @@ class Bounds(Struct, frozen=True, gc=False):
             self.unavailable + other.unavailable,
             self.surge + other.surge,
             self.fewest + other.fewest,
+            self.steady + other.steady,
             self.most + other.most,
             self.updated + other.updated,
         )
@@ -42,6 +48,7 @@ class Bounds(Struct, frozen=True, gc=False):
             self.unavailable - other.unavailable,
             self.surge - other.surge,
             self.fewest - other.fewest,
+            self.steady - other.steady,
             self.most - other.most,
             self.updated - other.updated,
         )
@@ -57,6 +64,7 @@ def bounds(member: Member, also: Iterable[Spec] = ()) -> Bounds:
         unavailable=max(one.unavailable for one in found),
         surge=max(one.surge for one in found),
         fewest=min(one.fewest for one in found),
+        steady=min(one.steady for one in found),
         most=max(one.most for one in found),
         updated=max(one.updated for one in found),
     )
@@ -71,13 +79,30 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     # Of what follows, each alone is sure: it takes away no more than the spec allows; nothing of its own template, but
     # to scale down.
     fewest = max(min(report.available, spec.replicas - taken), max(report.available - leaving, proven) - removed)
+    if member.is_ordered:
+        fewest = report.available - removed - (taken if leaving and not _waits(member, spec, specs) else 0)
     return Bounds(
         unavailable=taken if leaving else 0,
         surge=surge,
         fewest=max(0, min(spec.replicas, fewest)),
+        steady=spec.replicas - (taken if leaving else 0),
         most=max(report.pods, spec.replicas + surge),
         updated=max(member.updated, _new(member, spec, specs) if spec.template == member.template else 0),
     )
+
+
+def _waits(member: Member, spec: Spec, specs: Iterable[Spec]) -> bool:
+    """Whether a kind that goes by the order of its pods takes no available one away before another is available.
+
+    It waits for those of its own template. Those of another one are the last pods: if none of them is available, and no
+    more were to follow, they are replaced first.
+    """
+    report, before = member.report, [one for one in specs if one.seq < spec.seq]
+    if any(one.seq > report.seq for one in before):
+        return False
+    if member.reported_template == spec.template:
+        return report.updated > report.proven
+    return report.updated > report.proven == 0 and all(one.moved <= report.updated for one in before)
 
 
 def _new(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
