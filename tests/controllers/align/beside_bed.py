@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any
 
-from controllers.align.align_bed import HUB_DEFINITIONS, MEMBER_DEFINITIONS, SHOP, STORY, AlignBed, _client, _server
+from controllers.align.align_bed import HUB_DEFINITIONS, MEMBER_DEFINITIONS, SHOP, AlignBed, _client, _server
 from controllers.align.karmada_model import BindingController, ExecutionController, Lag, WorkStatusController
 from kedge.api.apps import Deployment
 from kedge.api.core import Namespace
@@ -23,6 +23,7 @@ from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from support.stage import LoopClock
 
+STORY = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2, "maxSurge": 1}}
 DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
 _READY = {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": ""}
 

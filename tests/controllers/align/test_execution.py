@@ -24,7 +24,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     apply = Client.apply
 
     async def counting(self: Client, kind: Any, body: Any, **given: Any) -> Any:
-        if given.get("manager") == MANAGER and isinstance(body, dict) and body["kind"] == "Deployment":
+        if given.get("manager") == MANAGER and kind.resource == Deployment.resource:
             found.append(body["metadata"]["name"])
         return await apply(self, kind, body, **given)
 
