@@ -4,6 +4,7 @@
   that others took away or broke are not held against it, and one that a member had too many costs nothing.
 * A pod is created only while there are no more pods, in all members together, than the budget allows.
 * A pod of the wanted template is created only while there are no more of them than the partition lets through.
+* No available pod of the wanted template is replaced.
 * No member is asked for something it could never do: nothing unavailable and nothing more at the same time.
 * While the template is paused, no cluster is given another template or more of the budget.
 * A cluster is asked for nothing that the ledger does not have.
@@ -45,6 +46,7 @@ CEILING = "there are never more pods in all clusters together than may be"
 PARTITION = "no more pods have the template than the partition lets through"
 VALID = "no cluster is asked for what it cannot do"
 PAUSED = "nobody gets more while the template is paused"
+FORTH = "no pod goes back to an older template"
 NOTED = "nothing is asked of a cluster before the ledger has it"
 _READS = re.compile(rf"GET /apis/apps[^ ]*/namespaces/{NAMESPACE}/[a-z]+/{NAME}$")
 _WRITES = re.compile(r"(PATCH|POST|DELETE) /")
@@ -285,9 +287,9 @@ class AlignPromises:
         wrong = ""
         if before is None and after is not None:
             wrong = self._judge_creation(member, after)
-        elif was and after is None and not self._is_by_others():
+        elif before is not None and was and after is None and not self._is_by_others():
             is_surplus = self._available(member) >= self._kept[member]
-            wrong = "" if is_surplus else self._judge_deletion(member)
+            wrong = self._judge_return(member, before) or ("" if is_surplus else self._judge_deletion(member))
         elif was and not is_:
             self._lost[member].append(self._simulation.loop.time())
         elif is_ and not was and self._lost[member]:
@@ -301,6 +303,14 @@ class AlignPromises:
     def _is_by_others(self) -> bool:
         carried = self._simulation.trace.carried()
         return carried is not None and carried[0].startswith("user")
+
+    def _judge_return(self, member: str, pod: PodFacts) -> str:
+        workload = self._workloads.get(member)
+        if workload is None or not pod.template == workload.template == self.limits[-1].template(member):
+            return ""
+        self._count(FORTH, is_tight=workload.partition > 0)
+        is_replaced = len(self._pods[member]) < workload.replicas and workload.is_observed
+        return f"{FORTH}: one of {member} is replaced, by {workload}" if is_replaced else ""
 
     def _judge_deletion(self, member: str) -> str:
         floor = min(-self._floor.loosest, self._reached - self._floor.unavailable)

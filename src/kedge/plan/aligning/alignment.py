@@ -180,9 +180,15 @@ class _Round:
 
     def _may_discard(self, member: Member) -> bool:
         """Whether pods that do not work make room for others. They may only be starting: if nobody waits, they stay."""
-        if self.total.most < self._aim.most or (member.is_ordered and member.report.available > 0):
-            return False  # those that have an order go by it, whether or not they work
-        return any(one.wanted > _replicas(one) and self._closed(one) is None for one in self._members)
+        others = [one for one in self._members if one.name != member.name and one.wanted > _replicas(one)]
+        return self._is_stuck and any(self._closed(one) is None for one in others)
+
+    @property
+    def _is_stuck(self) -> bool:
+        """Whether there is no room, and nobody has begun anything that would give some back."""
+        is_full = self.total.most >= self._aim.most
+        is_idle = not self.total.unavailable and not self.total.surge
+        return is_full and is_idle and all(one.is_acknowledged for one in self._members)
 
     def _broken(self, member: Member, replicas: int) -> int:
         """How many of its pods do not work without being replaced: to take those away costs nothing."""
@@ -223,15 +229,16 @@ class _Round:
         held, last = self._held[member.name], member.last
         assert last is not None
         need = max(0, replicas - member.updated)
-        unavailable = min(held.unavailable + self._free_unavailable(member, replicas), need, self._aim.unavailable)
-        surge = min(held.surge + self._free_surge(member, replicas), need, self._aim.surge)
+        kept = self._kept(member)
+        unavailable = min(kept[0] + self._free_unavailable(member, replicas), need)
+        surge = min(kept[1] + self._free_surge(member, replicas), need)
         if self._aim.recreates:
             unavailable, surge = replicas, 0
             if replicas > held.unavailable + self._free_unavailable(member, replicas):
                 return AlignCode.recreates
         if last.template == member.template:
             unavailable = max(unavailable, min(last.unavailable, self._aim.unavailable))
-            surge = max(surge, min(last.surge, self._aim.surge))
+            surge = max(surge, min(last.surge, self._aim.surge))  # what it held when it began, unless it is too much now
             if (unavailable, surge, replicas) == (last.unavailable, last.surge, last.replicas):
                 return AlignCode.rolling
         if unavailable == 0 and surge == 0:
@@ -242,7 +249,8 @@ class _Round:
 
     def _may_trade(self, member: Member, replicas: int) -> bool:
         """Whether a pod that does not work may make room for one of the wanted template, if nothing else does."""
-        return self._aim.surge > 0 and 0 < replicas <= _replicas(member) and self._broken(member, replicas) > 0
+        has_broken = 0 < replicas <= _replicas(member) and self._broken(member, replicas) > 0
+        return has_broken and self._aim.surge > 0 and self._is_stuck
 
     def _moved_by_partition(self, member: Member, goal: int, replicas: int) -> Spec | AlignCode:
         """So many pods more than may be of the template already, as the budget pays for at once."""
@@ -251,7 +259,7 @@ class _Round:
         is_on = last.template == member.template
         begun = held.updated if is_on else member.updated
         unavailable, surge = self._free_unavailable(member, replicas), self._free_surge(member, replicas)
-        kept = min(held.unavailable, self._aim.unavailable), min(held.surge, self._aim.surge)
+        kept = self._kept(member)
         if not is_on:
             unavailable, surge, kept = kept[0] + unavailable, kept[1] + surge, (0, 0)
         wanted = min(goal - begun, self._aim.most_updated - self.total.updated + held.updated - begun)
@@ -266,6 +274,12 @@ class _Round:
             0, member.template, replicas, kept[0] + taken, kept[1] + number - taken, max(0, replicas - begun - number)
         )
         return self._numbered(spec)
+
+    def _kept(self, member: Member) -> tuple[int, int]:
+        """What it goes on with of what it holds: no more than there is now, but for one pod if that is all it has."""
+        held, aim = self._held[member.name], self._aim
+        kept = min(held.unavailable, aim.unavailable), min(held.surge, aim.surge)
+        return kept if any(kept) else (min(held.unavailable, 1), min(held.surge, 1))
 
     def _free_unavailable(self, member: Member, replicas: int) -> int:
         """How many pods more a cluster may take away; those that do not work anyway cost nothing."""

@@ -80,7 +80,7 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     # to scale down.
     fewest = max(min(report.available, spec.replicas - taken), max(report.available - leaving, proven) - removed)
     if member.is_ordered:
-        fewest = report.available - removed - (taken if leaving and not _waits(member, spec, specs) else 0)
+        fewest = _fewest_in_order(member, spec, specs, taken if leaving else 0)
     return Bounds(
         unavailable=taken if leaving else 0,
         surge=surge,
@@ -91,18 +91,30 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     )
 
 
-def _waits(member: Member, spec: Spec, specs: Iterable[Spec]) -> bool:
-    """Whether a kind that goes by the order of its pods takes no available one away before another is available.
+def _fewest_in_order(member: Member, spec: Spec, specs: Iterable[Spec], taken: int) -> int:
+    """How few pods may be available of a kind that goes by their order.
 
-    It waits for those of its own template. Those of another one are the last pods: if none of them is available, and no
-    more were to follow, they are replaced first.
+    It takes no other one away before those of its own template are available; nor, if the last ones are of another
+    template and none of them is available, before it has replaced those. To remove them costs nothing, too.
     """
-    report, before = member.report, [one for one in specs if one.seq < spec.seq]
-    if any(one.seq > report.seq for one in before):
-        return False
-    if member.reported_template == spec.template:
-        return report.updated > report.proven
-    return report.updated > report.proven == 0 and all(one.moved <= report.updated for one in before)
+    report, broken = member.report, _broken_last(member, spec, specs)
+    is_same = member.reported_template == spec.template
+    is_waiting = report.updated > report.proven if is_same and _follows(member, spec, specs) else broken > 0
+    removed = max(0, report.pods - spec.replicas - broken)
+    return report.available - removed - (0 if is_waiting else taken)
+
+
+def _broken_last(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
+    """How many of the last pods are not available for sure: those that were replaced, if no more were to follow."""
+    report = member.report
+    is_known = bool(member.reported_template) and report.proven == 0 and _follows(member, spec, specs)
+    has_stopped = all(one.moved <= report.updated for one in specs if one.seq <= report.seq)
+    return report.updated if is_known and has_stopped else 0
+
+
+def _follows(member: Member, spec: Spec, specs: Iterable[Spec]) -> bool:
+    """Whether a spec, if it is in effect, comes right after the one that the cluster reports about."""
+    return not any(member.report.seq < one.seq < spec.seq for one in specs)
 
 
 def _new(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
