@@ -65,7 +65,10 @@ def test_a_request_that_is_late_does_not_undo_what_came_after_it() -> None:
             agent.add_controller(Execution(on_hub, on_member, "a", clock=clock).controller)
             user, there = _client(hub), _client(member)
             await user.create(Namespace, {"metadata": {"name": WORKS}})
-            work = {"metadata": {"name": "demo", "namespace": WORKS}, "spec": {"workload": {"manifests": [manifest(1)]}}}
+            work = {
+                "metadata": {"name": "demo", "namespace": WORKS},
+                "spec": {"workload": {"manifests": [manifest(1)]}},
+            }
             await user.create(Work, work)
             running = asyncio.create_task(agent.run(signals=False))
 

@@ -214,9 +214,7 @@ def test_a_broken_pod_is_traded_for_one_of_the_next_release_if_nothing_else_help
 
 
 def test_a_statefulset_is_scaled_with_the_partition_it_has() -> None:
-    member = Member(
-        "a", 1, "v2", (Spec(2, "v2", 2, 1, 0, 1),), Report(2, 2, 1, 2), is_ordered=True
-    )
+    member = Member("a", 1, "v2", (Spec(2, "v2", 2, 1, 0, 1),), Report(2, 2, 1, 2), is_ordered=True)
     others = Member("b", 4, "v2", (Spec(1, "v2", 4, 1),), Report(1, 4, 4, 4), is_ordered=True)
     found = align(Aim(5, 1, 0, 1, is_partitioned=True), [member, others])
     assert given(found.specs["a"]) == ("v2", 1, 1, 0, 1)

@@ -180,8 +180,8 @@ class _Round:
 
     def _may_discard(self, member: Member) -> bool:
         """Whether pods that do not work make room for others. They may only be starting: if nobody waits, they stay."""
-        others = [one for one in self._members if one.name != member.name and one.wanted > _replicas(one)]
-        return self._is_stuck and any(self._closed(one) is None for one in others)
+        others = [one for one in self._members if one.name != member.name and self._closed(one) is None]
+        return self._is_stuck and any(not _is_there(self._aim, one, self.goals[one.name]) for one in others)
 
     @property
     def _is_stuck(self) -> bool:
@@ -238,7 +238,9 @@ class _Round:
                 return AlignCode.recreates
         if last.template == member.template:
             unavailable = max(unavailable, min(last.unavailable, self._aim.unavailable))
-            surge = max(surge, min(last.surge, self._aim.surge))  # what it held when it began, unless it is too much now
+            surge = max(
+                surge, min(last.surge, self._aim.surge)
+            )  # what it held when it began, unless it is too much now
             if (unavailable, surge, replicas) == (last.unavailable, last.surge, last.replicas):
                 return AlignCode.rolling
         if unavailable == 0 and surge == 0:
