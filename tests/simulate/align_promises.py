@@ -375,7 +375,7 @@ class AlignPromises:
             name: (
                 f"{len(pods)} pods, {sum(pod.is_available for pod in pods.values())} available,"
                 f" {len(self._of_template(name))} updated, {self._workloads.get(name)},"
-                f" {[(one.seq, one.replicas, one.unavailable, one.surge, one.partition) for one in self._ledger.get(name, [])]}"
+                f" {self._ledger.get(name)}"
             )
             for name, pods in self._pods.items()
         }

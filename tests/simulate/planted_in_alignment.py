@@ -124,6 +124,8 @@ async def by_largest_remainder(simulation: Simulation) -> None:
 
 async def without_partition(simulation: Simulation) -> None:
     """Nobody looks at how many pods are to be kept back."""
-    with patch.object(Aim, "most_updated", property(lambda self: self.most)):
-        with patch.object(Aim, "moved", property(lambda self: self.replicas)):
-            await aligning(simulation)
+    with (
+        patch.object(Aim, "most_updated", property(lambda self: self.most)),
+        patch.object(Aim, "moved", property(lambda self: self.replicas)),
+    ):
+        await aligning(simulation)

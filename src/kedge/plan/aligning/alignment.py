@@ -191,7 +191,7 @@ class _Round:
         return is_full and is_idle and all(one.is_acknowledged for one in self._members)
 
     def _broken(self, member: Member, replicas: int) -> int:
-        """How many of its pods do not work without being replaced: to take those away costs nothing."""
+        """How many of its pods do not work, and not because they are replaced: to take those away costs nothing."""
         held = self._held[member.name]
         return max(0, replicas - held.unavailable - held.fewest)
 

@@ -4,7 +4,7 @@ Two rules of every member's controller are all this relies on: by a spec it take
 `replicas - unavailable`, and creates pods only up to `replicas + surge`, and at most `replicas - partition` of the
 template. What it has done already, and a report proves, needs no budget any more.
 
-A kind that goes by the order of its pods gives less: it takes the next one away whether or not others are available,
+A kind that goes by the order of its pods keeps less: it takes the next one away whether or not others are available,
 unless it waits for one of its own template; and when it is scaled down, the last ones go, also if others are broken.
 """
 
