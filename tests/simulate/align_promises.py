@@ -209,23 +209,26 @@ class AlignPromises:
             for spec in specs:
                 if spec not in known:
                     self._decided[name, spec.seq] = self._inherited(name, known[-1] if known else None, spec, read)
+                    for limit in (self._floor, self._ceiling, self._partition):
+                        limit.back_to(self._decided[name, spec.seq])
                     if known and spec.replicas < known[-1].replicas:
                         self._known[name, spec.seq] = self._reported[name]
                     if known and (wrong := self._judge_pause(name, known[-1], spec, read)):
                         return wrong
-        for limit in (self._floor, self._ceiling, self._partition):
-            limit.back_to(read)
         return ""
 
     def _inherited(self, name: str, before: Spec | None, after: Spec, read: float) -> Decided:
         """When each part of it was decided: what is no more than before was decided then."""
         if before is None or (name, before.seq) not in self._decided:
             return Decided(read, read, read)
-        then = self._decided[name, before.seq]
+        then, wanted = self._decided[name, before.seq], self.limits[-1].replicas.get(name, 0)
         moved = after.replicas - after.partition, before.replicas - before.partition
+        may_take = 0 < after.unavailable <= before.unavailable and after.replicas >= before.replicas
+        may_add = after.surge <= before.surge and after.replicas <= before.replicas
+        holds_more = after.surge > 0 or after.replicas > wanted
         return Decided(
-            then.floor if after.unavailable <= before.unavailable and after.replicas >= before.replicas else read,
-            then.ceiling if after.surge <= before.surge and after.replicas <= before.replicas else read,
+            then.floor if may_take else read,
+            then.ceiling if may_add and holds_more else read,
             then.partition if after.template == before.template and moved[0] <= moved[1] else read,
         )
 
@@ -412,9 +415,9 @@ class _Limit:
         self._oldest = self._first = index
         self._is_bound = is_fresh
 
-    def back_to(self, moment: float) -> None:
-        """A decision of then is made only now."""
-        limits = self._promises.limits
+    def back_to(self, decided: Decided) -> None:
+        """Something is asked only now that was decided then."""
+        limits, moment = self._promises.limits, decided[self._about]
         index = max((at for at, one in enumerate(limits) if one.at <= moment), default=0)
         self._oldest = max(self._first, min(self._oldest, index))
 

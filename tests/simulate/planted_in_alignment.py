@@ -90,17 +90,17 @@ async def down_before_up(simulation: Simulation) -> None:
         await aligning(simulation)
 
 
-async def by_largest_remainder(simulation: Simulation) -> None:
-    """The partition is split anew each time, by a method that takes pods back when there are to be more."""
+async def split_by_turns(simulation: Simulation) -> None:
+    """The partition is split anew each time, in a way that takes pods back from a cluster when there are to be more."""
 
     def goals(aim: Aim, members: Sequence[Member]) -> dict[str, int]:
-        whole = sum(one.wanted for one in members)
-        if not aim.is_partitioned or not whole:
+        if not aim.is_partitioned:
             return {one.name: one.wanted for one in members}
-        parts = {one.name: divmod(aim.moved * one.wanted, whole) for one in members}
-        left = aim.moved - sum(number for number, _ in parts.values())
-        extra = sorted(parts, key=lambda name: (-parts[name][1], name))[:left]
-        return {name: number + (name in extra) for name, (number, _) in parts.items()}
+        left, parts = aim.moved, {}
+        for one in members if left % 2 else members[::-1]:
+            parts[one.name] = min(one.wanted, left)
+            left -= parts[one.name]
+        return parts
 
     def granted(self: Any, member: Member, goal: int) -> Any:
         last = member.last
