@@ -10,32 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from kedgebench import cores, goals, machine, profiling, report, server
-from kedgebench.batches import whole as fifth_part
-from kedgebench.embedded import whole as second_part
-from kedgebench.fleet import whole as third_part
+from kedgebench.parts import PARTS
 from kedgebench.progress import Progress
 from kedgebench.rivals import RIVALS
 from kedgebench.run import Run
 from kedgebench.scale import FULL, QUICK, Scale
-from kedgebench.zones import whole as fourth_part
-
-EMBEDDED = "embedded"
-FLEET = "fleet"
-ZONES = "zones"
-BATCHES = "batches"
-PARTS = {
-    EMBEDDED: second_part.measure,
-    FLEET: third_part.measure,
-    ZONES: fourth_part.measure,
-    BATCHES: fifth_part.measure,
-}
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="kedgebench",
         description="Kedge's client, cache and queue beside others; its embedded server and simulator; fleets; zones; "
-        "rollouts in batches.",
+        "rollouts in batches; alignment.",
     )
     parser.add_argument("--quick", action="store_true", help="a smoke run, too short to believe")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
@@ -55,9 +41,9 @@ async def _measure(arguments: argparse.Namespace, progress: Progress) -> dict[st
     clients = [name for name in wanted if name not in PARTS]
     if clients or arguments.profile:
         found = await _measure_clients(arguments, clients, about, progress)
-    for name, measure in PARTS.items():
+    for name, part in PARTS.items():
         if name in wanted and not arguments.profile:
-            found = report.joined(found, await measure(about, progress, quick=arguments.quick), name)
+            found = report.joined(found, await part.measure(about, progress, quick=arguments.quick), name)
     return found
 
 

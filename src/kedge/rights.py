@@ -102,6 +102,7 @@ MEMBER_ITSELF: Final = (
 """Everywhere on a member that is told what may be placed there: what its agent does for itself."""
 
 _WRITE: Final = ("create", "patch", "delete")
+_FOLLOW: Final = ("list", "watch")
 _NAMESPACES: Final = "namespaces"
 
 
@@ -170,13 +171,16 @@ ROLLOUTS: Final = (*_OF_COMPONENTS, *_OF_APPLICATIONS)
 """The kinds of rollouts in batches that an operator acts on."""
 
 _APPLICATIONS: Final = (
-    _may([Application.resource], *READ, "patch"),  # an ApplicationDeployment owns what it brings in
-    _may([Component.resource], *READ),
+    _may([Application.resource], *READ, "patch"),
+    _may([Component.resource], *_FOLLOW),
     _may([ApplicationRevision.resource], *READ, "create"),
-    _may([ApplicationConfiguration.resource], *READ, *_WRITE),
+    _may([ApplicationConfiguration.resource], *_FOLLOW, *_WRITE),
     _may([AppRollout.resource], "create", "delete"),
     _may([one.resource for one in (Application, Component, ApplicationConfiguration)], "patch", subresource="status"),
-    _may([Application.resource, Component.resource], "update", subresource="finalizers"),  # of owners that block
+    # The next two are asked for where owners are checked: who names one must be allowed to delete what it owns, and who
+    # has one wait must be allowed to hold it. A rollout owns the Application that it brings in.
+    _may([Application.resource], "delete"),
+    _may([Application.resource, Component.resource], "update", subresource="finalizers"),
     _may(_OF_COMPONENTS, "create", "delete"),
     _may([HPA], "get", "create", "delete"),
     PolicyRule(api_groups=("",), resources=("services",), verbs=("get", "create", "patch", "delete")),
@@ -190,8 +194,8 @@ BATCHES: Final = (
     _may([StatefulSet.resource], "create", "delete"),
     _may([CloneSet.resource], *READ, "create", "patch", "delete"),
     _may([ControllerRevision.resource], *READ, "create"),  # the states of components, and of what changes in place
-    _may([HPA], "list", "watch", "patch"),
-    _may([SCALED_OBJECT], "list", "watch", "patch"),
+    _may([HPA], *_FOLLOW, "patch"),
+    _may([SCALED_OBJECT], *_FOLLOW, "patch"),
     *(
         PolicyRule(api_groups=(one.kind.group,), resources=(one.kind.plural,), verbs=("get", "patch"))
         for one in PROVIDERS.values()

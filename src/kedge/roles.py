@@ -15,6 +15,14 @@ from msgspec import Struct
 
 from kedge.api.dialect import Dialect
 from kedge.api.placement_kinds import PLACEMENT_KINDS
+from kedge.controllers.align.binding_kinds import BINDING_KINDS
+from kedge.controllers.align.bindings import Bindings as AlignedBindings
+from kedge.controllers.align.clusters import Clusters
+from kedge.controllers.align.detector import Detector
+from kedge.controllers.align.execution import Execution
+from kedge.controllers.align.heartbeats import Heartbeats as AlignHeartbeats
+from kedge.controllers.align.proposed import ProposedBindings
+from kedge.controllers.align.scheduler import Scheduler as AlignScheduler
 from kedge.controllers.hub.members import FORCE_DELETE_AFTER, Members
 from kedge.controllers.hub.metrics import PlacementMetrics, RunMetrics, SchedulingMetrics
 from kedge.controllers.hub.mirror import Mirror
@@ -153,6 +161,31 @@ def add_member(manager: Manager, name: str, hub: Cluster, member: Cluster, optio
     )
     manager.add_controller(applier.controller)
     manager.add_controller(joining.controller)
+
+
+def add_karmada_hub(manager: Manager, hub: Cluster) -> None:
+    """Run all that makes a hub of Karmada's kinds, on which clusters share the budgets of workloads."""
+    for controller in karmada_hub_controllers(manager, hub):
+        manager.add_controller(controller)
+
+
+def karmada_hub_controllers(manager: Manager, hub: Cluster) -> list[Controller]:
+    """What makes a hub of Karmada's kinds: policies become bindings, which are scheduled, and become Works."""
+    clock = manager.clock
+    found = [
+        Clusters(hub, clock=clock).controller,
+        Detector(hub, clock=clock).controller,
+        ProposedBindings(hub, clock=clock).controller,
+    ]
+    for kind in BINDING_KINDS:
+        found += [AlignScheduler(hub, kind, clock=clock).controller, AlignedBindings(hub, kind).controller]
+    return found
+
+
+def add_karmada_member(manager: Manager, name: str, hub: Cluster, member: Cluster) -> None:
+    """Run the agent of this member of a hub of Karmada's kinds."""
+    manager.add_controller(AlignHeartbeats(hub, member, name, clock=manager.clock).controller)
+    manager.add_controller(Execution(hub, member, name, clock=manager.clock).controller)
 
 
 def _branch(rng: random.Random) -> random.Random:

@@ -19,9 +19,11 @@ from api.editions import EDITIONS, Edition
 from kedge.api.crds import (
     KINDS,
     crds,
+    karmada_crds,
     kruise_crds,
     oam_crds,
     print_crds,
+    print_karmada_crds,
     print_oam_crds,
     print_zone_crds,
     zone_crds,
@@ -138,8 +140,25 @@ def test_the_kinds_of_rollouts_in_batches_are_printed_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize("crd", oam_crds(), ids=lambda crd: str(crd["spec"]["names"]["kind"]))
-def test_every_field_of_a_kind_of_rollouts_in_batches_is_described(crd: dict[str, Any]) -> None:
+def test_the_kinds_of_karmada_are_printed_apart() -> None:
+    stream = io.StringIO()
+    print_karmada_crds(stream)
+    assert tuple(yaml.safe_load_all(stream.getvalue())) == karmada_crds()
+    assert [crd["metadata"]["name"] for crd in karmada_crds()] == [
+        "clusters.cluster.karmada.io",
+        "propagationpolicies.policy.karmada.io",
+        "clusterpropagationpolicies.policy.karmada.io",
+        "overridepolicies.policy.karmada.io",
+        "clusteroverridepolicies.policy.karmada.io",
+        "resourcebindings.work.karmada.io",
+        "clusterresourcebindings.work.karmada.io",
+        "works.work.karmada.io",
+        "resourcebindings.karmada.io",
+    ]
+
+
+@pytest.mark.parametrize("crd", [*oam_crds(), *karmada_crds()], ids=lambda crd: str(crd["metadata"]["name"]))
+def test_every_field_of_a_kind_that_has_no_dialects_is_described(crd: dict[str, Any]) -> None:
     assert len(json.dumps(crd)) < LONGEST_FOR_KUBECTL_APPLY
     for version in crd["spec"]["versions"]:
         nodes = list(walk(version["schema"]["openAPIV3Schema"]))

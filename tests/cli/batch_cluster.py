@@ -5,24 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import msgspec
-import yaml
-from click.testing import CliRunner, Result
-
+from cli.typing_user import SECONDS, User, served
 from controllers.batch.batch_bed import DEFINITIONS, Bed, Nobody
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.core import Namespace
-from kedge.cli import kubeconfig, main
 from kedge.controllers.batch.batch_controllers import batch_controllers
-from kedge.embedded.certificates import ServingCertificate
 from kedge.embedded.cluster import EmbeddedCluster
-from kedge.embedded.https_server import HttpsServer
-from kedge.embedded.request_info import Caller
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.client import Client
@@ -32,40 +24,15 @@ from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 
 SHOP = "shop"
-SECONDS = 120
 
 
-class Shop(Bed):
+class Shop(Bed, User):
     """A namespace `shop`, which is also that of the context, and a user with commands."""
 
     def __init__(self, client: Client, cluster: EmbeddedCluster, file: Path) -> None:
-        super().__init__(client)
+        Bed.__init__(self, client)
+        User.__init__(self, file)
         self.cluster = cluster
-        self._file = file
-
-    async def kedge(self, *words: object, code: int = 0) -> Result:
-        """What comes of a command."""
-        runner = CliRunner(env={"KUBECONFIG": str(self._file)})
-        result = await asyncio.to_thread(runner.invoke, main, list(map(str, words)), catch_exceptions=False)
-        assert result.exit_code == code, result.output
-        return result
-
-    async def said(self, *words: object, code: int = 0) -> str:
-        """What a command prints, with a blank for every space."""
-        return " ".join((await self.kedge(*words, code=code)).output.split())
-
-    async def data(self, *words: object, code: int = 0) -> Any:
-        return msgspec.json.decode((await self.kedge(*words, "-o", "json", code=code)).stdout)
-
-    async def until_said(self, sentence: str, *words: object, code: int = 0) -> str:
-        """Until a command says this."""
-        async with asyncio.timeout(SECONDS):
-            while True:
-                runner = CliRunner(env={"KUBECONFIG": str(self._file)})
-                result = await asyncio.to_thread(runner.invoke, main, list(map(str, words)), catch_exceptions=False)
-                if sentence in result.output and result.exit_code == code:
-                    return result.output
-                await asyncio.sleep(0.2)
 
     async def until_served(self, kind: type[Any]) -> None:
         async def is_served() -> bool:
@@ -85,7 +52,6 @@ class Shop(Bed):
 @asynccontextmanager
 async def shop(folder: Path, *, operated: bool = True) -> AsyncIterator[Shop]:
     """The cluster; with `operated` somebody moves the rollouts."""
-    serving = await asyncio.to_thread(ServingCertificate, datetime.now(UTC))
     clock = SystemClock()
     cluster = EmbeddedCluster("cluster", clock=clock, rng=Random("shop"))
     cluster.start()
@@ -94,12 +60,8 @@ async def shop(folder: Path, *, operated: bool = True) -> AsyncIterator[Shop]:
     await user.create(Namespace, {"metadata": {"name": SHOP}})
     for definition in DEFINITIONS:
         await user.create(CustomResourceDefinition, definition)
-    door = HttpsServer(cluster.server, tokens={"secret": Caller()}, tls=serving.context)
-    await door.open()
-    file = folder / "kubeconfig"
-    await asyncio.to_thread(kubeconfig.write, file, {"cluster": door.url}, authority=serving.authority, token="secret")
-    await asyncio.to_thread(_at_home_in, file, SHOP)
     async with (
+        served(cluster, folder, SHOP) as file,
         Manager(component="kcm", clock=clock, rng=Random(4)) as others,
         Manager(component="kedge-operator", clock=clock, rng=Random(5)) as manager,
     ):
@@ -116,12 +78,4 @@ async def shop(folder: Path, *, operated: bool = True) -> AsyncIterator[Shop]:
             others.stop()
             await asyncio.gather(*running)
             await user.close()
-            await door.close()
             cluster.stop()
-
-
-def _at_home_in(file: Path, namespace: str) -> None:
-    config = yaml.safe_load(file.read_text())
-    for context in config["contexts"]:
-        context["context"]["namespace"] = namespace
-    file.write_text(yaml.safe_dump(config))

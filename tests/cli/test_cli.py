@@ -36,6 +36,12 @@ def test_the_kinds_of_rollouts_in_batches_are_asked_for_by_name() -> None:
     assert kinds[4:] == ["RolloutTrait", "Rollout", "AppRollout", "ApplicationDeployment"]
 
 
+def test_the_kinds_of_karmada_are_printed_for_kubectl() -> None:
+    printed = list(yaml.safe_load_all(run("crds", "--karmada")))
+    groups = {one["spec"]["group"] for one in printed}
+    assert groups == {"cluster.karmada.io", "policy.karmada.io", "work.karmada.io", "karmada.io"}
+
+
 def test_two_sets_of_kinds_at_once_are_refused() -> None:
     result = CliRunner().invoke(main, ["crds", "--batches", "--zones"])
     assert result.exit_code == 2

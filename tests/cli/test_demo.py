@@ -13,7 +13,7 @@ from rich.console import Console
 
 from kedge.cli import main
 from kedge.cli.demo import SPEC, Demo
-from kedge.cli.demo_fleet import DemoFailed
+from kedge.cli.demo_stage import DemoFailed
 from support.stage import LoopClock
 from support.virtual import run
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from kedge.cli import main
 from kedge.cli.demo_batches import PODS, SIZES, BatchesDemo
-from kedge.cli.demo_fleet import DemoFailed
+from kedge.cli.demo_stage import DemoFailed
 from kedge.plan.batching.moves import DONE
 from kedge.plan.moving.budget import Budget
 from support.stage import LoopClock

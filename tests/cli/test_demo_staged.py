@@ -18,7 +18,8 @@ from rich.console import Console
 
 from kedge.api.staged import ApprovalCondition
 from kedge.cli import demo_staged, main
-from kedge.cli.demo_fleet import DemoFailed, DemoFleet
+from kedge.cli.demo_fleet import DemoFleet
+from kedge.cli.demo_stage import DemoFailed
 from kedge.cli.demo_staged import CANARY, PRODUCTION, STAGING, StagedDemo, careful_stages
 from support.stage import LoopClock
 from support.virtual import run

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from kedge.cli import main
-from kedge.cli.demo_fleet import DemoFailed
+from kedge.cli.demo_stage import DemoFailed
 from kedge.cli.demo_zones import AT_ONCE, REPLICAS, ZONES, ZonesDemo
 from kedge.plan.moving.budget import Budget
 from support.stage import LoopClock

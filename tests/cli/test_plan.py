@@ -104,6 +104,23 @@ def test_a_cluster_that_fails_holds_up_the_rest_and_it_is_said_why(fleet: Path, 
     assert "at most 1 of 3 clusters may be unavailable, and cluster-2 is not available" in result.stdout
 
 
+def with_pod_budget(file: Path, budget: int) -> Path:
+    """A release that recreates its three pods, with this podBudget."""
+    strategy = {"rollingUpdate": {"maxUnavailable": "100%", "podBudget": budget}}
+    recreated = deployment("app:2", replicas=3)
+    recreated["spec"]["strategy"] = {"type": "Recreate"}
+    return saved(file, placement(Scenario(members=3, strategy=strategy, change=())), recreated)
+
+
+def test_a_budget_of_pods_makes_waves_and_one_that_is_too_small_is_said(tmp_path: Path, fleet: Path) -> None:
+    result = kedge("plan", "-f", with_pod_budget(tmp_path / "enough.yaml", 6), "--from", fleet, "--no-worst")
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines[2:4] == ["1 +0s +20s cluster-1 and cluster-2", "2 +20s +40s cluster-3"], result.output
+    result = kedge("plan", "-f", with_pod_budget(tmp_path / "less.yaml", 2), "--from", fleet, "--no-worst")
+    assert result.exit_code == 3
+    assert "podBudget comes to 2 of 9 pods, and a change here may take away 3 at once" in result.stdout
+
+
 def test_json_has_moves_waves_and_what_was_gone_by(fleet: Path, release: Path) -> None:
     (course,) = told("-f", release, "--from", fleet, "--ready-after", "10s", "--ready-after", "cluster-2=90s")[
         "placements"

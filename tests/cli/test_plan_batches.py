@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from cli.batch_cluster import SHOP, Shop, shop
-from kedge.embedded.request_info import IN_PROCESS, Caller
-from kedge.kube.transport import Request, Response
+from cli.batch_cluster import SHOP, shop
+from cli.typing_user import saved, watched
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -36,30 +34,11 @@ def deployment(name: str, image: str) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
 
 
-def saved(file: Path, *objects: dict[str, Any]) -> Path:
-    file.write_text(yaml.safe_dump_all(objects))
-    return file
-
-
-def watched(found: Shop) -> list[Request]:
-    """What users ask of the cluster from now on."""
-    requests: list[Request] = []
-    respond = found.cluster.server.respond
-
-    async def responded(request: Request, caller: Caller = IN_PROCESS) -> Response:
-        if caller is not IN_PROCESS:
-            requests.append(request)
-        return await respond(request, caller)
-
-    found.cluster.server.respond = responded  # type: ignore[method-assign]  # nobody else listens here
-    return requests
-
-
 async def test_a_rollout_of_a_file_is_told_batch_by_batch_and_nothing_is_written(tmp_path: Path) -> None:
     async with shop(tmp_path, operated=False) as found:
         await found.deployment("web-v1", 4, "app:1")
         await found.until_images(v1=4)
-        asked = watched(found)
+        asked = watched(found.cluster)
         plan: dict[str, Any] = {"rolloutBatches": [{"replicas": 1}, {"replicas": 3}]}
         file = saved(tmp_path / "rollout.yaml", deployment("web-v2", "app:2"), trait(**plan))
         result = await found.kedge("plan", "-f", file)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kedge.embedded.json_patch import merge_patch
-from kedge.plan.fields import changed, merged, patched, replacement
+from kedge.plan.fields import changed, covers, merged, patched, replacement
 
 VALUES = st.recursive(
     st.integers(0, 2) | st.lists(st.integers(0, 1), max_size=1) | st.booleans(),
@@ -90,3 +90,21 @@ def test_nothing_is_removed_from_a_map_that_is_not_there() -> None:
 )
 def test_a_patch_merges_maps_and_replaces_everything_else(obj: Any, patch: Any, wanted: Any) -> None:
     assert patched(obj, patch) == wanted
+
+
+@pytest.mark.parametrize(
+    ("obj", "wanted", "is_covered"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1}, True),
+        ({"a": 1}, {"a": 2}, False),
+        ({"a": 1}, {"b": 1}, False),
+        ({"a": {"b": [{"c": 1, "d": 2}]}}, {"a": {"b": [{"c": 1}]}}, True),
+        ({"a": {"b": [{"c": 1}, {"c": 2}]}}, {"a": {"b": [{"c": 1}]}}, False),
+        ({"a": None}, {"a": {}}, True),
+        ({}, {"a": None}, True),
+        ({"a": 1}, {"a": {"b": 1}}, False),
+        ({"a": {"b": 1}}, {"a": [1]}, False),
+    ],
+)
+def test_an_object_covers_what_it_has_all_of(obj: object, wanted: object, is_covered: bool) -> None:
+    assert covers(obj, wanted) is is_covered

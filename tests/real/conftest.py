@@ -25,6 +25,13 @@ def zones_cluster(clusters: Clusters) -> Cluster:
     return clusters("zones", zone_cluster())
 
 
+@pytest.fixture(scope="session")
+def strict_cluster(clusters: Clusters) -> Cluster:
+    """A shared cluster with simulated pods, whose API server asks whether owners may be named, and may block."""
+    flags = ("--enable-admission-plugins=OwnerReferencesPermissionEnforcement",)
+    return clusters("strict", Options(controllers=True, nodes=2, apiserver_flags=flags))
+
+
 @pytest.fixture(scope="module")
 def without_nodes_api(request: pytest.FixtureRequest) -> RealApi:
     return api_of(request, "without_nodes", others_act=True)

@@ -26,6 +26,7 @@ from support.waiting import until_so
 HOME = "fleet-system"
 ENDS_AFTER = timedelta(seconds=45)
 """A token that began a minute ago and ends so soon is to be renewed at once."""
+CREATED = 201
 KEEPS_HOUSE = ("namespace-controller", "serviceaccount-controller", "garbage-collector-controller")
 
 
@@ -183,11 +184,14 @@ def allowed(rules: Sequence[PolicyRule]) -> set[str]:
 
 
 def did(events: Sequence[dict[str, Any]]) -> set[str]:
-    """What was asked for, and not refused."""
+    """What was asked for, and not refused. An apply that makes a new object is asked for as patch, and as create."""
     found = set()
     for event in events:
         about = event.get("objectRef", {})
         resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
-        if event.get("responseStatus", {}).get("code", 200) < 400:
+        code = event.get("responseStatus", {}).get("code", 200)
+        if code < 400:
             found.add(f"{event['verb']} {resource}")
+        if code == CREATED and event["verb"] == "patch":
+            found.add(f"create {resource}")
     return found

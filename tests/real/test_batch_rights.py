@@ -6,9 +6,8 @@ The API server's audit log is the witness: nothing was refused for want of a rig
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,33 +29,43 @@ from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
+from real.app_flows import (
+    KRUISE,
+    by_an_app_rollout,
+    by_an_application_deployment,
+    by_its_own_plan,
+    of_a_component,
+    of_a_configuration,
+    of_a_web_service,
+    run_only,
+)
 from real.batch_operator import BatchBed, Manifest, batch_bed, ref, template
 from real.role_fleet import allowed, did
 from support.routes import canary, http_route
-from support.waiting import until_so
+from support.waiting import until, until_so
 
 pytestmark = pytest.mark.timeout(600)
-SELDOM = {f"list {kind}" for kind in ("rollouttraits", "daemonsets", "clonesets")}
+_FOLLOWED = ("applications", "applicationrevisions", "applicationconfigurations", "components")
+_ROLLOUTS = ("rollouttraits", "rollouts", "approllouts", "applicationdeployments")
+SELDOM = {f"list {kind}" for kind in (*_FOLLOWED, *_ROLLOUTS, "daemonsets", "clonesets")}
 """Where a server cannot stream lists, a cache begins with these."""
+NOT_SHOWN = {"delete applications", "update applications/finalizers", "update components/finalizers"}
+"""What the API server itself asks for when owners are named, so that no request shows it: a test below does."""
 SECRET = "prometheus"
 TRAFFIC = {"sourceService": "web-v1", "targetService": "web-v2"}
-KRUISE = "apps.kruise.io/v1alpha1"
-_VERBS = ("get", "list", "watch", "create", "patch", "delete", "update")
-_APPLICATIONS = ("applications", "applicationrevisions", "applicationconfigurations", "approllouts")
-_OAM = (*_APPLICATIONS, "applicationdeployments", "components", "rollouts", "services")
-_PARTS = ("", "/status", "/finalizers")
-NOT_SHOWN = {f"{verb} {kind}{part}" for verb in _VERBS for kind in _OAM for part in _PARTS} | {
-    *(f"{verb} {kind}" for verb in ("create", "delete") for kind in ("deployments", "daemonsets", "clonesets")),
-    *(f"{verb} {kind}" for verb in ("create", "delete") for kind in ("statefulsets", "rollouttraits")),
-    *(f"{verb} horizontalpodautoscalers" for verb in ("get", "create", "delete")),
-    *(f"{verb} controllerrevisions" for verb in ("get", "watch", "create")),
-}
-"""For Applications and Components, of which only a Rollout of a Component is done here."""
+APPLICATIONS = (
+    by_its_own_plan,
+    by_an_app_rollout,
+    by_an_application_deployment,
+    of_a_web_service,
+    of_a_component,
+    of_a_configuration,
+)
 
 
 @pytest.fixture
-async def bed(zones_cluster: Cluster, tmp_path: Path) -> AsyncIterator[BatchBed]:
-    async with batch_bed(zones_cluster, tmp_path, "batch-rights") as bed, clone_set_controller(zones_cluster):
+async def bed(strict_cluster: Cluster, tmp_path: Path) -> AsyncIterator[BatchBed]:
+    async with batch_bed(strict_cluster, tmp_path, "batch-rights") as bed, clone_set_controller(strict_cluster):
         yield bed
 
 
@@ -82,13 +91,31 @@ async def test_nothing_is_missing_and_nothing_is_granted_in_vain(bed: BatchBed) 
             by_http_route_with_everything(bed), by_ingress_with_chosen_pods(bed), by_virtual_service_and_back(bed)
         )
         await asyncio.gather(*(in_place(bed, kind) for kind in (StatefulSet, DaemonSet, CloneSet)))
-        await of_a_component(bed)
+        await asyncio.gather(*(flow(bed) for flow in APPLICATIONS))
     assert bed.refusals() == []
     granted, used = allowed(rules_of(roles)), did(bed.asked())
     assert used - granted <= {"get "}, "besides discovery, which everybody may read"
     assert of_batches() - used - NOT_SHOWN == SELDOM
     assert ("/hook", "") in bed.outside.asked
     assert ("/api/v1/query", "Bearer secret-token") in bed.outside.asked
+
+
+@pytest.mark.parametrize(
+    ("right", "flow", "said"),
+    [
+        ("delete applications", by_an_application_deployment, "cannot set an ownerRef on a resource you can't delete"),
+        ("update applications/finalizers", by_its_own_plan, "cannot set blockOwnerDeletion"),
+        ("update components/finalizers", of_a_component, "cannot set blockOwnerDeletion"),
+    ],
+)
+async def test_rights_about_owners_are_needed_where_owners_are_checked(
+    bed: BatchBed, right: str, flow: Callable[[BatchBed], Awaitable[None]], said: str
+) -> None:
+    await bed.apply(*(without(right, role) for role in await bed.install()))
+    async with bed.operator():
+        going = asyncio.ensure_future(flow(bed))
+        await until(lambda: any(said in one for one in bed.refusals()), within=60)
+        going.cancel()
 
 
 async def test_a_secret_that_was_not_named_at_installation_is_not_read_and_holds_the_rollout(bed: BatchBed) -> None:
@@ -122,6 +149,17 @@ async def test_what_is_forbidden_is_said_and_done_when_it_is_allowed(bed: BatchB
         await until_so(says_so)
         await bed.apply(role)
         await bed.until_state("web", "rolloutSucceed")
+
+
+def without(right: str, role: Manifest) -> Manifest:
+    """A role without one verb on one kind."""
+    verb, kind = right.split()
+    left = [
+        {**rule, "verbs": [one for one in rule["verbs"] if one != verb]} if kind in rule.get("resources", ()) else rule
+        for rule in role["rules"]
+    ]
+    assert left != role["rules"] or "applications" not in str(role["rules"]), f"no role allows to {right}"
+    return {**role, "rules": [rule for rule in left if rule["verbs"]]}
 
 
 def rules_of(roles: Sequence[Manifest]) -> list[PolicyRule]:
@@ -284,50 +322,10 @@ async def in_place(bed: BatchBed, kind: type[Any]) -> None:
     set_only = {"serviceName": name, "podManagementPolicy": "Parallel"} if kind is StatefulSet else {}
     spec = {"selector": {"matchLabels": labels}, "template": template(labels, "app:1"), **sized, **set_only, **frozen}
     await bed.client.create(kind, {"metadata": {"name": name, "namespace": bed.namespace}, "spec": spec})
-    await until_so(lambda: run(bed, name, "app:1"))
+    await until_so(lambda: run_only(bed, name, "app:1"))
     change = {"spec": {"template": template(labels, "app:2")}}
     await bed.client.patch(kind, name, MergePatch(change), bed.namespace)
     where = ref(name, kind.resource.kind, KRUISE if kind is CloneSet else "apps/v1")
     await bed.trait(name, where, where, numBatches=2)
     await bed.until_state(name, "rolloutSucceed")
-    await until_so(lambda: run(bed, name, "app:2"))
-
-
-async def of_a_component(bed: BatchBed) -> None:
-    """Two revisions of a Component, rolled out by a Rollout, which is deleted then."""
-    for number in (1, 2):
-        labels = {"app": "part"}
-        pods = {"selector": {"matchLabels": labels}, "template": template(labels, f"app:{number}")}
-        workload = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": pods}
-        await bed.apply(oam("Component", "part", {"workload": workload}))
-        await until_so(partial(exists, bed, "controllerrevision", f"part-v{number}"))
-        plan = {"targetSize": 2, "numBatches": 2}
-        spec = {"targetRevisionName": f"part-v{number}", "componentName": "part", "rolloutPlan": plan}
-        await bed.apply(oam("Rollout", "part", spec, "standard.oam.dev/v1alpha1"))
-        await until_so(partial(has_succeeded, bed, "rollouts.standard.oam.dev", "part", f"part-v{number}"))
-    await bed.cluster.kubectl("delete", "rollouts.standard.oam.dev", "part", "--namespace", bed.namespace)
-
-
-def oam(kind: str, name: str, spec: Manifest, version: str = "core.oam.dev/v1alpha2") -> Manifest:
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
-
-
-async def exists(bed: BatchBed, kind: str, name: str) -> bool:
-    return bool(await shown(bed, kind, name, "name"))
-
-
-async def has_succeeded(bed: BatchBed, kind: str, name: str, target: str) -> bool:
-    found = await shown(bed, kind, name, "jsonpath={.status}")
-    return "rolloutSucceed" in found and f'"{target}"' in found
-
-
-async def shown(bed: BatchBed, kind: str, name: str, form: str) -> str:
-    words = ("get", kind, name, "--namespace", bed.namespace, "--ignore-not-found", "--output", form)
-    return (await bed.cluster.kubectl(*words)).strip()
-
-
-async def run(bed: BatchBed, app: str, image: str) -> bool:
-    """Whether the two pods of an app run this image, and are ready."""
-    found = (await bed.client.list(Pod, bed.namespace, labels={"app": app})).items
-    ready = [pod for pod in found if any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)]
-    return [(pod.spec.containers or ())[0].image for pod in ready] == [image] * 2
+    await until_so(lambda: run_only(bed, name, "app:2"))

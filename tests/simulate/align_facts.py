@@ -133,7 +133,9 @@ def limits_of(
     rolling = rolling_of(kind, spec)
     replicas = {one["name"]: one.get("replicas", 0) for one in binding["spec"].get("clusters", ())}
     total = sum(replicas.values())
-    surge = resolved(rolling.get("maxSurge", 0), total, round_up=True)
+    is_paused = bool(spec.get("paused") or rolling.get("paused"))
+    has_surge = not (is_paused and kind == "CloneSet")  # a CloneSet that is paused has none
+    surge = resolved(rolling.get("maxSurge", 0), total, round_up=True) if has_surge else 0
     unavailable = resolved(rolling.get("maxUnavailable", 1), total, round_up=kind == "CloneSet" and surge == 0)
     if kind == "StatefulSet":
         unavailable, surge = 1, 0
@@ -145,7 +147,7 @@ def limits_of(
         unavailable if unavailable or surge else 1,
         surge,
         min(rolling.get("partition", 0), total),
-        bool(spec.get("paused") or rolling.get("paused")),
+        is_paused,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
+from kedge.controllers.align.binding_kinds import NAMESPACED
 from kedge.controllers.align.bindings import Bindings
 from kedge.controllers.align.execution import Execution
 from kedge.kube.crash import Crashed
@@ -88,7 +89,7 @@ async def bad_days(simulation: Simulation, *names: str, days: int = 4) -> None:
 async def _hub(process: Process) -> None:
     async with Manager(component="kedge-align", clock=process.clock, rng=process.rng("manager")) as manager:
         cluster = await manager.connect(HUB, process.link(HUB), limiter=Limiter(rate=0))
-        manager.add_controller(Bindings(cluster).controller)
+        manager.add_controller(Bindings(cluster, NAMESPACED).controller)
         await manager.run(signals=False)
 
 

@@ -151,8 +151,9 @@ class BatchPromises:
         if self._is_forgotten(carried[0], sent):
             return None
         states = [state for state in self._since(read - LAG) if state.at <= sent]
-        last = next((state for state in reversed(states) if state.at <= read), states[0])
-        plans = [state.rollout for state in states if state is last or state.at > read]
+        # Of what happened in the very moment of the read, nobody can say whether it was before.
+        last = next((state for state in reversed(states) if state.at < read), states[0])
+        plans = [state.rollout for state in states if state is last or state.at >= read]
         return Window(states, list(dict.fromkeys(plan for plan in plans if plan is not None)))
 
     def _since(self, moment: float) -> list[State]:
@@ -265,19 +266,24 @@ class BatchPromises:
             return
         yield _forbidden(plan)
         if plan.is_deleting:
-            yield from self._walked_back(name, asked - earlier, earlier - updated, state, plan)
+            coming = max(0, earlier - updated)
+            broken = [pod for pod in state.of(name) if pod.image != after.image and not pod.is_ready]
+            between = [pod for pod in broken if after.partition <= pod.ordinal < before.partition]
+            free = len(between) if after.kind == "StatefulSet" else max(0, len(broken) - coming)
+            yield from self._walked_back(name, asked - earlier, coming, free, state, plan)
         elif plan.state != "finalising":
             yield from self._begun(plan, plan.batch_of(asked, after.replicas))
 
-    def _walked_back(self, name: str, number: int, coming: int, state: State, plan: RolloutFacts) -> Iterator[str]:
-        """So many more pods go back, and others are on their way."""
+    def _walked_back(
+        self, name: str, number: int, coming: int, free: int, state: State, plan: RolloutFacts
+    ) -> Iterator[str]:
+        """So many more pods go back, and others are on their way. Those that are not ready go first, and are free."""
         whole = state.workloads[name].replicas
         floor = whole - _unavailable(plan, plan.largest, whole)
-        old = [pod for pod in state.of(name) if pod.image != state.workloads[name].image]
-        cost = min(number, sum(pod.is_ready for pod in old))
-        left = state.ready(name) - max(0, coming) - cost
+        cost = max(0, number - free)
+        left = state.ready(name) - coming - cost
         self._count(FLOOR, is_tight=left == floor)
-        is_one = number <= 1 and coming <= 0
+        is_one = number <= 1 and not coming
         yield "" if not cost or is_one or left >= floor else f"{left} would be ready, of at least {floor}"
 
     def _begun(self, plan: RolloutFacts, batch: int) -> Iterator[str]:
@@ -341,7 +347,9 @@ class BatchPromises:
         yield "" if pod.image != spec.image else "it has the present template"
         if spec.kind == "StatefulSet":
             yield "" if not pod.is_ready else "it is ready"
-            yield "" if pod.ordinal >= spec.partition else "it is kept back"
+            kinds = {one.image for one in state.of(pod.workload) if one.is_ready} - {pod.image}
+            is_given_up = bool(kinds if plan.is_deleting else kinds - {spec.image})
+            yield "" if pod.ordinal >= spec.partition or is_given_up else "it is kept back"
             return
         mine = state.of(pod.workload)
         gone = {uid for at, uid in self._taken if at >= state.at and uid != pod.uid}

@@ -408,9 +408,10 @@ class Shop:
         size = self.size
         await self.must_release("app:extra", revert=True, partition=0)
         await asyncio.sleep(self.rng.uniform(0.0, 60.0))
+        is_complete = self.state() == "rolloutSucceed"  # it may tolerate pods that are not ready
         await self.remove()
         await self.until("the rollout is gone", lambda: not self.rollouts())
-        if self.all_run("app:extra") or (self.kind == SCALED and self.all_run("app:1")):
+        if is_complete or self.all_run("app:extra") or (self.kind == SCALED and self.all_run("app:1")):
             return  # it was complete: there was nothing to take back
         self.size = size
         image = "app:1" if self.kind == SCALED else "app:final"

@@ -9,38 +9,26 @@ from controlplane.gotool import GoError
 from kedgebench.batches import argo_build
 from kedgebench.batches.sizes import Sizes
 from kedgebench.embedded.ask import ask
-from kedgebench.progress import Progress
-from kedgebench.results import Measure
+from kedgebench.part import BasePart
+from kedgebench.results import KEDGE
 
 MODULE = "kedgebench.batches.task"
 MILLI = 1e3
-KEDGE = "kedge"
 ARGO = f"Argo Rollouts {argo_build.VERSION}"
 BY_HAND = "by hand"
 _TITLES = {"by hand": BY_HAND, "kedge": KEDGE, "argo": ARGO}
 
 
-class Part:
-    """One run of the fifth part. `notes` are what a reader of the numbers must know besides."""
+class Part(BasePart[Sizes]):
+    """One run of the fifth part."""
 
-    def __init__(self, sizes: Sizes, progress: Progress) -> None:
-        self._sizes = sizes
-        self._progress = progress
-        self.notes: list[str] = []
-        self.measures: dict[str, Measure] = {}
+    name = "batches"
 
     async def everything(self) -> None:
         """Both questions, in turn: the one by the clock first."""
         await self._build_peer()
         await self._releases()
         await self._rest()
-
-    def group(self, prefix: str) -> list[Measure]:
-        """The measures whose keys begin so, in the order they were taken."""
-        return [measure for key, measure in self.measures.items() if key.startswith(f"batches.{prefix}.")]
-
-    def of(self, key: str) -> Measure | None:
-        return self.measures.get(f"batches.{key}")
 
     async def _build_peer(self) -> None:
         """The first time only: it takes minutes."""
@@ -109,12 +97,7 @@ class Part:
         self._add("promises.broken", "instants at which a promise was broken", "", float(len(wrong)), name)
 
     def _add(self, key: str, title: str, unit: str, value: float, name: str = KEDGE) -> None:
-        measure = self.measures.setdefault(f"batches.{key}", Measure(f"batches.{key}", title, unit))
-        measure.add(name, value)
-
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+        self._measure(key, title, unit).add(name, value)
 
 
 def how(sizes: Sizes) -> str:

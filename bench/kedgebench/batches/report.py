@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kedgebench.batches.part import ARGO, BY_HAND, KEDGE, Part, how
+from kedgebench.batches.part import ARGO, BY_HAND, Part, how
 from kedgebench.batches.sizes import Sizes
 from kedgebench.embedded.report import machine_line, table
 from kedgebench.goals import Verdict
+from kedgebench.results import KEDGE
 
 
 def text(machine: Mapping[str, Any], part: Part, sizes: Sizes, verdicts: Iterable[Verdict]) -> str:

@@ -13,7 +13,7 @@ from kedgebench.embedded import fleets, weight
 from kedgebench.embedded.ask import ask
 from kedgebench.embedded.operations import AT_ONCE, TITLES
 from kedgebench.embedded.sizes import Sizes
-from kedgebench.progress import Progress
+from kedgebench.part import BasePart
 from kedgebench.results import Measure
 
 MICRO = 1e6
@@ -27,14 +27,10 @@ PEER = "kube-apiserver and etcd"
 FLEET_OF_THE_GOAL = 20
 
 
-class Part:
-    """One run of the second part. `notes` are what a reader of the numbers must know besides."""
+class Part(BasePart[Sizes]):
+    """One run of the second part."""
 
-    def __init__(self, sizes: Sizes, progress: Progress) -> None:
-        self._sizes = sizes
-        self._progress = progress
-        self.notes: list[str] = []
-        self.measures: dict[str, Measure] = {}
+    name = "embedded"
 
     async def everything(self) -> None:
         """Every question, in turn."""
@@ -44,10 +40,6 @@ class Part:
         await self._weights()
         await self._starts()
         await self._lives()
-
-    def group(self, prefix: str) -> list[Measure]:
-        """The measures whose keys begin so, in the order they were taken."""
-        return [measure for key, measure in self.measures.items() if key.startswith(f"embedded.{prefix}.")]
 
     def of(self, key: str) -> Measure:
         return self.measures[f"embedded.{key}"]
@@ -142,9 +134,6 @@ class Part:
             measure = self._measure(f"resident.{key}", title, "MiB", base)
             measure.add(name, found[key]["resident"] / KIB / KIB)
 
-    def _measure(self, key: str, title: str, unit: str, base: str = "") -> Measure:
-        return self.measures.setdefault(f"embedded.{key}", Measure(f"embedded.{key}", title, unit, base))
-
     @asynccontextmanager
     async def _servers(self) -> AsyncIterator[dict[str, Any]]:
         """An embedded server behind its door and, if there is one, a kube-apiserver: both empty."""
@@ -163,10 +152,6 @@ class Part:
             # Its audit log is for tests; the embedded server keeps none.
             cluster = await plane.start("bench", apiserver_flags=["--audit-log-path="])
             yield {PEER: _server(cluster.kubeconfig, [*cluster.pids.values(), plane.etcd.process.pid])}
-
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from kedgebench.embedded.ask import ask
 from kedgebench.embedded.part import members_named
 from kedgebench.fleet.shares import AGENTS, HUB
 from kedgebench.fleet.sizes import Sizes
-from kedgebench.progress import Progress
+from kedgebench.part import BasePart
 from kedgebench.results import Measure
 
 MODULE = "kedgebench.fleet.task"
@@ -29,14 +29,10 @@ REACHED = {
 }
 
 
-class Part:
-    """One run of the third part. `notes` are what a reader of the numbers must know besides."""
+class Part(BasePart[Sizes]):
+    """One run of the third part."""
 
-    def __init__(self, sizes: Sizes, progress: Progress) -> None:
-        self._sizes = sizes
-        self._progress = progress
-        self.notes: list[str] = []
-        self.measures: dict[str, Measure] = {}
+    name = "fleet"
 
     async def everything(self) -> None:
         """Every question, in turn: those by the clock first."""
@@ -49,13 +45,6 @@ class Part:
         await self._previews()
         await self._growth()
         await self._standing()
-
-    def group(self, prefix: str) -> list[Measure]:
-        """The measures whose keys begin so, in the order they were taken."""
-        return [measure for key, measure in self.measures.items() if key.startswith(f"fleet.{prefix}.")]
-
-    def of(self, key: str) -> Measure | None:
-        return self.measures.get(f"fleet.{key}")
 
     async def _rolling(self, collect: float | None) -> None:
         sizes = self._sizes
@@ -188,12 +177,7 @@ class Part:
         )
 
     def _add(self, key: str, title: str, unit: str, name: str, value: float, base: str = "") -> None:
-        measure = self.measures.setdefault(f"fleet.{key}", Measure(f"fleet.{key}", title, unit, base or name))
-        measure.add(name, value)
-
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+        self._measure(key, title, unit, base or name).add(name, value)
 
 
 def collecting(collect: float | None) -> str:

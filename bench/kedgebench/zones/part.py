@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from kedgebench.embedded.ask import ask
-from kedgebench.progress import Progress
-from kedgebench.results import Measure
+from kedgebench.part import BasePart
+from kedgebench.results import KEDGE
 from kedgebench.zones.sizes import ZONES, Sizes
 
 MODULE = "kedgebench.zones.task"
 MILLI = 1e3
-KEDGE = "kedge"
 PEER = "rollout-operator"
 PEER_SECONDS = (74.3, 74.9)
 """What rollout-operator v0.38.1 took for the same work on such a control plane, in another run."""
@@ -19,26 +18,15 @@ PEER_OVERHEAD = 9.0
 """That, by the critical path of that run."""
 
 
-class Part:
-    """One run of the fourth part. `notes` are what a reader of the numbers must know besides."""
+class Part(BasePart[Sizes]):
+    """One run of the fourth part."""
 
-    def __init__(self, sizes: Sizes, progress: Progress) -> None:
-        self._sizes = sizes
-        self._progress = progress
-        self.notes: list[str] = []
-        self.measures: dict[str, Measure] = {}
+    name = "zones"
 
     async def everything(self) -> None:
         """Both questions, in turn: the one by the clock first."""
         await self._releases()
         await self._rest()
-
-    def group(self, prefix: str) -> list[Measure]:
-        """The measures whose keys begin so, in the order they were taken."""
-        return [measure for key, measure in self.measures.items() if key.startswith(f"zones.{prefix}.")]
-
-    def of(self, key: str) -> Measure | None:
-        return self.measures.get(f"zones.{key}")
 
     async def _releases(self) -> None:
         sizes = self._sizes
@@ -101,12 +89,7 @@ class Part:
         self._add("promises.broken", "instants at which a promise was broken", "", broken)
 
     def _add(self, key: str, title: str, unit: str, value: float) -> None:
-        measure = self.measures.setdefault(f"zones.{key}", Measure(f"zones.{key}", title, unit))
-        measure.add(KEDGE, value)
-
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+        self._measure(key, title, unit).add(KEDGE, value)
 
 
 def how(sizes: Sizes) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 
 from kedgebench.embedded.report import machine_line, table
 from kedgebench.goals import Verdict
-from kedgebench.zones.part import KEDGE, PEER, Part, how
+from kedgebench.results import KEDGE
+from kedgebench.zones.part import PEER, Part, how
 from kedgebench.zones.sizes import Sizes
 
 

@@ -1,7 +1,8 @@
 """CRDs: every definition Kedge installs, in a fixed order.
 
 `kedge crds [--dialect seed|kubefleet]` prints those of a fleet for `kubectl apply -f -`, `kedge crds --zones` those of
-rollout groups, `kedge crds --batches` those of Applications and their rollouts in batches.
+rollout groups, `kedge crds --batches` those of Applications and their rollouts in batches, and `kedge crds --karmada`
+those of bindings whose clusters share one budget of pods.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from kedge.api.binding import ClusterResourceBinding, ResourceBinding
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
 from kedge.api.crd import Crd, Defined, crd
 from kedge.api.dialect import Dialect
+from kedge.api.karmada.kinds import KARMADA_KINDS
 from kedge.api.kruise import KRUISE_KINDS
 from kedge.api.oam.kinds import OAM_KINDS
 from kedge.api.placement import ClusterResourcePlacement, ClusterResourcePlacementStatus, ResourcePlacement
@@ -80,6 +82,11 @@ def oam_crds() -> tuple[Crd, ...]:
     return tuple(crd(kind, Dialect.seed) for kind in OAM_KINDS)
 
 
+def karmada_crds() -> tuple[Crd, ...]:
+    """Every CustomResourceDefinition of Karmada that alignment needs; for a hub without Karmada."""
+    return tuple(crd(kind, Dialect.seed) for kind in KARMADA_KINDS)
+
+
 def print_crds(dialect: Dialect, stream: TextIO) -> None:
     """Every CustomResourceDefinition of a fleet as YAML."""
     print_yaml(crds(dialect), stream)
@@ -93,6 +100,11 @@ def print_zone_crds(stream: TextIO) -> None:
 def print_oam_crds(stream: TextIO) -> None:
     """Every CustomResourceDefinition of Applications and their rollouts in batches, as YAML."""
     print_yaml(oam_crds(), stream)
+
+
+def print_karmada_crds(stream: TextIO) -> None:
+    """Every CustomResourceDefinition of Karmada that alignment needs, as YAML."""
+    print_yaml(karmada_crds(), stream)
 
 
 def print_yaml(objects: Iterable[Mapping[str, Any]], stream: TextIO) -> None:

@@ -58,6 +58,11 @@ AVAILABLE_WHEN: Final = "kedge.dev/available-when"
 THROTTLE_FIRST: Final = "kedge.dev/throttle-first-placement"
 """Annotation of a placement: `true` if newly picked clusters, too, wait for those before them."""
 
+POD_COUNTS: Final = "kedge.dev/pod-counts"
+"""Annotation of a revision's first snapshot, if its placement has a podBudget: how many pods its workloads run."""
+PODS_CHARGED: Final = "kedge.dev/pods-charged"
+"""Annotation of a binding: how many pods may be lacking there since it was moved; gone once it has proven itself."""
+
 RETRY: Final = "kedge.dev/retry"
 """Annotation of a run: a time; clusters that failed until then are tried once more (`kedge retry`)."""
 ROLLBACK_OF: Final = "kedge.dev/rollback-of"

@@ -13,6 +13,8 @@ from kedge.api.numbers import IntOrPercent
 NOT_IN_V1 = Schema(absent=True, versions=("v1",), dialect=Dialect.kubefleet)
 """What KubeFleet has in v1beta1 alone, where it does nothing. Here it does; and kubectl annotate, which writes v1,
 would silently take away what v1 does not have."""
+OURS = Schema(absent=True, dialect=Dialect.kubefleet)
+_SOME_OR_PERCENT = Schema(pattern="^((100|[1-9][0-9]?)%|[1-9][0-9]*)$", minimum=1)
 _NUMBER_OR_PERCENT = Schema(pattern="^((100|[0-9]{1,2})%|[0-9]+)$", default="25%")
 
 
@@ -25,6 +27,9 @@ class RollingUpdate(Value, frozen=True, gc=False):
     """How many clusters more than wanted may be in use while clusters are exchanged. 0 counts as 1."""
     unavailable_period_seconds: Annotated[int, Schema(minimum=0, default=60)] = 60
     """How long to wait, in seconds, where it cannot be seen whether resources work."""
+    pod_budget: Annotated[IntOrPercent | None, OURS, _SOME_OR_PERCENT] = None
+    """How many pods a change may take away at once, over all clusters: a number, or a share of all that are wanted,
+    rounded down but at least 1. Counted are the pods of Deployments, StatefulSets, ReplicaSets and CloneSets."""
 
 
 class RolloutStrategyType(StrEnum):

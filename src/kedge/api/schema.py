@@ -66,7 +66,7 @@ _ORDER = (
     *("required", "properties", "additionalProperties", "items"),
 )
 _ONLY_FOR = {
-    "minimum": ("integer", "number"),
+    "minimum": ("integer", "number", "int-or-string"),
     "maximum": ("integer", "number"),
     "minLength": ("string",),
     "maxLength": ("string", "int-or-string"),

@@ -38,19 +38,26 @@ def main() -> None:
     is_flag=True,
     help="Those of rollouts in batches instead: Application, Component, Rollout and their like. They have no dialects.",
 )
-def crds(dialect: str, zones: bool, batches: bool) -> None:
+@click.option(
+    "--karmada",
+    is_flag=True,
+    help="Those of Karmada instead, for a hub that has none: PropagationPolicy, ResourceBinding, Work and their like.",
+)
+def crds(dialect: str, zones: bool, batches: bool, karmada: bool) -> None:
     """Print the CustomResourceDefinitions of a fleet, for `kubectl apply -f -`."""
     import sys
 
-    from kedge.api.crds import print_crds, print_oam_crds, print_zone_crds
+    from kedge.api.crds import print_crds, print_karmada_crds, print_oam_crds, print_zone_crds
     from kedge.api.dialect import Dialect
 
-    if zones and batches:
-        raise click.UsageError("--zones and --batches print different definitions: use one of them")
+    if zones + batches + karmada > 1:
+        raise click.UsageError("--zones, --batches and --karmada print different definitions: use one of them")
     if zones:
         print_zone_crds(sys.stdout)
     elif batches:
         print_oam_crds(sys.stdout)
+    elif karmada:
+        print_karmada_crds(sys.stdout)
     else:
         print_crds(Dialect(dialect), sys.stdout)
 
@@ -106,6 +113,18 @@ def batches() -> None:
     anything else happens.
     """
     from kedge.cli.demo_batches import run
+
+    run()
+
+
+@demo.command()
+def aligned() -> None:
+    """Show a Deployment that is divided over two clusters and rolls as one, in this process.
+
+    Counts all pods, beside those of a Deployment that is copied to both. Fails if fewer pods are available or more are
+    there than its strategy allows, or if anything else happens.
+    """
+    from kedge.cli.demo_aligned import run
 
     run()
 

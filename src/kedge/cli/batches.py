@@ -5,21 +5,19 @@ Every verb that changes something patches the rollout, so kubectl can do it too.
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
 from rich.console import Console
-from rich.live import Live
 from rich.tree import Tree
 
 from kedge.api.oam.rollouts import ROLLOUT_KINDS, AnyRollout
 from kedge.api.pods import Pod
 from kedge.cli.batch_target import KIND_WORDS, Kind, RolloutName, find_rollout, split_kind
+from kedge.cli.follow import Followed, changes, follow
 from kedge.cli.group_target import CLUSTER, home_of
 from kedge.cli.render import can_draw, console, draw, line_of, print_data, print_lines, rollouts_table
 from kedge.cli.runs import accepted
@@ -174,62 +172,26 @@ async def _pods(client: Client, rollout: AnyRollout) -> Sequence[Pod]:
 
 async def watch_rollout(client: Client, which: RolloutName, timeout: float | None, form: str) -> RolloutStory:
     """Show a rollout until it has ended, or until time is up. Returns the last story."""
-    out = console(sys.stdout if form == "tree" else sys.stderr)
     cache: Cache[Any] = Cache(client, which.kind, which.namespace, fields={"metadata.name": which.name})
-    following = asyncio.create_task(cache.run())
-    try:
-        if not out.is_terminal or out.is_dumb_terminal:
-            return await _until_ended(cache, which, RolloutLines(out).show, timeout)
-        with Live(console=out, auto_refresh=False, vertical_overflow="crop") as live:
-            return await _until_ended(cache, which, lambda story: _draw(live, out, story), timeout)
-    finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+
+    async def tell() -> RolloutStory:
+        found = cache.get(which.name, which.namespace)
+        if found is None:
+            raise click.ClickException(f"{which} has been deleted")
+        return tell_rollout(found)
+
+    followed = Followed(tell, lambda story: story.has_ended, _lines, _tree, tick=_TICK)
+    async with changes(cache) as changed:
+        return await follow(followed, changed, timeout, form)
 
 
-def _draw(live: Live, out: Console, story: RolloutStory) -> None:
-    live.update(rollout_tree(story, datetime.now(UTC), drawn=can_draw(out)), refresh=True)
+def _lines(story: RolloutStory) -> dict[str, str]:
+    now = story.since or datetime.now(UTC)  # how long it waits is another line every second
+    return {"": f"{story.title}: {rollout_line(story, now).removesuffix(' (for 0s)')}"}
 
 
-async def _until_ended(
-    cache: Cache[Any], which: RolloutName, show: Callable[[RolloutStory], None], timeout: float | None
-) -> RolloutStory:
-    changed = asyncio.Event()
-    cache.on_change(lambda _: changed.set())
-    await cache.synced()
-    story = _cached(cache, which)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(timeout):
-            while not story.has_ended:
-                show(story)
-                changed.clear()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), _TICK)
-                story = _cached(cache, which)
-    show(story)
-    return story
-
-
-def _cached(cache: Cache[Any], which: RolloutName) -> RolloutStory:
-    found = cache.get(which.name, which.namespace)
-    if found is None:
-        raise click.ClickException(f"{which} has been deleted")
-    return tell_rollout(found)
-
-
-class RolloutLines:
-    """A line for each change."""
-
-    def __init__(self, out: Console) -> None:
-        self._out = out
-        self._printed = ""
-
-    def show(self, story: RolloutStory) -> None:
-        now = story.since or datetime.now(UTC)  # how long it waits is another line every second
-        line = f"{story.title}: {rollout_line(story, now).removesuffix(' (for 0s)')}"
-        if line != self._printed:
-            print_lines([line], self._out)
-        self._printed = line
+def _tree(story: RolloutStory, out: Console) -> Tree:
+    return rollout_tree(story, datetime.now(UTC), drawn=can_draw(out))
 
 
 def rollout_tree(story: RolloutStory, now: datetime, *, drawn: bool = True) -> Tree:

@@ -15,7 +15,8 @@ from typing import Any, Final
 from rich.console import Console
 
 from kedge.api.placement import ClusterResourcePlacement
-from kedge.cli.demo_fleet import QUIET_PERIOD, SELECTOR, TIMEOUT, DemoFailed, DemoFleet
+from kedge.cli.demo_fleet import SELECTOR, DemoFleet
+from kedge.cli.demo_stage import QUIET_PERIOD, TIMEOUT, DemoFailed
 from kedge.cli.render import can_draw, console, tree
 from kedge.cli.targets import PlacementName, PlacementTarget, quiet_logs
 from kedge.kube.clock import Clock, SystemClock

@@ -12,15 +12,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-import click
 from msgspec import Struct
-from rich.console import Console, RenderableType
-from rich.text import Text
+from rich.console import Console
 
-from kedge import __version__
 from kedge.api.apps import Deployment
 from kedge.api.core import Namespace
-from kedge.cli.render import draw
+from kedge.cli.demo_stage import Narrator
 from kedge.fleet import Fleet
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
@@ -32,29 +29,20 @@ from kedge.plan.text import natural
 DEPLOYMENTS = untyped(Deployment.resource)
 NAMESPACE, APP = "test-ns", "web"
 SELECTOR: Final[Mapping[str, str]] = {"group": "", "kind": "Namespace", "version": "v1", "name": NAMESPACE}
-TIMEOUT: Final = 60.0
-"""Seconds within which each expected thing must happen."""
-QUIET_PERIOD: Final = 3.0
-"""Seconds for which we watch that nothing unexpected happens."""
-
-
-class DemoFailed(click.ClickException):
-    """Something did not happen as the demo says."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"the demo failed: {what}")
 
 
 class DemoFleet:
     """A fleet, and what is observed of a Deployment on it."""
 
     def __init__(self, out: Console, *, members: int, clock: Clock, rng: random.Random) -> None:
-        self.out = out
-        self.clock = clock
+        narrator = Narrator(out)
+        self.out, self.clock = out, clock
+        self.heading, self.say = narrator.heading, narrator.say
+        self.command, self.note = narrator.command, narrator.note
+        self._begin = narrator.begin
         self.seen = Timeline(self.say)
         self._fleet = Fleet(members=members, clock=clock, rng=rng)
         self.hub = Client(self._fleet.hub.transport(), limiter=Limiter(rate=0))
-        self._headings = 0
 
     @property
     def members(self) -> list[str]:
@@ -63,9 +51,7 @@ class DemoFleet:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """The fleet runs while the context is open."""
-        self.out.print(
-            f"Kedge {__version__}: a hub and {len(self.members)} clusters in this process; no Kubernetes needed."
-        )
+        self._begin(f"a hub and {len(self.members)} clusters")
         try:
             async with self._fleet:
                 yield
@@ -112,24 +98,6 @@ class DemoFleet:
             async with self.hub.watch(kind, initial_events=True, seconds=3600) as events:
                 async for _ in events:
                     self.seen.notify()
-
-    # Printing
-
-    def heading(self, what: str) -> None:
-        self._headings += 1
-        self.out.print(Text(f"\n{self._headings}. {what}", "bold"))
-
-    def say(self, what: str) -> None:
-        draw(Text(what), self.out, indent=3)
-
-    def command(self, command: str, answer: RenderableType | None = None) -> None:
-        """Print a command that a user could type, and its output."""
-        self.out.print(Text(f"\n   $ {command}", "dim"), soft_wrap=True)
-        if answer is not None:
-            draw(answer, self.out, indent=3)
-
-    def note(self, what: str) -> None:
-        self.out.print(Text(f"\n   {what}", "dim"))
 
 
 class SeenDeployment(Struct, frozen=True):

@@ -21,7 +21,8 @@ from rich.console import Console
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
 from kedge.api.times import parse_duration
-from kedge.cli.demo_fleet import QUIET_PERIOD, SELECTOR, TIMEOUT, DemoFailed, DemoFleet
+from kedge.cli.demo_fleet import SELECTOR, DemoFleet
+from kedge.cli.demo_stage import QUIET_PERIOD, TIMEOUT, DemoFailed
 from kedge.cli.render import can_draw, console
 from kedge.cli.runs import approve, roll_back_run, run_tree
 from kedge.cli.targets import quiet_logs

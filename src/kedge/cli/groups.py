@@ -5,21 +5,18 @@ They read the StatefulSets and pods with the rights of the user, and ask the fun
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Final
 
 import click
 import msgspec
 from rich.console import Console
-from rich.live import Live
 from rich.tree import Tree
 
 from kedge.api.apps import StatefulSet
 from kedge.api.pods import Pod
 from kedge.api.zones import ROLLOUT_GROUP
+from kedge.cli.follow import Followed, changes, follow
 from kedge.cli.group_target import CLUSTER, GroupName, find_group, group_reader, home_of, no_group, read_group
 from kedge.cli.render import can_draw, console, draw, groups_table, line_of, print_data, print_lines
 from kedge.cli.targets import Hub, error_sentences
@@ -41,12 +38,10 @@ from kedge.plan.zoning.group_story import (
     zones_of,
 )
 
-Tell: TypeAlias = Callable[[], Awaitable[GroupStory]]
 GROUPS: Final = ("groups", "group")
 """The words that `kedge get` takes for rollout groups."""
 STABLE_FOR: Final = 1.5
 """Seconds for which a group has to stay done: a status may lag behind a change that has just been made."""
-REDRAW_EVERY: Final = 0.1
 
 
 # get
@@ -126,74 +121,27 @@ def group_status(
 
 async def watch_group(client: Client, which: GroupName, timeout: float | None, form: str) -> GroupStory:
     """Show a group until it is done and stays so, or until time is up. Returns the last story."""
-    out = console(sys.stdout if form == "tree" else sys.stderr)
-    async with _followed(client, which) as (tell, changed):
-        if not out.is_terminal or out.is_dumb_terminal:
-            return await _until_done(tell, changed, GroupLines(out).show, timeout)
-        with Live(console=out, auto_refresh=False, vertical_overflow="crop") as live:
-            return await _until_done(tell, changed, lambda story: _draw(live, out, story), timeout)
-
-
-def _draw(live: Live, out: Console, story: GroupStory) -> None:
-    live.update(group_tree(story, drawn=can_draw(out), lines=out.height - 2), refresh=True)
-
-
-@asynccontextmanager
-async def _followed(client: Client, which: GroupName) -> AsyncIterator[tuple[Tell, asyncio.Event]]:
-    """What tells the story anew, and what is set when it may have changed."""
     reader = group_reader(client)
     sets = Cache(client, StatefulSet, which.namespace, labels={ROLLOUT_GROUP: which.name})
     pods = Cache(client, Pod, which.namespace)
-    changed = asyncio.Event()
-    sets.on_change(lambda _: changed.set())
-    pods.on_change(lambda _: changed.set())
-    running = [asyncio.create_task(sets.run()), asyncio.create_task(pods.run())]
 
     async def tell() -> GroupStory:
         if not (found := sets.all()):
             raise click.ClickException(no_group(which))
         return await reader.story(which.namespace, which.name, zones_of(found, pods.all()))
 
-    try:
-        await sets.synced()
-        await pods.synced()
-        yield tell, changed
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+    followed = Followed(tell, lambda story: story.is_done, _lines, _tree, stable_for=STABLE_FOR)
+    async with changes(sets, pods) as changed:
+        return await follow(followed, changed, timeout, form)
 
 
-async def _until_done(
-    tell: Tell, changed: asyncio.Event, show: Callable[[GroupStory], None], timeout: float | None
-) -> GroupStory:
-    story = await tell()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(timeout):
-            while True:
-                changed.clear()
-                story = await tell()
-                show(story)
-                try:
-                    await asyncio.wait_for(changed.wait(), STABLE_FOR if story.is_done else None)
-                except TimeoutError:
-                    break
-                await asyncio.sleep(REDRAW_EVERY)
-    return story
+def _lines(story: GroupStory) -> dict[str, str]:
+    zones = {zone.name: f"  {zone.name}: {zone_line(zone)}" for zone in story.zones}
+    return {"": f"rollout group {story.path}: {group_line(story)}", **zones}
 
 
-class GroupLines:
-    """A line for each change."""
-
-    def __init__(self, out: Console) -> None:
-        self._out = out
-        self._printed: dict[str, str] = {}
-
-    def show(self, story: GroupStory) -> None:
-        now = {"": f"rollout group {story.path}: {group_line(story)}"}
-        now |= {zone.name: f"  {zone.name}: {zone_line(zone)}" for zone in story.zones}
-        print_lines((line for key, line in now.items() if self._printed.get(key) != line), self._out)
-        self._printed = now
+def _tree(story: GroupStory, out: Console) -> Tree:
+    return group_tree(story, drawn=can_draw(out), lines=out.height - 2)
 
 
 def group_tree(story: GroupStory, *, drawn: bool = True, lines: int | None = None) -> Tree:

@@ -30,15 +30,17 @@ def _by_cluster(context: click.Context, param: click.Parameter, values: tuple[st
 
 
 @click.command()
-@click.argument("name", metavar="[PLACEMENT | GROUP | ROLLOUT]", required=False)
+@click.argument("name", metavar="[PLACEMENT | GROUP | ROLLOUT | BINDING]", required=False)
 @click.option(
-    "-n", "--namespace", help="The namespace of a ResourcePlacement, a rollout group or a rollout in batches."
+    "-n",
+    "--namespace",
+    help="The namespace of a ResourcePlacement, a rollout group, a rollout in batches or a binding.",
 )
 @click.option(
     "-f",
     "--file",
     help="The objects that you would apply: placements, staged update runs, resources, StatefulSets of rollout "
-    "groups, rollouts in batches and their workloads. -: standard input.",
+    "groups, rollouts in batches and their workloads, bindings and what they propagate. -: standard input.",
 )
 @click.option(
     "--from",
@@ -103,13 +105,16 @@ def plan(
 
     With -f, preview what the objects in the file would do. Without it, preview how PLACEMENT, rollout group GROUP or
     ROLLOUT in batches (group/NAME, rollouttrait/NAME and so on leave no doubt) goes on from now. Of a rollout in
-    batches, this is its batches, how many pods there are meanwhile, what has to say yes, and what would refuse it.
+    batches, this is its batches, how many pods there are meanwhile, what has to say yes, and what would refuse it. Of a
+    binding (binding/NAME), this is the order of its clusters, and how many pods stay available.
 
     Exits with 0 if every cluster or pod gets the change, with 3 if not, with 1 if that is unknown.
     """
     from kedge.api.dialect import Dialect
     from kedge.cli.batch_preview import preview_rollouts
     from kedge.cli.batch_preview_text import print_rollouts
+    from kedge.cli.binding_preview import preview_bindings
+    from kedge.cli.binding_preview_text import print_bindings
     from kedge.cli.group_preview import preview_groups
     from kedge.cli.group_preview_text import print_groups
     from kedge.cli.preview import PreviewOptions, read_objects, run_preview_command
@@ -132,6 +137,12 @@ def plan(
         dialect=Dialect(dialect),
     )
     changed = read_objects(file) if file else ()
+    bindings = preview_bindings(hub, options, changed)
+    if bindings is not None:
+        print_bindings(bindings, form)
+        if not bindings.is_done:
+            raise SystemExit(NOT_DONE)
+        return
     rollouts = preview_rollouts(hub, options, changed) if name or changed else None
     if rollouts is not None:
         print_rollouts(rollouts, form)

@@ -21,6 +21,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from kedge.cli.safe_text import escape_json, printable
+from kedge.plan.aligning.binding_story import BindingStory
 from kedge.plan.batching.rollout_story import RolloutStory
 from kedge.plan.explaining.history import Revision
 from kedge.plan.explaining.phrases import Folded, fold, of_place, of_thing, separate_doubt, state_text, summary
@@ -130,6 +131,27 @@ def rollouts_table(stories: Iterable[RolloutStory]) -> Table:
         ready = f"{story.ready}/{story.size}" if story.size is not None else ""
         why = printable(story.doubt or story.why)
         table.add_row(story.path, story.kind, printable(story.target), story.batch, ready, state, why)
+    return table
+
+
+def bindings_table(stories: Iterable[BindingStory]) -> Table:
+    """One line for each binding."""
+    table = _table("BINDING", "RESOURCE", "CLUSTERS", "UPDATED", "AVAILABLE", "PODS", "IN FLIGHT", "STATE", "WHY")
+    for story in stories:
+        state = Text(story.state.value, _MARKS[story.state][2])
+        numbers = (
+            [
+                f"{story.total('updated')}/{story.goal}",
+                f"{story.total('available')} (>= {story.fewest})",
+                f"{story.total('pods')} (<= {story.most})",
+                f"{story.in_flight} of {story.budget}",
+            ]
+            if story.is_aligned
+            else [""] * 4
+        )
+        table.add_row(
+            story.path, printable(story.resource), str(len(story.clusters)), *numbers, state, printable(story.why)
+        )
     return table
 
 

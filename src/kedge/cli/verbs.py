@@ -57,7 +57,7 @@ def output_option(*forms: str) -> Callable[[F], F]:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[groups | rollouts] [NAME]...")
+@click.argument("names", nargs=-1, metavar="[groups | rollouts | bindings] [NAME]...")
 @click.option("-n", "--namespace", help="List only what is in this namespace.")
 @output_option("table", "json", "yaml")
 @hub_options
@@ -65,15 +65,19 @@ def get(names: tuple[str, ...], namespace: str | None, form: str, hub: Hub) -> N
     """List placements and staged update runs, and their progress.
 
     `kedge get groups [GROUP]...` lists rollout groups: StatefulSets in zones. `kedge get rollouts [NAME]...` lists
-    rollouts in batches, of one kind with `rollouttraits`, `approllouts` and so on.
+    rollouts in batches, of one kind with `rollouttraits`, `approllouts` and so on. `kedge get bindings [NAME]...` lists
+    workloads that are divided over clusters by one budget.
     """
     from kedge.cli.batches import kinds_named, run_get_rollouts
+    from kedge.cli.bindings import bindings_named, run_get_bindings
     from kedge.cli.groups import GROUPS, run_get_groups
     from kedge.cli.output import run_get
 
-    rollouts = kinds_named(names)
+    rollouts, bindings = kinds_named(names), bindings_named(names)
     if rollouts is not None:
         run_get_rollouts(hub, *rollouts, namespace, form)
+    elif bindings is not None:
+        run_get_bindings(hub, *bindings, namespace, form)
     elif names and names[0] in GROUPS:
         run_get_groups(hub, names[1:], namespace, form)
     else:
@@ -96,25 +100,25 @@ def status(
     form: str,
     hub: Hub,
 ) -> None:
-    """Show a placement, a staged update run, a rollout group or a rollout in batches as a tree.
+    """Show a placement, a staged update run, a rollout group, a rollout in batches or a binding as a tree.
 
-    Shows the clusters of a placement and the objects on them, the stages of a run, the zones of a group, or the
-    batches of a rollout. KIND/NAME leaves no doubt: placement/web, run/web, group/web, rollouttrait/web, rollout/web,
-    approllout/web, applicationdeployment/web.
+    Shows the clusters of a placement and the objects on them, the stages of a run, the zones of a group, the batches of
+    a rollout, or what the clusters of a binding were granted. KIND/NAME leaves no doubt: placement/web, run/web,
+    group/web, rollouttrait/web, rollout/web, approllout/web, applicationdeployment/web. A binding is always named so:
+    binding/web-deployment.
 
     Exits with 0 if what the hub has now is available on every cluster, if the run or the rollout has succeeded and was
     not rolled back, or if every pod of the group is updated and ready; with 3 if not (yet); with 1 if that is unknown.
     """
     from kedge.cli.batches import rollout_status
+    from kedge.cli.bindings import binding_status
     from kedge.cli.groups import group_status
     from kedge.cli.output import run_status
 
-    done = rollout_status(hub, placement, namespace, watch=watch, timeout=timeout, form=form)
-    if done is not None:
-        raise SystemExit(0 if done else NOT_DONE)
-    done = group_status(hub, placement, namespace, watch=watch, timeout=timeout, form=form)
-    if done is not None:
-        raise SystemExit(0 if done else NOT_DONE)
+    for of_kind in (binding_status, rollout_status, group_status):
+        done = of_kind(hub, placement, namespace, watch=watch, timeout=timeout, form=form)
+        if done is not None:
+            raise SystemExit(0 if done else NOT_DONE)
     if not run_status(hub, placement, namespace, watch=watch, timeout=timeout, everything=everything, form=form):
         raise SystemExit(NOT_DONE)
 
@@ -125,18 +129,19 @@ def status(
 @output_option("text", "json", "yaml")
 @hub_options
 def explain(placement: str, cluster: str | None, namespace: str | None, form: str, hub: Hub) -> None:
-    """Explain why a placement, a staged update run, a rollout group or a rollout in batches is where it is.
+    """Explain why a placement, a staged update run, a rollout group, a rollout in batches or a binding is where it is.
 
     With CLUSTER, explain that cluster alone; of a rollout group, that zone or pod; of a rollout in batches, that batch.
     """
     from kedge.cli.batches import explain_rollout
+    from kedge.cli.bindings import explain_binding
     from kedge.cli.groups import explain_group
     from kedge.cli.output import run_explain
 
-    if explain_rollout(hub, placement, namespace, cluster, form):
-        return
-    if not explain_group(hub, placement, namespace, cluster, form):
-        run_explain(hub, placement, namespace, cluster, form)
+    for of_kind in (explain_binding, explain_rollout, explain_group):
+        if of_kind(hub, placement, namespace, cluster, form):
+            return
+    run_explain(hub, placement, namespace, cluster, form)
 
 
 @click.command()

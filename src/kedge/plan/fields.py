@@ -6,15 +6,17 @@ A field that is missing or of another type reads as nothing: an object that cann
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Object: TypeAlias = Mapping[str, Any]
+_MAP: Final = (dict, Mapping)
+"""Of the two, a dict is told much faster."""
 
 
 def at(obj: Any, *path: str) -> Any:
     """What is at a path of members; None if nothing is."""
     for name in path:
-        if not isinstance(obj, Mapping):
+        if not isinstance(obj, _MAP):
             return None
         obj = obj.get(name)
     return obj
@@ -112,5 +114,14 @@ def patched(obj: Object, patch: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(obj)
     for name, value in patch.items():
         old = merged.get(name)
-        merged[name] = patched(old if isinstance(old, Mapping) else {}, value) if isinstance(value, Mapping) else value
+        merged[name] = patched(old if isinstance(old, _MAP) else {}, value) if isinstance(value, _MAP) else value
     return {name: value for name, value in merged.items() if value is not None}
+
+
+def covers(obj: Any, wanted: Any) -> bool:
+    """Whether an object has all that is wanted of it; it may have more members, but not more items in a list."""
+    if isinstance(wanted, _MAP):
+        return all(covers(at(obj, name), value) for name, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(obj, list):
+        return len(obj) == len(wanted) and all(map(covers, obj, wanted))
+    return bool(obj == wanted)

@@ -8,18 +8,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any
 
+import yaml
+
+from controllers.align.recorder import image_of
+from controllers.align.stories import NAMESPACE, StoryBed
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.apps import Deployment
 from kedge.api.condition import is_true
 from kedge.api.core import Namespace
-from kedge.api.crd import crd
+from kedge.api.crds import karmada_crds, kruise_crds
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster
-from kedge.api.karmada.kinds import KARMADA_KINDS
-from kedge.api.kruise import KRUISE_KINDS
+from kedge.api.karmada.proposed import ProposedBinding
+from kedge.api.kruise import CloneSet
 from kedge.api.pods import Pod
-from kedge.controllers.align.bindings import Bindings
-from kedge.controllers.align.execution import Execution
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.embedded.workloads.nodes import make_nodes
@@ -27,11 +29,13 @@ from kedge.kube.client import Client
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
+from kedge.roles import add_karmada_hub, add_karmada_member
 from support.stage import LoopClock
+from support.waiting import until_so
 
 SHOP = "shop"
-HUB_DEFINITIONS = tuple(crd(kind) for kind in (*KARMADA_KINDS, *KRUISE_KINDS))
-MEMBER_DEFINITIONS = tuple(crd(kind) for kind in KRUISE_KINDS)
+MEMBER_DEFINITIONS = kruise_crds()  # here: it reads files
+HUB_DEFINITIONS = (*karmada_crds(), *MEMBER_DEFINITIONS)
 
 
 class AlignBed:
@@ -40,9 +44,6 @@ class AlignBed:
     def __init__(self, hub: Client, members: dict[str, Client]) -> None:
         self.hub = hub
         self.members = members
-        self.fewest = 10**9
-        self.most = 0
-        self.most_updated = 0
 
     async def pods(self) -> list[Pod]:
         found = [(await member.list(Pod, SHOP)).items for member in self.members.values()]
@@ -62,6 +63,10 @@ class AlignBed:
         name = f"demo-{kind.resource.kind.lower()}"
         await self.hub.create(ResourceBinding, {"metadata": {"name": name, "namespace": SHOP}, "spec": binding})
 
+    async def are_ready(self) -> bool:
+        found = (await self.hub.list(Cluster)).items
+        return all(is_true(one.status.conditions, "Ready") for one in found)
+
     async def edit(self, kind: type[Any], spec: dict[str, Any]) -> None:
         await self.hub.patch(kind, "demo", MergePatch({"spec": spec}), SHOP)
 
@@ -70,18 +75,19 @@ class AlignBed:
             while await self.images() != sorted(images):
                 await asyncio.sleep(0.05)
 
-    async def count(self) -> None:
-        """Count all pods at every moment, from now on."""
-        while True:
-            pods = await self.pods()
-            self.fewest = min(self.fewest, sum(is_true(pod.status.conditions, "Ready") for pod in pods))
-            self.most = max(self.most, len(pods))
-            self.most_updated = max(self.most_updated, sum(image_of(pod) == "app:2" for pod in pods))
-            await asyncio.sleep(0.01)
+    @property
+    def story(self) -> StoryBed:
+        return StoryBed(self.hub, self.members, self._apply, quiet=60.0)
+
+    async def _apply(self, manifests: str) -> None:
+        for one in yaml.safe_load_all(manifests):
+            body = {**one, "metadata": {"namespace": NAMESPACE, **one["metadata"]}}
+            await self.hub.apply(_KINDS[one["apiVersion"], one["kind"]], body, manager="kubectl", force=True)
 
 
-def image_of(pod: Pod) -> str:
-    return str((pod.spec.containers or ())[0].image)
+_KINDS: dict[tuple[str, str], Any] = {
+    (kind.resource.api_version, kind.resource.kind): kind for kind in (Deployment, CloneSet, ProposedBinding)
+}
 
 
 @asynccontextmanager
@@ -91,14 +97,11 @@ async def align_bed(*names: str) -> AsyncIterator[AlignBed]:
         hub = await _server(stack, "hub", clock, HUB_DEFINITIONS, nodes=0)
         managers = [await stack.enter_async_context(Manager(component="kedge-align", clock=clock, rng=Random(1)))]
         connected = await managers[0].connect("hub", hub.transport(), limiter=Limiter(rate=0))
-        managers[0].add_controller(Bindings(connected).controller)
+        add_karmada_hub(managers[0], connected)
         user = _client(hub)
         members = {}
         for name in names:
-            await user.create(Namespace, {"metadata": {"name": f"karmada-es-{name}"}})
             await user.create(Cluster, {"metadata": {"name": name}, "spec": {}})
-            ready = {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": "", **_SINCE}
-            await user.patch(Cluster, name, MergePatch({"status": {"conditions": [ready]}}), subresource="status")
             server = await _server(stack, name, clock, MEMBER_DEFINITIONS, nodes=3)
             members[name] = _client(server)
             others = await stack.enter_async_context(Manager(component="kcm", clock=clock, rng=Random(2)))
@@ -106,16 +109,15 @@ async def align_bed(*names: str) -> AsyncIterator[AlignBed]:
             agent = await stack.enter_async_context(Manager(component="agent", clock=clock, rng=Random(3)))
             on_hub = await agent.connect("hub", hub.transport(), limiter=Limiter(rate=0))
             on_member = await agent.connect(name, server.transport(), limiter=Limiter(rate=0))
-            agent.add_controller(Execution(on_hub, on_member, name, clock=clock).controller)
+            add_karmada_member(agent, name, on_hub, on_member)
             managers += [others, agent]
         running = [asyncio.create_task(one.run(signals=False)) for one in managers]
-        yield AlignBed(user, members)
+        bed = AlignBed(user, members)
+        await until_so(bed.are_ready)
+        yield bed
         for one in managers:
             one.stop()
         await asyncio.gather(*running)
-
-
-_SINCE = {"lastTransitionTime": "2030-01-01T00:00:00Z"}
 
 
 def _client(server: EmbeddedCluster) -> Client:
@@ -135,7 +137,3 @@ async def _server(
     for definition in definitions:
         await user.create(CustomResourceDefinition, definition)
     return server
-
-
-STORY = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2, "maxSurge": 1}}
-DEPLOYMENT = Deployment

@@ -112,7 +112,9 @@ class Bed:
 
 @asynccontextmanager
 async def bed(
-    outbound: Outbound | None = None, definitions: Sequence[Mapping[str, Any]] = DEFINITIONS
+    outbound: Outbound | None = None,
+    definitions: Sequence[Mapping[str, Any]] = DEFINITIONS,
+    namespaces: Sequence[str] = (),
 ) -> AsyncIterator[Bed]:
     clock = LoopClock()
     cluster = EmbeddedCluster("cluster", clock=clock, rng=Random(1))
@@ -128,7 +130,7 @@ async def bed(
     ):
         add_workloads(others, await others.connect("cluster", cluster.transport()))
         connected = await manager.connect("cluster", cluster.transport(), limiter=Limiter(rate=0))
-        for controller in batch_controllers(connected, (), clock=clock, outbound=outbound or Nobody()):
+        for controller in batch_controllers(connected, namespaces, clock=clock, outbound=outbound or Nobody()):
             manager.add_controller(controller)
         running = [asyncio.create_task(one.run(signals=False)) for one in (others, manager)]
         try:

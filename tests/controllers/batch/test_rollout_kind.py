@@ -539,6 +539,37 @@ def test_a_daemon_set_goes_to_another_revision() -> None:
     run(body())
 
 
+def test_a_daemon_set_that_does_not_exist_is_created() -> None:
+    async def body() -> None:
+        async with revisions(1, 2, kind="DaemonSet") as here:
+            await here.rollout("web-v1", numBatches=2, paused=True)
+            await here.until_state("verifyingSpec")
+            await a_while()
+            assert await here.is_missing(DaemonSet, "web")
+            await here.to(paused=False)
+            await here.until_state("rolloutSucceed")
+            await here.until_images(v1=3)
+            live = await here.live("web", DaemonSet)
+            assert live["spec"]["updateStrategy"]["type"] == "RollingUpdate"
+            assert [one["kind"] for one in live["metadata"]["ownerReferences"]] == ["Rollout"]
+            await here.to("web-v2")
+            await here.until_succeeded("web-v2", 3)
+            await here.until_images(v2=3)
+
+    run(body())
+
+
+def test_a_daemon_set_that_was_created_goes_when_its_rollout_is_taken_back() -> None:
+    async def body() -> None:
+        async with revisions(1, kind="DaemonSet") as here:
+            await here.rollout("web-v1", numBatches=2, batchPartition=0, revertOnDelete=True)
+            await here.until_state("rollingInBatches", "batchReady")
+            await here.delete()
+            await here.until_gone_with_workloads(DaemonSet, "web")
+
+    run(body())
+
+
 def test_edits_of_a_plan_that_has_ended_are_refused_unless_something_moves() -> None:
     async def body() -> None:
         async with revisions(1) as here:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from controllers.batch.batch_bed import SHOP, Bed, bed
 from kedge.api.apps import Deployment
 from kedge.api.oam.rollouts import RolloutTrait
@@ -196,6 +198,21 @@ def test_deleted_midway_it_is_taken_back() -> None:
             assert all("kedge.dev/rolled-by" not in one.metadata.annotations for one in left)
 
     run(body())
+
+
+def test_an_operator_of_one_namespace_is_done_with_a_rollout_that_is_gone(caplog: pytest.LogCaptureFixture) -> None:
+    async def body() -> None:
+        async with bed(namespaces=(SHOP,)) as here:
+            await here.deployment("v1", 2)
+            await here.deployment("v2", 0, "app:2")
+            await here.trait("v2", "v1", numBatches=2)
+            await here.until_state("rolloutSucceed")
+            caplog.clear()
+            await here.client.delete(RolloutTrait, "web", SHOP)
+            await asyncio.sleep(60)
+
+    run(body())
+    assert [one.getMessage() for one in caplog.records if one.name == "kedge.kube.controller"] == []
 
 
 def test_paused_it_stands_still() -> None:

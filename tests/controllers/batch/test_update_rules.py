@@ -21,6 +21,8 @@ from support.virtual import run
 TRAITS = untyped(RolloutTrait.resource)
 SAID = (BATCHES, PARTITION, REST)
 """What webhook and CRD say in the same words."""
+FIXED = "rolloutStrategy, rolloutWebhooks and traffic cannot be changed while the rollout is under way"
+HOOK = {"type": "post-batch-rollout", "name": "tests", "url": "http://tests.example.com/run"}
 
 
 def test_the_crd_takes_what_may_change_and_refuses_the_rest_with_the_reason() -> None:
@@ -69,6 +71,8 @@ async def _edit(here: Bed, **plan: Any) -> None:
         ({"rolloutBatches": sizes(2, 8), "batchPartition": 3}, "only batches after batch 1 can be changed"),
         ({"rolloutBatches": sizes(2, 2, 4, 4), "batchPartition": 3}, "the batches do not add up"),
         ({"batchPartition": -1}, "the rollout plan has to be positive"),
+        ({"rolloutStrategy": "DecreaseFirst", "batchPartition": 3}, FIXED),
+        ({"rolloutWebhooks": [HOOK], "batchPartition": 3}, FIXED),
     ],
 )
 def test_past_both_the_controller_holds_moves_nothing_back_and_goes_on_when_it_is_corrected(
@@ -81,7 +85,8 @@ def test_past_both_the_controller_holds_moves_nothing_back_and_goes_on_when_it_i
             await asyncio.sleep(120)
             assert said in (await here.get()).status.message
             assert await here.sizes() == {"v1": 6, "v2": 4}
-            await _edit(here, rolloutBatches=sizes(2, 2, 3, 3), batchPartition=3)
+            kept = {"rolloutStrategy": None, "rolloutWebhooks": None}
+            await _edit(here, rolloutBatches=sizes(2, 2, 3, 3), batchPartition=3, **kept)
             found = await here.until_state("rolloutSucceed")
             assert [one.goal for one in found.status.batches] == [2, 4, 7, 10]
             assert await here.sizes() == {"v1": 0, "v2": 10}

@@ -87,6 +87,27 @@ def test_what_is_abandoned_stays_and_belongs_to_nobody() -> None:
     play(scene)
 
 
+def test_what_a_late_request_created_is_abandoned_too() -> None:
+    async def scene(here: Bed) -> None:
+        await here.place(namespace(), config())
+        await here.hub.patch(
+            Work, "web-work", MergePatch({"metadata": {"annotations": {ON_DELETE: "Abandon"}}}), NAMESPACE
+        )
+        await here.rest()
+        settings = await here.get(MAPS, "settings")
+        assert settings is not None
+        late = {"name": "late", "namespace": "shop", "ownerReferences": settings["metadata"]["ownerReferences"]}
+        await here.member.create(MAPS, {"metadata": late})  # the AppliedWork does not list it
+        await delete(here)
+        await here.rest(30)
+        assert await here.applied() is None
+        live = await here.get(MAPS, "late")
+        assert live is not None
+        assert "ownerReferences" not in live["metadata"]
+
+    play(scene)
+
+
 def test_a_work_that_comes_back_at_once_starts_anew() -> None:
     async def scene(here: Bed) -> None:
         await here.place(namespace(), config(a="1"))

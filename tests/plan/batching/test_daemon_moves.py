@@ -19,9 +19,10 @@ from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Wor
 from kedge.plan.batching.waits import MoveCode, sentence
 from kedge.plan.moving.wait import Code
 from kedge.plan.workloads import template_hash
-from plan.batching.in_place_worlds import CLAIM, STATUS, World, batch, drive, pod, template
+from plan.batching.in_place_worlds import CLAIM, World, batch, drive, pod, template
 
 MOVES = DaemonMoves()
+STATUS, CREATED = RolloutStatus(target_before=1), RolloutStatus(target_before=0)
 PLAN = RolloutPlan()
 V1, V2, V3 = (template_hash(template(image)) for image in ("web:1", "web:2", "web:3"))
 ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
@@ -223,6 +224,48 @@ def test_a_batch_deletes_as_many_pods_as_it_asks_for_within_the_budget() -> None
     assert roll(world, batch(3, 5, max_unavailable=2))
     world.settle(5)
     assert world.held() == {V1: 2, V2: 3}
+
+
+def test_a_set_that_does_not_exist_is_created_as_it_is_taken_over() -> None:
+    manifest = {
+        "metadata": {"labels": {"v": "1"}, "annotations": {"note": "kept"}},
+        "spec": {"template": template("web:1"), "updateStrategy": ROLLING},
+        "status": {"numberReady": 3},
+    }
+    world = DaemonWorld(3)
+    unmade = Workloads(Workload(world.ref, manifest=manifest), in_place=True, claim=CLAIM)
+    (write,) = as_step(MOVES.verify(unmade, PLAN, CREATED)).writes
+    made = dict(write.create or {})
+    record = json.loads(made["metadata"]["annotations"].pop(FROZEN))
+    assert (record["strategy"]["type"], record["written"]) == ("RollingUpdate", V1)
+    assert made == {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {
+            "name": "web",
+            "namespace": "shop",
+            "labels": {"v": "1"},
+            "annotations": {"note": "kept", CLAIM_KEY: CLAIM},
+        },
+        "spec": {"template": template("web:1"), "updateStrategy": {"type": "OnDelete", "rollingUpdate": None}},
+    }
+    assert code(MOVES.verify(replace(unmade, target=Workload(world.ref)), PLAN, CREATED)) == MoveCode.not_found
+    assert code(MOVES.verify(unmade, PLAN, STATUS)) == MoveCode.not_found  # somebody deleted it
+
+
+def test_a_set_that_was_created_is_proved_in_batches_and_goes_when_it_is_taken_back() -> None:
+    world = DaemonWorld(3)
+    assert drive(world, lambda: MOVES.initialize(world.seen("web:1"), STATUS, CLAIM))
+    assert MOVES.roll(world.seen("web:1"), STATUS, batch(1, 3)) == DONE
+    (write,) = MOVES.revert(world.seen("web:1"), CREATED, batch(3, 3)).writes
+    assert (write.ref, write.delete, write.uid, write.takes_away) == (world.ref, True, "u", True)
+    theirs = replace(world.seen("web:1"), claim="Rollout/other/uid-2")
+    assert MOVES.revert(theirs, CREATED, batch(3, 3)) == DONE
+
+
+def as_step(found: object) -> Step:
+    assert isinstance(found, Step)
+    return found
 
 
 def test_a_bad_revision_stops_after_as_many_pods_as_the_budget_has() -> None:

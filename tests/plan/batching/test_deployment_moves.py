@@ -194,6 +194,8 @@ def with_meta(one: Workload, **meta: Any) -> Workload:
         (workloads(Workload(ref("v2")), deployment("v1", 3)), "v2", MoveCode.not_found),
         (workloads(deployment("v2", 0), Workload(ref("v1"))), "v1", MoveCode.not_found),
         (workloads(deployment("v2", 0), Workload(ref("v1"), manifest=MANIFEST)), "v1", MoveCode.not_found),
+        (workloads(deployment("v2", 0), Workload(ref("v1"), revision="r1")), "v1", MoveCode.not_found),
+        (workloads(deployment("v2", 0), deployment("v0", 3), Workload(ref("v1"))), "v1", MoveCode.not_found),
         (workloads(deployment("v2", 0), deployment("v1", 3, claim=OTHER)), "v1", MoveCode.claimed),
         (workloads(deployment("v2", 0), deployment("v1", 3, pods=2)), "v1", MoveCode.scaling),
         (workloads(deployment("v2", 0), deployment("v1", 3, pods=4)), "v1", MoveCode.scaling),
@@ -319,6 +321,13 @@ def batch(goal: int, total: int, *, surge: int = 0, down: int = 0, tolerated: in
         budget=Budget(total, down, surge),
         **more,
     )
+
+
+def test_one_of_several_old_revisions_that_is_gone_is_not_waited_for() -> None:
+    seen = workloads(deployment("v3", 0), Workload(ref("v1"), revision="r1"), deployment("v2", 3))
+    found = MOVES.verify(seen, RolloutPlan(), STATUS)
+    assert isinstance(found, Verified)
+    assert (found.original, found.total) == (3, 3)
 
 
 @pytest.mark.parametrize(

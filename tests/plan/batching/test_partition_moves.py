@@ -17,6 +17,7 @@ from kedge.api.oam.keys import FROZEN
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.api.pods import PodCondition
+from kedge.embedded.workloads.stateful_plan import OrdinalPod
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads
 from kedge.plan.batching.partition_moves import PartitionMoves
 from kedge.plan.batching.waits import MoveCode, sentence
@@ -337,6 +338,47 @@ def test_a_fix_reaches_pods_that_are_broken(parallel: bool) -> None:
     taken_over(world, "web:3")
     rolled(world, 3, "web:3")
     assert world.held() == {V3: 3}
+
+
+def half_broken() -> StatefulWorld:
+    """A set whose last rollout was given up: web-3 is of it and broken, and web-4 is not created for that."""
+    world = StatefulWorld(5)
+    world.bad = {V2}
+    world.here[3] = OrdinalPod(3, V2, ready=False, available=False)
+    del world.here[4]
+    world.patch({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 5}}}})
+    world.settle()
+    assert world.held() == {V1: 3, V2: 1}
+    return world
+
+
+def test_a_set_that_lacks_pods_because_of_a_broken_one_is_rolled_out_in_small_batches() -> None:
+    world = half_broken()
+    assert ORDERED.verify(world.seen("web:3"), PLAN, STATUS) == Verified(5, 5, V3)
+    taken_over(world, "web:3")
+    for goal in range(1, 6):
+        rolled(world, goal, "web:3")
+        assert world.held() == ({V1: 5 - goal, V3: goal} if goal < 5 else {V3: 5})
+
+
+def test_a_broken_pod_that_is_kept_back_is_deleted_only_if_nobody_wants_its_revision() -> None:
+    world = taken_over(half_broken(), "web:3")
+    for revision in (V1, V3):
+        world.here[2] = OrdinalPod(2, revision, ready=False, available=False)
+        (write,) = ORDERED.roll(world.seen("web:3"), STATUS, batch(0, 5)).writes
+        assert [one.name for one in write.delete_pods] == ["web-3"]
+    seen = world.seen("web:3")
+    unknown = {**world.obj, "status": {**world.obj["status"], "currentRevision": ""}}
+    assert code(ORDERED.roll(replace(seen, target=replace(seen.target, obj=unknown)), STATUS, batch(1, 5)))
+
+
+def test_a_set_with_more_pods_than_it_asks_for_is_still_scaling() -> None:
+    world = half_broken()
+    world.here[5] = OrdinalPod(5, V1, ready=True, available=True)
+    world.refresh()
+    world.here[4] = OrdinalPod(4, V1, ready=True, available=True)
+    world.refresh()
+    assert code(ORDERED.verify(world.seen("web:3"), PLAN, STATUS)) == MoveCode.scaling
 
 
 def test_pods_of_others_with_the_same_labels_count_for_nothing() -> None:

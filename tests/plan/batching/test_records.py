@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from kedge.api.oam.rollout_plan import ObjectReference
 from kedge.api.oam.rollout_status import RolloutStatus, SourceRecord
 from kedge.api.oam.rollouts import AppRolloutStatus
-from kedge.plan.batching.moves import Workload, WorkloadRef
-from kedge.plan.batching.records import recorded_refs, with_old_target, with_records
+from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads
+from kedge.plan.batching.records import recorded_refs, target_ref, with_old_target, with_records
 from plan.batching.making import deployment, ref, workloads
 
 
@@ -60,3 +60,40 @@ def test_the_target_of_a_rollout_that_is_replaced_joins_the_sources() -> None:
 def test_records_name_workloads() -> None:
     status = RolloutStatus(sources=(record("v1", 9), record("v2", 1)))
     assert recorded_refs(status, "shop") == (ref("v1"), ref("v2"))
+
+
+def test_the_target_is_known_by_what_was_recorded_of_it() -> None:
+    named = ObjectReference(api_version="apps/v1", kind="StatefulSet", name="web")
+    found = target_ref(RolloutStatus(target_workload=named), "shop")
+    assert found == WorkloadRef("apps/v1", "StatefulSet", "shop", "web")
+    assert target_ref(RolloutStatus(), "shop") is None
+
+
+# In place
+
+WEB = WorkloadRef("apps/v1", "StatefulSet", "shop", "web")
+
+
+def in_place(*revisions: str, replicas: int = 4) -> Workloads:
+    """A StatefulSet that moves from these revisions."""
+    obj = {"spec": {"replicas": replicas}}
+    sources = tuple(Workload(WEB, obj, revision=name) for name in revisions)
+    return Workloads(Workload(WEB, obj, revision="r9"), sources, in_place=True)
+
+
+def test_a_workload_that_changes_in_place_is_recorded_once_for_each_revision() -> None:
+    found = with_records(RolloutStatus(), in_place("r1", "r2"))
+    assert found.sources == (record("web", 4, "r1", "StatefulSet"), record("web", 4, "r2", "StatefulSet"))
+    assert found.target_before == 4
+
+
+def test_in_place_the_oldest_record_says_how_it_was_before() -> None:
+    kept = (
+        record("other", 1, "r1", "StatefulSet"),
+        record("web", 7, "r1", "StatefulSet"),
+        record("web", 5, "r2", "StatefulSet"),
+        record("web", 6, "r3"),
+    )
+    found = with_records(RolloutStatus(sources=kept), in_place("r1", "r4"))
+    assert found.sources == (kept[1], kept[2], record("web", 4, "r4", "StatefulSet"))
+    assert found.target_before == 7

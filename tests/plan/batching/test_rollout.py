@@ -14,12 +14,14 @@ from kedge.api.oam.rollout_plan import (
     OnDeadline,
     RolloutBatch,
     RolloutPlan,
+    RolloutStrategy,
     RolloutWebhook,
 )
 from kedge.api.oam.rollout_status import BatchState, PlannedBatch, RollingState, SourceRecord
-from kedge.plan.batching.moves import DONE, Step, Verified
+from kedge.plan.batching.moves import DONE, Step, Verified, Write
 from kedge.plan.batching.rollout import is_modified, step
 from kedge.plan.batching.rollout_waits import BatchCode, sentence
+from kedge.plan.batching.spec_rules import fixed_part
 from kedge.plan.batching.states import ENDED, RolloutEvent
 from kedge.plan.batching.steps import Act, Ended, Hold, Move, Next, Note
 from kedge.plan.batching.waits import MoveCode
@@ -227,6 +229,7 @@ def test_what_verification_finds_is_fixed() -> None:
                 PlannedBatch(replicas=2, goal=3),
                 PlannedBatch(replicas=1, goal=4),
             ),
+            fixed_plan=fixed_part(PLAN),
             current_batch=0,
         ),
     )
@@ -288,7 +291,39 @@ def test_the_workloads_are_taken_over_after_hooks_and_autoscalers() -> None:
     assert step(seen, NOW) == Move(E.initialized, seen.status)
 
 
+def test_a_target_that_is_created_to_know_its_size_waits_for_a_pause_and_for_hooks() -> None:
+    creating = Step((Write(ref("v2"), create={"kind": "DaemonSet"}),))
+    paused = step(observed(R.verifying, plan=replace(PLAN, paused=True), moves=Answers(verify=creating)), NOW)
+    assert paused == Hold(Wait("the rollout", BatchCode.paused))
+    hooked = with_hook(HookType.initialize_rollout)
+    assert asked_of(step(observed(R.verifying, plan=hooked, moves=Answers(verify=creating)), NOW)) == (
+        "initializing",
+        None,
+    )
+    assert step(observed(R.verifying, moves=Answers(verify=creating)), NOW) == Act(creating.writes)
+    waits = Answers(verify=Step(wait=Wait("DaemonSet shop/web", "Scaling")))
+    assert code(step(observed(R.verifying, plan=hooked, moves=waits), NOW)) == "Scaling"
+
+
 # Batches
+
+
+def test_a_paused_rollout_takes_its_workloads_over_and_scales_none() -> None:
+    paused = RolloutPlan(paused=True)
+    claiming = Step((Write(ref("v1"), {"metadata": {"annotations": {"claim": "web"}}}), Write(ref("v2"), create={})))
+    assert step(observed(R.initializing, plan=paused, moves=Answers(initialize=claiming)), NOW) == Act(claiming.writes)
+    scaling = Step((*claiming.writes, Write(ref("v2"), {"spec": {"replicas": 0}})))
+    found = step(observed(R.initializing, plan=paused, moves=Answers(initialize=scaling)), NOW)
+    assert found == Hold(Wait("the rollout", BatchCode.paused))
+    assert step(observed(R.initializing, moves=Answers(initialize=scaling)), NOW) == Act(scaling.writes)
+
+
+def test_what_was_fixed_when_it_began_holds_it_until_it_is_as_before() -> None:
+    moves, fixed = Answers(roll=WRITE), {"fixed_plan": fixed_part(PLAN)}
+    changed = replace(PLAN, rollout_strategy=RolloutStrategy.decrease_first)
+    assert code(step(rolling(B.rolling, plan=changed, status=fixed, moves=moves), NOW)) == BatchCode.invalid
+    assert moves.asked == []
+    assert step(rolling(B.rolling, plan=PLAN, status=fixed, moves=moves), NOW) == Act(WRITE.writes)
 
 
 def test_a_paused_rollout_stands_still_before_anything_else() -> None:

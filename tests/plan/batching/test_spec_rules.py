@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
 from kedge.api.oam.rollout_rules import ENDED, MAX_BATCHES
 from kedge.api.oam.rollout_status import PlannedBatch, RolloutStatus
-from kedge.plan.batching.spec_rules import PLAN, Problem, create_problems, effective_partition, update_problems
+from kedge.plan.batching.spec_rules import (
+    PLAN,
+    Problem,
+    create_problems,
+    effective_partition,
+    fixed_part,
+    remembered_problems,
+    update_problems,
+)
 from support.bad_plans import BAD_PLANS, GOOD_PLANS, HOOK, METRIC, TRAFFIC, BadPlan
 
 READABLE = {name: row for name, row in BAD_PLANS.items() if row.readable}
@@ -255,3 +263,24 @@ def test_two_allowed_changes_are_allowed_as_one(a: RolloutPlan, b: RolloutPlan, 
 def test_the_partition_in_effect(said: dict[str, Any], current: int, planned: int, expected: int) -> None:
     status = RolloutStatus(current_batch=current, batches=(PlannedBatch(replicas=1, goal=1),) * planned)
     assert effective_partition(plan(**said), status) == expected
+
+
+@pytest.mark.parametrize(
+    "free",
+    [{"numBatches": 3}, {"paused": True}, {"targetSize": 4}, {"revertOnDelete": True}, {"canaryMetric": [METRIC]}],
+)
+def test_what_may_change_of_a_plan_or_is_remembered_elsewhere_is_no_problem_midway(free: dict[str, Any]) -> None:
+    status = RolloutStatus(fixed_plan=fixed_part(plan(numBatches=2)))
+    assert remembered_problems(plan(**{"numBatches": 2, **free}), status) == []
+
+
+@pytest.mark.parametrize(
+    "fixed", [{"rolloutStrategy": "DecreaseFirst"}, {"rolloutWebhooks": [HOOK]}, {"traffic": TRAFFIC}]
+)
+def test_what_is_remembered_of_a_plan_may_not_change_midway(fixed: dict[str, Any]) -> None:
+    changed = plan(numBatches=2, **fixed)
+    found = remembered_problems(changed, RolloutStatus(fixed_plan=fixed_part(plan(numBatches=2))))
+    said = "cannot be changed while the rollout is under way unless the target changes"
+    assert found == [Problem(PLAN, f"rolloutStrategy, rolloutWebhooks and traffic {said}")]
+    assert remembered_problems(changed, RolloutStatus()) == []
+    assert len(fixed_part(changed)) == 16

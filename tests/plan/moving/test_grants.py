@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from kedge.plan.moving.allowance import Allowance
 from kedge.plan.moving.budget import Budget
 from kedge.plan.moving.exposure import Exposure
 from kedge.plan.moving.grants import Grants, grant
@@ -345,3 +346,28 @@ def test_where_everything_is_proven_and_something_may_be_down_something_moves(ca
     units = [Unit(one.key, OLD, NEW, Proof.proven) for one in case.units]
     budget = Budget(len(units), max(1, case.budget.max_unavailable))
     assert bool(granted(units, budget, Exposure(1)).moved) is bool(units)
+
+
+# With an allowance
+
+
+@pytest.mark.parametrize(
+    ("limit", "held", "moved"),
+    [(1, {}, ""), (2, {}, "a"), (4, {}, "ac"), (5, {}, "ab"), (7, {}, "abc"), (7, {"x": 3}, "ac"), (2, {"x": 5}, "")],
+)
+def test_units_move_while_their_prices_are_left(limit: int, held: dict[str, int], moved: str) -> None:
+    allowance = Allowance(limit, held, {"a": 2, "b": 3, "c": 2})
+    found = granted([old("a"), old("b"), old("c"), new("x", Proof.pending)], Budget(4, 4), allowance=allowance)
+    assert "".join(found.moved) == moved
+    assert set(waits(found).values()) <= {Code.allowance_spent}
+    assert found.allowance is not None
+    assert found.allowance.spent == sum(held.values()) + sum(allowance.prices[key] for key in moved)
+
+
+def test_a_unit_that_costs_nothing_moves_even_if_nothing_is_left_and_additions_cost_nothing() -> None:
+    allowance = Allowance(1, {"x": 5}, {"a": 0, "b": 1, "c": 9})
+    found = granted([old("a"), old("b"), missing("c"), new("x", Proof.failed)], Budget(4, 4), allowance=allowance)
+    assert found.moved == ("a", "c")
+    wait = found.waiting["b"]
+    assert (wait.code, wait.numbers) == (Code.allowance_spent, {"limit": 1, "spent": 5, "price": 1})
+    assert keys(wait) == ["x"]

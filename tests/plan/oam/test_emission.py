@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from kedge.api.oam.keys import CLAIM, FROZEN
 from kedge.plan.batching.claims import Frozen
 from kedge.plan.fields import at, patched, text
-from kedge.plan.oam.emission import APPLIED, Emission, WantedComponent, belongs_to, emission, is_available
+from kedge.plan.oam.emission import (
+    APPLIED,
+    Emission,
+    WantedComponent,
+    belongs_to,
+    emission,
+    is_available,
+    is_settled,
+    live_of_revision,
+)
 from kedge.plan.oam.refused import Refused
 from kedge.plan.workloads import Strategy
 from plan.oam.objects import DEPLOYMENT, STATEFUL_SET, component
@@ -116,7 +125,7 @@ def test_what_was_applied_is_not_applied_again() -> None:
     assert emission(wanted(), [there]) == Emission(live=there)
 
 
-@pytest.mark.parametrize("other", [wanted(revision="web-v3"), wanted(replicas=4)])
+@pytest.mark.parametrize("other", [wanted(revision="web-v3"), wanted(replicas=4), wanted(UNNUMBERED)])
 def test_another_revision_or_number_is_applied(other: WantedComponent) -> None:
     found = emission(other, [settled(wanted())])
     assert found.apply is not None
@@ -176,6 +185,43 @@ def test_of_two_with_as_many_pods_the_newer_goes_on() -> None:
     assert emission(wanted(revision="web-v11"), [going, among[1]]).live is among[1]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (live("a", "web-v9", replicas=2), live("b", "web-v10", replicas=1)),  # most pods
+        (live("a", "web-v10"), live("b", "web-v9")),  # the newest
+        (live("a", "web-v1"), live("b", "")),  # one that says what it is
+        (live("a", "web-v9"), live("b", "web-v10", replicas=9, deletionTimestamp="2030-01-01T00:00:00Z")),
+    ],
+)
+def test_which_of_two_workloads_goes_on(one: Any, other: Any) -> None:
+    for among in ([one, other], [other, one]):
+        assert emission(wanted(revision="web-v11"), among).live is one
+
+
+def test_of_several_of_a_kind_that_nobody_knows_the_newest_goes_on() -> None:
+    among = [live("a", "web-v2", GAME), live("b", "web-v3", GAME)]
+    assert emission(wanted(GAME, revision="web-v4"), among).live is among[1]
+
+
+def test_of_several_of_the_revision_the_one_with_most_pods_is_rolled_out() -> None:
+    few, most = live("web", "web-v2", replicas=1), live("web-v2", "web-v2", replicas=3)
+    theirs = live("theirs", "web-v2", application="other", replicas=9)
+    for among in ([few, most, theirs], [theirs, most, few]):
+        assert live_of_revision(wanted(), among) is most
+        assert emission(wanted(rolled=True), among) == Emission(live=most)
+    assert live_of_revision(wanted(), [theirs, live("web-v1")]) is None
+
+
+@pytest.mark.parametrize(
+    ("annotations", "settled_now"),
+    [({}, True), ({CLAIM: "Rollout/web/u"}, False), ({FROZEN: "{}"}, False), ({CLAIM: "x", FROZEN: "{}"}, False)],
+)
+def test_a_workload_is_settled_when_nobody_moves_it_or_is_to_begin(annotations: Any, settled_now: bool) -> None:
+    assert is_settled(live(annotations=annotations)) is settled_now
+    assert is_settled({"metadata": {}}) is True
+
+
 def test_one_with_pods_left_is_not_without_pods() -> None:
     of = wanted()
     leaving = patched(live("web-v1", replicas=0), {"status": {"replicas": 1}})
@@ -183,6 +229,7 @@ def test_one_with_pods_left_is_not_without_pods() -> None:
 
 
 def test_a_frozen_workload_gets_its_strategy_back_after_its_template() -> None:
+    assert FROZEN not in at(emission(wanted(), [live()]).apply, "metadata", "annotations")
     there = live(annotations={FROZEN: "{}"})
     found = emission(wanted(), [there])
     assert text(found.apply, "metadata", "annotations", FROZEN) == "{}"
@@ -268,3 +315,4 @@ def test_what_always_holds(among: list[Any], rolled: bool, data: st.DataObject) 
 
 def test_what_was_applied_is_told_by_an_annotation() -> None:
     assert APPLIED == "kedge.dev/applied-hash"
+    assert "kedge.dev/applied-hash" in at(emission(wanted(), []).apply, "metadata", "annotations")

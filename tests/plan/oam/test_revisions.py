@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kedge.api.apps import ControllerRevision
 from kedge.api.meta import ObjectMeta, OwnerReference
@@ -19,6 +20,7 @@ from kedge.plan.oam.revisions import (
     Found,
     Revision,
     application_hash,
+    application_of,
     component_hash,
     component_in,
     component_revision,
@@ -57,6 +59,7 @@ def kept(name: str, image: str = "web:1", *, component: str = "web", owner: str 
         ("web-v1\n", "web", None),
         ("my-web-v1", "web", None),
         ("web-v" + "9" * 19, "web", None),
+        ("-v1", "web", None),
     ],
 )
 def test_the_number_of_a_revision_is_in_its_name(name: str, of: str, number: int | None) -> None:
@@ -78,6 +81,7 @@ def test_a_name_that_is_too_long_for_a_label_is_refused_in_words() -> None:
         # back to an older state: a new revision, since numbers only grow
         ([Revision(1, "web-v1", "h"), Revision(2, "web-v2", "g")], [], Found(Revision(3, "web-v3", "h"), is_new=True)),
         ([Revision(10, "web-v10", "g"), Revision(9, "web-v9", "h")], [], Found(Revision(11, "web-v11", "h"), True)),
+        ([], ["web-x", "other-v4"], Found(Revision(1, "web-v1", "h"), is_new=True)),
         ([], ["web-v4", "web-x", "web"], Found(Revision(5, "web-v5", "h"), is_new=True)),
         ([Revision(1, "web-v1", "h")], ["web-v4"], Found(Revision(1, "web-v1", "h"), is_new=False)),
     ],
@@ -125,6 +129,30 @@ def test_only_revisions_of_the_component_and_the_owner_count() -> None:
         Revision(1, "web-v1", component_hash(spec())),
         Revision(2, "web-v2", component_hash(spec("web:2"))),
     )
+
+
+def test_a_revision_may_have_other_owners_too() -> None:
+    one = kept("web-v1")
+    others = (OwnerReference(api_version="v1", kind="ConfigMap", name="x", uid="u9"), *one.metadata.owner_references)
+    shared = replace(one, metadata=replace(one.metadata, owner_references=others))
+    assert [found.name for found in revisions_of_component("web", "u1", [shared])] == ["web-v1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("shop-v2", "shop"),
+        ("shop-v1-v12", "shop-v1"),
+        ("my-vault-v3", "my-vault"),
+        ("shop-v0", ""),
+        ("shop-v2-canary", ""),
+        ("shop", ""),
+        ("-v3", ""),
+        ("", ""),
+    ],
+)
+def test_a_name_says_whose_revision_it_is(name: str, of: str) -> None:
+    assert application_of(name) == of
 
 
 def test_a_revision_without_data_is_one_of_its_own() -> None:

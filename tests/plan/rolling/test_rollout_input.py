@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kedge.api.fleet import IS_LATEST, PINNED, RESOURCE_HASH, RESOURCE_INDEX, SUBINDEX
+from kedge.api.fleet import IS_LATEST, PINNED, POD_COUNTS, RESOURCE_HASH, RESOURCE_INDEX, SUBINDEX
 from kedge.api.meta import ObjectMeta
-from kedge.plan.rolling.rollout_input import Wanted, wanted
+from kedge.plan.rolling.pod_counts import count_pods, counts_text
+from kedge.plan.rolling.rollout_input import Wanted, observe, wanted
+from plan.rolling.making import NEW, OLD, binding, placement, scheduled, seen
+from plan.rolling.test_pod_counts import workload
 
 
 def snapshot(index: int, *, latest: bool = False) -> ObjectMeta:
@@ -47,3 +50,18 @@ def test_what_does_not_exist_is_refused_with_what_does(index: str) -> None:
 
 def test_pinned_to_something_where_there_is_nothing_says_so() -> None:
     assert "there are none at all" in wanted(pinned("0"), [PART]).problem
+
+
+def test_the_counts_of_revisions_are_seen_in_the_metadata_of_their_snapshots() -> None:
+    counts = count_pods([workload(replicas=3)])
+    master = ObjectMeta(name=NEW, annotations={POD_COUNTS: counts_text(counts)})
+    found = observe(placement(pod_budget=1), [binding("a")], [master, ObjectMeta(name=OLD)], {})
+    assert found.pods == {NEW: counts}
+
+
+def test_revisions_are_to_be_counted_only_if_there_is_a_budget_of_pods() -> None:
+    bindings = [binding("a"), scheduled("b")]
+    assert seen(placement(), bindings).uncounted == ()
+    assert seen(placement(pod_budget=1), bindings).uncounted == (OLD, NEW)
+    assert seen(placement(pod_budget=1), bindings, pods={NEW: count_pods([])}).uncounted == (OLD,)
+    assert seen(placement(pod_budget=1), bindings, wanted=Wanted()).uncounted == ()

@@ -23,7 +23,7 @@ from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.pods import Pod
 from kedge.api.resource import Resource
 from kedge.api.staged import ClusterApprovalRequest, ClusterStagedUpdateRun, ClusterStagedUpdateStrategy
-from kedge.fleet import Fleet
+from kedge.fleet import HEARTBEAT, Fleet
 from kedge.kube.client import Client
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import Codec, Untyped, untyped
@@ -48,6 +48,7 @@ from support.stage import LoopClock
 NAME, SPACE, APP = "crp", "shop", "web"
 TARGET = Target(NAME)
 QUIET = 60.0
+RARE_HEARTBEAT = 600  # seconds: where every cluster is heard, how often says nothing about a rollout
 _KINDS: Mapping[str, Codec[Untyped]] = {
     one.kind: untyped(one)
     for one in (
@@ -135,7 +136,8 @@ async def _really(scenario: Scenario, *, act: bool = True) -> tuple[FleetState, 
     clock = LoopClock()
     async with Fleet(members=scenario.members, clock=clock, rng=Random(1), nodes=1) as fleet:
         await fleet.run_workloads()
-        await fleet.run_roles(HubOptions(), labels=scenario.labels)
+        heartbeat = HEARTBEAT if scenario.silent else RARE_HEARTBEAT
+        await fleet.run_roles(HubOptions(), labels=scenario.labels, heartbeat=heartbeat)
         client = Client(fleet.hub.transport(), limiter=Limiter(rate=0))
         async with _closing(client), _steered(fleet, clock, scenario) as hub:
             await _place(client, scenario)

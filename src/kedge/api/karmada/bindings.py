@@ -15,7 +15,11 @@ from kedge.api.meta import ObjectMeta, Value
 from kedge.api.resource import Resource
 
 _VERSIONS: Final = (Version("v1alpha2", storage=True),)
-_COLUMNS: Final = (condition_column("Scheduled", "Scheduled"), condition_column("FullyApplied", "FullyApplied"), AGE)
+BINDING_COLUMNS: Final = (
+    condition_column("Scheduled", "Scheduled"),
+    condition_column("FullyApplied", "FullyApplied"),
+    AGE,
+)
 _REPLICAS: Final = Schema(minimum=0, format="int32")
 Raw = Annotated[Mapping[str, Any], Schema(preserve_unknown_fields=True)]
 
@@ -135,7 +139,7 @@ class ResourceBinding(Value, frozen=True, gc=False):
 
     resource: ClassVar[Resource] = Resource(WORK_GROUP, "v1alpha2", "ResourceBinding", "resourcebindings")
     definition: ClassVar[Definition] = Definition(
-        versions=_VERSIONS, short_names=("rb",), categories=("karmada-io",), status=True, columns=_COLUMNS
+        versions=_VERSIONS, short_names=("rb",), categories=("karmada-io",), status=True, columns=BINDING_COLUMNS
     )
     spec: Annotated[BindingSpec, Schema(preserve_unknown_fields=True)]
     """What runs where."""
@@ -151,7 +155,7 @@ class ClusterResourceBinding(Value, frozen=True, gc=False):
         WORK_GROUP, "v1alpha2", "ClusterResourceBinding", "clusterresourcebindings", namespaced=False
     )
     definition: ClassVar[Definition] = Definition(
-        versions=_VERSIONS, short_names=("crb",), categories=("karmada-io",), status=True, columns=_COLUMNS
+        versions=_VERSIONS, short_names=("crb",), categories=("karmada-io",), status=True, columns=BINDING_COLUMNS
     )
     spec: Annotated[BindingSpec, Schema(preserve_unknown_fields=True)]
     """What runs where."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from msgspec import field
@@ -11,6 +13,27 @@ from kedge.api.karmada.keys import CLUSTER_GROUP
 from kedge.api.markers import AGE, Column, Definition, Schema, Version, condition_column
 from kedge.api.meta import ObjectMeta, Value
 from kedge.api.resource import Resource
+
+
+class TaintEffect(StrEnum):
+    """What a taint keeps away. What runs there stays: nothing is evicted here."""
+
+    no_schedule = "NoSchedule"
+    prefer_no_schedule = "PreferNoSchedule"
+    no_execute = "NoExecute"
+
+
+class Taint(Value, frozen=True, gc=False):
+    """Keeps away what does not tolerate it."""
+
+    key: str
+    """Its key."""
+    effect: TaintEffect
+    """What it keeps away."""
+    value: str = ""
+    """Its value."""
+    time_added: datetime | None = None
+    """Since when."""
 
 
 class ClusterSpec(Value, frozen=True, gc=False):
@@ -24,6 +47,8 @@ class ClusterSpec(Value, frozen=True, gc=False):
     """Its region."""
     zones: tuple[str, ...] = ()
     """Its zones."""
+    taints: tuple[Taint, ...] = ()
+    """What keeps things away."""
 
 
 class ClusterStatus(Value, frozen=True, gc=False):

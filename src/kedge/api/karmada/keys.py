@@ -7,8 +7,12 @@ from typing import Final
 WORK_GROUP: Final = "work.karmada.io"
 POLICY_GROUP: Final = "policy.karmada.io"
 CLUSTER_GROUP: Final = "cluster.karmada.io"
+PROPOSED_GROUP: Final = "karmada.io"
+"""Of bindings as the proposal of alignment writes them."""
 EXECUTION_PREFIX: Final = "karmada-es-"
 """Of the namespace that holds a cluster's Works."""
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 # Labels
 MANAGED: Final = "karmada.io/managed"
@@ -41,9 +45,16 @@ APPLIED_CLUSTER_OVERRIDES: Final = "policy.karmada.io/applied-cluster-overrides"
 BINDING_FINALIZER: Final = "karmada.io/binding-controller"
 CLUSTER_BINDING_FINALIZER: Final = "karmada.io/cluster-resource-binding-controller"
 EXECUTION_FINALIZER: Final = "karmada.io/execution-controller"
+CLUSTER_FINALIZER: Final = "karmada.io/cluster-controller"
 
 # Kedge's own
 LEDGER: Final = "kedge.dev/alignment"
 """On a binding: what every cluster was asked for and may be acting on."""
 SEQUENCE: Final = "kedge.dev/alignment-seq"
 """On a workload of a member: the number of what was asked for last."""
+TURNS: Final = "kedge.dev/alignment-turns"
+"""On Kedge's own OverridePolicy beside a Karmada: which clusters are let through, or were and may still act on it."""
+ALIGN: Final = "kedge.dev/align"
+"""On a policy of a Karmada: `true` if `kedge align` aligns what it propagates."""
+HEARTBEAT_OF: Final = "kedge.dev/heartbeat-of"
+"""The label of the Lease that the agent of a member renews: the member's name."""

@@ -8,6 +8,7 @@ from kedge.api.karmada.bindings import ClusterResourceBinding, ResourceBinding
 from kedge.api.karmada.clusters import Cluster
 from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
 from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
+from kedge.api.karmada.proposed import ProposedBinding
 from kedge.api.karmada.works import Work
 
 KARMADA_KINDS: Final = (
@@ -19,4 +20,5 @@ KARMADA_KINDS: Final = (
     ResourceBinding,
     ClusterResourceBinding,
     Work,
+    ProposedBinding,
 )

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from msgspec import field
 
+from kedge.api.karmada.bindings import Raw
 from kedge.api.karmada.keys import POLICY_GROUP
 from kedge.api.karmada.policies import ClusterAffinity, ResourceSelector
 from kedge.api.markers import AGE, Definition, Schema, Version
@@ -62,12 +63,22 @@ class Overriders(Value, frozen=True, gc=False):
     """Values."""
     image_overrider: tuple[ImageOverrider, ...] = ()
     """Parts of images."""
+    command_overrider: tuple[Raw, ...] = ()
+    """Commands of containers: not known here."""
+    args_overrider: tuple[Raw, ...] = ()
+    """Arguments of containers: not known here."""
+    labels_overrider: tuple[Raw, ...] = ()
+    """Labels: not known here."""
+    annotations_overrider: tuple[Raw, ...] = ()
+    """Annotations: not known here."""
+    field_overrider: tuple[Raw, ...] = ()
+    """Values inside of texts: not known here."""
 
 
 class OverrideRule(Value, frozen=True, gc=False):
     """What is different where."""
 
-    overriders: Annotated[Overriders, Schema(preserve_unknown_fields=True)]
+    overriders: Overriders
     """What is different."""
     target_cluster: ClusterAffinity | None = None
     """Where; everywhere if it is left out."""
@@ -80,6 +91,10 @@ class OverrideSpec(Value, frozen=True, gc=False):
     """What is different where."""
     resource_selectors: tuple[ResourceSelector, ...] = ()
     """Of which resources; of all if it is left out."""
+    overriders: Overriders | None = None
+    """What is different everywhere: an older form, not known here."""
+    target_cluster: ClusterAffinity | None = None
+    """Where that is: an older form, not known here."""
 
 
 class OverridePolicy(Value, frozen=True, gc=False):
@@ -89,7 +104,7 @@ class OverridePolicy(Value, frozen=True, gc=False):
     definition: ClassVar[Definition] = Definition(
         versions=_VERSIONS, short_names=("op",), categories=("karmada-io",), columns=(AGE,)
     )
-    spec: Annotated[OverrideSpec, Schema(preserve_unknown_fields=True)]
+    spec: OverrideSpec
     """What is different where."""
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
@@ -103,6 +118,6 @@ class ClusterOverridePolicy(Value, frozen=True, gc=False):
     definition: ClassVar[Definition] = Definition(
         versions=_VERSIONS, short_names=("cop",), categories=("karmada-io",), columns=(AGE,)
     )
-    spec: Annotated[OverrideSpec, Schema(preserve_unknown_fields=True)]
+    spec: OverrideSpec
     """What is different where."""
     metadata: ObjectMeta = field(default_factory=ObjectMeta)

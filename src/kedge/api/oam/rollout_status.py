@@ -164,6 +164,8 @@ class RolloutStatus(Value, frozen=True, gc=False):
     """What was changed beside the workloads, and is given back at the end."""
     desired_size: Annotated[int, _INT32] = 0
     """How many pods there are to be, kept while one rollout replaces another midway; 0 if nothing is under way."""
+    fixed_plan: str = ""
+    """A digest of what cannot change of the plan while its batches roll: strategy, webhooks and traffic."""
     retried: str = ""
     """The last request to start a failed rollout again that was taken note of."""
     failure: str = ""

@@ -1,4 +1,4 @@
-"""Bindings: the controller that makes Works of ResourceBindings, so that all clusters together keep one budget.
+"""Bindings: the controller that makes Works of bindings of one kind, so that all clusters together keep one budget.
 
 Wakes at a change of a binding, of its resource, and of what a cluster reports. The ledger is written into the binding
 before any Work is: see `plan.aligning.binding`.
@@ -10,30 +10,24 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-import msgspec
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from kedge.api.apps import Deployment, StatefulSet
-from kedge.api.condition import is_true
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster as Member
 from kedge.api.karmada.keys import (
     APPLIED_CLUSTER_OVERRIDES,
     APPLIED_OVERRIDES,
-    BINDING_FINALIZER,
-    BINDING_NAME,
-    BINDING_NAMESPACE,
     EXECUTION_FINALIZER,
-    EXECUTION_PREFIX,
     LEDGER,
 )
 from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
-from kedge.api.karmada.policies import Placement, ReplicaSchedulingType
 from kedge.api.karmada.works import Work
 from kedge.api.resource import Resource
+from kedge.controllers.align.binding_kinds import BindingKind
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
+from kedge.controllers.throttle import Throttle
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject, metadata_of, untyped
 from kedge.kube.controller import Controller
@@ -43,42 +37,50 @@ from kedge.kube.patches import MergePatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.aggregating import aggregated_items, template_status
-from kedge.plan.aligning.binding import BindingInput, BindingPlan, BoundCluster, plan_binding
+from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
 from kedge.plan.aligning.ledger_text import ledger_text
 from kedge.plan.aligning.names import binding_name, work_name, work_namespace
+from kedge.plan.aligning.observed import binding_input, cluster_of
 from kedge.plan.aligning.overriding import AnyOverridePolicy
-from kedge.plan.aligning.scheduling import Candidate
+from kedge.plan.aligning.work_spec import shown_spec, work_spec
+from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
 from kedge.plan.fields import Object, at, text
 
 MANAGER: Final = "kedge-align"
-CLONE_SETS: Final = Resource("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets")
-_TEMPLATES: Final = (Deployment.resource, StatefulSet.resource, CLONE_SETS)
+REPORT_EVERY: Final = 1.0
+"""Seconds between two reports of what all clusters say together: each says something new many times a second."""
+AGAIN: Final = 15.0
+"""Seconds after which it is asked again for a kind that is not served."""
 
 
 class Bindings:
-    """The controller of ResourceBindings."""
+    """The controller of bindings of one kind."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, kind: BindingKind) -> None:
+        self._kind = kind
+        self._name = cluster.name
         self._client = cluster.client
         self._kinds = Kinds(cluster.client)
         self._events = cluster.events
-        self._bindings = cluster.cache(ResourceBinding)
-        self._works = cluster.cache(Work, indexes={"binding": _binding_of})
+        self._reports = Throttle(REPORT_EVERY)
+        self._bindings = cluster.cache(kind.type)
+        self._works = cluster.cache(Work, indexes={"binding": self._binding_of})
         self._members = cluster.cache(Member)
         self._overrides = cluster.cache(OverridePolicy)
         self._cluster_overrides = cluster.cache(ClusterOverridePolicy)
         sources: list[Source] = [
             cluster.watch(self._bindings),
-            cluster.watch(self._works, to=_of_work),
+            cluster.watch(self._works, to=self._of_work),
             cluster.watch(self._members, to=self._everyone),
             cluster.watch(self._overrides, to=self._everyone),
             cluster.watch(self._cluster_overrides, to=self._everyone),
             *(
                 cluster.watch(cluster.cache(metadata_of(one), optional=True), to=partial(_of_template, one.kind))
-                for one in _TEMPLATES
+                for one in WORKLOAD_KINDS
+                if one.namespaced == kind.type.resource.namespaced
             ),
         ]
-        self.controller = Controller("resourcebindings", self.reconcile, sources)
+        self.controller = Controller(kind.plural, self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         binding = self._bindings.get(key.name, key.namespace)
@@ -86,13 +88,18 @@ class Bindings:
             return Outcome.done
         meta = binding.metadata
         is_deleting = meta.deletion_timestamp is not None
-        if BINDING_FINALIZER not in meta.finalizers:
+        if self._kind.finalizer not in meta.finalizers:
             if is_deleting:
                 return Outcome.done
-            change = {"metadata": {"finalizers": [*meta.finalizers, BINDING_FINALIZER]}}
-            await self._client.amend(ResourceBinding, meta, change, manager=MANAGER)
+            change = {"metadata": {"finalizers": [*meta.finalizers, self._kind.finalizer]}}
+            await self._client.amend(self._kind.type, meta, change, manager=MANAGER)
             return Outcome.not_yet
-        works = {_cluster_of(one): one for one in self._works.by("binding", _key_text(key.namespace, key.name))}
+        works = {cluster_of(one): one for one in self._works.by("binding", str(key))}
+        if await self._resource(binding) is None and not is_deleting:
+            # A kind that is not served may be served again: what runs of it stays as it is.
+            bound = binding.spec.resource
+            self._events.warning(binding, "NotServed", f"the hub serves no {bound.kind} of {bound.api_version}")
+            return Outcome.again(after=AGAIN)
         seen = await self._observed(binding, works)
         plan = plan_binding(seen)
         for problem in plan.problems:
@@ -100,30 +107,34 @@ class Bindings:
         ledger = ledger_text(plan.ledger)
         if ledger != meta.annotations.get(LEDGER, "{}"):
             change_ledger = {"metadata": {"annotations": {LEDGER: ledger}}}
-            binding = await self._client.amend(ResourceBinding, meta, change_ledger, manager=MANAGER)
+            binding = await self._client.amend(self._kind.type, meta, change_ledger, manager=MANAGER)
             meta = binding.metadata
         await self._write(binding, plan, works)
         if is_deleting and not works:
-            rest = [one for one in meta.finalizers if one != BINDING_FINALIZER]
-            await self._client.amend(ResourceBinding, meta, {"metadata": {"finalizers": rest}}, manager=MANAGER)
+            rest = [one for one in meta.finalizers if one != self._kind.finalizer]
+            await self._client.amend(self._kind.type, meta, {"metadata": {"finalizers": rest}}, manager=MANAGER)
             return Outcome.done
-        await self._report(binding, seen, works)
+        if wait := self._reports.remaining(key):
+            return Outcome.again(after=wait)
+        if await self._report(binding, seen, works):
+            self._reports.restart(key)
         return Outcome.done
 
-    async def _report(self, binding: ResourceBinding, seen: BindingInput, works: Mapping[str, Work]) -> None:
-        """What the clusters report, on the binding and on its resource."""
+    async def _report(self, binding: ResourceBinding, seen: BindingInput, works: Mapping[str, Work]) -> bool:
+        """What the clusters report, on the binding and on its resource. Returns whether that was news."""
         items = aggregated_items({name: work for name, work in works.items() if name in seen.clusters})
         status = replace(binding.status, aggregated_status=items)
-        if status != binding.status:
+        is_news = status != binding.status
+        if is_news:
             change = difference(to_builtins(binding.status), to_builtins(status))
             await self._client.amend(
-                ResourceBinding, binding.metadata, {"status": change}, manager=MANAGER, subresource="status"
+                self._kind.type, binding.metadata, {"status": change}, manager=MANAGER, subresource="status"
             )
         if seen.template is None:
-            return
+            return is_news
         counted = template_status(seen.template, works, len(binding.spec.clusters))
         if counted is None or {name: at(seen.template, "status", name) for name in counted} == counted:
-            return
+            return is_news
         resource = await self._resource(binding)
         if resource is not None:
             await self._client.patch(
@@ -135,29 +146,14 @@ class Bindings:
                 manager=MANAGER,
                 subresource="status",
             )
+        return True
 
     # Observing
 
     async def _observed(self, binding: ResourceBinding, works: Mapping[str, Work]) -> BindingInput:
-        names = {one.name for one in binding.spec.clusters} | set(works)
-        clusters = {}
-        for name in sorted(names):
-            member = self._members.get(name)
-            if member is not None:
-                candidate = Candidate(name, member.metadata.labels)
-                is_ready = is_true(member.status.conditions, "Ready")
-                clusters[name] = BoundCluster(candidate, is_ready, works.get(name))
         overrides: tuple[AnyOverridePolicy, ...] = (*self._cluster_overrides.all(), *self._overrides.all())
-        namespace = binding.metadata.namespace
-        return BindingInput(
-            binding.spec,
-            await self._template(binding),
-            clusters,
-            tuple(one for one in overrides if one.metadata.namespace in (None, "", namespace)),
-            binding.metadata.annotations.get(LEDGER, ""),
-            is_divided=_is_divided(binding),
-            is_deleting=binding.metadata.deletion_timestamp is not None,
-        )
+        members = {one.metadata.name: one for one in self._members.all()}
+        return binding_input(binding, await self._template(binding), works, members, overrides)
 
     async def _template(self, binding: ResourceBinding) -> Object | None:
         bound, resource = binding.spec.resource, await self._resource(binding)
@@ -188,65 +184,51 @@ class Bindings:
     async def _write_work(
         self, binding: ResourceBinding, plan: BindingPlan, cluster: str, manifest: Object, there: Work | None
     ) -> None:
-        bound, made = binding.spec.resource, plan.overridden.get(cluster)
+        made = plan.overridden.get(cluster)
         notes = {
-            BINDING_NAMESPACE: binding.metadata.namespace or "",
-            BINDING_NAME: binding.metadata.name,
+            **self._kind.notes(binding.metadata),
             APPLIED_OVERRIDES: _listed(made.policies) if made is not None else None,
             APPLIED_CLUSTER_OVERRIDES: _listed(made.cluster_policies) if made is not None else None,
         }
-        spec = {"workload": {"manifests": [manifest]}}
+        spec = work_spec(binding.spec, cluster, manifest)
         if there is None:
-            meta = {
-                "name": work_name(bound.kind, bound.name, bound.namespace),
-                "namespace": work_namespace(cluster),
-                "annotations": {name: note for name, note in notes.items() if note is not None},
-                "finalizers": [EXECUTION_FINALIZER],
-            }
-            await self._client.create(Work, {"metadata": meta, "spec": spec}, manager=MANAGER)
+            await self._client.create(Work, self._new_work(binding, cluster, notes, spec), manager=MANAGER)
             return
         before = {name: there.metadata.annotations.get(name) for name in notes}
-        is_same = tuple(there.spec.workload.manifests) == (manifest,)
-        if is_same and before == notes:
-            return
         change: dict[str, Any] = {"metadata": {"annotations": difference(before, notes)}}
-        if not is_same:
+        if shown_spec(there) != spec:
             change["spec"] = spec
+        elif before == notes:
+            return
         await self._client.amend(Work, there.metadata, change, manager=MANAGER)
+
+    def _new_work(
+        self, binding: ResourceBinding, cluster: str, notes: Mapping[str, str | None], spec: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        bound, own_id = binding.spec.resource, binding.metadata.labels.get(self._kind.permanent_id)
+        meta = {
+            "name": work_name(bound.kind, bound.name, bound.namespace),
+            "namespace": work_namespace(cluster),
+            "labels": {self._kind.permanent_id: own_id} if own_id else {},
+            "annotations": {name: note for name, note in notes.items() if note is not None},
+            "finalizers": [EXECUTION_FINALIZER],
+        }
+        return {"metadata": meta, "spec": {name: value for name, value in spec.items() if value is not None}}
+
+    def _binding_of(self, work: Work) -> Iterable[str]:
+        key = self._kind.named_in(work.metadata.annotations, self._name)
+        return () if key is None else (str(key),)
+
+    def _of_work(self, seen: WatchedObject[Work]) -> Iterable[Key]:
+        key = self._kind.named_in(seen.meta.annotations, seen.cluster)
+        return () if key is None else (key,)
 
     def _everyone(self, seen: WatchedObject[Any]) -> Iterable[Key]:
         return [Key(seen.cluster, one.metadata.namespace, one.metadata.name) for one in self._bindings.all()]
 
 
-def _is_divided(binding: ResourceBinding) -> bool:
-    """A binding that has a placement says so there: every cluster runs all replicas unless it says otherwise."""
-    if not binding.spec.placement:
-        return True
-    given = msgspec.convert(binding.spec.placement, Placement).replica_scheduling
-    return given is not None and given.replica_scheduling_type is ReplicaSchedulingType.divided
-
-
 def _listed(names: tuple[str, ...]) -> str | None:
     return ",".join(names) or None
-
-
-def _binding_of(work: Work) -> Iterable[str]:
-    notes = work.metadata.annotations
-    return [_key_text(notes.get(BINDING_NAMESPACE), notes.get(BINDING_NAME, ""))]
-
-
-def _key_text(namespace: str | None, name: str) -> str:
-    return f"{namespace or ''}/{name}"
-
-
-def _cluster_of(work: Work) -> str:
-    return (work.metadata.namespace or "").removeprefix(EXECUTION_PREFIX)
-
-
-def _of_work(seen: WatchedObject[Work]) -> Iterable[Key]:
-    notes = seen.meta.annotations
-    if BINDING_NAME in notes:
-        yield Key(seen.cluster, notes.get(BINDING_NAMESPACE) or None, notes[BINDING_NAME])
 
 
 def _of_template(kind: str, seen: WatchedObject[PartialObject]) -> Iterable[Key]:

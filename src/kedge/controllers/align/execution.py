@@ -7,14 +7,16 @@ that the hub knows what the status is about.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
 from msgspec import to_builtins
 
-from kedge.api.apps import Deployment, StatefulSet
-from kedge.api.condition import FALSE, TRUE, new_condition, set_condition
+from kedge.api.condition import FALSE, TRUE, Condition, find_condition, is_true, new_condition, set_condition
 from kedge.api.karmada.keys import (
+    CONFLICT_RESOLUTION,
     EXECUTION_FINALIZER,
     SEQUENCE,
     TEMPLATE_GENERATION,
@@ -23,7 +25,6 @@ from kedge.api.karmada.keys import (
 )
 from kedge.api.karmada.works import ManifestStatus, ResourceIdentifier, Work, WorkStatus
 from kedge.api.resource import Resource
-from kedge.controllers.align.bindings import CLONE_SETS
 from kedge.controllers.kinds import Kinds
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -34,14 +35,19 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import WatchedObject
+from kedge.plan.aligning.aggregating import APPLIED
 from kedge.plan.aligning.binding import sequence_of
 from kedge.plan.aligning.names import work_namespace
-from kedge.plan.fields import Object, at, group_of, patched, text
+from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
+from kedge.plan.fields import Object, at, covers, group_of, patched, text
 
 MANAGER: Final = "karmada-agent"
 AGAIN: Final = 10.0
 """Seconds after which what a member refused is tried again."""
-_FOLLOWED: Final = (Deployment.resource, StatefulSet.resource, CLONE_SETS)
+
+
+class NotApplied(ValueError):
+    """Why something is not written to the cluster, in words."""
 
 
 class Execution:
@@ -52,9 +58,11 @@ class Execution:
         self._kinds = Kinds(member.client)
         self._clock = clock
         self._works = hub.cache(Work, work_namespace(name))
+        self._written: dict[str, int] = {}
+        """Which generation of a Work, by its uid, was applied last."""
         followed = [
             member.watch(member.cache(metadata_of(one), optional=True), to=partial(_of_object, hub.name))
-            for one in _FOLLOWED
+            for one in WORKLOAD_KINDS
         ]
         self.controller = Controller("works", self.reconcile, [hub.watch(self._works), *followed])
 
@@ -65,17 +73,17 @@ class Execution:
         manifest = work.spec.workload.manifests[0]
         if work.metadata.deletion_timestamp is not None:
             return await self._removed(work, manifest)
-        if work.spec.suspend_dispatching:
-            return Outcome.done
         resource = await self._resource(manifest)
         if resource is None:
             await self._report(work, manifest, None, None, f"the cluster serves no {text(manifest, 'kind')}")
             return Outcome.again(after=AGAIN)
         try:
-            found = await self._applied(work, resource, manifest)
+            found = await (self._held_back if work.spec.suspend_dispatching else self._applied)(
+                work, resource, manifest
+            )
         except Conflict:
             raise
-        except ApiError as error:
+        except (ApiError, NotApplied) as error:
             await self._report(work, manifest, resource, None, str(error))
             return Outcome.again(after=AGAIN)
         await self._report(work, manifest, resource, found, "")
@@ -87,33 +95,43 @@ class Execution:
             await self._kinds.ask()
         return self._kinds.lookup(*named)
 
-    async def _applied(self, work: Work, resource: Resource, manifest: Object) -> Untyped:
-        """The object, with what the manifest asks for.
+    async def _held_back(self, work: Work, resource: Resource, manifest: Object) -> Untyped | None:
+        """The object as it is: what it reports counts also while nothing is written to it."""
+        found = await self._live(resource, manifest)
+        return found if found is not None and _is_of(work, found) else None
+
+    async def _applied(self, work: Work, resource: Resource, manifest: Object) -> Untyped | None:
+        """The object, with what the manifest asks for. It is written if it is another manifest, or has been changed.
 
         Written in the very version that was looked at: a request that is late must not bring back what was asked for
         before. An object that is ahead of the Work is left alone, unless the hub says that the Work is the newest.
         """
-        notes = {WORK_NAMESPACE: work.metadata.namespace, WORK_NAME: work.metadata.name}
-        body = patched(manifest, {"metadata": {"annotations": notes}})
+        meta = work.metadata
+        body = patched(manifest, {"metadata": {"annotations": {WORK_NAMESPACE: meta.namespace, WORK_NAME: meta.name}}})
         live = await self._live(resource, manifest)
-        if live is not None and sequence_of(live) > sequence_of(manifest):
-            newest = await self._hub.get(Work, work.metadata.name, work.metadata.namespace)
-            if newest.metadata.generation != work.metadata.generation:
+        if live is not None:
+            if self._written.get(meta.uid) == meta.generation and covers(live, body):
                 return live
-        meta = live["metadata"] if live is not None else {}
-        return await self._member.apply(
+            if sequence_of(live) > sequence_of(manifest):
+                newest = await self._hub.get(Work, meta.name, meta.namespace)
+                if newest.metadata.generation != meta.generation:
+                    return live
+            _check_owner(work, live, manifest)
+        seen = live["metadata"] if live is not None else {}
+        applied = await self._member.apply(
             untyped(resource),
             body,
             manager=MANAGER,
-            uid=meta.get("uid"),
-            resource_version=meta.get("resourceVersion"),
+            uid=seen.get("uid"),
+            resource_version=seen.get("resourceVersion"),
             force=True,
         )
+        self._written[meta.uid] = meta.generation
+        return applied
 
     async def _live(self, resource: Resource, manifest: Object) -> Untyped | None:
-        name, namespace = text(manifest, "metadata", "name"), text(manifest, "metadata", "namespace") or None
         try:
-            return await self._member.get(untyped(resource), name, namespace)
+            return await self._member.get(untyped(resource), *_named(manifest))
         except NotFound:
             return None
 
@@ -122,15 +140,14 @@ class Execution:
             return Outcome.done
         resource = None if work.spec.preserve_resources_on_deletion else await self._resource(manifest)
         if resource is not None:
-            name, namespace = text(manifest, "metadata", "name"), text(manifest, "metadata", "namespace") or None
-            try:
+            name, namespace = _named(manifest)
+            with suppress(NotFound):
                 found = await self._member.get(untyped(resource), name, namespace)
-                if at(found, "metadata", "annotations", WORK_NAME) == work.metadata.name:
+                if _is_of(work, found):
                     await self._member.delete(
                         untyped(resource), name, namespace, uid=found["metadata"]["uid"], propagation="Background"
                     )
-            except NotFound:
-                pass
+        self._written.pop(work.metadata.uid, None)
         rest = [one for one in work.metadata.finalizers if one != EXECUTION_FINALIZER]
         await self._hub.amend(Work, work.metadata, {"metadata": {"finalizers": rest}}, manager=MANAGER)
         return Outcome.done
@@ -138,18 +155,24 @@ class Execution:
     async def _report(
         self, work: Work, manifest: Object, resource: Resource | None, found: Object | None, problem: str
     ) -> None:
+        now = self._clock.now()
+        conditions = work.status.conditions
+        if work.spec.suspend_dispatching or find_condition(conditions, "Dispatching") is not None:
+            conditions = set_condition(conditions, _dispatching(work, now))
         applied = new_condition(
-            "Applied",
+            APPLIED,
             status=FALSE if problem else TRUE,
             reason="AppliedFailed" if problem else "AppliedSuccessful",
             message=problem or "Manifest has been successfully applied",
             generation=work.metadata.generation,
-            now=self._clock.now(),
+            now=now,
         )
+        if problem or not work.spec.suspend_dispatching:
+            conditions = set_condition(conditions, applied)
         statuses = work.status.manifest_statuses
         if found is not None and resource is not None:
             statuses = (ManifestStatus(identifier=_identifier(manifest, resource), status=reflected(found)),)
-        status = WorkStatus(conditions=set_condition(work.status.conditions, applied), manifest_statuses=statuses)
+        status = WorkStatus(conditions=conditions, manifest_statuses=statuses)
         if status != work.status:
             change = {"status": difference(to_builtins(work.status), to_builtins(status))}
             await self._hub.amend(Work, work.metadata, change, manager=MANAGER, subresource="status")
@@ -158,13 +181,37 @@ class Execution:
 def reflected(obj: Object) -> Mapping[str, Any]:
     """The status of an object, and what it is about, from one look at it."""
     notes = at(obj, "metadata", "annotations") or {}
-    found: dict[str, Any] = {**(at(obj, "status") or {}), "generation": at(obj, "metadata", "generation")}
+    found = dict(at(obj, "status") or {})
+    if (generation := at(obj, "metadata", "generation")) is not None:
+        found["generation"] = generation
     for name, note in (("alignmentSeq", SEQUENCE), ("resourceTemplateGeneration", TEMPLATE_GENERATION)):
         given = notes.get(note, "")
         if given.isascii() and given.isdecimal():
             found[name] = int(given)
     found.pop("conditions", None)
     return found
+
+
+def _dispatching(work: Work, now: datetime) -> Condition:
+    """Whether what is asked for is written to the cluster."""
+    is_held = bool(work.spec.suspend_dispatching)
+    return new_condition(
+        "Dispatching",
+        status=FALSE if is_held else TRUE,
+        reason="SuspendDispatching" if is_held else "Dispatching",
+        message="Work dispatching is in a suspended state." if is_held else "Work is being dispatched.",
+        generation=work.metadata.generation,
+        now=now,
+    )
+
+
+def _named(manifest: Object) -> tuple[str, str | None]:
+    return text(manifest, "metadata", "name"), text(manifest, "metadata", "namespace") or None
+
+
+def _is_of(work: Work, found: Object) -> bool:
+    """Whether an object was made by this Work."""
+    return bool(at(found, "metadata", "annotations", WORK_NAME) == work.metadata.name)
 
 
 def _identifier(manifest: Object, resource: Resource) -> ResourceIdentifier:
@@ -183,3 +230,14 @@ def _of_object(hub: str, seen: WatchedObject[PartialObject]) -> Iterable[Key]:
     notes = seen.meta.annotations
     if WORK_NAME in notes:
         yield Key(hub, notes.get(WORK_NAMESPACE), notes[WORK_NAME])
+
+
+def _check_owner(work: Work, live: Object, manifest: Object) -> None:
+    """Refuse to take over an object that somebody else made, unless it is said that this is meant."""
+    is_meant = at(manifest, "metadata", "annotations", CONFLICT_RESOLUTION) == "overwrite"
+    if is_meant or is_true(work.status.conditions, APPLIED) or WORK_NAME in (at(live, "metadata", "annotations") or {}):
+        return
+    raise NotApplied(
+        f"{text(manifest, 'kind')} {text(manifest, 'metadata', 'name')} is in the cluster already, and somebody else"
+        " made it: delete it there, or set conflictResolution to Overwrite"
+    )

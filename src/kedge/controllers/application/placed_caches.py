@@ -38,7 +38,7 @@ class PlacedCache(Generic[T]):
 
     def get(self, name: str, namespace: str | None) -> T | None:
         """One object."""
-        cache = self._caches.get(namespace) or self._caches.get(None)
+        cache = self._caches.get(namespace if namespace in self._caches else None)
         return cache.get(name, namespace) if cache is not None else None
 
     def by(self, index: str, value: str) -> tuple[T, ...]:

@@ -7,7 +7,6 @@ what the status says: a crash at any moment loses nothing.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -15,35 +14,31 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.oam.keys import ABORT, RETRY
 from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
 from kedge.controllers.batch.asking import Asking
-from kedge.controllers.batch.located import Located, NotLocated, RolloutKind
+from kedge.controllers.batch.located import RolloutKind
+from kedge.controllers.batch.observing import Current, RolloutObserver
 from kedge.controllers.batch.rollout_events import RolloutEvents
 from kedge.controllers.batch.workloads import MANAGER, Referrers, WorkloadAccess
 from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
-from kedge.kube.errors import BadRequest, Forbidden, Invalid, NotFound
+from kedge.kube.errors import BadRequest, Forbidden, Invalid
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal
 from kedge.kube.store import Change
-from kedge.plan.batching.moves import Progress, Workloads
+from kedge.plan.batching.moves import Progress
 from kedge.plan.batching.progress import is_only_reported, moved, reported
-from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.rollout import step
-from kedge.plan.batching.rollout_rules import reference_problems
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.states import ENDED, Illegal, RolloutEvent
-from kedge.plan.batching.steps import Act, Ended, Hold, Identity, Move, Note, RolloutInput, RouteWrite
+from kedge.plan.batching.steps import Act, Ended, Hold, Move, Note, RolloutInput, RouteWrite
 from kedge.plan.batching.traffic import LOOK_AGAIN
-from kedge.plan.fields import text
 from kedge.plan.moving.wait import Wait
 
 WORKERS: Final = 32
@@ -62,6 +57,8 @@ _MOVES_ELSEWHERE: Final = (
 _REFUSALS: Final = (Invalid, BadRequest)
 AFTER_FORBIDDEN: Final = 30.0
 """Seconds after which what was forbidden is tried again."""
+UNWATCHED: Final = 15.0
+"""Seconds after which workloads are looked at again that nobody watches."""
 _AT_START: Final = (None, RollingState.locating)
 log = logging.getLogger(__name__)
 
@@ -94,17 +91,6 @@ def _by_namespace(rollout: Any) -> Iterable[str]:
 _NAMESPACED: Final = {"namespace": _by_namespace}
 
 
-class Current(Struct, frozen=True):
-    """A rollout under reconcile: as it is on the server, and the status it has got to since."""
-
-    rollout: Any
-    status: Any
-
-    @property
-    def is_written(self) -> bool:
-        return bool(self.rollout.status == self.status)
-
-
 class Rollouts:
     """The controller of all rollouts of one kind."""
 
@@ -127,6 +113,7 @@ class Rollouts:
         self._clock = clock
         self._finalizer = finalizer
         self._referrers = Referrers()
+        self._observer = RolloutObserver(self._client, kind, workloads, asking, self._referrers, clock=clock)
         self._events = RolloutEvents(cluster.events)
         self._reports = Throttle(REPORTS_AFTER)
         places: Sequence[str | None] = namespaces or (None,)
@@ -145,7 +132,7 @@ class Rollouts:
                     yield Key(self._cluster, namespace, one.metadata.name), one
 
     async def reconcile(self, key: Key) -> Outcome:
-        cache = self._caches.get(key.namespace) or self._caches[None]
+        cache = self._caches[key.namespace if key.namespace in self._caches else None]  # an empty one is false
         rollout = cache.get(key.name, key.namespace)
         if rollout is None:
             self._referrers.look(key, None)
@@ -174,7 +161,7 @@ class Rollouts:
         seen: RolloutInput | None = None
         for _ in range(MOST_STEPS):
             if seen is None:
-                looked = await self._look(key, current)
+                looked = await self._observer.look(key, current)
                 if looked is None:
                     return Outcome.not_yet
                 current, seen = looked
@@ -215,12 +202,14 @@ class Rollouts:
 
     async def _hold(self, key: Key, current: Current, seen: RolloutInput, found: Hold) -> Outcome:
         self._events.waiting(current.rollout, found.wait)
+        is_told = seen.workloads is None or self._workloads.are_watched(seen.workloads)
+        poll = None if is_told else UNWATCHED
         if (later := self._reports.remaining(key)) and _is_report(current):
             return _sooner(later, found.until, self._clock.now())
         written = await self._write(current, seen, found.wait)
         if written.rollout is not current.rollout:
             self._reports.restart(key)
-        return _sooner(None, found.until, self._clock.now())
+        return _sooner(poll, found.until, self._clock.now())
 
     # Observing
 
@@ -232,87 +221,7 @@ class Rollouts:
     async def observe(self, rollout: Any) -> RolloutInput:
         """All that the next step of a rollout depends on, as it is now. Nothing is changed: a preview asks here too."""
         meta = rollout.metadata
-        return await self._observe(Key("", meta.namespace, meta.name), Current(rollout, rollout.status))
-
-    async def _look(self, key: Key, current: Current) -> tuple[Current, RolloutInput] | None:
-        """A rollout and all that its next step depends on, read at the same time. None if it is gone."""
-        read, seen = await asyncio.gather(self._read(current), self._observe(key, current))
-        if read is None:
-            return None
-        is_same = read.rollout.metadata.resource_version == current.rollout.metadata.resource_version
-        return read, seen if is_same else await self._observe(key, read)
-
-    async def _read(self, current: Current) -> Current | None:
-        """The rollout as it is now: somebody may have paused it a moment ago. None if it is gone.
-
-        If a status is still to be written, what it was made from is kept: writing it finds out whether that is so.
-        """
-        if not current.is_written or current.status.rolling_state in ENDED:
-            return current
-        meta = current.rollout.metadata
-        try:
-            found = await self._client.get(self._kind.kind, meta.name, meta.namespace)
-        except NotFound:
-            return None
-        return Current(found, found.status) if found.metadata.uid == meta.uid else None
-
-    async def _observe(self, key: Key, current: Current) -> RolloutInput:
-        rollout, status, kind = current.rollout, current.status, self._kind
-        wanted, moving = kind.wanted(rollout), kind.moving(status)
-        meta = rollout.metadata
-        seen = RolloutInput(
-            Identity(kind.kind.resource.kind, meta.namespace or "", meta.name, meta.uid, meta.generation),
-            kind.plan(rollout),
-            status,
-            wanted,
-            moving,
-            is_deleting=meta.deletion_timestamp is not None,
-            is_aborted=meta.annotations.get(ABORT) == "true",
-            retry=meta.annotations.get(RETRY, ""),
-            bad_references=tuple(map(str, reference_problems(rollout))),
-        )
-        is_over = seen.is_deleting and status.rolling_state is not RollingState.succeeded  # it lets go of workloads
-        if status.rolling_state in ENDED and not is_over:
-            self._referrers.look(key, None)
-            is_failed = status.rolling_state is RollingState.failed
-            return await self._with_applications(current, seen) if is_failed else seen
-        return await self._with_applications(current, await self._located(key, current, seen))
-
-    async def _with_applications(self, current: Current, seen: RolloutInput) -> RolloutInput:
-        found = await self._kind.applications(current.rollout, current.status, seen.workloads)
-        return replace(seen, applications=found)
-
-    async def _located(self, key: Key, current: Current, seen: RolloutInput) -> RolloutInput:
-        is_new = current.status.rolling_state in _AT_START
-        if seen.bad_references and (is_new or not seen.moving):
-            return seen  # it says nothing of what to look for
-        target = seen.wanted if is_new else seen.moving
-        if not target:
-            return seen  # it ends before it has begun
-        answer = await self._kind.locate(current.rollout, current.status, target)
-        if isinstance(answer, NotLocated):
-            return replace(seen, wait=answer.wait, problem=answer.problem, writes=answer.writes)
-        self._referrers.look(key, answer)
-        return await self._with_workloads(seen, answer)
-
-    async def _with_workloads(self, seen: RolloutInput, located: Located) -> RolloutInput:
-        moves = moves_for(located.unread)  # before anything is read: nobody is made to read a Secret for another
-        if isinstance(moves, str):
-            return replace(seen, problem=moves)
-        batches = seen.plan.rollout_batches or ()
-        lists_pods = any(one.pod_list for one in batches)
-        reading = self._workloads.read(located, seen.identity.claim, self._clock, lists_pods=lists_pods)
-        namespace, traffic = seen.identity.namespace, seen.plan.traffic if located.tells_services_apart else None
-        workloads, autoscalers, route, services = await asyncio.gather(
-            reading,
-            self._asking.autoscalers.read(namespace),
-            self._asking.route(namespace, seen.plan, seen.status),
-            self._workloads.services(namespace, traffic),
-        )
-        if problem := _another_object(located, workloads):
-            return replace(seen, problem=problem)
-        found = replace(seen, workloads=workloads, moves=moves, route=route)
-        return replace(found, autoscalers=autoscalers, services=services)
+        return await self._observer.observe(Key("", meta.namespace, meta.name), Current(rollout, rollout.status))
 
     # Acting
 
@@ -390,16 +299,6 @@ def _progress(seen: RolloutInput | None) -> Progress | None:
     if seen is None or seen.workloads is None or seen.moves is None:
         return None
     return seen.moves.progress(seen.workloads, seen.status)
-
-
-def _another_object(located: Located, found: Workloads) -> str:
-    """Whether a workload is not the very one that is meant."""
-    meant = {place.ref: place.uid for place in (located.target, *located.sources) if place.uid}
-    for one in (found.target, *found.sources):
-        uid = text(one.obj, "metadata", "uid")
-        if one.ref in meant and uid not in ("", meant[one.ref]):
-            return f"{one.ref} has the uid {uid}, and the one with the uid {meant[one.ref]} is meant"
-    return ""
 
 
 def _plain(status: RolloutStatus) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from kedge.api.oam.rollout_plan import Traffic
 from kedge.api.pods import Pod
 from kedge.api.resource import Resource
 from kedge.controllers.batch.located import Located, Place
+from kedge.controllers.batch.other_kinds import OtherKinds
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
 from kedge.kube.cache import Cache
@@ -53,6 +54,7 @@ class WorkloadAccess:
             for resource in _WATCHED
             for place in places
         ]
+        self._others = OtherKinds(cluster, places, transform=in_short)
 
     @property
     def client(self) -> Client:
@@ -63,16 +65,26 @@ class WorkloadAccess:
         for cache in self._caches:
             kind = cache.codec.resource.kind
             yield self._cluster.watch(cache, to=partial(_keys, referrers, kind))
+        yield self._others.source(partial(_keys, referrers))
+
+    def are_watched(self, found: Workloads) -> bool:
+        """Whether somebody tells when these change."""
+        return all(self._is_watched(one.ref) for one in (found.target, *found.sources))
+
+    def _is_watched(self, ref: WorkloadRef) -> bool:
+        resource = self._known(ref.api_version, ref.kind)
+        return resource in _WATCHED or (resource is not None and self._others.is_watched(resource))
 
     async def resource(self, api_version: str, kind: str) -> Resource | None:
         """The resource of a kind; None if the server serves no such kind."""
-        group, _, version = api_version.rpartition("/")
-        for known in _WATCHED:
-            if (known.group, known.version, known.kind) == (group, version, kind):
-                return known
-        if self._kinds.lookup(group, version, kind) is None:
+        if self._known(api_version, kind) is None:
             await self._kinds.ask()
-        return self._kinds.lookup(group, version, kind)
+        return self._known(api_version, kind)
+
+    def _known(self, api_version: str, kind: str) -> Resource | None:
+        group, _, version = api_version.rpartition("/")
+        own = (one for one in _WATCHED if (one.group, one.version, one.kind) == (group, version, kind))
+        return next(own, None) or self._kinds.lookup(group, version, kind)
 
     # Reading
 
@@ -98,6 +110,8 @@ class WorkloadAccess:
 
     async def _workload(self, place: Place, lists_pods: bool) -> Workload:
         obj = await self.get(place.ref)
+        if (resource := self._known(place.ref.api_version, place.ref.kind)) is not None and resource not in _WATCHED:
+            self._others.look(resource)
         wants_pods = obj is not None and (lists_pods or place.ref.kind in _LISTS_PODS)
         pods = await self._pods(place.ref, obj) if wants_pods and obj is not None else ()
         return Workload(place.ref, obj, place.manifest, pods, place.revision)

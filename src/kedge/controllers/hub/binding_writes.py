@@ -2,7 +2,7 @@
 
 * The scheduler creates it with its cluster and its policy, marks it `Unscheduled`, and has a finalizer of its own.
 * What moves its placement (`Rollout`, or `StagedRuns` if the strategy is External) makes it `Bound`, writes its
-  resources, its apply strategy and the condition `RolloutStarted`, and removes it.
+  resources, its apply strategy, how many pods it is charged with and the condition `RolloutStarted`, and removes it.
 * `Works` writes the other conditions and the failed placements, and has a finalizer.
 
 Every part has one owner, and an owner never changes the parts of another. All conditions are in one list, which a merge
@@ -20,6 +20,7 @@ from msgspec import to_builtins
 
 from kedge.api.binding import BindingState, BindingStatus
 from kedge.api.condition import Condition
+from kedge.api.fleet import PODS_CHARGED
 from kedge.api.placement_kinds import Binding, PlacementKinds
 from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.rollout import ApplyStrategy
@@ -46,15 +47,26 @@ class BindingWrites:
 
     # What moves the placement
 
-    async def point(self, binding: Binding, resources: str, strategy: ApplyStrategy | None = None) -> Binding:
-        """Give a cluster these resources; and this apply strategy, if it has another one."""
+    async def point(
+        self, binding: Binding, resources: str, strategy: ApplyStrategy | None = None, *, charge: int | None = None
+    ) -> Binding:
+        """Give a cluster these resources; and this apply strategy, if it has another one. `charge`: how many pods may
+        be lacking there from now on, if that is counted.
+        """
         spec: dict[str, Any] = {"state": BindingState.bound.value, "resourceSnapshotName": resources}
         if strategy is not None:
             spec["applyStrategy"] = spelled_out(strategy)
-        pointed = await self._change(binding, without_managed_fields({"spec": spec}))
+        body: dict[str, Any] = {"spec": spec}
+        if charge is not None:
+            body["metadata"] = {"annotations": {PODS_CHARGED: str(charge)}}
+        pointed = await self._change(binding, without_managed_fields(body))
         if self._pointed is not None:
             self._pointed.add(pointed)
         return pointed
+
+    async def credit(self, binding: Binding) -> None:
+        """Charge a cluster with pods no longer."""
+        await self._change(binding, without_managed_fields({"metadata": {"annotations": {PODS_CHARGED: None}}}))
 
     async def apply_with(self, binding: Binding, strategy: ApplyStrategy) -> None:
         """Give a cluster another apply strategy for what it has."""

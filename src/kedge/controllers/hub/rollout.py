@@ -14,6 +14,7 @@ from typing import Final
 
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
+from kedge.api.meta import ObjectMeta
 from kedge.api.placement_kinds import Binding, Placement, PlacementKinds
 from kedge.controllers.gather import gather
 from kedge.controllers.hub import wakes
@@ -27,8 +28,10 @@ from kedge.controllers.hub.caches import (
     spec_changed,
     trusted_cache,
 )
+from kedge.controllers.hub.pod_counting import PodCounting
 from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.rollout_delays import MESSAGES_AFTER, RolloutDelays
+from kedge.controllers.hub.snapshot_contents import Contents
 from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -73,6 +76,8 @@ class Rollout:
         self._bindings = trusted_cache(hub, kinds.binding, indexes=BINDINGS)
         self._snapshots = trusted_cache(hub, metadata_of(kinds.resource_snapshot.resource), indexes=SNAPSHOTS)
         self._members = hub.cache(MemberCluster)
+        contents = Contents(hub.client, kinds, self._snapshot)
+        self._counting = PodCounting(hub.client, kinds, contents, manager=MANAGER)
         sources: list[Source] = [
             hub.watch(self._placements, when=spec_changed),
             hub.watch(self._bindings, to=wakes.by_owner, when=wakes.binding_changed),
@@ -94,10 +99,15 @@ class Rollout:
         if self._dialect is Dialect.kubefleet and (outdated := _with_other_apply_strategy(observed)):
             await gather(partial(self._writes.apply_with, binding, observed.apply_strategy) for binding in outdated)
             return Outcome.done  # their new generations wake us again
+        if await self._count_pods(observed):
+            return Outcome.not_yet
         planned = plan(observed, self._clock.now())
         if planned.bind or planned.repoint or planned.remove:
             self._delays.moved(key)
             await self._move(observed, planned)
+        if planned.credit:
+            await gather(partial(self._writes.credit, binding) for binding in planned.credit)
+            return Outcome.not_yet
         return await self._write_conditions(key, observed, planned)
 
     # Observing
@@ -108,18 +118,29 @@ class Rollout:
         members = {one.metadata.name: one for one in map(self._member_of, bindings) if one is not None}
         return observe(placement, bindings, [found.metadata for found in revisions], members, self._dialect)
 
+    async def _count_pods(self, observed: RolloutInput) -> bool:
+        """Count the pods of revisions that are held or wanted, if there is a budget of pods; gives whether any were."""
+        namespace = observed.placement.metadata.namespace
+        found = [self._snapshot(name, namespace) for name in observed.uncounted]
+        return await self._counting.count(one for one in found if one is not None)
+
+    def _snapshot(self, name: str, namespace: str | None) -> ObjectMeta | None:
+        found = self._snapshots.get(name, namespace)
+        return found.metadata if found is not None else None
+
     def _member_of(self, binding: Binding) -> MemberCluster | None:
         return self._members.get(binding.spec.target_cluster)
 
     # Acting
 
     async def _move(self, observed: RolloutInput, planned: RolloutPlan) -> None:
-        pointed = (partial(self._point, binding, observed) for binding in (*planned.bind, *planned.repoint))
+        moved = (*planned.bind, *planned.repoint)
+        pointed = (partial(self._point, one, observed, planned.charges.get(one.metadata.name)) for one in moved)
         await gather([*pointed, *(partial(self._writes.remove, binding) for binding in planned.remove)])
 
-    async def _point(self, binding: Binding, observed: RolloutInput) -> None:
+    async def _point(self, binding: Binding, observed: RolloutInput, charge: int | None) -> None:
         strategy = None if observed.is_applied_so(binding) else observed.apply_strategy
-        pointed = await self._writes.point(binding, observed.wanted.name, strategy)
+        pointed = await self._writes.point(binding, observed.wanted.name, strategy, charge=charge)
         if not (self._started_conditions.seconds and self._pointed.may_create_works(pointed)):
             await self._writes.set_rollout_started(pointed, rollout_started_condition(pointed, None, self._clock.now()))
 

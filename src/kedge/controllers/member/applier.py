@@ -277,9 +277,9 @@ class Applier:
         return Outcome.again(after=self._unblock_after)
 
     async def _abandon(self, applied: AppliedWork) -> None:
-        """Remove the AppliedWork, and leave what it owned."""
+        """Remove the AppliedWork, and leave what it owned, also what a late request creates meanwhile."""
         await Remover(self._member, owner_of(applied)).disown_all(applied.status.applied_resources)
-        await self._applied.delete(applied, "Background")
+        await self._applied.delete(applied, "Orphan")
 
     # Finalizers
 

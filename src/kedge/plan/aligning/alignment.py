@@ -65,6 +65,8 @@ class AlignCode(StrEnum):
     """It has not reported yet that it acts on what was written last."""
     unreachable = "Unreachable"
     """It is not heard from."""
+    suspended = "Suspended"
+    """Nothing is written to it for now, as somebody said."""
     overridden = "Overridden"
     """Its strategy is decided on by somebody else."""
     paused = "Paused"
@@ -90,6 +92,8 @@ class Alignment(Struct, frozen=True):
     waiting: Mapping[str, Wait] = {}
     held: Bounds = Bounds()
     """What all clusters may come to, with what is written now."""
+    goals: Mapping[str, int] = {}
+    """How many pods of the wanted template each cluster is to have in the end."""
 
 
 def align(aim: Aim, members: Sequence[Member]) -> Alignment:
@@ -99,7 +103,7 @@ def align(aim: Aim, members: Sequence[Member]) -> Alignment:
     round_ = _Round(aim, members)
     for member in sorted(members, key=round_.rank):
         round_.ask(member)
-    return Alignment(round_.specs, round_.waiting, round_.total)
+    return Alignment(round_.specs, round_.waiting, round_.total, round_.goals)
 
 
 class _Round:
@@ -110,9 +114,9 @@ class _Round:
         self._members = members
         self._held = {member.name: bounds(member) for member in members}
         self.total = sum(self._held.values(), Bounds())
-        self._goals = _goals(aim, members)
+        self.goals = _goals(aim, members)
         self._seq = max((spec.seq for member in members for spec in member.specs), default=0)
-        self._holders = [one.name for one in members if self._held[one.name].unavailable or self._held[one.name].surge]
+        self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
         self.specs: dict[str, Spec] = {}
         self.waiting: dict[str, Wait] = {}
 
@@ -125,7 +129,7 @@ class _Round:
 
     def ask(self, member: Member) -> None:
         """Write to a cluster that is not where it is to be, if it may move."""
-        goal = self._goals[member.name]
+        goal = self.goals[member.name]
         if _is_there(self._aim, member, goal):
             return
         if (code := self._closed(member)) is not None:
@@ -140,6 +144,8 @@ class _Round:
     def _closed(self, member: Member) -> AlignCode | None:
         if not member.is_reachable:
             return AlignCode.unreachable
+        if member.is_suspended:
+            return AlignCode.suspended
         if not member.is_acknowledged:
             return AlignCode.unacknowledged
         return AlignCode.overridden if member.is_fixed else None
@@ -169,12 +175,13 @@ class _Round:
                 room = min(room, self._aim.most_updated - self.total.updated)
             return min(member.wanted, now + max(0, room))
         spare = max(0, self.total.fewest - self._aim.fewest)
-        return max(member.wanted, now - spare - (self._broken(member, now) if self._may_discard(member) else 0))
+        broken = self._broken(member, now) if self._may_discard(member) else 0
+        return max(member.wanted, now - min(spare + broken, max(0, self.total.steady - self._aim.fewest)))
 
     def _may_discard(self, member: Member) -> bool:
         """Whether pods that do not work make room for others. They may only be starting: if nobody waits, they stay."""
-        others = [one for one in self._members if one.name != member.name and one.wanted > _replicas(one)]
-        return self._is_stuck and any(self._closed(one) is None for one in others)
+        others = [one for one in self._members if one.name != member.name and self._closed(one) is None]
+        return self._is_stuck and any(not _is_there(self._aim, one, self.goals[one.name]) for one in others)
 
     @property
     def _is_stuck(self) -> bool:
@@ -298,6 +305,7 @@ class _Round:
         return (
             after.unavailable <= max(aim.unavailable, now.unavailable)
             and after.fewest >= min(aim.fewest, now.fewest)
+            and after.steady >= min(aim.fewest, now.steady)
             and after.most <= max(aim.most, now.most)
             and (not aim.is_partitioned or after.updated <= max(aim.most_updated, now.updated))
         )
@@ -308,6 +316,8 @@ class _Round:
         after = bounds(member, (written,))
         self.total = self.total - self._held[member.name] + after
         self._held[member.name] = after
+        if after.unavailable or after.surge:
+            self._holders[member.name] = None
         self.specs[member.name] = written
 
     def _wait(self, member: Member, code: AlignCode) -> None:
@@ -325,7 +335,7 @@ class _Round:
             "fewest": total.fewest,
             "most": total.most,
             "updated": member.updated,
-            "goal": self._goals[member.name],
+            "goal": self.goals[member.name],
         }
 
 

@@ -8,13 +8,13 @@ workload that is divided is aligned; everything else is copied to each cluster.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
 
 from msgspec import Struct
 
 from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
 from kedge.api.karmada.works import Work
+from kedge.api.resource import Resource
 from kedge.plan.aligning.alignment import Aim, Alignment, align
 from kedge.plan.aligning.interpreter import (
     NotAligned,
@@ -29,14 +29,9 @@ from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
 from kedge.plan.aligning.ledger_text import BadLedger, Ledger, read_ledger
 from kedge.plan.aligning.overriding import AnyOverridePolicy, NotOverridden, Overridden, overridden
 from kedge.plan.aligning.scheduling import Candidate
-from kedge.plan.fields import Object, at, patched, whole
+from kedge.plan.fields import Object, at, group_of, patched, text, whole
 from kedge.plan.moving.wait import Wait
-
-_SERVER_FIELDS: Final = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink")
-_SERVER_FIELDS_PATCH: Final[Mapping[str, Any]] = {
-    "metadata": {**dict.fromkeys((*_SERVER_FIELDS, "ownerReferences", "finalizers")), "annotations": {}},
-    "status": None,
-}
+from kedge.plan.selecting.candidates import without_hub_fields
 
 
 class BoundCluster(Struct, frozen=True):
@@ -45,6 +40,8 @@ class BoundCluster(Struct, frozen=True):
     candidate: Candidate
     is_reachable: bool = True
     work: Work | None = None
+    is_suspended: bool = False
+    """Whether nothing is written to it for now."""
 
 
 class BindingInput(Struct, frozen=True):
@@ -76,7 +73,10 @@ class BindingPlan(Struct, frozen=True):
     problems: tuple[str, ...] = ()
     """What keeps it from being written, in words."""
     aim: Aim | None = None
+    """The budget of the whole workload; None if it is not aligned."""
     alignment: Alignment | None = None
+    members: tuple[Member, ...] = ()
+    """The clusters as they were aligned."""
 
 
 def plan_binding(seen: BindingInput) -> BindingPlan:
@@ -122,10 +122,15 @@ def _aligned(
     problems: Iterable[str],
 ) -> BindingPlan:
     is_ordered = goes_in_order(seen.template or {})
-    members = [
-        _member(name, wanted.get(name, 0), cluster, made.get(name), ledger, is_ordered=is_ordered)
-        for name, cluster in sorted(seen.clusters.items())
+    known = {
+        name: cluster
+        for name, cluster in seen.clusters.items()
         if (name in made and name in wanted) or ledger.specs.get(name)
+    }
+    sources = {name: _sources(cluster.work, made.get(name)) for name, cluster in known.items()}
+    members = [
+        _member(name, wanted.get(name, 0), cluster, made.get(name), ledger, sources[name], is_ordered=is_ordered)
+        for name, cluster in sorted(known.items())
     ]
     gone = [one.name for one in members if _is_gone(one)]
     found = align(aim, [one for one in members if one.name not in gone])
@@ -134,30 +139,35 @@ def _aligned(
             ledger = ledger.with_spec(one.name, found.specs[one.name], one.report.seq)
     for name in gone:
         ledger = ledger.without(name)
-    manifests = {}
-    for name, specs in ledger.specs.items():
-        cluster = seen.clusters.get(name)
-        if specs and cluster is not None:
-            manifest = _manifest(specs[-1], cluster.work, made.get(name))
-            if manifest is not None:
-                manifests[name] = manifest
+    manifests = {
+        name: _numbered(sources[name].by_template[specs[-1].template], specs[-1])
+        for name, specs in ledger.specs.items()
+        if name in sources and specs and specs[-1].template in sources[name].by_template
+    }
     delete = _with_work(seen, [*gone, *(name for name in seen.clusters if name not in ledger.specs)])
-    return BindingPlan(ledger, manifests, made, delete, found.waiting, tuple(problems), aim, found)
+    return BindingPlan(ledger, manifests, made, delete, found.waiting, tuple(problems), aim, found, tuple(members))
 
 
 def _member(
-    name: str, wanted: int, cluster: BoundCluster, made: Overridden | None, ledger: Ledger, *, is_ordered: bool
+    name: str,
+    wanted: int,
+    cluster: BoundCluster,
+    made: Overridden | None,
+    ledger: Ledger,
+    sources: _Sources,
+    *,
+    is_ordered: bool,
 ) -> Member:
     specs = ledger.specs.get(name, ())
-    template = calculate_template_hash(made.obj) if made is not None else specs[-1].template
-    is_lost = bool(specs) and _manifest(specs[-1], cluster.work, made) is None
+    is_lost = bool(specs) and specs[-1].template not in sources.by_template
     return Member(
         name,
         wanted,
-        template,
+        sources.wanted or specs[-1].template,
         specs,
         report_in(cluster.work),
         cluster.is_reachable,
+        is_suspended=cluster.is_suspended,
         is_fixed=made is not None and made.sets_strategy and bool(specs),
         is_ordered=is_ordered,
         is_superseded=is_lost,
@@ -180,14 +190,22 @@ def _is_gone(member: Member) -> bool:
     return last.replicas == 0 and member.is_acknowledged and member.report.pods == 0
 
 
-def _manifest(spec: Spec, work: Work | None, made: Overridden | None) -> Object | None:
-    """What a cluster is to have by a spec; None if nobody has its template any more."""
-    if made is not None and calculate_template_hash(made.obj) == spec.template:
-        return _numbered(made.obj, spec)
-    there = work.spec.workload.manifests[0] if work is not None and work.spec.workload.manifests else None
-    if there is not None and calculate_template_hash(there) == spec.template:
-        return _numbered(there, spec)
-    return None
+class _Sources(Struct, frozen=True):
+    """Manifests of one cluster, whose numbers are those of a spec yet to be chosen."""
+
+    wanted: str
+    """The hash of the pod template it is to have; empty if it is to leave."""
+    by_template: Mapping[str, Object]
+    """What it was asked for before, and what the resource is now, by their templates. Nobody has others any more."""
+
+
+def _sources(work: Work | None, made: Overridden | None) -> _Sources:
+    there = work.spec.workload.manifests[:1] if work is not None else ()
+    found = {calculate_template_hash(one): one for one in there}
+    if made is None:
+        return _Sources("", found)
+    wanted = calculate_template_hash(made.obj)
+    return _Sources(wanted, {**found, wanted: made.obj})
 
 
 def _numbered(manifest: Object, spec: Spec) -> Object:
@@ -223,7 +241,9 @@ def propagated(template: Object) -> Object:
     """A resource as it is sent to clusters: without what belongs to this one."""
     generation = whole(template, "metadata", "generation")
     noted = {TEMPLATE_GENERATION: str(generation)} if generation is not None else {}
-    return patched(patched(template, _SERVER_FIELDS_PATCH), {"metadata": {"annotations": noted}})
+    kind = Resource(group_of(template), text(template, "apiVersion").rpartition("/")[2], text(template, "kind"), "")
+    own = {"metadata": {"finalizers": None, "annotations": noted}}
+    return patched(without_hub_fields(kind, template), own)
 
 
 def _has_replicas(obj: Object) -> bool:

@@ -26,6 +26,8 @@ class Bounds(Struct, frozen=True, gc=False):
     """How many pods more than its replicas it may yet create: the part of maxSurge that it holds."""
     fewest: int = 0
     """How few pods may be available."""
+    steady: int = 0
+    """How few may be if every pod works, also those that were reported as broken: that may be long ago."""
     most: int = 0
     """How many pods there may be."""
     updated: int = 0
@@ -36,6 +38,7 @@ class Bounds(Struct, frozen=True, gc=False):
             self.unavailable + other.unavailable,
             self.surge + other.surge,
             self.fewest + other.fewest,
+            self.steady + other.steady,
             self.most + other.most,
             self.updated + other.updated,
         )
@@ -45,6 +48,7 @@ class Bounds(Struct, frozen=True, gc=False):
             self.unavailable - other.unavailable,
             self.surge - other.surge,
             self.fewest - other.fewest,
+            self.steady - other.steady,
             self.most - other.most,
             self.updated - other.updated,
         )
@@ -60,6 +64,7 @@ def bounds(member: Member, also: Iterable[Spec] = ()) -> Bounds:
         unavailable=max(one.unavailable for one in found),
         surge=max(one.surge for one in found),
         fewest=min(one.fewest for one in found),
+        steady=min(one.steady for one in found),
         most=max(one.most for one in found),
         updated=max(one.updated for one in found),
     )
@@ -80,6 +85,7 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         unavailable=taken if leaving else 0,
         surge=surge,
         fewest=max(0, min(spec.replicas, fewest)),
+        steady=spec.replicas - (taken if leaving else 0),
         most=max(report.pods, spec.replicas + surge),
         updated=max(member.updated, _new(member, spec, specs) if spec.template == member.template else 0),
     )

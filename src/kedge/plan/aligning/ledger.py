@@ -66,6 +66,8 @@ class Member(Struct, frozen=True):
     """What may be in effect there, oldest first; empty if nothing was ever written."""
     report: Report = NOTHING
     is_reachable: bool = True
+    is_suspended: bool = False
+    """Whether somebody said that nothing is written to it for now."""
     is_fixed: bool = False
     """Whether somebody else decides on its strategy: it is charged for what it may do, and never changed."""
     is_ordered: bool = False

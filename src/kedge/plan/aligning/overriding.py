@@ -22,6 +22,7 @@ from kedge.api.karmada.overrides import (
 )
 from kedge.api.karmada.policies import ResourceSelector
 from kedge.plan.aligning.scheduling import Candidate, is_meant
+from kedge.plan.aligning.supporting import override_problems
 from kedge.plan.fields import Object, at, text
 
 AnyOverridePolicy = OverridePolicy | ClusterOverridePolicy
@@ -45,18 +46,26 @@ class Overridden(Struct, frozen=True):
 
 def overridden(obj: Object, cluster: Candidate, policies: Iterable[AnyOverridePolicy]) -> Overridden:
     """An object with all that is different in a cluster."""
-    found: Any = deepcopy(dict(obj))
+    found: Any = obj
     named: dict[type, list[str]] = {ClusterOverridePolicy: [], OverridePolicy: []}
     sets_strategy = False
     for policy in sorted(policies, key=lambda one: _rank(one, obj)):
         rules = [one.overriders for one in policy.spec.override_rules if is_meant(one.target_cluster, cluster)]
-        if not rules or _weight(policy.spec.resource_selectors, obj) is None:
+        if _weight(policy.spec.resource_selectors, obj) is None or not (rules or _is_older(policy)):
             continue
+        if problems := override_problems(policy.spec):
+            raise NotOverridden(f"{policy.metadata.name}: {'; '.join(problems)}")
+        found = deepcopy(found) if found is obj else found
         for overriders in rules:
             found = _applied(found, overriders, policy.metadata.name)
             sets_strategy = sets_strategy or any(map(_is_of_strategy, overriders.plaintext))
         named[type(policy)].append(policy.metadata.name)
     return Overridden(found, tuple(named[OverridePolicy]), tuple(named[ClusterOverridePolicy]), sets_strategy)
+
+
+def _is_older(policy: AnyOverridePolicy) -> bool:
+    """Whether a policy is written in the older form, which is refused wherever it means an object."""
+    return policy.spec.overriders is not None
 
 
 def _rank(policy: AnyOverridePolicy, obj: Object) -> tuple[bool, int, str]:

@@ -1,7 +1,6 @@
 """Scheduling: which clusters a policy means, and how many replicas each of them runs.
 
-Divided by Webster's method, as Karmada does it. Of the ways to divide, those by weights that are given are known here;
-others need an estimate of what is free in each cluster, and are refused in words.
+Divided by Webster's method, as Karmada does it. What a placement asks for and is not known here is refused in words.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from kedge.api.karmada.bindings import TargetCluster
 from kedge.api.karmada.policies import ClusterAffinity, Placement, ReplicaSchedulingType, StaticClusterWeight
+from kedge.plan.aligning.supporting import placement_problems
 
 
 class Candidate(Struct, frozen=True):
@@ -42,21 +42,13 @@ def schedule(
 
     `now` is what they run: it stays where it is as far as the weights allow, and only what is more is divided.
     """
+    if problems := placement_problems(placement):
+        raise NotScheduled("; ".join(problems))
     meant = sorted((one for one in clusters if is_meant(placement.cluster_affinity, one)), key=lambda one: one.name)
     scheduling = placement.replica_scheduling
     if scheduling is None or scheduling.replica_scheduling_type is ReplicaSchedulingType.duplicated:
         return tuple(TargetCluster(name=one.name, replicas=replicas) for one in meant)
-    if scheduling.replica_division_preference not in ("", "Weighted"):
-        raise NotScheduled(
-            f"replicaDivisionPreference {scheduling.replica_division_preference} needs an estimate of what is free in"
-            " each cluster, which nobody makes here: use Weighted with a staticWeightList"
-        )
     preference = scheduling.weight_preference
-    if preference is not None and preference.dynamic_weight:
-        raise NotScheduled(
-            f"dynamicWeight {preference.dynamic_weight} needs an estimate of what is free in each cluster, which nobody"
-            " makes here: use a staticWeightList"
-        )
     weights = _weights(meant, preference.static_weight_list if preference is not None else ())
     parts = apportioned(replicas, weights, _kept(now or {}, weights, replicas))
     return tuple(TargetCluster(name=name, replicas=parts[name]) for name in sorted(parts))

@@ -79,9 +79,7 @@ def release(one: ControlledApplication, uid: str, *, succeeded: bool, reverted: 
         meta["annotations"][ROLLING_COMPONENTS] = ",".join(rest) or None
     if one.is_target:
         meta["annotations"][CREATING] = None
-    kept = [ref for ref in _owners(one.obj) if text(ref, "uid") != uid]
-    if len(kept) != len(_owners(one.obj)):
-        meta["ownerReferences"] = kept or None
+    meta["ownerReferences"] = [ref for ref in _owners(one.obj) if text(ref, "uid") != uid] or None
     return _write(one.obj, meta)
 
 
@@ -109,7 +107,7 @@ def _reference(owner: Owner, application: Object) -> Mapping[str, Any]:
 
 def _write(application: Object, meta: Mapping[str, Any]) -> Write | None:
     found = application["metadata"]
-    patch = changed({"metadata": {"annotations": {}, **found}}, {"metadata": meta})
+    patch = changed({"metadata": found}, {"metadata": meta})
     if not patch:
         return None
     ref = WorkloadRef(text(application, "apiVersion"), text(application, "kind"), found["namespace"], found["name"])

@@ -3,6 +3,9 @@
 The new template is written in the same write that makes the set OnDelete, so that no pod moves by itself. Then each
 batch deletes old pods, within the budget; they come back on their nodes with the new template. How many pods there are
 is for the nodes to say, at any time: a node that comes gets a pod of the new template, one that goes is not missed.
+
+A set that never existed is created before its size is known, since only its own status says it. All its pods come at
+once: there is nothing that they replace. Taken back, it goes again.
 """
 
 from __future__ import annotations
@@ -32,9 +35,9 @@ from kedge.plan.batching.daemon_pods import Daemons, count_daemons, next_deletio
 from kedge.plan.batching.in_place import not_available, own_pods
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.waits import MoveCode
-from kedge.plan.fields import count
+from kedge.plan.fields import Object, count, merged, text
 from kedge.plan.text import listed
-from kedge.plan.workloads import WorkloadHandler
+from kedge.plan.workloads import WorkloadHandler, template_hash
 from kedge.plan.workloads.daemon_sets import DaemonSets
 from kedge.plan.workloads.handler import ON_DELETE
 
@@ -47,6 +50,8 @@ class DaemonMoves(Struct, frozen=True):
     def verify(self, seen: Workloads, plan: RolloutPlan, status: RolloutStatus) -> Verified | Step:
         """Whether the rollout can begin: every node that is to have a pod has one, and nothing moves by itself."""
         target = seen.target
+        if target.obj is None and target.manifest is not None and not status.target_before:
+            return self._created(target, target.manifest, seen.claim)
         if (step := can_begin(seen)) is not None:
             return step
         size = self.handler.replicas(target.obj or {}).desired
@@ -98,11 +103,13 @@ class DaemonMoves(Struct, frozen=True):
             return DONE
         return self._give_back(target) if succeeded else patched(target, annotation_patch(claim=None))
 
-    def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:  # noqa: ARG002
+    def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
         """Write the old template back, and delete pods within the budget until all are of it."""
         target = seen.target
         if target.obj is None or claimed_by_other(target, seen.claim) or not frozen_record(target):
             return DONE
+        if not status.target_before:  # there was none
+            return Step((Write(target.ref, delete=True, uid=text(target.obj, "metadata", "uid"), takes_away=True),))
         source = next((one.manifest for one in seen.sources if one.manifest is not None), None)
         if source is None:
             return Step(failure=f"{target.ref} cannot go back: what it was before is not known")
@@ -115,6 +122,16 @@ class DaemonMoves(Struct, frozen=True):
         """How far the target is. Nothing is known while its status is of before a change."""
         found = None if not_steady(seen.target) is not None else count_daemons(seen.target, seen.now)
         return Progress(0, 0, 0) if found is None else Progress(found.asked, found.ready, found.updated_available)
+
+    def _created(self, target: Workload, manifest: Object, claim: str) -> Step:
+        """The set of a revision as it is taken over."""
+        ref, hashed = target.ref, template_hash(self.handler.template(manifest))
+        record = remembered(self.handler, replace(target, obj=manifest), hashed)
+        named = {"metadata": {"name": ref.name, "namespace": ref.namespace}}
+        notes = annotation_patch(claim=claim, frozen=record)
+        made = merged(manifest, named, notes, self.handler.freeze(manifest))
+        typed = {"apiVersion": ref.api_version, "kind": ref.kind}
+        return Step((Write(ref, create=typed | {name: part for name, part in made.items() if name != "status"}),))
 
     def _verified(self, seen: Workloads, status: RolloutStatus, size: int) -> Verified | Step:
         target, wanted = seen.target, wanted_hash(self.handler, seen.target)

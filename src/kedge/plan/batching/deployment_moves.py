@@ -43,7 +43,7 @@ class DeploymentMoves(Struct, frozen=True):
     # The size of the rollout
 
     def verify(self, seen: Workloads, plan: RolloutPlan, status: RolloutStatus) -> Verified | Step:
-        every = (seen.target, *seen.sources)
+        every = (seen.target, *(one for one in seen.sources if not _is_forgotten(one, seen)))
         for one in every:
             if one.obj is None and (one.manifest is None or one is not seen.target):
                 return waiting(one, MoveCode.not_found)
@@ -298,6 +298,11 @@ def _left_patch(one: Workload, left_by: str | None) -> dict[str, Any]:
     if text(one.obj, "metadata", "annotations", LEFT) == (left_by or ""):
         return {}
     return {"metadata": {"annotations": {LEFT: left_by}}}
+
+
+def _is_forgotten(one: Workload, seen: Workloads) -> bool:
+    """Whether it is an old revision of several that only the status knows, and that somebody has deleted."""
+    return one.obj is None and bool(one.revision) and any(other.obj is not None for other in seen.sources)
 
 
 def _is_claimed(one: Workload, seen: Workloads) -> bool:

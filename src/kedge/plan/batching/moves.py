@@ -17,7 +17,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.api.pods import Pod
-from kedge.plan.fields import Object
+from kedge.plan.fields import Object, at
 from kedge.plan.moving.budget import Budget
 from kedge.plan.moving.wait import Wait
 
@@ -88,6 +88,11 @@ class Write(Struct, frozen=True):
     """Whether available pods may go because of it: then it is decided again on what the server has now."""
     delete: bool = False
     """Whether the object itself is deleted."""
+
+    @property
+    def resizes(self) -> bool:
+        """Whether the object asks for another number of pods then."""
+        return at(self.patch, "spec", "replicas") is not None
 
 
 class Step(Struct, frozen=True):

@@ -8,8 +8,10 @@ The partition is lowered at once to what a batch asks for: how many pods are dow
 maxUnavailable to say. On the way back there are no batches, so the partition follows the budget: so many pods at a
 time, and the next when those are available. A workload without surge has to take down at least one.
 
-A StatefulSet that keeps the order of its pods waits for a broken pod before it replaces it. So an old pod that is to be
-replaced and is not ready is deleted: it comes back with the present template.
+A StatefulSet that keeps the order of its pods waits for a broken pod before it replaces it, or creates those after it.
+So an old pod that is to be replaced and is not ready is deleted: it comes back with the present template. One that is
+kept back and is of a revision that nobody wants any more is deleted, too: it comes back as what the set runs. And
+nobody waits for pods that are missing because of one that is not ready.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ from kedge.plan.batching.in_place import (
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.pod_lists import pod_list_problem
 from kedge.plan.batching.waits import MoveCode
+from kedge.plan.fields import text
 from kedge.plan.workloads import WorkloadHandler
 from kedge.plan.workloads.handler import ON_DELETE, ROLLING
 from kedge.plan.workloads.pods import is_ready, is_terminating, revision_of
@@ -69,7 +72,7 @@ class PartitionMoves(Struct, frozen=True):
         size = handler.replicas(target.obj or {}).desired
         if problem := size_problem(handler.kind, plan, size) or pod_list_problem(handler, target, plan, size):
             return Step(failure=problem)
-        if (step := still_scaling(target, size)) is not None:
+        if (step := still_scaling(target, size)) is not None and not self._is_held_up(target, size):
             return step
         wanted = wanted_hash(handler, target)
         if problem := self._nothing_or_too_much(seen, status, wanted):
@@ -157,6 +160,13 @@ class PartitionMoves(Struct, frozen=True):
             return f"{target.ref} is in the middle of updating, need to be paused first"
         return ""
 
+    def _is_held_up(self, target: Workload, size: int) -> bool:
+        """Whether pods that are missing may wait for one that is there and not ready."""
+        if not numbers_pods(self.handler):
+            return False
+        pods = numbered_pods(target, size)
+        return len(pods) == len(own_pods(target)) and not all(is_ready(pod) for pod in pods.values())
+
     # Taking over
 
     def _hold(self, seen: Workloads, claim: str) -> Step:
@@ -194,11 +204,12 @@ class PartitionMoves(Struct, frozen=True):
         return step
 
     def _replace_broken(self, target: Workload, found: InPlace) -> Step | None:
-        """Delete numbered pods that are old, are to be replaced, and are not ready; None if there are none."""
+        """Delete numbered pods that are old and not ready, to be replaced or of no use; None if there are none."""
         if found.updated_at is None:
             return None
-        pods = numbered_pods(target, found.replicas)
-        moving = (pods[at] for at in sorted(found.outdated_at) if at >= found.partition and at in pods)
+        pods, current = numbered_pods(target, found.replicas), text(target.obj, "status", "currentRevision")
+        old = [(at, pods[at]) for at in sorted(found.outdated_at) if at in pods]
+        moving = (pod for at, pod in old if at >= found.partition or revision_of(pod.metadata) != current != "")
         broken = tuple(pod_identity(pod) for pod in moving if not is_ready(pod) and not is_terminating(pod))
         return Step((Write(target.ref, delete_pods=broken, takes_away=True),)) if broken else None
 

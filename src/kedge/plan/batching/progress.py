@@ -70,6 +70,7 @@ def _reset(status: S, *, keeps_size: bool) -> S:
         target_generation="",
         rollout_target_size=-1,
         batches=(),
+        fixed_plan="",
         current_batch=0,
         upgraded_replicas=0,
         upgraded_ready_replicas=0,

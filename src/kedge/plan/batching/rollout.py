@@ -30,7 +30,7 @@ from kedge.plan.batching.moves import Batch, Step, Verified, WorkloadRef, Worklo
 from kedge.plan.batching.records import with_records
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.sizes import BadBatches
-from kedge.plan.batching.spec_rules import create_problems
+from kedge.plan.batching.spec_rules import create_problems, fixed_part, remembered_problems
 from kedge.plan.batching.states import ENDED, RolloutEvent
 from kedge.plan.batching.steps import (
     Act,
@@ -126,17 +126,29 @@ def _missing_source(workloads: Workloads) -> WorkloadRef | None:
     return None if workloads.in_place else next((one.ref for one in found), None)
 
 
-def _verifying(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
+def _verifying(seen: RolloutInput, now: datetime) -> Next:
     if (missing := not_located(seen) or _invalid(seen)) is not None:
         return missing
     workloads, moves = known(seen)
     found = moves.verify(workloads, seen.plan, seen.status)
+    if isinstance(found, Step) and found.writes and (held := _not_to_be_created(seen, now)) is not None:
+        return held
     return _sized(seen, found) if isinstance(found, Verified) else answer(seen, found, Ended)
+
+
+def _not_to_be_created(seen: RolloutInput, now: datetime) -> Next | None:
+    """What comes before a target that has pods as soon as it exists."""
+    if seen.plan.paused:
+        return Hold(waiting_for("the rollout", BatchCode.paused))
+    return hooks(seen, HookType.initialize_rollout, RollingState.initializing, now)
 
 
 def _invalid(seen: RolloutInput) -> Next | None:
     """A plan that is not valid holds the rollout where it is, until somebody corrects it."""
-    problems = create_problems(seen.plan, seen.identity.namespace)
+    problems = [
+        *create_problems(seen.plan, seen.identity.namespace),
+        *remembered_problems(seen.plan, seen.status),
+    ]
     if not problems:
         return invalid_references(seen)
     return Hold(waiting_for("the plan", BatchCode.invalid, *(f"{one.path}: {one.message}" for one in problems)))
@@ -154,6 +166,7 @@ def _sized(seen: RolloutInput, found: Verified) -> Next:
         desired_size=found.total,
         target_generation=found.template_hash,
         batches=batches,
+        fixed_plan=fixed_part(seen.plan),
         current_batch=0,
     )
     return Move(RolloutEvent.verified, status)
@@ -172,6 +185,8 @@ def _initializing(seen: RolloutInput, now: datetime) -> Next:
         return unread
     workloads, moves = known(seen)
     found = moves.initialize(workloads, seen.status, seen.identity.claim)
+    if seen.plan.paused and any(write.resizes for write in found.writes):
+        return Hold(waiting_for("the rollout", BatchCode.paused))  # taking over is no move, but this is
     return answer(seen, found, lambda: Move(RolloutEvent.initialized, seen.status))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from kedge.api.numbers import IntOrPercent
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
@@ -30,6 +30,7 @@ from kedge.plan.batching.part_rules import (
     same_metric_problems,
     traffic_problems,
 )
+from kedge.plan.digest import digest
 
 PLAN: Final = "spec.rolloutPlan"
 _ALL: Final = 2**31
@@ -40,6 +41,11 @@ FREE: Final = (
 )
 """Fields that may change while a rollout is under way; the first three have rules of their own. The deadline and what
 is done about autoscalers are ours: like `paused` they say how to wait, and nothing of what is done already."""
+
+
+_FIXED: Final = "cannot be changed while the rollout is under way unless the target changes"
+_REMEMBERED: Final = ("rollout_strategy", "rollout_webhooks", "traffic")
+_REMEMBERED_NAMES: Final = "rolloutStrategy, rolloutWebhooks and traffic"
 
 
 def create_problems(plan: RolloutPlan, namespace: str = "") -> list[Problem]:
@@ -191,9 +197,19 @@ def _changed(old: RolloutPlan, new: RolloutPlan) -> Iterator[Problem]:
             continue
         if field.name == "num_batches" and old.rollout_batches and new.rollout_batches:
             continue  # it only repeats how many there are
-        yield Problem(
-            f"{PLAN}.{field.encode_name}", "cannot be changed while the rollout is under way unless the target changes"
-        )
+        yield Problem(f"{PLAN}.{field.encode_name}", _FIXED)
+
+
+def fixed_part(plan: RolloutPlan) -> str:
+    """A digest of what cannot change while batches roll, of those fields that no other part of a status remembers."""
+    return digest([to_builtins(getattr(plan, name)) for name in _REMEMBERED])[:16]
+
+
+def remembered_problems(plan: RolloutPlan, status: RolloutStatus) -> list[Problem]:
+    """Why the plan of a rollout that is under way may not be what it is now."""
+    if status.fixed_plan in ("", fixed_part(plan)):
+        return []
+    return [Problem(PLAN, f"{_REMEMBERED_NAMES} {_FIXED}")]
 
 
 def _last(plan: RolloutPlan) -> int:

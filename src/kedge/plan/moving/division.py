@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from heapq import heapify, heappop, heapreplace
 
 
 def divide(budget: int, shares: Mapping[str, int], given: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -17,9 +18,22 @@ def divide(budget: int, shares: Mapping[str, int], given: Mapping[str, int] | No
     first by name comes first.
     """
     parts = {name: (given or {}).get(name, 0) for name in sorted(shares)}
+    if budget >= sum(max(parts[name], share) for name, share in shares.items()):
+        return {name: max(part, shares[name]) for name, part in parts.items()}
+    claims = [(_claim(shares[name], part), name) for name, part in parts.items() if part < shares[name]]
+    heapify(claims)
     for _ in range(budget - sum(parts.values())):
-        open_ = [name for name in parts if parts[name] < shares[name]]
-        if not open_:
+        if not claims:
             break
-        parts[max(open_, key=lambda name: Fraction(shares[name], 2 * parts[name] + 1))] += 1
+        name = claims[0][1]
+        parts[name] += 1
+        if parts[name] < shares[name]:
+            heapreplace(claims, (_claim(shares[name], parts[name]), name))
+        else:
+            heappop(claims)
     return parts
+
+
+def _claim(share: int, part: int) -> Fraction:
+    """The smaller, the more is owed to the share."""
+    return Fraction(2 * part + 1, share)

@@ -7,6 +7,7 @@ Promises:
 * a unit is added only while fewer units than `budget.most` hold something;
 * a unit is changed or removed only if enough others are proven and stay so; one that is known not to work needs no
   budget;
+* with an allowance: a unit is changed or removed only if what it costs is left of it;
 * with an exposure: no unit is changed to a revision that nobody has proven, if as many units as that allows hold it;
 * units are asked in the order given, and each one that can move does;
 * every unit that is to move and does not has a wait. Its blockers are units that are not proven, that move now, or that
@@ -22,6 +23,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from kedge.plan.moving.allowance import Allowance
 from kedge.plan.moving.budget import Budget
 from kedge.plan.moving.exposure import Exposure, Holders
 from kedge.plan.moving.unit import RANK, Proof, Unit
@@ -35,6 +37,8 @@ class Grants(Struct, frozen=True):
     waiting: Mapping[str, Wait] = {}
     spare: int = 0
     """How many more proven units could be taken down."""
+    allowance: Allowance | None = None
+    """With what those that move now cost."""
 
 
 def grant(
@@ -47,21 +51,22 @@ def grant(
     charged: Set[str] = frozenset(),
     in_doubt: Set[str] = frozenset(),
     held: Mapping[str, Wait] | None = None,
+    allowance: Allowance | None = None,
 ) -> Grants:
     """Which units move now. Pure: same units, same grants.
 
     Of several units of one place the first counts; the others cost what it does. `add_at_once`: a unit is added only
     while fewer units than this hold something and are not proven. `charged`: units that cost as if they were proven.
     `in_doubt`: units that an earlier request may still move. `held`: units that the scope itself holds back, with
-    their waits.
+    their waits. `allowance`: a second budget, of which each unit has its own price.
     """
-    round_ = _Round(units, budget, exposure, add_at_once, charged, in_doubt)
+    round_ = _Round(units, budget, exposure, add_at_once, charged, in_doubt, allowance)
     by_key = {unit.key: unit for unit in units}
     given = held or {}
     for key in order:
         if key not in given and by_key[key].is_moving:
             round_.ask(by_key[key])
-    return Grants(tuple(round_.moved), {**given, **round_.waits()}, round_.spare)
+    return Grants(tuple(round_.moved), {**given, **round_.waits()}, round_.spare, round_.allowance)
 
 
 class _Round:
@@ -75,6 +80,7 @@ class _Round:
         add_at_once: int | None,
         charged: Set[str],
         in_doubt: Set[str],
+        allowance: Allowance | None,
     ) -> None:
         places: dict[str, Unit] = {}
         for unit in units:
@@ -85,6 +91,7 @@ class _Round:
         self._add_at_once = add_at_once
         self._charged = charged
         self._in_doubt = in_doubt
+        self.allowance = allowance
         self._holding = sum(unit.held != "" for unit in self._counted)
         self._available = {place for place, unit in places.items() if unit.proof is Proof.proven}
         self._holders: dict[str, Holders] = {}
@@ -102,6 +109,8 @@ class _Round:
         self.moved[unit.key] = unit
         self._added += not unit.held
         self._available.discard(unit.counted_as)
+        if unit.held and self.allowance is not None:
+            self.allowance = self.allowance.charged(unit.key, unit.counted_as)
         if unit.held and unit.wanted and self._exposure is not None:
             self._holders_of(unit.wanted).add(unit)
 
@@ -118,6 +127,8 @@ class _Round:
     def _refusal_to_take_down(self, unit: Unit) -> Code | None:
         if not unit.needs_no_budget and not self._budget.is_kept_by(len(self._available) - self._cost(unit)):
             return Code.budget_spent
+        if self.allowance is not None and not self.allowance.admits(unit.key):
+            return Code.allowance_spent
         if unit.wanted and self._exposure is not None:
             is_admitted = self._holders_of(unit.wanted).admit(unit, self._exposure)
             return None if is_admitted else Code.revision_unproven
@@ -148,6 +159,10 @@ class _Round:
                 return Wait(unit.key, code, self._turn_numbers, self._unavailable)
             case Code.budget_spent:
                 return Wait(unit.key, code, self._budget_numbers, self._unavailable)
+            case Code.allowance_spent:
+                assert self.allowance is not None
+                price = self.allowance.prices.get(unit.key, 0)
+                return Wait(unit.key, code, {**self._allowance_numbers, "price": price}, self._allowance_holders)
             case Code.revision_unproven:
                 return Wait(unit.key, code, *self._exposed(unit.wanted))
 
@@ -177,6 +192,18 @@ class _Round:
             "available": len(self._available),
             "missing": self._missing,
         }
+
+    @cached_property
+    def _allowance_numbers(self) -> Mapping[str, int]:
+        assert self.allowance is not None
+        return {"limit": self.allowance.limit, "spent": self.allowance.spent}
+
+    @cached_property
+    def _allowance_holders(self) -> tuple[Blocker, ...]:
+        assert self.allowance is not None
+        held = self.allowance.held
+        found = [self._blocker(unit) for unit in self._counted if held.get(unit.counted_as)]
+        return tuple(sorted(found, key=lambda one: (RANK[one.proof or Proof.pending], one.key)))
 
     @cached_property
     def _missing(self) -> int:

@@ -20,6 +20,8 @@ class Code(StrEnum):
     """Units are added so many at a time, and those added last are not proven yet."""
     budget_spent = "BudgetSpent"
     """As many units as may be unavailable are, or cannot be told from such."""
+    allowance_spent = "AllowanceSpent"
+    """What moving the unit costs is not left of the allowance."""
     revision_unproven = "RevisionUnproven"
     """As many units as may hold a revision that nobody has proven do."""
 

@@ -65,9 +65,8 @@ def revision_number(name: str, of: str) -> int | None:
 
 def application_of(name: str) -> str:
     """The Application, or component, whose revision this is by its name; empty if that does not say."""
-    found = _NUMBER.search(name)
-    of = name[: name.rfind("-v")] if found is not None else ""
-    return of if of and revision_number(name, of) is not None else ""
+    of = name.rpartition("-v")[0]
+    return of if revision_number(name, of) is not None else ""
 
 
 def revision_name(of: str, number: int) -> str:

@@ -7,7 +7,9 @@ The kernel decides within budget and exposure (`plan.moving.grants`). This is th
   bad release is; else names in ascending order;
 * until the resources wanted are available on a cluster, at most maxUnavailable clusters are changed to them;
 * no cluster that is available is removed before those being added have been sent their resources;
-* of several bindings of one cluster only the oldest is added or changed; any may be removed.
+* of several bindings of one cluster only the oldest is added or changed; any may be removed;
+* with a podBudget, a cluster is changed only if the pods that may be lacking then, over all clusters, are within it;
+  and one that works is removed only once all others that hold resources have proven themselves.
 
 In the kubefleet dialect there is no exposure, and a cluster that still has to prove itself costs as an available one.
 """
@@ -31,6 +33,7 @@ from kedge.plan.moving.unit import Proof, Unit
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.placements import is_paused
 from kedge.plan.rolling.budget import BadStrategy, Clusters, RolloutBudget, budget_of
+from kedge.plan.rolling.pod_budget import PodBudget, charge_of, given_budget, pod_budget
 from kedge.plan.rolling.readiness import BindingFacts, FleetFacts, judge, one_binding_per_cluster
 from kedge.plan.rolling.rollout_input import RolloutInput, is_rolling, throttles_additions
 from kedge.plan.rolling.wait_text import HoldCode, RolloutFacts, WaitTexts
@@ -50,6 +53,10 @@ class RolloutPlan(Struct, frozen=True):
     """What each binding waits for, by its name."""
     texts: WaitTexts = WaitTexts({}, {})
     """The same in sentences."""
+    charges: Mapping[str, int] = field(default_factory=dict)
+    """How many pods may be lacking on clusters that move now, by their bindings' names; empty without a podBudget."""
+    credit: tuple[Binding, ...] = ()
+    """Those that have proven themselves, and are charged with pods no longer."""
     look_again: float | None = None
     """In how many seconds waiting alone will have proven something; None if never."""
 
@@ -81,9 +88,14 @@ def plan(observed: RolloutInput, now: datetime) -> RolloutPlan:
         return _halted(observed, HoldCode.no_such_revision, Blocker(PINNED, reported=observed.wanted.problem))
     if is_paused(observed.placement):
         return _halted(observed, HoldCode.paused, Blocker(PAUSED))
+    if observed.wanted.name in observed.uncounted:
+        return _halted(observed, HoldCode.uncounted, Blocker(observed.wanted.name))
     fleet = FleetFacts(now, budget.period, observed.unreachable, observed.gone, observed.parting)
     facts = sorted((judge(binding, fleet) for binding in observed.bindings), key=lambda one: one.name)
-    return _Rollout(observed, budget, facts).plan(now)
+    try:
+        return _Rollout(observed, budget, facts).plan(now)
+    except BadStrategy as error:
+        return _halted(observed, HoldCode.bad_strategy, Blocker("spec.strategy", reported=str(error)))
 
 
 def removal_waits(observed: RolloutInput, now: datetime) -> Mapping[str, str]:
@@ -115,6 +127,7 @@ class _Rollout:
         self._counted = one_binding_per_cluster(facts)
         counted = list(self._counted.values())
         others = [one for one in facts if self._counted[one.cluster] is not one]
+        self._pods = _pod_budget(observed, counted)
         self._units = {one.name: self._unit(one) for one in (*counted, *others)}
         self._asked = [one for one in facts if not one.is_deleting and self._wants_to_move(one)]
 
@@ -122,7 +135,15 @@ class _Rollout:
         grants = self._granted(self._order, self._held)
         moved = [self._units[key] for key in grants.moved]
         bindings = {one.name: one.binding for one in self._facts.values()}
-        facts = RolloutFacts(self._counted, self._budget, self._observed.unreachable, self._observed.wanted.name)
+        lacking = dict(grants.allowance.held) if grants.allowance is not None else {}
+        facts = RolloutFacts(
+            self._counted,
+            self._budget,
+            self._observed.unreachable,
+            self._observed.wanted.name,
+            self._pods.desired if self._pods is not None else 0,
+            lacking,
+        )
         return RolloutPlan(
             resources=self._observed.wanted.name,
             bind=tuple(bindings[unit.key] for unit in moved if unit.adds),
@@ -130,6 +151,10 @@ class _Rollout:
             remove=tuple(bindings[unit.key] for unit in moved if unit.leaves),
             waits=grants.waiting,
             texts=WaitTexts(grants.waiting, bindings, facts),
+            charges=self._charges(moved),
+            credit=tuple(
+                one.binding for name, one in self._facts.items() if name not in grants.moved and self._is_to_credit(one)
+            ),
             look_again=self._next_proof(now) if grants.waiting else None,
         )
 
@@ -145,7 +170,37 @@ class _Rollout:
             add_at_once=at_once if throttles_additions(self._observed.placement) else None,
             charged=self._untracked if is_kubefleet else frozenset(),
             held=held,
+            allowance=self._pods.allowance(self._counted.values()) if self._pods is not None else None,
         )
+
+    # Pods
+
+    def _charges(self, moved: Iterable[Unit]) -> Mapping[str, int]:
+        pods = self._pods
+        if pods is None:
+            return {}
+        return {unit.key: pods.charge(self._facts[unit.key]) for unit in moved if unit.is_wanted}
+
+    def _is_to_credit(self, one: BindingFacts) -> bool:
+        return self._pods is not None and one.is_available and charge_of(one.binding) is not None
+
+    def _pod_hold(self, one: BindingFacts) -> Wait | None:
+        """What the budget of pods makes a binding wait for, beside what others hold of it."""
+        pods, unit = self._pods, self._units[one.name]
+        if pods is None or unit.adds:
+            return None
+        if not one.is_picked:
+            unproven = self._unproven() if not unit.needs_no_budget else ()
+            return Wait(one.name, HoldCode.unproven, {"unproven": len(unproven)}, unproven) if unproven else None
+        if pods.is_too_small(one):
+            numbers = {"limit": pods.limit, "desired": pods.desired, "price": pods.charge(one)}
+            return Wait(one.name, HoldCode.too_many_pods, numbers)
+        return None
+
+    def _unproven(self) -> tuple[Blocker, ...]:
+        """The clusters that are to stay, hold resources, and have not proven themselves."""
+        found = (one for one in self._counted.values() if one.is_picked and one.holds and not one.is_deleting)
+        return tuple(Blocker(one.cluster, one.proof, None, one.proven_at) for one in found if not one.is_available)
 
     # Units
 
@@ -210,7 +265,7 @@ class _Rollout:
             return Wait(one.name, HoldCode.leaving_fleet)
         first = self._counted[one.cluster]
         if one is first or one.state == BindingState.unscheduled:
-            return None
+            return self._pod_hold(one)
         is_going = first.is_deleting or not first.is_picked
         return Wait(
             one.name, HoldCode.earlier_binding if is_going else HoldCode.other_binding, {}, (Blocker(first.name),)
@@ -223,3 +278,13 @@ class _Rollout:
         counted = self._counted.values()
         bound = [one for one in counted if one.state == BindingState.bound and not one.is_deleting]
         return [one.cluster for one in (*added, *bound) if not one.has_works]
+
+
+def _pod_budget(observed: RolloutInput, clusters: Iterable[BindingFacts]) -> PodBudget | None:
+    given = given_budget(observed.placement.spec)
+    if given is None:
+        return None
+    try:
+        return pod_budget(given, observed.pods[observed.wanted.name], observed.pods, clusters)
+    except ValueError as error:
+        raise BadStrategy(f"spec.strategy.rollingUpdate.podBudget: {error}") from error

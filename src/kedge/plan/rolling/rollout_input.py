@@ -22,6 +22,8 @@ from kedge.plan.membership import unreachable_message
 from kedge.plan.placements import is_external
 from kedge.plan.revisions import is_master, newest_resources, resource_index
 from kedge.plan.rolling.budget import BadStrategy, Clusters, budget_of
+from kedge.plan.rolling.pod_budget import given_budget
+from kedge.plan.rolling.pod_counts import PodCounts, read_counts
 
 _ON: Final = "true"
 
@@ -48,6 +50,16 @@ class RolloutInput(Struct, frozen=True):
     parting: Set[str] = frozenset()
     """Members that are leaving: what was placed there is to stay, so nothing is touched until they are gone."""
     dialect: Dialect = Dialect.seed
+    pods: Mapping[str, PodCounts] = {}
+    """How many pods revisions run on a cluster, by the name of their first snapshot; of those that are counted."""
+
+    @property
+    def uncounted(self) -> tuple[str, ...]:
+        """The revisions whose pods have to be counted: none unless there is a budget of pods."""
+        if given_budget(self.placement.spec) is None or not self.wanted.name:
+            return ()
+        held = {one.spec.resource_snapshot_name for one in self.bindings}
+        return tuple(sorted(name for name in {self.wanted.name, *held} if name and name not in self.pods))
 
     @property
     def apply_strategy(self) -> ApplyStrategy:
@@ -76,16 +88,17 @@ def observe(
     dialect: Dialect = Dialect.seed,
 ) -> RolloutInput:
     """A placement with its bindings, the metadata of its resource snapshots, and the members by name."""
-    held = tuple(bindings)
+    held, revisions = tuple(bindings), tuple(snapshots)
     clusters = {one.spec.target_cluster: members.get(one.spec.target_cluster) for one in held}
     return RolloutInput(
         placement=placement,
         bindings=held,
-        wanted=wanted(placement.metadata, snapshots),
+        wanted=wanted(placement.metadata, revisions),
         unreachable={name: said for name, one in clusters.items() if (said := unreachable_message(one))},
         gone={name for name, one in clusters.items() if one is None},
         parting={name for name, one in clusters.items() if one and one.metadata.deletion_timestamp},
         dialect=dialect,
+        pods={one.name: counts for one in revisions if (counts := read_counts(one)) is not None},
     )
 
 

@@ -47,6 +47,12 @@ class HoldCode(StrEnum):
     """Another binding of the cluster is there to stay."""
     unsent = "ResourcesNotSent"
     """Clusters that are being added have to be sent their resources first."""
+    uncounted = "PodsNotCounted"
+    """The pods of the revision that is wanted are not counted yet."""
+    too_many_pods = "PodBudgetTooSmall"
+    """Moving the cluster may take away more pods than the whole budget."""
+    unproven = "OthersNotProven"
+    """Other clusters have to prove themselves before the pods of this one go."""
 
 
 class RolloutFacts(Struct, frozen=True):
@@ -57,6 +63,10 @@ class RolloutFacts(Struct, frozen=True):
     budget: RolloutBudget
     unreachable: Mapping[str, str]
     resources: str
+    pods: int = 0
+    """How many pods all clusters are to run, if there is a budget of pods."""
+    lacking: Mapping[str, int] = {}
+    """How many pods may be lacking, by cluster."""
 
 
 _NO_FACTS: Final = RolloutFacts({}, RolloutBudget(Budget(0, 0), 0), {}, "")
@@ -79,7 +89,7 @@ class WaitTexts(Mapping[str, str]):
         self._waits = waits
         self._bindings = bindings
         self._facts = facts
-        self._known: dict[tuple[str, int], str] = {}
+        self._known: dict[tuple[str, int, int], str] = {}
 
     def __getitem__(self, name: str) -> str:
         return wait_text(self._bindings[name], self.reason(name))
@@ -96,7 +106,7 @@ class WaitTexts(Mapping[str, str]):
     def reason(self, name: str) -> str:
         """What a binding waits for, without its cluster."""
         wait = self._waits[name]
-        shared = (wait.code, id(wait.blockers))
+        shared = (wait.code, id(wait.blockers), wait.numbers.get("price", 0))
         if shared not in self._known:
             self._known[shared] = self._reason(wait)
         return self._known[shared]
@@ -130,6 +140,14 @@ class WaitTexts(Mapping[str, str]):
             case HoldCode.unsent:
                 names = [one.key for one in wait.blockers]
                 return f"{_names(names)} {_have(names)} to be sent the resources first"
+            case HoldCode.uncounted:
+                return f"the pods of {wait.blockers[0].key} have to be counted first"
+            case HoldCode.too_many_pods:
+                return _too_many_pods(wait)
+            case HoldCode.unproven:
+                return f"its pods are needed until others have proven themselves: {self._few(wait.blockers)}"
+            case Code.allowance_spent:
+                return self._no_pods(wait)
             case Code.no_room:
                 return self._no_room(wait)
             case Code.in_turn:
@@ -164,6 +182,20 @@ class WaitTexts(Mapping[str, str]):
         clusters = "1 cluster" if desired == 1 else f"{desired} clusters"
         most = f"at most {unavailable} of {clusters} may be unavailable{self._not_picked}"
         return f"{most}, and {self._blockers(wait)}{self._remark}"
+
+    def _no_pods(self, wait: Wait) -> str:
+        limit, price = wait.numbers["limit"], wait.numbers["price"]
+        most = f"at most {limit} of {pods_text(self._facts.pods)} of all clusters may be unavailable (podBudget)"
+        told = self._few(wait.blockers, self._facts.lacking)
+        return f"{most}, a change here may take away {price}, and {told}"
+
+    def _few(self, blockers: Sequence[Blocker], lacking: Mapping[str, int] | None = None) -> str:
+        """Why the first few of these clusters do not count as available, and how many pods they may lack."""
+        told = [
+            self._trouble(one) + (f" ({pods_text(lacking[one.key])})" if lacking else "") for one in blockers[:_NAMED]
+        ]
+        told += [f"and {len(blockers) - _NAMED} more"] if len(blockers) > _NAMED else []
+        return "; ".join(told)
 
     def _picked(self, wait: Wait) -> list[Blocker]:
         """Of those waited for, the clusters that are wanted."""
@@ -228,6 +260,17 @@ def _object(failed: FailedPlacement) -> str:
 
 def _words(condition: Condition) -> str:
     return condition.message or condition.reason
+
+
+def pods_text(number: int) -> str:
+    """So many pods."""
+    return "1 pod" if number == 1 else f"{number} pods"
+
+
+def _too_many_pods(wait: Wait) -> str:
+    limit, desired, price = wait.numbers["limit"], wait.numbers["desired"], wait.numbers["price"]
+    most = f"podBudget comes to {limit} of {pods_text(desired)}, and a change here may take away {price} at once"
+    return f"{most}: raise it to at least {price}, or lower maxUnavailable of the workloads"
 
 
 def cut(text: str) -> str:

@@ -10,7 +10,10 @@ another hash: two hashes that differ may mean the same, two that are equal never
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from kedge.api.numbers import Quantity
 from kedge.plan.digest import digest
@@ -66,7 +69,12 @@ ADDED_LABELS: Final = frozenset(
 
 def template_hash(template: Object) -> str:
     """The same for templates that mean the same, as far as that can be told: 16 hex digits."""
-    return digest(_short("template", template))[:16]
+    return _hash(msgspec.json.encode(template))
+
+
+@lru_cache(maxsize=1000)  # the workloads of a hundred clusters have the same one, and are looked at again and again
+def _hash(template: bytes) -> str:
+    return digest(_short("template", msgspec.json.decode(template)))[:16]
 
 
 def _short(name: str, value: Any) -> Any:

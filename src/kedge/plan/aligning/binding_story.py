@@ -1,0 +1,311 @@
+"""Binding story: where a binding stands: what each cluster was granted, what of it is in flight, what is proven.
+
+Told by the functions with which the controller decides, from what it looks at. So a cluster that waits here waits for
+what the controller waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct, to_builtins
+
+from kedge.api.condition import find_condition, is_true
+from kedge.api.karmada.bindings import AggregatedStatusItem
+from kedge.api.karmada.works import Work
+from kedge.plan.aligning.aggregating import APPLIED, aggregated_items
+from kedge.plan.aligning.alignment import AlignCode, Alignment
+from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
+from kedge.plan.aligning.bounds import bounds
+from kedge.plan.aligning.ledger import Member, Spec
+from kedge.plan.aligning.observed import AnyBinding
+from kedge.plan.aligning.wait_text import wait_sentence
+from kedge.plan.state import State
+from kedge.plan.text import counted, first_few, object_name, of_all, path_of
+
+_STATES: Final[Mapping[str, State]] = {
+    AlignCode.rolling: State.moving,
+    AlignCode.unacknowledged: State.moving,
+    AlignCode.unreachable: State.unknown,
+    AlignCode.suspended: State.paused,
+    AlignCode.paused: State.paused,
+}
+"""Of a cluster that waits for this; of others it is `waiting`."""
+_HEALTH: Final[Mapping[str, State]] = {"Healthy": State.available, "Unhealthy": State.moving}
+_WORST: Final = (State.failed, State.unknown, State.paused, State.moving, State.next, State.waiting, State.leaving)
+
+
+class Share(Struct, frozen=True):
+    """A part of the budget, in pods."""
+
+    unavailable: int = 0
+    surge: int = 0
+
+    def __add__(self, other: Share) -> Share:
+        return Share(self.unavailable + other.unavailable, self.surge + other.surge)
+
+    def __str__(self) -> str:
+        return f"{self.unavailable}+{self.surge}"
+
+
+class ClusterStory(Struct, frozen=True):
+    """Where one cluster stands."""
+
+    name: str
+    state: State
+    why: str = ""
+    wanted: int = 0
+    """How many replicas are scheduled to it."""
+    goal: int = 0
+    """How many pods of the wanted template it is to have in the end."""
+    pods: int = 0
+    updated: int = 0
+    available: int = 0
+    proven: int = 0
+    """How many pods of the wanted template are available for sure."""
+    granted: Share | None = None
+    """What it may spend by what was written last; None if nothing was."""
+    in_flight: Share = Share()
+    """What it may be spending: it counts until the cluster proves that it is not."""
+    written: int = 0
+    """The number of what was written last."""
+    acknowledged: int = 0
+    """The number of what it acts on, by its last report."""
+
+
+class BindingStory(Struct, frozen=True):
+    """Where a binding stands."""
+
+    kind: str
+    namespace: str
+    name: str
+    resource: str
+    """What it propagates."""
+    state: State
+    why: str = ""
+    is_aligned: bool = False
+    """Whether its clusters share one budget; without that each gets a copy."""
+    replicas: int = 0
+    goal: int = 0
+    """How many pods are to have the wanted template in the end."""
+    fewest: int = 0
+    """How many pods are to be available at every moment."""
+    most: int = 0
+    """How many pods there may be at every moment."""
+    budget: Share = Share()
+    """What all clusters together may spend."""
+    clusters: tuple[ClusterStory, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        return path_of(self.namespace, self.name)
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.path}"
+
+    @property
+    def is_done(self) -> bool:
+        return self.state is State.available
+
+    def total(self, name: str) -> int:
+        """A number of all clusters together: `pods`, `updated`, `available` or `proven`."""
+        return sum(getattr(one, name) for one in self.clusters)
+
+    @property
+    def in_flight(self) -> Share:
+        return sum((one.in_flight for one in self.clusters), Share())
+
+    def as_json(self) -> dict[str, Any]:
+        """The story for programs."""
+        counts = {name: self.total(name) for name in ("pods", "updated", "available", "proven")}
+        return {**to_builtins(self), **counts, "in_flight": to_builtins(self.in_flight), "done": self.is_done}
+
+
+def tell_binding(binding: AnyBinding, seen: BindingInput) -> BindingStory:
+    """Where a binding stands, by what was observed of it."""
+    plan, bound = plan_binding(seen), binding.spec.resource
+    clusters = tuple(_clusters(seen, plan))
+    state, why = _whole(binding, seen, plan, clusters)
+    aim = plan.aim
+    return BindingStory(
+        kind=binding.resource.kind,
+        namespace=binding.metadata.namespace or "",
+        name=binding.metadata.name,
+        resource=object_name(bound.kind, bound.namespace, bound.name),
+        state=state,
+        why=why,
+        is_aligned=aim is not None,
+        replicas=aim.replicas if aim is not None else 0,
+        goal=sum(one.goal for one in clusters),
+        fewest=aim.fewest if aim is not None else 0,
+        most=aim.most if aim is not None else 0,
+        budget=Share(aim.unavailable, aim.surge) if aim is not None else Share(),
+        clusters=clusters,
+        problems=plan.problems,
+    )
+
+
+def _whole(
+    binding: AnyBinding, seen: BindingInput, plan: BindingPlan, clusters: Iterable[ClusterStory]
+) -> tuple[State, str]:
+    bound, states = binding.spec.resource, {one.state for one in clusters}
+    if seen.is_deleting:
+        return State.leaving, "it is being deleted, and its pods with it"
+    if seen.template is None:
+        return State.failed, f"there is no {object_name(bound.kind, bound.namespace, bound.name)}"
+    if plan.problems:
+        return State.failed, first_few(plan.problems)
+    if not binding.spec.clusters:
+        scheduled = find_condition(binding.status.conditions, "Scheduled")
+        said = f": {scheduled.message}" if scheduled is not None and scheduled.message else ""
+        return State.waiting, f"it is scheduled to no cluster{said}"
+    state = next((one for one in _WORST if one in states), State.available)
+    return state, first_few(f"{one.name}: {one.why}" for one in clusters if one.why)
+
+
+# Clusters
+
+
+def _clusters(seen: BindingInput, plan: BindingPlan) -> Iterator[ClusterStory]:
+    works = {name: one.work for name, one in seen.clusters.items() if one.work is not None}
+    found = plan.alignment
+    if found is None:
+        for item in aggregated_items(works):
+            yield _copied(item)
+        return
+    for member in plan.members:
+        yield _aligned(member, found, works.get(member.name))
+
+
+def _copied(item: AggregatedStatusItem) -> ClusterStory:
+    if item.applied_message:
+        return ClusterStory(item.cluster_name, State.failed, f"it was not written there: {item.applied_message}")
+    state = _HEALTH.get(item.health, State.moving) if item.applied else State.next
+    return ClusterStory(item.cluster_name, state)
+
+
+def _aligned(member: Member, found: Alignment, work: Work | None) -> ClusterStory:
+    goal, report, last, held = found.goals.get(member.name, 0), member.report, member.last, bounds(member)
+    state, why = _state(member, goal, found, work)
+    return ClusterStory(
+        name=member.name,
+        state=state,
+        why=why,
+        wanted=member.wanted,
+        goal=goal,
+        pods=report.pods,
+        updated=member.updated,
+        available=report.available,
+        proven=_proven(member),
+        granted=Share(last.unavailable, last.surge) if last is not None else None,
+        in_flight=Share(held.unavailable, held.surge),
+        written=last.seq if last is not None else 0,
+        acknowledged=report.seq,
+    )
+
+
+def _proven(member: Member) -> int:
+    return member.report.proven if member.reported_template == member.template else 0
+
+
+def _state(member: Member, goal: int, found: Alignment, work: Work | None) -> tuple[State, str]:
+    refused = _refused(work)
+    if refused:
+        return State.failed, f"it was not written there: {refused}"
+    if member.name in found.specs:
+        return State.next, _next(found.specs[member.name])
+    if member.name in found.waiting:
+        wait = found.waiting[member.name]
+        return _STATES.get(wait.code, State.waiting), wait_sentence(wait)
+    if not member.wanted:
+        return State.leaving, f"its last {counted(member.report.pods, 'pod')} go"
+    if not member.is_acknowledged:
+        return State.moving, "it has not reported yet that it acts on what was written last"
+    if member.report.available < member.wanted or _proven(member) < goal:
+        return State.moving, f"{of_all(member.report.available, member.wanted, 'pod')} available"
+    return State.available, ""
+
+
+def _refused(work: Work | None) -> str:
+    """Why the last thing it was asked for was not written to a cluster."""
+    if work is None or is_true(work.status.conditions, APPLIED):
+        return ""
+    applied = find_condition(work.status.conditions, APPLIED)
+    return applied.message if applied is not None else ""
+
+
+def _next(spec: Spec) -> str:
+    parts = [counted(spec.replicas, "replica")]
+    parts += [f"at most {spec.unavailable} unavailable"] if spec.unavailable else []
+    parts += [f"{spec.surge} extra"] if spec.surge else []
+    parts += [f"{spec.partition} kept back"] if spec.partition else []
+    return f"it is written next: {', '.join(parts)}"
+
+
+# In sentences
+
+
+def binding_line(story: BindingStory) -> str:
+    """A binding in a line."""
+    why = f": {story.why}" if story.why else ""
+    number = counted(len(story.clusters), "cluster")
+    if not story.is_aligned:
+        done = sum(one.state is State.available for one in story.clusters)
+        return f"{story.resource}, a copy in {number}, {done} of them done{why}"
+    moved = of_all(story.total("updated"), story.goal, "pod")
+    available, pods = story.total("available"), story.total("pods")
+    limits = f"available {available} (>= {story.fewest}), pods {pods} (<= {story.most})"
+    shares = f"in flight {story.in_flight} of {story.budget}, proven {story.total('proven')}"
+    return f"{story.resource} in {number}: {moved} updated, {limits}; {shares}{why if _says_more(story) else ''}"
+
+
+def _says_more(story: BindingStory) -> bool:
+    """Whether the clusters, which follow in lines of their own, do not say why."""
+    return bool(story.problems) or not any(one.why for one in story.clusters)
+
+
+def cluster_line(story: BindingStory, cluster: ClusterStory) -> str:
+    """A cluster in a line."""
+    if not story.is_aligned:
+        return ": ".join(part for part in (cluster.state.value, cluster.why) if part)
+    counts = f"{of_all(cluster.updated, cluster.goal, 'pod')} updated, {cluster.available} available"
+    shares = f"granted {cluster.granted or 'nothing'}, in flight {cluster.in_flight}, proven {cluster.proven}"
+    return f"{counts}; {shares}{f': {cluster.why}' if cluster.why else ''}"
+
+
+def explained_binding(story: BindingStory) -> list[str]:
+    """Why a binding is where it is."""
+    lines = [f"{story.title}: {binding_line(story)}"]
+    if story.is_aligned:
+        lines.append(
+            f"all clusters together keep at least {story.fewest} of {counted(story.replicas, 'pod')} available, and"
+            f" have at most {story.most}"
+        )
+    lines += story.problems
+    for cluster in story.clusters:
+        lines += explained_cluster(story, cluster)
+    return lines
+
+
+def explained_cluster(story: BindingStory, cluster: ClusterStory) -> list[str]:
+    """Why a cluster is where it is."""
+    lines = [f"{cluster.name}: {cluster_line(story, cluster)}"]
+    if not story.is_aligned or cluster.granted is None:
+        return lines
+    spent, held = cluster.granted, cluster.in_flight
+    lines.append(
+        f"  it may take {counted(spent.unavailable, 'pod')} away and add {spent.surge}; {held.unavailable} and"
+        f" {held.surge} of that count against the budget until it proves its new pods"
+    )
+    if cluster.written > cluster.acknowledged:
+        lines.append(
+            f"  write {cluster.written} is not acknowledged: its last report is about {_number(cluster.acknowledged)}"
+        )
+    return lines
+
+
+def _number(acknowledged: int) -> str:
+    return f"write {acknowledged}" if acknowledged else "none of them"

@@ -1,0 +1,216 @@
+"""Detecting: which policy a resource is propagated by, and the binding that stands for both.
+
+A policy of the resource's namespace comes before one of the cluster; of each kind the one of the highest priority, then
+the one that means the resource most exactly, then the first by name. Who holds a resource keeps it as long as it means
+it, unless a policy that comes before it preempts (`preemption: Always`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+from uuid import UUID, uuid5
+
+import msgspec
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from kedge.api.karmada.bindings import BindingSpec
+from kedge.api.karmada.keys import (
+    BINDING_FINALIZER,
+    BINDING_ID,
+    CLUSTER_BINDING_FINALIZER,
+    CLUSTER_BINDING_ID,
+    CLUSTER_POLICY_ID,
+    CLUSTER_POLICY_NAME,
+    DEFAULT_SCHEDULER,
+    EXECUTION_PREFIX,
+    POLICY_ID,
+    POLICY_NAME,
+    POLICY_NAMESPACE,
+)
+from kedge.api.karmada.policies import (
+    ClusterPropagationPolicy,
+    Placement,
+    PropagationPolicy,
+    ReplicaScheduling,
+    ReplicaSchedulingType,
+)
+from kedge.api.meta import ObjectMeta
+from kedge.api.resource import Resource
+from kedge.plan.aligning.names import binding_name
+from kedge.plan.aligning.overriding import selected
+from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
+from kedge.plan.fields import Object, text, whole
+from kedge.plan.selecting.candidates import is_hub_object
+from kedge.plan.selecting.kinds import is_hub_only
+
+AnyPolicy: TypeAlias = PropagationPolicy | ClusterPropagationPolicy
+
+_RESERVED: Final = ("karmada-system", "karmada-cluster", EXECUTION_PREFIX)
+"""How namespaces of Karmada's own begin, beside those that are reserved anyway."""
+_OWN_GROUP: Final = "karmada.io"
+CLAIM_LABELS: Final = (POLICY_ID, CLUSTER_POLICY_ID)
+_COUNTED: Final = frozenset((one.api_version, one.kind) for one in WORKLOAD_KINDS)
+_CLAIM_NOTES: Final = (POLICY_NAMESPACE, POLICY_NAME, CLUSTER_POLICY_NAME)
+
+
+class Claim(Struct, frozen=True):
+    """The labels and annotations by which a binding says which policy it came from."""
+
+    labels: Mapping[str, str | None]
+    annotations: Mapping[str, str | None]
+
+
+def is_propagated(resource: Resource, found: Object) -> bool:
+    """Whether an object is propagated if a policy means it: what is the hub's own, or is being deleted, is not."""
+    is_own = resource.group == _OWN_GROUP or resource.group.endswith(f".{_OWN_GROUP}")
+    meta = msgspec.convert(found["metadata"], ObjectMeta)
+    is_reserved = (meta.namespace or meta.name).startswith(_RESERVED)
+    return not (is_own or is_reserved or is_hub_only(resource) or is_hub_object(resource, meta, found))
+
+
+def meant_kinds(policies: Iterable[AnyPolicy]) -> tuple[tuple[str, str], ...]:
+    """The kinds that policies mean, each with its version, in order."""
+    found = {(one.api_version, one.kind) for policy in policies for one in policy.spec.resource_selectors}
+    return tuple(sorted(found))
+
+
+def chosen_policy(obj: Object, policies: Iterable[AnyPolicy], holder: str | None = None) -> AnyPolicy | None:
+    """The policy that a resource is propagated by; `holder` is the id of the one that has it now."""
+    ranked = [(rank, policy) for policy in policies if (rank := _rank(policy, obj)) is not None]
+    meant = [policy for _, policy in sorted(ranked, key=itemgetter(0))]
+    is_held = any(permanent_id(one) == holder for one in meant)
+    for one in meant:
+        if not is_held or permanent_id(one) == holder or one.spec.preemption == "Always":
+            return one
+    return None
+
+
+class _Rank(Struct, frozen=True, order=True):
+    """Policies that count first come first."""
+
+    is_of_cluster: bool
+    priority: int
+    exactness: int
+    name: str
+
+
+def _rank(policy: AnyPolicy, obj: Object) -> _Rank | None:
+    """Where a policy stands among those that mean a resource; None if it does not mean it."""
+    namespace = policy.metadata.namespace
+    if isinstance(policy, PropagationPolicy) and namespace != text(obj, "metadata", "namespace"):
+        return None
+    found = [exactness for one in policy.spec.resource_selectors if (exactness := selected(one, obj)) is not None]
+    if not found:
+        return None
+    is_of_cluster = isinstance(policy, ClusterPropagationPolicy)
+    return _Rank(is_of_cluster, -policy.spec.priority, -max(found), policy.metadata.name)
+
+
+def permanent_id(policy: AnyPolicy) -> str:
+    """By which a binding remembers its policy: what tells it from others of its name."""
+    return policy.metadata.uid or ""
+
+
+def claim_of(policy: AnyPolicy | None) -> Claim:
+    """How a binding says that it came from a policy; with None, that it came from none any more."""
+    labels: dict[str, str | None] = dict.fromkeys(CLAIM_LABELS)
+    notes: dict[str, str | None] = dict.fromkeys(_CLAIM_NOTES)
+    match policy:
+        case PropagationPolicy():
+            labels[POLICY_ID] = permanent_id(policy)
+            notes |= {POLICY_NAMESPACE: policy.metadata.namespace, POLICY_NAME: policy.metadata.name}
+        case ClusterPropagationPolicy():
+            labels[CLUSTER_POLICY_ID] = permanent_id(policy)
+            notes[CLUSTER_POLICY_NAME] = policy.metadata.name
+    return Claim(labels, notes)
+
+
+def holder_of(meta: ObjectMeta) -> str | None:
+    """The id of the policy that a binding came from; None if it came from none."""
+    return next((meta.labels[label] for label in CLAIM_LABELS if label in meta.labels), None)
+
+
+def detected_binding(obj: Object, policy: AnyPolicy) -> dict[str, Any]:
+    """The binding of a resource that has none yet, as Karmada would store it; without clusters, which are scheduled."""
+    meta, claim = obj["metadata"], claim_of(policy)
+    namespace, name = text(obj, "metadata", "namespace"), binding_name(text(obj, "kind"), meta["name"])
+    own_id, finalizer = (
+        (BINDING_ID, BINDING_FINALIZER) if namespace else (CLUSTER_BINDING_ID, CLUSTER_BINDING_FINALIZER)
+    )
+    owner = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "metadata": {
+            "name": name,
+            **({"namespace": namespace} if namespace else {}),
+            "labels": {**_given(claim.labels), own_id: str(uuid5(UUID(meta["uid"]), name))},
+            "annotations": _given(claim.annotations),
+            "finalizers": [finalizer],
+            "ownerReferences": [owner],
+        },
+        "spec": detected_spec(obj, policy),
+    }
+
+
+def detected_spec(obj: Object, policy: AnyPolicy) -> dict[str, Any]:
+    """What a resource and its policy say of a binding. What they leave out is None, to be taken away."""
+    spec, meta = policy.spec, obj["metadata"]
+    replicas = whole(obj, "spec", "replicas")
+    return {
+        "resource": {
+            "apiVersion": obj["apiVersion"],
+            "kind": obj["kind"],
+            "name": meta["name"],
+            **({"namespace": meta["namespace"]} if meta.get("namespace") else {}),
+            "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"],
+        },
+        "replicas": replicas,
+        "placement": to_builtins(_placement(spec.placement)),
+        "schedulerName": DEFAULT_SCHEDULER,
+        "conflictResolution": spec.conflict_resolution,
+        "suspension": to_builtins(spec.suspension) if spec.suspension is not None else None,
+        "preserveResourcesOnDeletion": spec.preserve_resources_on_deletion or None,
+    }
+
+
+def _placement(given: Placement) -> Placement:
+    """A placement that says what becomes of replicas: each cluster runs all of them if it was left out."""
+    if given.replica_scheduling is not None:
+        return given
+    duplicated = ReplicaScheduling(replica_scheduling_type=ReplicaSchedulingType.duplicated)
+    return replace(given, replica_scheduling=duplicated)
+
+
+def is_detected(there: BindingSpec, wanted: Mapping[str, Any], obj: Object) -> bool:
+    """Whether a binding says already what it should.
+
+    The version of a workload whose pods are counted changes with each count, so it counts only beside other changes.
+    """
+    now = {
+        "resource": {name: found for name, found in to_builtins(there.resource).items() if found},
+        "replicas": there.replicas or None,
+        "placement": to_builtins(there.placement),
+        "schedulerName": there.scheduler_name,
+        "conflictResolution": there.conflict_resolution,
+        "suspension": to_builtins(there.suspension) if there.suspension is not None else None,
+        "preserveResourcesOnDeletion": there.preserve_resources_on_deletion or None,
+    }
+    expected = {**wanted, "replicas": wanted["replicas"] or None}
+    if (obj["apiVersion"], obj["kind"]) in _COUNTED:
+        version = now["resource"].get("resourceVersion", "")
+        expected = {**expected, "resource": {**wanted["resource"], "resourceVersion": version}}
+    return now == expected
+
+
+def _given(values: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value is not None}

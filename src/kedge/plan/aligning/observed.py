@@ -1,0 +1,76 @@
+"""Observed: what a decision about one binding needs, from the objects that the hub holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kedge.api.condition import is_true
+from kedge.api.karmada.bindings import ClusterResourceBinding, ResourceBinding
+from kedge.api.karmada.clusters import Cluster
+from kedge.api.karmada.keys import BINDING_NAME, BINDING_NAMESPACE, CLUSTER_BINDING_NAME, EXECUTION_PREFIX, LEDGER
+from kedge.api.karmada.policies import Placement, ReplicaSchedulingType
+from kedge.api.karmada.works import Work
+from kedge.plan.aligning.binding import BindingInput, BoundCluster
+from kedge.plan.aligning.overriding import AnyOverridePolicy
+from kedge.plan.aligning.scheduling import Candidate
+from kedge.plan.aligning.work_spec import is_suspended
+from kedge.plan.fields import Object
+
+AnyBinding = ResourceBinding | ClusterResourceBinding
+
+
+def binding_input(
+    binding: AnyBinding,
+    template: Object | None,
+    works: Mapping[str, Work],
+    members: Mapping[str, Cluster],
+    overrides: Iterable[AnyOverridePolicy],
+) -> BindingInput:
+    """A binding as it was observed: its resource, its Works and all clusters by name, and the policies there are."""
+    names = {one.name for one in binding.spec.clusters} | set(works)
+    clusters = {
+        name: BoundCluster(
+            Candidate(name, members[name].metadata.labels),
+            is_true(members[name].status.conditions, "Ready"),
+            works.get(name),
+            is_suspended=is_suspended(binding.spec, name),
+        )
+        for name in sorted(names & set(members))
+    }
+    meta = binding.metadata
+    return BindingInput(
+        binding.spec,
+        template,
+        clusters,
+        tuple(one for one in overrides if one.metadata.namespace in (None, "", meta.namespace)),
+        meta.annotations.get(LEDGER, ""),
+        is_divided=_is_divided(binding),
+        is_deleting=meta.deletion_timestamp is not None,
+    )
+
+
+def _is_divided(binding: AnyBinding) -> bool:
+    """A binding that has a placement says so there: every cluster runs all replicas unless it says otherwise."""
+    if not binding.spec.placement:
+        return True
+    given = msgspec.convert(binding.spec.placement, Placement).replica_scheduling
+    return given is not None and given.replica_scheduling_type is ReplicaSchedulingType.divided
+
+
+def works_of(binding: AnyBinding, works: Iterable[Work]) -> dict[str, Work]:
+    """The Works of a binding, by cluster."""
+    return {cluster_of(one): one for one in works if _is_of(one, binding)}
+
+
+def cluster_of(work: Work) -> str:
+    """The cluster that a Work is for."""
+    return (work.metadata.namespace or "").removeprefix(EXECUTION_PREFIX)
+
+
+def _is_of(work: Work, binding: AnyBinding) -> bool:
+    notes, meta = work.metadata.annotations, binding.metadata
+    if isinstance(binding, ClusterResourceBinding):
+        return notes.get(CLUSTER_BINDING_NAME) == meta.name
+    return (notes.get(BINDING_NAMESPACE), notes.get(BINDING_NAME)) == (meta.namespace, meta.name)

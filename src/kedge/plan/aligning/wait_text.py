@@ -1,0 +1,95 @@
+"""Wait text: what a cluster of an aligned workload waits for, in a sentence. Decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kedge.plan.aligning.alignment import AlignCode
+from kedge.plan.moving.wait import Wait
+from kedge.plan.text import counted, listed, of_all
+
+
+def wait_sentence(wait: Wait) -> str:
+    """What a cluster waits for."""
+    return _SENTENCES[AlignCode(wait.code)](wait)
+
+
+def _unacknowledged(_: Wait) -> str:
+    return "it has not reported yet that it acts on what was written last, so it keeps what it holds"
+
+
+def _unreachable(_: Wait) -> str:
+    return "it is not heard from: it keeps what it holds of the budget, and gets no more"
+
+
+def _suspended(_: Wait) -> str:
+    return "its dispatching is suspended: it keeps what it holds of the budget, and gets no more"
+
+
+def _overridden(_: Wait) -> str:
+    return (
+        "an override policy decides on its strategy: it is charged for that, and not written to;"
+        " take the strategy out of the policy"
+    )
+
+
+def _paused(_: Wait) -> str:
+    return "the workload is paused: no cluster is granted anything until it is resumed"
+
+
+def _rolling(wait: Wait) -> str:
+    return f"it replaces its pods with what it holds: {of_all(wait.numbers['updated'], wait.numbers['goal'], 'pod')}"
+
+
+def _budget_spent(wait: Wait) -> str:
+    told, floor = wait.numbers, _floor(wait)
+    limits = [f"at most {of_all(told['maxUnavailable'], told['replicas'], 'pod')} may be unavailable"]
+    limits += [f"{told['maxSurge']} may be extra"] if told["maxSurge"] else []
+    rule = ", and ".join(limits)
+    if not wait.blockers and told["fewest"] <= floor:
+        sure = f"only {told['fewest']} are sure to be available" if told["fewest"] else "none is sure to be available"
+        return f"{rule}: {sure}, and {floor} have to be"
+    holders = listed(one.key for one in wait.blockers) or "it"
+    verb = "hold" if len(wait.blockers) > 1 else "holds"
+    return f"{rule}: {holders} {verb} that until new pods there are available"
+
+
+def _no_room(wait: Wait) -> str:
+    most = wait.numbers["replicas"] + wait.numbers["maxSurge"]
+    return f"it is to get more replicas, and there may be {counted(most, 'pod')} at most: others go first"
+
+
+def _too_few(wait: Wait) -> str:
+    return f"it is to have fewer replicas, and {counted(_floor(wait), 'pod')} have to stay available: others come first"
+
+
+def _kept_back(wait: Wait) -> str:
+    return f"the partition lets {counted(wait.numbers['goal'], 'pod')} through here, and they are there"
+
+
+def _recreates(wait: Wait) -> str:
+    limit = of_all(wait.numbers["maxUnavailable"], wait.numbers["replicas"], "pod")
+    return (
+        f"its strategy takes all its pods away at once, and at most {limit} may be unavailable: use RollingUpdate,"
+        " or raise maxUnavailable"
+    )
+
+
+def _floor(wait: Wait) -> int:
+    return max(0, wait.numbers["replicas"] - wait.numbers["maxUnavailable"])
+
+
+_SENTENCES: Final[Mapping[AlignCode, Callable[[Wait], str]]] = {
+    AlignCode.unacknowledged: _unacknowledged,
+    AlignCode.unreachable: _unreachable,
+    AlignCode.suspended: _suspended,
+    AlignCode.overridden: _overridden,
+    AlignCode.paused: _paused,
+    AlignCode.rolling: _rolling,
+    AlignCode.budget_spent: _budget_spent,
+    AlignCode.no_room: _no_room,
+    AlignCode.too_few: _too_few,
+    AlignCode.kept_back: _kept_back,
+    AlignCode.recreates: _recreates,
+}

@@ -1,0 +1,103 @@
+"""Beside bed: a modelled Karmada with members, embedded, in virtual time; `kedge align` beside it; all pods counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from random import Random
+from typing import Any
+
+from controllers.align.align_bed import HUB_DEFINITIONS, MEMBER_DEFINITIONS, SHOP, AlignBed, _client, _server
+from controllers.align.karmada_model import BindingController, ExecutionController, Lag, WorkStatusController
+from kedge.api.apps import Deployment
+from kedge.api.core import Namespace
+from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.clusters import Cluster
+from kedge.api.karmada.keys import ALIGN, POLICY_NAME, POLICY_NAMESPACE
+from kedge.api.karmada.policies import PropagationPolicy
+from kedge.controllers.align.beside import Beside
+from kedge.embedded.workloads.everything import add_workloads
+from kedge.kube.limits import Limiter
+from kedge.kube.manager import Manager
+from kedge.kube.patches import MergePatch
+from support.stage import LoopClock
+
+STORY = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2, "maxSurge": 1}}
+DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
+_READY = {"type": "Ready", "status": "True", "reason": "ClusterReady", "message": ""}
+
+
+class BesideBed(AlignBed):
+    """A Karmada with one Deployment."""
+
+    async def propagate(self, replicas: dict[str, int], *, align: bool = True, **more: Any) -> None:
+        """A Deployment with a policy; Karmada's scheduler has divided it so."""
+        labels, total = {"app": "demo"}, sum(replicas.values())
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
+        spec = {"replicas": total, "selector": {"matchLabels": labels}, "template": template, "strategy": STORY}
+        await self.hub.create(Deployment, {"metadata": {"name": "demo", "namespace": SHOP}, "spec": spec})
+        resource = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "demo"}
+        notes = {"annotations": {ALIGN: "true"}} if align else {}
+        policy = {"resourceSelectors": [resource], "placement": DIVIDED, **more}
+        await self.hub.create(
+            PropagationPolicy, {"metadata": {"name": "demo", "namespace": SHOP, **notes}, "spec": policy}
+        )
+        binding = {
+            "resource": {**resource, "namespace": SHOP},
+            "clusters": [{"name": name, "replicas": number} for name, number in replicas.items()],
+            "placement": DIVIDED,
+        }
+        whose = {POLICY_NAME: "demo", POLICY_NAMESPACE: SHOP}
+        meta = {"name": "demo-deployment", "namespace": SHOP, "annotations": whose}
+        await self.hub.create(ResourceBinding, {"metadata": meta, "spec": binding})
+
+    async def opt(self, value: str | None) -> None:
+        body = MergePatch({"metadata": {"annotations": {ALIGN: value}}})
+        await self.hub.patch(PropagationPolicy, "demo", body, SHOP)
+
+    async def suspended(self) -> tuple[str, ...]:
+        """The clusters that the policy suspends."""
+        found = (await self.hub.get(PropagationPolicy, "demo", SHOP)).spec.suspension
+        some = found.dispatching_on_clusters if found is not None else None
+        return some.cluster_names if some is not None else ()
+
+
+@asynccontextmanager
+async def beside_bed(
+    *names: str, seed: int = 1, lag: float = 0.3, tells_seq: bool = False, aligned: bool = True
+) -> AsyncIterator[BesideBed]:
+    clock = LoopClock()
+    async with AsyncExitStack() as stack:
+        hub = await _server(stack, "hub", clock, HUB_DEFINITIONS, nodes=0)
+        user, members = _client(hub), {}
+        karmada = await stack.enter_async_context(Manager(component="karmada", clock=clock, rng=Random(seed)))
+        on_hub = await karmada.connect("hub", hub.transport(), limiter=Limiter(rate=0))
+        karmada.add_controller(BindingController(on_hub, Lag(Random(seed), lag)).controller)
+        managers = [karmada]
+        for number, name in enumerate(names):
+            await user.create(Namespace, {"metadata": {"name": f"karmada-es-{name}"}})
+            await user.create(Cluster, {"metadata": {"name": name}, "spec": {}})
+            ready = {**_READY, "lastTransitionTime": "2030-01-01T00:00:00Z"}
+            await user.patch(Cluster, name, MergePatch({"status": {"conditions": [ready]}}), subresource="status")
+            server = await _server(stack, name, clock, MEMBER_DEFINITIONS, nodes=3)
+            members[name] = _client(server)
+            others = await stack.enter_async_context(Manager(component="kcm", clock=clock, rng=Random(2)))
+            add_workloads(others, await others.connect(name, server.transport()))
+            on_member = await karmada.connect(name, server.transport(), limiter=Limiter(rate=0))
+            slow = Lag(Random(f"{seed} {number}"), lag)
+            karmada.add_controller(ExecutionController(on_hub, on_member, name, clock=clock, lag=slow).controller)
+            karmada.add_controller(
+                WorkStatusController(on_hub, on_member, name, lag=slow, tells_seq=tells_seq).controller
+            )
+            managers.append(others)
+        if aligned:
+            kedge = await stack.enter_async_context(Manager(component="kedge-align", clock=clock, rng=Random(seed)))
+            beside = await kedge.connect("hub", hub.transport(), limiter=Limiter(rate=0))
+            kedge.add_controller(Beside(beside).controller)
+            managers.append(kedge)
+        running = [asyncio.create_task(one.run(signals=False)) for one in managers]
+        yield BesideBed(user, members)
+        for one in managers:
+            one.stop()
+        await asyncio.gather(*running)

@@ -1,0 +1,108 @@
+"""Both stories of the proposal, to the letter, on a hub and two members of whichever kind.
+
+What the second story says in words contradicts its manifest: a partition of 4 keeps 4 pods old, so 6 become new
+(karmada.md §6.2). The manifest counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import yaml
+from msgspec import Struct
+
+from controllers.align.recorder import PodRecorder
+from kedge.api.apps import Deployment
+from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.proposed import ProposedBinding
+from kedge.api.kruise import CloneSet
+from kedge.kube.client import Client
+from kedge.kube.patches import MergePatch
+from support.waiting import until, until_so
+
+NAMESPACE = "default"
+OLD, NEW = "nginx:v1", "nginx:v2"
+DEPLOYMENT, CLONE_SET = re.findall(r"(?s)```yaml\n(.*?)```", (Path(__file__).parent / "stories.txt").read_text())
+
+
+class StoryBed(Struct, frozen=True):
+    """A hub with two members, and how a user applies manifests to it."""
+
+    hub: Client
+    members: Mapping[str, Client]
+    apply: Callable[[str], Awaitable[None]]
+    quiet: float
+    """Seconds in which what should not happen could."""
+    within: float = 120.0
+
+
+def before(story: str) -> str:
+    """The workload before its upgrade, which the story shows; without a partition, since there is nothing to keep."""
+    workload, binding = yaml.safe_load_all(story)
+    workload["spec"]["template"]["spec"]["containers"][0]["image"] = OLD
+    workload["spec"].get("updateStrategy", {}).pop("partition", None)
+    return yaml.safe_dump_all([workload, binding])
+
+
+async def play_deployment(bed: StoryBed) -> None:
+    """Story 1: at least 8 of 10 are available and there are at most 11, at every moment."""
+    recorder = PodRecorder()
+    async with recorder.following(bed.members, NAMESPACE):
+        await bed.apply(before(DEPLOYMENT))
+        await until(lambda: recorder.ready_images() == [OLD] * 10, bed.within)
+        recorder.forget()
+        await bed.apply(DEPLOYMENT)
+        await until(lambda: recorder.ready_images() == [NEW] * 10, bed.within)
+        assert recorder.fewest >= 8
+        assert recorder.most <= 11
+
+        async def is_reported() -> bool:
+            found = await bed.hub.get(Deployment, "demo", NAMESPACE)
+            return (
+                found.status.updated_replicas == found.status.available_replicas == 10
+                and found.status.observed_generation == found.metadata.generation
+            )
+
+        await until_so(is_reported, bed.within)
+        await until_so(lambda: _is_healthy(bed, "demo-deployment"), bed.within)
+        await _gone(bed, "demo-deployment", recorder)
+        await bed.hub.delete(Deployment, "demo", NAMESPACE)
+
+
+async def play_clone_set(bed: StoryBed) -> None:
+    """Story 2: it stops at the partition with at least 8 of 10 available, and goes on when that is lifted."""
+    recorder = PodRecorder()
+    async with recorder.following(bed.members, NAMESPACE):
+        await bed.apply(before(CLONE_SET))
+        await until(lambda: recorder.ready_images() == [OLD] * 10, bed.within)
+        recorder.forget()
+        await bed.apply(CLONE_SET)
+        await until(lambda: recorder.ready_images() == [OLD] * 4 + [NEW] * 6, bed.within)
+        await until_so(lambda: _is_healthy(bed, "demo-cloneset"), bed.within)
+        await asyncio.sleep(bed.quiet)
+        assert recorder.ready_images() == [OLD] * 4 + [NEW] * 6
+        assert recorder.most_of[NEW] == 6
+        lifted = MergePatch({"spec": {"updateStrategy": {"partition": 0}}})
+        await bed.hub.patch(CloneSet, "demo", lifted, NAMESPACE)
+        await until(lambda: recorder.ready_images() == [NEW] * 10, bed.within)
+        assert recorder.fewest >= 8
+        assert recorder.most <= 10
+        await _gone(bed, "demo-cloneset", recorder)
+        await bed.hub.delete(CloneSet, "demo", NAMESPACE)
+
+
+async def _is_healthy(bed: StoryBed, binding: str) -> bool:
+    """Whether the binding that the user wrote shows what Karmada's shows: both clusters are healthy."""
+    own = await bed.hub.get(ProposedBinding, binding, NAMESPACE)
+    found = await bed.hub.get(ResourceBinding, binding, NAMESPACE)
+    health = [(one.cluster_name, one.health) for one in own.status.aggregated_status]
+    return own.status == found.status and health == [("cluster-1", "Healthy"), ("cluster-2", "Healthy")]
+
+
+async def _gone(bed: StoryBed, binding: str, recorder: PodRecorder) -> None:
+    """A binding that is deleted takes its pods along."""
+    await bed.hub.delete(ProposedBinding, binding, NAMESPACE)
+    await until(lambda: not recorder.active, bed.within)

@@ -1,0 +1,119 @@
+"""What clusters wait for, in words: from real decisions, so that every code is reached by one."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from kedge.plan.aligning.alignment import Aim, AlignCode, align
+from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
+from kedge.plan.aligning.wait_text import wait_sentence
+from plan.aligning.test_alignment import STORY_1, STORY_2, resting, rolling
+
+OVERRIDDEN = Member("a", 4, "v2", (Spec(1, "v1", 4, 1),), Report(1, 4, 4, 4), is_fixed=True)
+LOST = Member("a", 4, "v2", (Spec(1, "v1", 4, 1),), Report(1, 4, 4, 4), is_reachable=False)
+PENDING = Member("a", 4, "v2", (Spec(1, "v1", 4, 1), Spec(2, "v2", 4, 2)), Report(1, 4, 4, 4))
+BROKEN = Member("b", 6, "v2", (Spec(1, "v2", 6, 1),), Report(1, 6, 6, 4, 4))
+CASES = [
+    (
+        STORY_1,
+        [PENDING, resting("b", 6, wants="v1")],
+        AlignCode.unacknowledged,
+        "it has not reported yet that it acts on what was written last, so it keeps what it holds",
+    ),
+    (
+        STORY_1,
+        [LOST, resting("b", 6, wants="v1")],
+        AlignCode.unreachable,
+        "it is not heard from: it keeps what it holds of the budget, and gets no more",
+    ),
+    (
+        STORY_1,
+        [replace(resting("a", 4), is_suspended=True), resting("b", 6, wants="v1")],
+        AlignCode.suspended,
+        "its dispatching is suspended: it keeps what it holds of the budget, and gets no more",
+    ),
+    (
+        STORY_1,
+        [OVERRIDDEN, resting("b", 6, wants="v1")],
+        AlignCode.overridden,
+        (
+            "an override policy decides on its strategy: it is charged for that, and not written to; "
+            "take the strategy out of the policy"
+        ),
+    ),
+    (
+        Aim(10, 2, 1, is_paused=True),
+        [resting("a", 4), resting("b", 6)],
+        AlignCode.paused,
+        "the workload is paused: no cluster is granted anything until it is resumed",
+    ),
+    (
+        STORY_1,
+        [rolling("a", Spec(2, "v2", 4, 2, 1), updated=2, proven=1), resting("b", 6, wants="v1")],
+        AlignCode.rolling,
+        "it replaces its pods with what it holds: 2 of 4 pods",
+    ),
+    (
+        STORY_1,
+        [resting("a", 4), resting("b", 6)],
+        AlignCode.budget_spent,
+        "at most 2 of 10 pods may be unavailable, and 1 may be extra: b holds that until new pods there are available",
+    ),
+    (
+        Aim(16, 2),
+        [
+            resting("a", 4),
+            rolling("b", Spec(2, "v2", 6, 1), updated=2, proven=1),
+            rolling("c", Spec(3, "v2", 6, 1), updated=2, proven=1),
+        ],
+        AlignCode.budget_spent,
+        "at most 2 of 16 pods may be unavailable: b and c hold that until new pods there are available",
+    ),
+    (
+        Aim(10, 2),
+        [resting("a", 4), BROKEN],
+        AlignCode.budget_spent,
+        "at most 2 of 10 pods may be unavailable: only 8 are sure to be available, and 8 have to be",
+    ),
+    (
+        Aim(10, 2),
+        [Member("a", 4, "v1", (), NOTHING), resting("b", 10, wants="v1", wanted=6)],
+        AlignCode.no_room,
+        "it is to get more replicas, and there may be 10 pods at most: others go first",
+    ),
+    (
+        Aim(10, 0, 1),
+        [resting("a", 4, wants="v1", wanted=0), resting("b", 6, wants="v1", wanted=10)],
+        AlignCode.too_few,
+        "it is to have fewer replicas, and 10 pods have to stay available: others come first",
+    ),
+    (
+        STORY_2,
+        [rolling("a", Spec(3, "v2", 3, 1, 0, 1), updated=3, proven=3), resting("b", 7)],
+        AlignCode.kept_back,
+        "the partition lets 3 pods through here, and they are there",
+    ),
+    (
+        Aim(10, 2, recreates=True),
+        [resting("a", 4), resting("b", 6)],
+        AlignCode.recreates,
+        (
+            "its strategy takes all its pods away at once, and at most 2 of 10 pods may be unavailable:"
+            " use RollingUpdate, or raise maxUnavailable"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("aim", "members", "code", "sentence"), CASES, ids=[f"{one[2]}-{one[3][:12]}" for one in CASES]
+)
+def test_what_the_first_cluster_waits_for(aim: Aim, members: list[Member], code: AlignCode, sentence: str) -> None:
+    wait = align(aim, members).waiting["a"]
+    assert wait.code == code
+    assert wait_sentence(wait) == sentence
+
+
+def test_every_code_has_a_sentence() -> None:
+    assert {one[2] for one in CASES} == set(AlignCode)

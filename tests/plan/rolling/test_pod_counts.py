@@ -1,0 +1,81 @@
+"""How many pods a revision runs, and how many of them may be lacking while a cluster moves to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kedge.api.fleet import POD_COUNTS
+from kedge.api.meta import ObjectMeta
+from kedge.plan.rolling import pod_counts
+from kedge.plan.rolling.pod_counts import PodCounts, count_pods, counts_text, read_counts
+
+
+def workload(kind: str = "Deployment", name: str = "web", image: str = "v1", **spec: Any) -> dict[str, Any]:
+    group = {"CloneSet": "apps.kruise.io/v1alpha1", "Job": "batch/v1"}.get(kind, "apps/v1")
+    template = {"spec": {"containers": [{"name": "app", "image": image}]}}
+    meta = {"name": name, "namespace": "shop"}
+    return {"apiVersion": group, "kind": kind, "metadata": meta, "spec": {"template": template, **spec}}
+
+
+def rolling(number: int | str, field: str = "strategy") -> dict[str, Any]:
+    return {field: {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": number, "maxSurge": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "pods", "takes"),
+    [
+        (workload(replicas=3), 3, 0),  # 25 % of 3, rounded down: it surges instead
+        (workload(replicas=4), 4, 1),
+        (workload(), 1, 0),
+        (workload(replicas=10, **rolling(3)), 10, 3),
+        (workload(replicas=2, **rolling(3)), 2, 2),
+        (workload(replicas=5, strategy={"type": "Recreate"}), 5, 5),
+        (workload("StatefulSet", replicas=3), 3, 1),
+        (workload("StatefulSet", replicas=0), 0, 0),
+        (workload("StatefulSet", replicas=3, updateStrategy={"type": "OnDelete"}), 3, 0),
+        (workload("CloneSet", replicas=10, updateStrategy={"maxUnavailable": 2}), 10, 2),
+        (workload("ReplicaSet", replicas=3), 3, 0),
+        (workload("DaemonSet"), 0, 0),
+        (workload("Job", completions=3), 0, 0),
+        ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}, 0, 0),
+    ],
+)
+def test_a_workload_counts_with_its_pods_and_with_those_its_strategy_may_take_away(
+    manifest: dict[str, Any], pods: int, takes: int
+) -> None:
+    found = count_pods([manifest])
+    assert (found.pods, found.takes_after(None)) == (pods, takes)
+
+
+def test_only_workloads_that_change_take_pods_away() -> None:
+    web, db = workload(replicas=4), workload("StatefulSet", "db", replicas=3)
+    before = count_pods([web, db])
+    assert count_pods([web, db]).takes_after(before) == 0
+    assert count_pods([workload(replicas=4, image="v2"), db]).takes_after(before) == 1
+    assert count_pods([workload(replicas=4, image="v2"), workload("StatefulSet", "db", "v2")]).takes_after(before) == 2
+    assert count_pods([web, workload("StatefulSet", "other", replicas=3)]).takes_after(before) == 1
+    assert count_pods([web]).takes_after(before) == 0
+
+
+def test_counts_are_read_as_they_were_written() -> None:
+    counts = count_pods([workload(replicas=4), workload("StatefulSet", "db", replicas=3)])
+    assert read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(counts)})) == counts
+    assert counts_text(PodCounts()) == "{}"
+
+
+@pytest.mark.parametrize("text", [None, "", "x", "[]", '{"a": 1}', '{"a": [1, "x", ""]}'])
+def test_counts_that_cannot_be_read_are_none(text: str | None) -> None:
+    assert read_counts(ObjectMeta(annotations={} if text is None else {POD_COUNTS: text})) is None
+
+
+def test_very_many_workloads_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_counts, "LONGEST", 200)
+    many = [workload(name=f"web-{number}", replicas=4) for number in range(10)]
+    found = read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(count_pods(many))}))
+    again = read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(count_pods(many[::-1]))}))
+    other = read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(count_pods(many[1:]))}))
+    assert found is not None
+    assert other is not None
+    assert (found.pods, found.takes_after(None), found.takes_after(again), found.takes_after(other)) == (40, 10, 0, 10)
