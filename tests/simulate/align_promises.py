@@ -84,8 +84,6 @@ class AlignPromises:
         self._decided: dict[tuple[str, int], Decided] = {}  # by member and number
         self._kept: dict[str, int] = defaultdict(int)  # by member: how many pods it has had to have
         self._observed: dict[str, int] = {}
-        self._reported: dict[str, int] = defaultdict(int)  # by member: how many pods it says are available
-        self._known: dict[tuple[str, int], int] = {}  # the same, when it was asked to have fewer replicas
         self._reached = 0  # how many of the wanted pods have been available: those that never were count for nobody
         self._read = 0.0
         self._sent: dict[int, float] = {}  # by request: the read before it
@@ -211,8 +209,6 @@ class AlignPromises:
                     self._decided[name, spec.seq] = self._inherited(name, known[-1] if known else None, spec, read)
                     for limit in (self._floor, self._ceiling, self._partition):
                         limit.back_to(self._decided[name, spec.seq])
-                    if known and spec.replicas < known[-1].replicas:
-                        self._known[name, spec.seq] = self._reported[name]
                     if known and (wrong := self._judge_pause(name, known[-1], spec, read)):
                         return wrong
         return ""
@@ -246,8 +242,6 @@ class AlignPromises:
 
     def _note_work(self, member: str, work: dict[str, Any]) -> str:
         manifests = work["spec"]["workload"]["manifests"]
-        statuses = work.get("status", {}).get("manifestStatuses") or [{}]
-        self._reported[member] = (statuses[0].get("status") or {}).get("availableReplicas", 0)
         found = workload_facts(self._kind, {**manifests[0], "metadata": {**manifests[0]["metadata"], "generation": 0}})
         if found is None or member not in self._pods or "deletionTimestamp" in work["metadata"]:
             return ""
@@ -317,7 +311,7 @@ class AlignPromises:
 
     def _judge_deletion(self, member: str) -> str:
         floor = min(-self._floor.loosest, self._reached - self._floor.unavailable)
-        excused = self._excused(member) + self._recovered(member)
+        excused = self._excused(member)
         self._count(FLOOR, is_tight=self.available == floor - excused)
         is_kept = self.available >= floor - excused
         return "" if is_kept else f"{FLOOR}: {self.available} after one of {member}, of at least {floor} - {excused}"
@@ -330,12 +324,6 @@ class AlignPromises:
         acting = [name for name in self._members if name == member or self.may_take(name)]
         since = min(at[0] for name in acting for at in self._times(name))
         return sum(at >= since - KNOWN_AFTER for at in losses)
-
-    def _recovered(self, member: str) -> int:
-        """How many pods of a member that is scaled down work since then: who decided that knew of fewer."""
-        workload = self._workloads.get(member)
-        known = self._known.get((member, workload.seq)) if workload is not None else None
-        return 0 if known is None else max(0, self._available(member) + 1 - known)
 
     def _times(self, member: str) -> Iterable[Decided]:
         workload = self._workloads.get(member)

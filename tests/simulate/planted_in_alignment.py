@@ -16,7 +16,7 @@ from kedge.controllers.align.bindings import Bindings
 from kedge.plan.aligning import alignment, binding
 from kedge.plan.aligning.alignment import Aim
 from kedge.plan.aligning.binding import plan_binding, report_in, sequence_of
-from kedge.plan.aligning.bounds import Bounds
+from kedge.plan.aligning.bounds import Bounds, bounds
 from kedge.plan.aligning.interpreter import UnifiedRollingStatus, report_of
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.simulate.simulation import Simulation
@@ -36,6 +36,7 @@ async def by_reports_alone(simulation: Simulation) -> None:
             unavailable=max(0, replicas - report.available, *(one.unavailable for one in also)),
             surge=max(0, report.pods - replicas, *(one.surge for one in also)),
             fewest=report.available,
+            steady=report.available,
             most=max(report.pods, *(one.replicas + one.surge for one in also), replicas),
             updated=max(member.updated, *(one.moved for one in also), 0),
         )
@@ -127,5 +128,14 @@ async def without_partition(simulation: Simulation) -> None:
     with (
         patch.object(Aim, "most_updated", property(lambda self: self.most)),
         patch.object(Aim, "moved", property(lambda self: self.replicas)),
+    ):
+        await aligning(simulation)
+
+
+async def broken_for_ever(simulation: Simulation) -> None:
+    """Pods that were reported as broken are given up, though they may work by now."""
+    with (
+        patch.object(alignment._Round, "_may_discard", lambda *_: True),
+        patch.object(alignment, "bounds", lambda *given: replace(bounds(*given), steady=1_000)),
     ):
         await aligning(simulation)

@@ -227,3 +227,11 @@ def test_the_release_before_is_stopped_in_a_statefulset_before_the_next_one_begi
     assert given(stopped) == ("bad", 3, 1, 0, 2)
     member = Member("a", 3, "v2", (stopped,), Report(stopped.seq, 3, 1, 2), is_ordered=True)
     assert given(align(aim, [member]).specs["a"])[0] == "v2"
+
+
+def test_what_is_given_is_enough_also_if_pods_that_were_reported_as_broken_work_by_now() -> None:
+    starting = Member("a", 4, "v2", (Spec(1, "v1", 4, 0, 1),), Report(1, 4, 4, 0, 0))
+    begun = rolling("b", Spec(2, "v2", 6, 2, 1), updated=0, proven=0)
+    found = align(STORY_1, [starting, begun])
+    assert found.held.steady >= STORY_1.fewest
+    assert found.specs.get("a") is None
