@@ -62,7 +62,6 @@ FOUND_BY = {
     "any_report_is_proof": 1,
     "applied_is_proof": 1,
     "down_before_up": 1,
-    "split_by_turns": 1,
     "without_partition": 4,
 }
 
