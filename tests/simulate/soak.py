@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from kedge.simulate.faults import Counts
-from simulate.expected import BATCHING, ROLLING, STAGING, ZONING, unhit_in_rolling, unhit_in_staging, untested
+from simulate.expected import ALIGNING, BATCHING, ROLLING, STAGING, ZONING, unhit_in_rolling, unhit_in_staging, untested
 from simulate.many import PROCESSES, SeedsFailed, crash_problem, ended, started
 from simulate.seeds import IN_A_SOAK, ROOT, chosen, current_commit
 
@@ -31,12 +31,14 @@ FOLDER = ROOT / ".cache" / "soak"
 CHUNK = 25  # seeds that are lost, at most, in each process when it is interrupted
 ROLLING_SEEDS, STAGING_SEEDS = "simulate.rolling:rolling", "simulate.staging:staging"
 ZONING_SEEDS, BATCHING_SEEDS = "simulate.zoning:zoning", "simulate.batching:batching"
+ALIGNING_SEEDS = "simulate.aligning:aligning"
 CRASHING = {  # and who crashes
     "simulate.rolling:hub_crashing": "hub",
     "simulate.rolling:agent_crashing": "cluster-1",
     "simulate.staging:hub_crashing": "hub",
     "simulate.zoning:operator_crashing": "operator",
     "simulate.batching:operator_crashing": "operator",
+    "simulate.aligning:hub_crashing": "hub",
 }
 
 
@@ -132,26 +134,29 @@ def run_all(progress: Progress, wanted: Sequence[Chunk]) -> None:
 # Judging
 
 
-def seed_problems(rolling: Counts, staging: Counts, zoning: Counts, batching: Counts, seeds: int) -> Iterator[str]:
+def seed_problems(
+    rolling: Counts, staging: Counts, zoning: Counts, batching: Counts, aligning: Counts, seeds: int
+) -> Iterator[str]:
     """What so many seeds of each scope have not tested enough."""
     yield from (f"rolling: {problem}" for problem in untested(rolling, ROLLING, seeds))
     yield from (f"staging: {problem}" for problem in untested(staging, STAGING, seeds))
     yield from (f"zoning: {problem}" for problem in untested(zoning, ZONING, seeds))
     yield from (f"batching: {problem}" for problem in untested(batching, BATCHING, seeds))
+    yield from (f"aligning: {problem}" for problem in untested(aligning, ALIGNING, seeds))
     yield from (f"rolling: {problem}" for problem in unhit_in_rolling(rolling))
     yield from (f"staging: {problem}" for problem in unhit_in_staging(staging))
 
 
 def soak_seeds(progress: Progress, seeds: range) -> list[str]:
     """Run the seeds that are missing; gives what is wrong."""
-    scenarios = (ROLLING_SEEDS, STAGING_SEEDS, ZONING_SEEDS, BATCHING_SEEDS)
+    scenarios = (ROLLING_SEEDS, STAGING_SEEDS, ZONING_SEEDS, BATCHING_SEEDS, ALIGNING_SEEDS)
     scopes = [chunks(scenario, seeds) for scenario in scenarios]
     every = [chunk for found in scopes for chunk in found]
     run_all(progress, every)
     if failed := progress.commands(every):
         return failed
-    rolling, staging, zoning, batching = map(progress.counts, scopes)
-    return list(seed_problems(rolling, staging, zoning, batching, len(seeds)))
+    rolling, staging, zoning, batching, aligning = map(progress.counts, scopes)
+    return list(seed_problems(rolling, staging, zoning, batching, aligning, len(seeds)))
 
 
 def soak_crashes(progress: Progress) -> list[str]:

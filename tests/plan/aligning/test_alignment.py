@@ -159,3 +159,79 @@ def test_a_kind_that_takes_all_its_pods_away_at_once_needs_the_budget_for_it() -
 
 def test_with_nothing_to_do_nothing_is_written() -> None:
     assert align(STORY_1, [resting("a", 4, "v2"), resting("b", 6, "v2")]).specs == {}
+
+
+# What seeds found
+
+
+def test_without_a_partition_pods_of_a_cluster_that_leaves_do_not_count_against_those_that_come() -> None:
+    leaving = Member("a", 0, "v2", (Spec(1, "v2", 1, 1),), Report(1, 1, 1, 1, 1))
+    growing = rolling("b", Spec(2, "v2", 1, 0, 1), updated=1, proven=1)
+    aim = Aim(2, 0, 2, is_partitioned=True)
+    found = align(aim, [leaving, Member("b", 2, "v2", growing.specs, growing.report)])
+    assert given(found.specs["b"])[:2] == ("v2", 2)
+
+
+def test_a_cluster_that_is_to_leave_is_not_rolled_unless_it_has_begun() -> None:
+    leaving = resting("a", 2, wanted=0)
+    others = Member("b", 4, "v2", (Spec(2, "v2", 2, 1),), Report(2, 2, 2, 0, 0))
+    found = align(Aim(4, 1, 1), [leaving, others])
+    assert all(spec.template == "v1" for name, spec in found.specs.items() if name == "a")
+    begun = Member("a", 0, "v3", (Spec(1, "bad", 2, 0, 1),), Report(1, 3, 1, 2, 0))
+    found = align(Aim(4, 0, 1), [begun, Member("b", 4, "v3", (Spec(2, "v3", 2, 1),), Report(2, 2, 2, 2, 2))])
+    assert given(found.specs["a"]) == ("v3", 2, 0, 1, 0)
+
+
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_a_budget_that_is_lowered_is_not_handed_on_with_the_next_release(is_partitioned: bool) -> None:
+    member = rolling("a", Spec(2, "v2", 3, 0, 2), updated=1, proven=0, pods=4, wants="v3")
+    found = align(Aim(3, 0, 1, is_partitioned=is_partitioned), [member])
+    assert found.specs["a"].surge == 1
+
+
+def test_a_cluster_whose_budget_was_taken_away_goes_on_with_one_pod() -> None:
+    member = rolling("a", Spec(2, "bad", 1, 0, 1), updated=1, proven=0, pods=2, wants="v3")
+    others = rolling("b", Spec(1, "v3", 3, 1), updated=3, proven=2)
+    found = align(Aim(4, 1, 0, is_partitioned=True), [member, others])
+    assert given(found.specs["a"]) == ("v3", 1, 0, 1, 0)
+
+
+def test_broken_pods_of_a_cluster_that_leaves_make_room_for_those_that_wait() -> None:
+    broken = Member("a", 0, "v2", (Spec(1, "bad", 1, 1),), Report(1, 1, 1, 0, 0))
+    waiting = Member("b", 5, "v2", (Spec(2, "v2", 4, 1),), Report(2, 4, 4, 4, 4))
+    found = align(Aim(5, 1), [broken, waiting])
+    assert found.specs["a"].replicas == 0
+    unheard = Member("b", 5, "v2", (Spec(2, "v2", 4, 1),), Report(2, 4, 4, 4, 4), is_reachable=False)
+    assert "a" not in align(Aim(5, 1), [broken, unheard]).specs  # its pods may only be starting, and nobody waits
+
+
+def test_a_broken_pod_is_traded_for_one_of_the_next_release_if_nothing_else_helps() -> None:
+    broken = Member("a", 7, "v2", (Spec(2, "bad", 3, 0, 1),), Report(2, 3, 3, 0, 0))
+    leaving = Member("b", 0, "v2", (Spec(1, "v1", 5, 0, 1),), Report(1, 5, 5, 5, 5))
+    for kind in (Aim(7, 0, 1), Aim(7, 0, 1, is_partitioned=True)):
+        spec = align(kind, [broken, leaving]).specs["a"]
+        assert (spec.template, spec.replicas, spec.unavailable, spec.surge) == ("v2", 2, 0, 1)
+
+
+def test_a_statefulset_is_scaled_with_the_partition_it_has() -> None:
+    member = Member("a", 1, "v2", (Spec(2, "v2", 2, 1, 0, 1),), Report(2, 2, 1, 2), is_ordered=True)
+    others = Member("b", 4, "v2", (Spec(1, "v2", 4, 1),), Report(1, 4, 4, 4), is_ordered=True)
+    found = align(Aim(5, 1, 0, 1, is_partitioned=True), [member, others])
+    assert given(found.specs["a"]) == ("v2", 1, 1, 0, 1)
+
+
+def test_the_release_before_is_stopped_in_a_statefulset_before_the_next_one_begins() -> None:
+    member = Member("a", 3, "v2", (Spec(2, "bad", 3, 1),), Report(2, 3, 1, 2), is_ordered=True)
+    aim = Aim(3, 1, is_partitioned=True)
+    stopped = align(aim, [member]).specs["a"]
+    assert given(stopped) == ("bad", 3, 1, 0, 2)
+    member = Member("a", 3, "v2", (stopped,), Report(stopped.seq, 3, 1, 2), is_ordered=True)
+    assert given(align(aim, [member]).specs["a"])[0] == "v2"
+
+
+def test_what_is_given_is_enough_also_if_pods_that_were_reported_as_broken_work_by_now() -> None:
+    starting = Member("a", 4, "v2", (Spec(1, "v1", 4, 0, 1),), Report(1, 4, 4, 0, 0))
+    begun = rolling("b", Spec(2, "v2", 6, 2, 1), updated=0, proven=0)
+    found = align(STORY_1, [starting, begun])
+    assert found.held.steady >= STORY_1.fewest
+    assert found.specs.get("a") is None

@@ -218,3 +218,12 @@ def test_an_image_of_its_own_gives_a_cluster_a_template_of_its_own() -> None:
     assert plan.overridden["a"].policies == ("tag",)
     assert strategy_of(plan.manifests["a"])[0] == "app:9"
     assert plan.ledger.specs["a"][0].template != plan.ledger.specs["b"][0].template
+
+
+def test_a_cluster_that_is_to_leave_is_counted_by_the_template_that_it_would_have() -> None:
+    first, works = deployed()
+    given = seen(deployment("app:2"), works, ledger=ledger_text(first.ledger), spec=bound(b=10))
+    plan = plan_binding(given)
+    assert strategy_of(plan.manifests["a"])[0] == "app:1"  # it is not upgraded
+    assert plan.overridden["a"].obj["spec"]["template"]["spec"]["containers"][0]["image"] == "app:2"
+    assert plan.problems == ()

@@ -79,7 +79,7 @@ class Fleet:
         assert sum(is_available for _, is_available in pods) >= self.aim.fewest
         assert len(pods) <= self.aim.most
         if self.case.kind.is_partitioned:
-            assert sum(name == self.template for name, _ in pods) <= self.aim.moved
+            assert sum(name == self.template for name, _ in pods) <= self.aim.most_updated
 
     @property
     def is_done(self) -> bool:

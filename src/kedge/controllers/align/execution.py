@@ -36,6 +36,7 @@ from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import WatchedObject
 from kedge.plan.aligning.aggregating import APPLIED
+from kedge.plan.aligning.binding import sequence_of
 from kedge.plan.aligning.names import work_namespace
 from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
 from kedge.plan.fields import Object, at, covers, group_of, patched, text
@@ -96,39 +97,43 @@ class Execution:
 
     async def _held_back(self, work: Work, resource: Resource, manifest: Object) -> Untyped | None:
         """The object as it is: what it reports counts also while nothing is written to it."""
-        try:
-            found = await self._member.get(untyped(resource), *_named(manifest))
-        except NotFound:
-            return None
-        return found if _is_of(work, found) else None
-
-    async def _check_owner(self, work: Work, resource: Resource, manifest: Object) -> None:
-        """Refuse to take over an object that somebody else made, unless it is said that this is meant."""
-        if is_true(work.status.conditions, APPLIED) or at(manifest, "metadata", "annotations", CONFLICT_RESOLUTION) == (
-            "overwrite"
-        ):
-            return
-        with suppress(NotFound):
-            found = await self._member.get(untyped(resource), *_named(manifest))
-            if WORK_NAME not in (at(found, "metadata", "annotations") or {}):
-                raise NotApplied(
-                    f"{text(manifest, 'kind')} {text(manifest, 'metadata', 'name')} is in the cluster already, and"
-                    " somebody else made it: delete it there, or set conflictResolution to Overwrite"
-                )
+        found = await self._live(resource, manifest)
+        return found if found is not None and _is_of(work, found) else None
 
     async def _applied(self, work: Work, resource: Resource, manifest: Object) -> Untyped | None:
-        """The object, with what the manifest asks for. It is written if it is another manifest, or has been changed."""
+        """The object, with what the manifest asks for. It is written if it is another manifest, or has been changed.
+
+        Written in the very version that was looked at: a request that is late must not bring back what was asked for
+        before. An object that is ahead of the Work is left alone, unless the hub says that the Work is the newest.
+        """
         meta = work.metadata
         body = patched(manifest, {"metadata": {"annotations": {WORK_NAMESPACE: meta.namespace, WORK_NAME: meta.name}}})
-        if self._written.get(meta.uid) == meta.generation:
-            with suppress(NotFound):
-                found = await self._member.get(untyped(resource), *_named(manifest))
-                if covers(found, body):
-                    return found
-        await self._check_owner(work, resource, manifest)
-        applied = await self._member.apply(untyped(resource), body, manager=MANAGER, force=True)
+        live = await self._live(resource, manifest)
+        if live is not None:
+            if self._written.get(meta.uid) == meta.generation and covers(live, body):
+                return live
+            if sequence_of(live) > sequence_of(manifest):
+                newest = await self._hub.get(Work, meta.name, meta.namespace)
+                if newest.metadata.generation != meta.generation:
+                    return live
+            _check_owner(work, live, manifest)
+        seen = live["metadata"] if live is not None else {}
+        applied = await self._member.apply(
+            untyped(resource),
+            body,
+            manager=MANAGER,
+            uid=seen.get("uid"),
+            resource_version=seen.get("resourceVersion"),
+            force=True,
+        )
         self._written[meta.uid] = meta.generation
         return applied
+
+    async def _live(self, resource: Resource, manifest: Object) -> Untyped | None:
+        try:
+            return await self._member.get(untyped(resource), *_named(manifest))
+        except NotFound:
+            return None
 
     async def _removed(self, work: Work, manifest: Object) -> Outcome:
         if EXECUTION_FINALIZER not in work.metadata.finalizers:
@@ -225,3 +230,14 @@ def _of_object(hub: str, seen: WatchedObject[PartialObject]) -> Iterable[Key]:
     notes = seen.meta.annotations
     if WORK_NAME in notes:
         yield Key(hub, notes.get(WORK_NAMESPACE), notes[WORK_NAME])
+
+
+def _check_owner(work: Work, live: Object, manifest: Object) -> None:
+    """Refuse to take over an object that somebody else made, unless it is said that this is meant."""
+    is_meant = at(manifest, "metadata", "annotations", CONFLICT_RESOLUTION) == "overwrite"
+    if is_meant or is_true(work.status.conditions, APPLIED) or WORK_NAME in (at(live, "metadata", "annotations") or {}):
+        return
+    raise NotApplied(
+        f"{text(manifest, 'kind')} {text(manifest, 'metadata', 'name')} is in the cluster already, and somebody else"
+        " made it: delete it there, or set conflictResolution to Overwrite"
+    )

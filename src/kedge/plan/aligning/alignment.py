@@ -52,6 +52,11 @@ class Aim(Struct, frozen=True):
         """How many pods are to have the wanted template in the end."""
         return max(0, self.replicas - self.partition)
 
+    @property
+    def most_updated(self) -> int:
+        """How many pods of the wanted template there may be: all, if none are to be kept back."""
+        return self.moved if self.partition else self.most
+
 
 class AlignCode(StrEnum):
     """What a cluster waits for."""
@@ -106,6 +111,7 @@ class _Round:
 
     def __init__(self, aim: Aim, members: Sequence[Member]) -> None:
         self._aim = aim
+        self._members = members
         self._held = {member.name: bounds(member) for member in members}
         self.total = sum(self._held.values(), Bounds())
         self.goals = _goals(aim, members)
@@ -150,9 +156,9 @@ class _Round:
         moved = AlignCode.paused if self._aim.is_paused else self._moved(member, goal, replicas)
         if isinstance(moved, Spec) and self._is_safe(member, moved):
             return moved
-        kept = _scaled(member, replicas, self._aim)
-        if kept is not None and self._is_safe(member, kept):
-            return kept
+        for other in (_scaled(member, replicas, self._aim), _stopped(member)):
+            if other is not None and self._is_safe(member, other):
+                return other
         if isinstance(moved, AlignCode):
             return self._scaling_wait(member) if member.wanted != _replicas(member) else moved
         return AlignCode.budget_spent
@@ -166,19 +172,43 @@ class _Round:
         if member.wanted >= now:
             room = self._aim.most - self.total.most
             if self._aim.is_partitioned and is_new(member):
-                room = min(room, self._aim.moved - self.total.updated)
+                room = min(room, self._aim.most_updated - self.total.updated)
             return min(member.wanted, now + max(0, room))
-        return max(member.wanted, now - max(0, self.total.fewest - self._aim.fewest))
+        spare = max(0, self.total.fewest - self._aim.fewest)
+        broken = self._broken(member, now) if self._may_discard(member) else 0
+        return max(member.wanted, now - min(spare + broken, max(0, self.total.steady - self._aim.fewest)))
+
+    def _may_discard(self, member: Member) -> bool:
+        """Whether pods that do not work make room for others. They may only be starting: if nobody waits, they stay."""
+        others = [one for one in self._members if one.name != member.name and self._closed(one) is None]
+        return self._is_stuck and any(not _is_there(self._aim, one, self.goals[one.name]) for one in others)
+
+    @property
+    def _is_stuck(self) -> bool:
+        """Whether there is no room, and nobody has begun anything that would give some back."""
+        is_full = self.total.most >= self._aim.most
+        is_idle = not self.total.unavailable and not self.total.surge
+        return is_full and is_idle and all(one.is_acknowledged for one in self._members)
+
+    def _broken(self, member: Member, replicas: int) -> int:
+        """How many of its pods do not work, and not because they are replaced: to take those away costs nothing."""
+        held = self._held[member.name]
+        return max(0, replicas - held.unavailable - held.fewest)
 
     # Moving to the wanted template
 
     def _moved(self, member: Member, goal: int, replicas: int) -> Spec | AlignCode:
         if is_new(member):
             return self._first(member, replicas)
-        last = member.last
-        if last is not None and last.template == member.template and member.updated >= goal:
+        held, last = self._held[member.name], member.last
+        is_on = last is not None and last.template == member.template
+        if is_on and member.updated >= goal:
+            return AlignCode.kept_back
+        begun = held.unavailable + held.surge
+        if member.wanted == 0 and (is_on or not begun):
             return AlignCode.kept_back
         if self._aim.is_partitioned:
+            goal = goal if is_on else max(goal, begun)  # what it has begun with another template is not left half done
             return self._moved_by_partition(member, min(goal, replicas), replicas)
         return self._moved_at_once(member, replicas)
 
@@ -199,19 +229,30 @@ class _Round:
         held, last = self._held[member.name], member.last
         assert last is not None
         need = max(0, replicas - member.updated)
-        unavailable = min(held.unavailable + self._free_unavailable(member, replicas), need)
-        surge = min(held.surge + self._free_surge(member, replicas), need)
+        kept = self._kept(member)
+        unavailable = min(kept[0] + self._free_unavailable(member, replicas), need)
+        surge = min(kept[1] + self._free_surge(member, replicas), need)
         if self._aim.recreates:
             unavailable, surge = replicas, 0
             if replicas > held.unavailable + self._free_unavailable(member, replicas):
                 return AlignCode.recreates
         if last.template == member.template:
-            unavailable, surge = max(unavailable, last.unavailable), max(surge, last.surge)
+            unavailable = max(unavailable, min(last.unavailable, self._aim.unavailable))
+            surge = max(
+                surge, min(last.surge, self._aim.surge)
+            )  # what it held when it began, unless it is too much now
             if (unavailable, surge, replicas) == (last.unavailable, last.surge, last.replicas):
                 return AlignCode.rolling
         if unavailable == 0 and surge == 0:
-            return AlignCode.budget_spent
+            if last.template == member.template or not self._may_trade(member, replicas):
+                return AlignCode.budget_spent
+            replicas, surge = replicas - 1, 1
         return self._numbered(Spec(0, member.template, replicas, unavailable, surge))
+
+    def _may_trade(self, member: Member, replicas: int) -> bool:
+        """Whether a pod that does not work may make room for one of the wanted template, if nothing else does."""
+        has_broken = 0 < replicas <= _replicas(member) and self._broken(member, replicas) > 0
+        return has_broken and self._aim.surge > 0 and self._is_stuck
 
     def _moved_by_partition(self, member: Member, goal: int, replicas: int) -> Spec | AlignCode:
         """So many pods more than may be of the template already, as the budget pays for at once."""
@@ -220,25 +261,32 @@ class _Round:
         is_on = last.template == member.template
         begun = held.updated if is_on else member.updated
         unavailable, surge = self._free_unavailable(member, replicas), self._free_surge(member, replicas)
+        kept = self._kept(member)
         if not is_on:
-            unavailable, surge = held.unavailable + unavailable, held.surge + surge
-        number = min(goal - begun, unavailable + surge, self._aim.moved - self.total.updated + held.updated - begun)
+            unavailable, surge, kept = kept[0] + unavailable, kept[1] + surge, (0, 0)
+        wanted = min(goal - begun, self._aim.most_updated - self.total.updated + held.updated - begun)
+        if not is_on and wanted > 0 and unavailable + surge == 0 and self._may_trade(member, replicas):
+            replicas, surge = replicas - 1, 1
+        number = min(wanted, unavailable + surge, replicas + 1)
         if number <= 0:
             is_begun = is_on and begun > member.updated
             return AlignCode.rolling if is_begun or goal <= begun else AlignCode.budget_spent
         taken = min(number, unavailable)
-        kept = (held.unavailable, held.surge) if is_on else (0, 0)
         spec = Spec(
             0, member.template, replicas, kept[0] + taken, kept[1] + number - taken, max(0, replicas - begun - number)
         )
         return self._numbered(spec)
 
+    def _kept(self, member: Member) -> tuple[int, int]:
+        """What it goes on with of what it holds: no more than there is now, but for one pod if that is all it has."""
+        held, aim = self._held[member.name], self._aim
+        kept = min(held.unavailable, aim.unavailable), min(held.surge, aim.surge)
+        return kept if any(kept) else (min(held.unavailable, 1), min(held.surge, 1))
+
     def _free_unavailable(self, member: Member, replicas: int) -> int:
         """How many pods more a cluster may take away; those that do not work anyway cost nothing."""
-        held = self._held[member.name]
         spare = max(0, self.total.fewest - self._aim.fewest)
-        broken = max(0, replicas - held.unavailable - held.fewest)
-        return max(0, min(self._aim.unavailable - self.total.unavailable, spare + broken))
+        return max(0, min(self._aim.unavailable - self.total.unavailable, spare + self._broken(member, replicas)))
 
     def _free_surge(self, member: Member, replicas: int) -> int:
         """How many pods more than its replicas a cluster may have, beyond what it holds."""
@@ -257,8 +305,9 @@ class _Round:
         return (
             after.unavailable <= max(aim.unavailable, now.unavailable)
             and after.fewest >= min(aim.fewest, now.fewest)
+            and after.steady >= min(aim.fewest, now.steady)
             and after.most <= max(aim.most, now.most)
-            and (not aim.is_partitioned or after.updated <= max(aim.moved, now.updated))
+            and (not aim.is_partitioned or after.updated <= max(aim.most_updated, now.updated))
         )
 
     def _write(self, member: Member, spec: Spec) -> None:
@@ -328,11 +377,23 @@ def _replicas(member: Member) -> int:
     return member.last.replicas if member.last is not None else 0
 
 
+def _stopped(member: Member) -> Spec | None:
+    """The last spec, without the pods that it has not got to yet; None if that helps nobody.
+
+    A kind that goes by the order of its pods replaces those of another template safely once it is known which they are.
+    """
+    last, updated = member.last, member.report.updated
+    if last is None or not member.is_ordered or last.template in (member.template, "") or last.moved <= updated:
+        return None
+    is_known = member.reported_template == last.template and member.is_acknowledged
+    return replace(last, partition=max(0, last.replicas - updated)) if is_known and updated else None
+
+
 def _scaled(member: Member, replicas: int, aim: Aim) -> Spec | None:
     """The last spec with other replicas, and as many pods of its template as before; None if nothing changes."""
     last = member.last
     if last is None or replicas == last.replicas:
         return None
-    if not aim.is_partitioned:
+    if not aim.is_partitioned or member.is_ordered:
         return replace(last, replicas=replicas)
     return replace(last, replicas=replicas, partition=max(0, replicas - last.moved) if last.partition else 0)

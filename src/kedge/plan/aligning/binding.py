@@ -20,6 +20,7 @@ from kedge.plan.aligning.interpreter import (
     NotAligned,
     aim_of,
     calculate_template_hash,
+    goes_in_order,
     interpret_rolling_status,
     report_of,
     revised,
@@ -121,10 +122,15 @@ def _aligned(
     aim: Aim,
     problems: Iterable[str],
 ) -> BindingPlan:
-    known = {name: cluster for name, cluster in seen.clusters.items() if name in made or ledger.specs.get(name)}
+    is_ordered = goes_in_order(seen.template or {})
+    known = {
+        name: cluster
+        for name, cluster in seen.clusters.items()
+        if (name in made and name in wanted) or ledger.specs.get(name)
+    }
     sources = {name: _sources(cluster.work, made.get(name)) for name, cluster in known.items()}
     members = [
-        _member(name, wanted.get(name, 0), cluster, made.get(name), ledger, sources[name])
+        _member(name, wanted.get(name, 0), cluster, made.get(name), ledger, sources[name], is_ordered=is_ordered)
         for name, cluster in sorted(known.items())
     ]
     gone = [one.name for one in members if _is_gone(one)]
@@ -144,7 +150,14 @@ def _aligned(
 
 
 def _member(
-    name: str, wanted: int, cluster: BoundCluster, made: Overridden | None, ledger: Ledger, sources: _Sources
+    name: str,
+    wanted: int,
+    cluster: BoundCluster,
+    made: Overridden | None,
+    ledger: Ledger,
+    sources: _Sources,
+    *,
+    is_ordered: bool,
 ) -> Member:
     specs = ledger.specs.get(name, ())
     is_lost = bool(specs) and specs[-1].template not in sources.by_template
@@ -157,6 +170,7 @@ def _member(
         cluster.is_reachable,
         is_suspended=cluster.is_suspended,
         is_fixed=made is not None and made.sets_strategy and bool(specs),
+        is_ordered=is_ordered,
         is_superseded=is_lost,
     )
 
@@ -204,22 +218,23 @@ def _numbered(manifest: Object, spec: Spec) -> Object:
 
 
 def _made(seen: BindingInput, problems: list[str]) -> dict[str, Overridden]:
-    """The resource as each cluster that it is scheduled to is to have it."""
+    """The resource as each cluster is to have it: those that it is scheduled to, and those that are to leave."""
     assert seen.template is not None
     base = propagated(seen.template)
+    wanted = {one.name: one.replicas for one in seen.spec.clusters}
     found = {}
-    for target in seen.spec.clusters:
-        cluster = seen.clusters.get(target.name)
+    for name in (*wanted, *sorted(seen.clusters.keys() - wanted.keys())):
+        cluster = seen.clusters.get(name)
         if cluster is None:
-            problems.append(f"the cluster {target.name} does not exist")
+            problems.append(f"the cluster {name} does not exist")
             continue
         own = base
         if seen.is_divided and _has_replicas(base):
-            own = patched(base, {"spec": {"replicas": target.replicas}})
+            own = patched(base, {"spec": {"replicas": wanted.get(name, 0)}})
         try:
-            found[target.name] = overridden(own, cluster.candidate, seen.overrides)
+            found[name] = overridden(own, cluster.candidate, seen.overrides)
         except NotOverridden as error:
-            problems.append(f"cluster {target.name}: {error}")
+            problems.append(f"cluster {name}: {error}")
     return found
 
 

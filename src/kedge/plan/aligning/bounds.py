@@ -3,6 +3,9 @@
 Two rules of every member's controller are all this relies on: by a spec it takes away available pods only down to
 `replicas - unavailable`, and creates pods only up to `replicas + surge`, and at most `replicas - partition` of the
 template. What it has done already, and a report proves, needs no budget any more.
+
+A kind that goes by the order of its pods keeps less: it takes the next one away whether or not others are available,
+unless it waits for one of its own template; and when it is scaled down, the last ones go, also if others are broken.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ class Bounds(Struct, frozen=True, gc=False):
     """How many pods more than its replicas it may yet create: the part of maxSurge that it holds."""
     fewest: int = 0
     """How few pods may be available."""
+    steady: int = 0
+    """How few may be if every pod works, also those that were reported as broken: that may be long ago."""
     most: int = 0
     """How many pods there may be."""
     updated: int = 0
@@ -33,6 +38,7 @@ class Bounds(Struct, frozen=True, gc=False):
             self.unavailable + other.unavailable,
             self.surge + other.surge,
             self.fewest + other.fewest,
+            self.steady + other.steady,
             self.most + other.most,
             self.updated + other.updated,
         )
@@ -42,6 +48,7 @@ class Bounds(Struct, frozen=True, gc=False):
             self.unavailable - other.unavailable,
             self.surge - other.surge,
             self.fewest - other.fewest,
+            self.steady - other.steady,
             self.most - other.most,
             self.updated - other.updated,
         )
@@ -57,6 +64,7 @@ def bounds(member: Member, also: Iterable[Spec] = ()) -> Bounds:
         unavailable=max(one.unavailable for one in found),
         surge=max(one.surge for one in found),
         fewest=min(one.fewest for one in found),
+        steady=min(one.steady for one in found),
         most=max(one.most for one in found),
         updated=max(one.updated for one in found),
     )
@@ -71,13 +79,42 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     # Of what follows, each alone is sure: it takes away no more than the spec allows; nothing of its own template, but
     # to scale down.
     fewest = max(min(report.available, spec.replicas - taken), max(report.available - leaving, proven) - removed)
+    if member.is_ordered:
+        fewest = _fewest_in_order(member, spec, specs, taken if leaving else 0)
     return Bounds(
         unavailable=taken if leaving else 0,
         surge=surge,
         fewest=max(0, min(spec.replicas, fewest)),
+        steady=spec.replicas - (taken if leaving else 0),
         most=max(report.pods, spec.replicas + surge),
         updated=max(member.updated, _new(member, spec, specs) if spec.template == member.template else 0),
     )
+
+
+def _fewest_in_order(member: Member, spec: Spec, specs: Iterable[Spec], taken: int) -> int:
+    """How few pods may be available of a kind that goes by their order.
+
+    It takes no other one away before those of its own template are available; nor, if the last ones are of another
+    template and none of them is available, before it has replaced those. To remove them costs nothing, too.
+    """
+    report, broken = member.report, _broken_last(member, spec, specs)
+    is_same = member.reported_template == spec.template
+    is_waiting = report.updated > report.proven if is_same and _follows(member, spec, specs) else broken > 0
+    removed = max(0, report.pods - spec.replicas - broken)
+    return report.available - removed - (0 if is_waiting else taken)
+
+
+def _broken_last(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
+    """How many of the last pods are not available for sure: those that were replaced, if no more were to follow."""
+    report = member.report
+    is_known = bool(member.reported_template) and report.proven == 0 and _follows(member, spec, specs)
+    has_stopped = all(one.moved <= report.updated for one in specs if one.seq <= report.seq)
+    return report.updated if is_known and has_stopped else 0
+
+
+def _follows(member: Member, spec: Spec, specs: Iterable[Spec]) -> bool:
+    """Whether a spec, if it is in effect, comes right after the one that the cluster reports about."""
+    return not any(member.report.seq < one.seq < spec.seq for one in specs)
 
 
 def _new(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:

@@ -115,6 +115,11 @@ def aim_of(template: Object, replicas: int) -> Aim:
     )
 
 
+def goes_in_order(template: Object) -> bool:
+    """Whether its pods have an order, by which they are replaced and taken away."""
+    return (group_of(template), text(template, "kind")) == ("apps", "StatefulSet")
+
+
 def revised(manifest: Object, spec: Spec) -> Object:
     """A manifest with the numbers of a spec."""
     handler = _handler(manifest)

@@ -70,6 +70,8 @@ class Member(Struct, frozen=True):
     """Whether somebody said that nothing is written to it for now."""
     is_fixed: bool = False
     """Whether somebody else decides on its strategy: it is charged for what it may do, and never changed."""
+    is_ordered: bool = False
+    """Whether its pods have an order, by which they are replaced and taken away, as those of a StatefulSet."""
     is_superseded: bool = False
     """Whether the last spec can never be written, since nobody has its template any more; it counts all the same."""
 

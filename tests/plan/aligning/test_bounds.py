@@ -1,0 +1,48 @@
+"""Bounds: how few and how many pods one cluster may come to, kind by kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from kedge.plan.aligning.bounds import bounds
+from kedge.plan.aligning.ledger import Member, Report, Spec
+
+
+def ordered(report: Report, *specs: Spec, wanted: int = 3) -> Member:
+    """A cluster whose pods have an order, as those of a StatefulSet."""
+    return Member("a", wanted, "v2", specs, report, is_ordered=True)
+
+
+@pytest.mark.parametrize(
+    ("report", "fewest"),
+    [
+        (Report(1, pods=3, updated=3, available=3), 2),  # all are available: it takes one
+        (Report(1, pods=3, updated=3, available=2), 1),  # the last may be one that works: it is taken all the same
+        (Report(1, pods=3, updated=1, available=2), 1),  # which one is not available may have changed since
+    ],
+)
+def test_a_kind_with_an_order_takes_the_next_pod_whether_or_not_others_are_available(
+    report: Report, fewest: int
+) -> None:
+    member = ordered(report, Spec(1, "v1", 3, 1))
+    assert bounds(member, (Spec(2, "v2", 3, 1),)).fewest == fewest
+
+
+def test_a_kind_with_an_order_waits_for_the_pods_of_its_own_template() -> None:
+    member = ordered(Report(2, pods=3, updated=1, available=2), Spec(2, "v2", 3, 1))
+    assert bounds(member).fewest == 2
+
+
+def test_broken_pods_of_a_release_that_was_stopped_are_the_last_ones() -> None:
+    stopped = ordered(Report(2, pods=3, updated=1, available=2), Spec(2, "bad", 3, 1, partition=2))
+    assert bounds(stopped, (Spec(3, "v2", 3, 1),)).fewest == 2
+    assert bounds(stopped, (Spec(3, "bad", 2, 1, partition=2),)).fewest == 2  # to remove it costs nothing
+    going_on = ordered(Report(2, pods=3, updated=1, available=2), Spec(2, "bad", 3, 1))
+    assert bounds(going_on, (Spec(3, "v2", 3, 1),)).fewest == 1
+
+
+def test_a_kind_with_an_order_is_scaled_down_from_the_end_whether_or_not_others_work() -> None:
+    member = ordered(Report(1, pods=3, updated=3, available=2), Spec(1, "v1", 3, 1))
+    assert bounds(member, (Spec(2, "v1", 2, 1),)).fewest == 1
+    unordered = Member("a", 3, "v1", (Spec(1, "v1", 3, 1),), Report(1, pods=3, updated=3, available=2))
+    assert bounds(unordered, (Spec(2, "v1", 2, 1),)).fewest == 2

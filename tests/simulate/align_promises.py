@@ -1,0 +1,434 @@
+"""What alignment promises, judged from the pods of all members whenever a member's controller creates or deletes one.
+
+* An available pod is taken away only if as many stay available, in all members together, as the budget asks for; those
+  that others took away or broke are not held against it, and one that a member had too many costs nothing.
+* A pod is created only while there are no more pods, in all members together, than the budget allows.
+* A pod of the wanted template is created only while there are no more of them than the partition lets through.
+* No available pod of the wanted template is replaced.
+* No member is asked for something it could never do: nothing unavailable and nothing more at the same time.
+* While the template is paused, no cluster is given another template or more of the budget.
+* A cluster is asked for nothing that the ledger does not have.
+
+What was decided before a limit was changed, and is in effect still, goes by the limits of then: the loosest since the
+oldest such decision counts, until there are no such decisions and the pods have been within the new limits once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kedge.embedded.kind import Kind
+from kedge.embedded.store import Change
+from kedge.simulate.simulation import Simulation
+from kedge.simulate.trace import Entry
+from simulate.align_facts import (
+    KINDS,
+    NAME,
+    NAMESPACE,
+    Limits,
+    PodFacts,
+    Spec,
+    WorkloadFacts,
+    ledger_of,
+    limits_of,
+    pod_facts,
+    workload_facts,
+)
+
+HUB = "hub"
+FLOOR = "enough pods stay available in all clusters together"
+CEILING = "there are never more pods in all clusters together than may be"
+PARTITION = "no more pods have the template than the partition lets through"
+VALID = "no cluster is asked for what it cannot do"
+PAUSED = "nobody gets more while the template is paused"
+FORTH = "no pod goes back to an older template"
+NOTED = "nothing is asked of a cluster before the ledger has it"
+_READS = re.compile(rf"GET /apis/apps[^ ]*/namespaces/{NAMESPACE}/[a-z]+/{NAME}$")
+_WRITES = re.compile(r"(PATCH|POST|DELETE) /")
+KNOWN_AFTER = 90.0  # seconds after which the hub knows of a pod, if nothing delays that
+EVER = float("inf")
+
+
+class Decided(NamedTuple):
+    """When each part of what is asked of a member was decided: by what was read then."""
+
+    floor: float
+    ceiling: float
+    partition: float
+
+
+AT_FIRST = Decided(0.0, 0.0, 0.0)
+
+
+class AlignPromises:
+    """Follows every write, and says at once when one breaks a promise."""
+
+    def __init__(self, simulation: Simulation, kind: str, members: Sequence[str], *, is_prompt: bool) -> None:
+        """`is_prompt`: whether nothing delays what members report."""
+        self._simulation = simulation
+        self._kind = kind
+        self._members = members
+        self._is_prompt = is_prompt
+        self._template: dict[str, Any] | None = None
+        self._binding: dict[str, Any] | None = None
+        self._own: dict[str, str] = {}
+        self._pods: dict[str, dict[str, PodFacts]] = {name: {} for name in members}
+        self._workloads: dict[str, WorkloadFacts] = {}
+        self._lost: dict[str, list[float]] = defaultdict(list)  # by member: when others took away or broke a pod
+        self._ledger: dict[str, list[Spec]] = {}
+        self._decided: dict[tuple[str, int], Decided] = {}  # by member and number
+        self._kept: dict[str, int] = defaultdict(int)  # by member: how many pods it has had to have
+        self._observed: dict[str, int] = {}
+        self._reached = 0  # how many of the wanted pods have been available: those that never were count for nobody
+        self._read = 0.0
+        self._sent: dict[int, float] = {}  # by request: the read before it
+        self._floor = _Limit(self, 0, lambda limits: -limits.fewest, lambda: -self.available)
+        self._ceiling = _Limit(self, 1, lambda limits: limits.most, lambda: self.number)
+        self._partition = _Limit(self, 2, lambda limits: limits.most_updated, lambda: self.updated)
+        self.limits: list[Limits] = []
+        simulation.trace.follow(self._heard, f"{HUB} → {HUB}")
+        simulation.always("all clusters together keep one budget", self._changed)
+
+    # What there is
+
+    @property
+    def number(self) -> int:
+        return sum(map(len, self._pods.values()))
+
+    @property
+    def available(self) -> int:
+        return sum(pod.is_available for pods in self._pods.values() for pod in pods.values())
+
+    @property
+    def updated(self) -> int:
+        """Pods of the template that is wanted now."""
+        return sum(len(self._of_template(member)) for member in self._members)
+
+    def _of_template(self, member: str) -> list[PodFacts]:
+        wanted = self.limits[-1].template(member)
+        return [pod for pod in self._pods[member].values() if pod.template == wanted]
+
+    def decided(self, about: int) -> float:
+        """When the oldest decision was made that members may yet act on."""
+        return min((at[about] for name in self._members for at in self._outstanding(name)), default=EVER)
+
+    def _outstanding(self, member: str) -> Iterable[Decided]:
+        """When what a member may yet act on was decided."""
+        seen = self._observed.get(member, 0)
+        for spec in self._ledger.get(member, ()):
+            if spec.seq > seen:
+                yield self._decided[member, spec.seq]
+        workload = self._workloads.get(member)
+        if workload is not None and not self._is_done(member, workload):
+            yield self._decided.get((member, workload.seq), AT_FIRST)
+
+    def _is_done(self, member: str, workload: WorkloadFacts) -> bool:
+        pods = self._pods[member].values()
+        old = sum(pod.template != workload.template for pod in pods)
+        return workload.is_observed and old <= workload.partition and len(pods) == workload.replicas
+
+    def may_take(self, member: str) -> bool:
+        """Whether a member may yet take pods away."""
+        workload = self._workloads.get(member)
+        if workload is None:
+            return False
+        pods = self._pods[member].values()
+        old = sum(pod.template != workload.template for pod in pods)
+        is_last = all(spec.seq <= workload.seq for spec in self._ledger.get(member, ()))
+        return not (is_last and workload.is_observed and old <= workload.partition and len(pods) <= workload.replicas)
+
+    # Following
+
+    def _heard(self, entry: Entry) -> None:
+        if _READS.match(entry.what):
+            self._read = entry.at
+        elif _WRITES.match(entry.what):
+            self._sent[entry.number] = self._read
+
+    def _changed(self, server: str, kind: Kind, change: Change) -> str:
+        name, what = change.version.key, kind.resource.kind
+        found = None if change.type == "DELETED" else msgspec.json.decode(change.version.body)
+        if server == HUB:
+            return self._on_hub(name, what, found)
+        if not name.startswith(f"{NAMESPACE}/"):
+            return ""
+        if what == "Pod":
+            return self._note_pod(server, name, found)
+        return self._note_workload(server, found) if what == self._kind and name == f"{NAMESPACE}/{NAME}" else ""
+
+    def _on_hub(self, name: str, what: str, found: dict[str, Any] | None) -> str:
+        if what in KINDS:
+            self._template = found
+        elif what == "OverridePolicy":
+            self._own = _own(found)
+        elif what == "ResourceBinding":
+            self._binding = found
+            if found is not None and (wrong := self._note_ledger(found)):
+                return wrong
+        elif what == "Work" and found is not None:
+            return self._note_work(name.partition("/")[0].removeprefix("karmada-es-"), found)
+        if what in (*KINDS, "OverridePolicy", "ResourceBinding"):
+            self._note_limits()
+        return ""
+
+    def _note_limits(self) -> None:
+        if self._template is None or self._binding is None:
+            return
+        at = self._simulation.loop.time()
+        now = limits_of(at, self._kind, self._template, self._binding, self._own)
+        if self.limits and msgspec.structs.replace(now, at=0.0) == msgspec.structs.replace(self.limits[-1], at=0.0):
+            return
+        before = self.limits[-1] if self.limits else None
+        self.limits.append(now)
+        self._reached = min(self._reached, now.total)
+        is_other = before is None or any(before.template(name) != now.template(name) for name in self._members)
+        if is_other:
+            self._partition.begin(len(self.limits) - 1, is_fresh=not self._is_known(now))
+
+    def _is_known(self, now: Limits) -> bool:
+        """Whether something of the template that is wanted now is under way from before."""
+        works = any(now.template(name) == one.template for name, one in self._workloads.items())
+        pods = any(pod.template == now.template(name) for name, pods in self._pods.items() for pod in pods.values())
+        return works or pods or now.image in {one.image for one in self.limits[:-1]}
+
+    def _note_ledger(self, binding: dict[str, Any]) -> str:
+        before, self._ledger = self._ledger, ledger_of(binding)
+        carried = self._simulation.trace.carried()
+        if self._ledger == before or carried is None:
+            return ""
+        read = self._sent.get(carried[1], 0.0)
+        for name, specs in self._ledger.items():
+            known = before.get(name, [])
+            for spec in specs:
+                if spec not in known:
+                    self._decided[name, spec.seq] = self._inherited(name, known[-1] if known else None, spec, read)
+                    for limit in (self._floor, self._ceiling, self._partition):
+                        limit.back_to(self._decided[name, spec.seq])
+                    if known and (wrong := self._judge_pause(name, known[-1], spec, read)):
+                        return wrong
+        return ""
+
+    def _inherited(self, name: str, before: Spec | None, after: Spec, read: float) -> Decided:
+        """When each part of it was decided: what is no more than before was decided then."""
+        if before is None or (name, before.seq) not in self._decided:
+            return Decided(read, read, read)
+        then, wanted = self._decided[name, before.seq], self.limits[-1].replicas.get(name, 0)
+        moved = after.replicas - after.partition, before.replicas - before.partition
+        may_take = 0 < after.unavailable <= before.unavailable and after.replicas >= before.replicas
+        may_add = after.surge <= before.surge and after.replicas <= before.replicas
+        holds_more = after.surge > 0 or after.replicas > wanted
+        return Decided(
+            then.floor if may_take else read,
+            then.ceiling if may_add and holds_more else read,
+            then.partition if after.template == before.template and moved[0] <= moved[1] else read,
+        )
+
+    def _judge_pause(self, name: str, before: Spec, after: Spec, read: float) -> str:
+        since = [limits for limits in self.limits if limits.at > read]
+        then = next((limits for limits in reversed(self.limits) if limits.at <= read), None)
+        is_paused = then is not None and all(limits.is_paused for limits in (then, *since))
+        self._count(PAUSED, is_tight=is_paused)
+        is_more = (after.template, after.unavailable, after.surge) != (
+            before.template,
+            min(before.unavailable, after.unavailable),
+            min(before.surge, after.surge),
+        )
+        return f"{PAUSED}: {name}: {before} → {after}" if is_paused and is_more else ""
+
+    def _note_work(self, member: str, work: dict[str, Any]) -> str:
+        manifests = work["spec"]["workload"]["manifests"]
+        found = workload_facts(self._kind, {**manifests[0], "metadata": {**manifests[0]["metadata"], "generation": 0}})
+        if found is None or member not in self._pods or "deletionTimestamp" in work["metadata"]:
+            return ""
+        self._count(NOTED, is_tight=True)
+        known = self._ledger.get(member, [])
+        is_noted = any(
+            (spec.seq, spec.replicas, spec.partition) == (found.seq, found.replicas, found.partition) for spec in known
+        )
+        return "" if is_noted else f"{NOTED}: {member} is asked for {found}, and the ledger has {known}"
+
+    def _note_workload(self, member: str, found: dict[str, Any] | None) -> str:
+        facts = workload_facts(self._kind, found)
+        if facts is None:
+            self._workloads.pop(member, None)
+            self._observed.pop(member, None)
+            return ""
+        before = self._workloads.get(member)
+        self._workloads[member] = facts
+        if facts.is_observed:
+            self._observed[member] = facts.seq
+        if before is not None and facts.seq < before.seq:
+            self._simulation.counts["promise", "an older spec arrives", "asked"] += 1
+        if self._kind != "StatefulSet":
+            self._count(VALID, is_tight=facts.unavailable == 0 or facts.surge == 0)
+            if facts.unavailable == 0 and facts.surge == 0:
+                return f"{VALID}: {member} has {facts}"
+        self._kept[member] = max(self._kept[member], facts.replicas)
+        self._let_go()
+        return ""
+
+    # Judging
+
+    def _note_pod(self, member: str, name: str, found: dict[str, Any] | None) -> str:
+        before, after = self._pods[member].get(name), pod_facts(found)
+        if after is None:
+            self._pods[member].pop(name, None)
+        else:
+            self._pods[member][name] = after
+        was, is_ = before is not None and before.is_available, after is not None and after.is_available
+        wrong = ""
+        if before is None and after is not None:
+            wrong = self._judge_creation(member, after)
+        elif before is not None and was and after is None and not self._is_by_others():
+            is_surplus = self._available(member) >= self._kept[member]
+            wrong = self._judge_return(member, before) or ("" if is_surplus else self._judge_deletion(member))
+        elif was and not is_:
+            self._lost[member].append(self._simulation.loop.time())
+        elif is_ and not was and self._lost[member]:
+            self._lost[member].pop(0)
+        self._let_go()
+        return f"{wrong}; {self.told()}" if wrong else ""
+
+    def _available(self, member: str) -> int:
+        return sum(pod.is_available for pod in self._pods[member].values())
+
+    def _is_by_others(self) -> bool:
+        carried = self._simulation.trace.carried()
+        return carried is not None and carried[0].startswith("user")
+
+    def _judge_return(self, member: str, pod: PodFacts) -> str:
+        workload = self._workloads.get(member)
+        if workload is None or not pod.template == workload.template == self.limits[-1].template(member):
+            return ""
+        self._count(FORTH, is_tight=workload.partition > 0)
+        is_replaced = len(self._pods[member]) < workload.replicas and workload.is_observed
+        return f"{FORTH}: one of {member} is replaced, by {workload}" if is_replaced else ""
+
+    def _judge_deletion(self, member: str) -> str:
+        floor = min(-self._floor.loosest, self._reached - self._floor.unavailable)
+        excused = self._excused(member)
+        self._count(FLOOR, is_tight=self.available == floor - excused)
+        is_kept = self.available >= floor - excused
+        return "" if is_kept else f"{FLOOR}: {self.available} after one of {member}, of at least {floor} - {excused}"
+
+    def _excused(self, member: str) -> int:
+        """How many pods others took away or broke that nobody who decided could know of."""
+        losses = [at for times in self._lost.values() for at in times]
+        if not self._is_prompt:
+            return len(losses)
+        acting = [name for name in self._members if name == member or self.may_take(name)]
+        since = min(at[0] for name in acting for at in self._times(name))
+        return sum(at >= since - KNOWN_AFTER for at in losses)
+
+    def _times(self, member: str) -> Iterable[Decided]:
+        workload = self._workloads.get(member)
+        yield self._decided.get((member, workload.seq), AT_FIRST) if workload else AT_FIRST
+        yield from self._outstanding(member)
+
+    def _judge_creation(self, member: str, pod: PodFacts) -> str:
+        most = self._ceiling.loosest
+        self._count(CEILING, is_tight=self.number == most)
+        if self.number > most:
+            return f"{CEILING}: {self.number} with one of {member}, of at most {most}"
+        if pod.template != self.limits[-1].template(member) or self._kind == "Deployment":
+            return ""
+        if self.updated == self.number:
+            return ""  # there are no others to keep back
+        most = self._partition.loosest
+        self._count(PARTITION, is_tight=self.updated == most)
+        is_kept = self.updated <= most
+        return "" if is_kept else f"{PARTITION}: {self.updated} with one of {member}, of at most {most}"
+
+    def _let_go(self) -> None:
+        """Forget what others did to pods of members that have all of them, and limits that nobody goes by any more."""
+        for member, workload in self._workloads.items():
+            pods = self._pods[member].values()
+            if len(pods) <= workload.replicas:
+                self._kept[member] = workload.replicas
+            if len(pods) >= workload.replicas and all(pod.is_available for pod in pods):
+                self._lost[member].clear()
+        kept = sum(min(self._available(name), self._kept[name]) for name in self._members)
+        self._reached = max(self._reached, min(kept, self.limits[-1].total))
+        for limit in (self._floor, self._ceiling, self._partition):
+            limit.go_on()
+
+    def _count(self, promise: str, *, is_tight: bool) -> None:
+        self._simulation.counts["promise", promise, "tight" if is_tight else "asked"] += 1
+
+    def told(self) -> str:
+        """How things are, in a line."""
+        found = {
+            name: (
+                f"{len(pods)} pods, {sum(pod.is_available for pod in pods.values())} available,"
+                f" {len(self._of_template(name))} updated, {self._workloads.get(name)},"
+                f" {self._ledger.get(name)}"
+            )
+            for name, pods in self._pods.items()
+        }
+        return f"{self._kind} {self.limits[-1]}: {found}, lost {dict(self._lost)}"
+
+
+class _Limit:
+    """A number that pods keep to, and the older ones that still count."""
+
+    def __init__(
+        self, promises: AlignPromises, about: int, given: Callable[[Limits], int], now: Callable[[], int]
+    ) -> None:
+        self._promises = promises
+        self._about = about
+        self._given = given
+        self._now = now
+        self._oldest = 0  # the oldest limits that still count
+        self._first = 0  # the oldest that are about the same thing
+        self._is_bound = True
+
+    @property
+    def loosest(self) -> float:
+        if not self._is_bound:
+            return EVER
+        return max(self._given(limits) for limits in self._promises.limits[self._oldest :])
+
+    @property
+    def unavailable(self) -> int:
+        """The largest of maxUnavailable that counts."""
+        return max(limits.unavailable for limits in self._promises.limits[self._oldest :])
+
+    def begin(self, index: int, *, is_fresh: bool) -> None:
+        """From these limits on it is about something else, of which there is nothing yet if it is fresh."""
+        self._oldest = self._first = index
+        self._is_bound = is_fresh
+
+    def back_to(self, decided: Decided) -> None:
+        """Something is asked only now that was decided then."""
+        limits, moment = self._promises.limits, decided[self._about]
+        index = max((at for at, one in enumerate(limits) if one.at <= moment), default=0)
+        self._oldest = max(self._first, min(self._oldest, index))
+
+    def go_on(self) -> None:
+        limits = self._promises.limits
+        while self._oldest < len(limits) - 1 or (not self._is_bound and limits):
+            last = len(limits) - 1
+            following = min(self._oldest + 1, last) if self._is_bound else self._oldest
+            is_over = self._promises.decided(self._about) >= limits[following].at
+            newer = limits[following:] if self._is_bound else limits[self._oldest :]
+            if not is_over or self._now() > max(map(self._given, newer)):
+                return
+            if not self._is_bound:
+                self._is_bound = True
+            else:
+                self._oldest = following
+
+
+def _own(policy: Mapping[str, Any] | None) -> dict[str, str]:
+    if policy is None:
+        return {}
+    return {
+        name: rule["overriders"]["plaintext"][0]["value"]
+        for rule in policy["spec"]["overrideRules"]
+        for name in rule["targetCluster"]["clusterNames"]
+    }

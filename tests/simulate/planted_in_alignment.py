@@ -1,0 +1,141 @@
+"""Planted bugs in alignment: the same workloads with a part of their safety taken out, which the promises must notice.
+
+PYTHONPATH=tests python -m kedge.simulate simulate.planted_in_alignment:by_reports_alone --seed 1 --seeds 40
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from unittest.mock import patch
+
+from msgspec.structs import replace
+
+from kedge.api.karmada.works import Work
+from kedge.controllers.align.bindings import Bindings
+from kedge.plan.aligning import alignment, binding
+from kedge.plan.aligning.alignment import Aim
+from kedge.plan.aligning.binding import plan_binding, report_in, sequence_of
+from kedge.plan.aligning.bounds import Bounds, bounds
+from kedge.plan.aligning.interpreter import UnifiedRollingStatus, report_of
+from kedge.plan.aligning.ledger import Member, Report, Spec
+from kedge.simulate.simulation import Simulation
+from simulate.aligning import aligning
+
+_observed = Bindings._observed
+_granted = alignment._Round._granted
+
+
+async def by_reports_alone(simulation: Simulation) -> None:
+    """The budget is split by what clusters report, and nobody remembers what they were asked for."""
+
+    def reported(member: Member, also: Iterable[Spec] = ()) -> Bounds:
+        report, specs = member.report, (*member.specs[-1:], *also)
+        replicas = max((one.replicas for one in specs), default=0)
+        return Bounds(
+            unavailable=max(0, replicas - report.available, *(one.unavailable for one in also)),
+            surge=max(0, report.pods - replicas, *(one.surge for one in also)),
+            fewest=report.available,
+            steady=report.available,
+            most=max(report.pods, *(one.replicas + one.surge for one in also), replicas),
+            updated=max(member.updated, *(one.moved for one in also), 0),
+        )
+
+    with (
+        patch.object(alignment, "bounds", reported),
+        patch.object(alignment._Round, "_is_safe", lambda *_: True),
+        patch.object(Member, "is_acknowledged", property(lambda _: True)),
+    ):
+        await aligning(simulation)
+
+
+async def acts_before_it_notes(simulation: Simulation) -> None:
+    """Works are written before the ledger is."""
+
+    async def acting(self: Bindings, bound: Any, works: Any) -> Any:
+        seen = await _observed(self, bound, works)
+        await self._write(bound, plan_binding(seen), works)
+        return seen
+
+    with patch.object(Bindings, "_observed", acting):
+        await aligning(simulation)
+
+
+async def any_report_is_proof(simulation: Simulation) -> None:
+    """What a cluster reports is taken for what became of the last spec, whichever it was about."""
+
+    def newest(work: Work | None) -> Report:
+        manifests = work.spec.workload.manifests if work is not None else ()
+        return replace(report_in(work), seq=sequence_of(manifests[0]) if manifests else 0)
+
+    with patch.object(binding, "report_in", newest):
+        await aligning(simulation)
+
+
+async def applied_is_proof(simulation: Simulation) -> None:
+    """A spec counts as acknowledged once the object has it, whether or not its controller has seen that."""
+
+    def applied(status: UnifiedRollingStatus) -> Report:
+        return replace(report_of(status), seq=status.alignment_seq or 0)
+
+    with patch.object(binding, "report_of", applied):
+        await aligning(simulation)
+
+
+async def down_before_up(simulation: Simulation) -> None:
+    """Replicas that move are taken away at once."""
+    with (
+        patch.object(alignment._Round, "_replicas", lambda _, member: member.wanted),
+        patch.object(alignment._Round, "_is_safe", lambda *_: True),
+    ):
+        await aligning(simulation)
+
+
+async def split_by_turns(simulation: Simulation) -> None:
+    """The partition is split anew each time, in a way that takes pods back from a cluster when there are to be more."""
+
+    def goals(aim: Aim, members: Sequence[Member]) -> dict[str, int]:
+        if not aim.is_partitioned:
+            return {one.name: one.wanted for one in members}
+        left, parts = aim.moved, {}
+        for one in members if left % 2 else members[::-1]:
+            parts[one.name] = min(one.wanted, left)
+            left -= parts[one.name]
+        return parts
+
+    def granted(self: Any, member: Member, goal: int) -> Any:
+        last = member.last
+        is_over = last is not None and last.template == member.template and last.moved > goal < member.wanted
+        if last is not None and is_over and last.replicas == member.wanted and self._aim.partition:
+            return replace(last, seq=self._seq + 1, unavailable=1, partition=last.replicas - goal)
+        return _granted(self, member, goal)
+
+    def is_there(aim: Aim, member: Member, goal: int) -> bool:
+        last = member.last
+        return is_at(aim, member, goal) and (last is None or not aim.partition or last.moved <= goal)
+
+    is_at = alignment._is_there
+    with (
+        patch.object(alignment, "_goals", goals),
+        patch.object(alignment, "_is_there", is_there),
+        patch.object(alignment._Round, "_granted", granted),
+    ):
+        await aligning(simulation)
+
+
+async def without_partition(simulation: Simulation) -> None:
+    """Nobody looks at how many pods are to be kept back."""
+    with (
+        patch.object(Aim, "most_updated", property(lambda self: self.most)),
+        patch.object(Aim, "moved", property(lambda self: self.replicas)),
+    ):
+        await aligning(simulation)
+
+
+async def broken_for_ever(simulation: Simulation) -> None:
+    """Pods that were reported as broken are given up, though they may work by now."""
+    with (
+        patch.object(alignment._Round, "_may_discard", lambda *_: True),
+        patch.object(alignment, "bounds", lambda *given: replace(bounds(*given), steady=1_000)),
+    ):
+        await aligning(simulation)

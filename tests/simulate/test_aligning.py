@@ -1,0 +1,74 @@
+"""Alignment on bad days, from many seeds: all clusters together keep one budget, whatever is late or lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kedge.simulate.faults import Counts, fault_table
+from simulate.expected import ALIGNING, tight_tests, times_asked
+from simulate.many import CrashRuns, asked, counted, crash_runs, started
+from simulate.seeds import chosen, current_commit
+
+SCENARIOS, PLANTED = "simulate.aligning", "simulate.planted_in_alignment"
+USUAL = 40  # seeds: each has several clusters, and takes as long as two of others
+CRASHES = 10
+SEEDS = chosen(USUAL, current_commit())
+SHARE = len(SEEDS) / USUAL
+pytestmark = pytest.mark.timeout(3600)  # of a machine that has other things to do
+
+
+@pytest.fixture(scope="module")
+def all_seeds() -> Counts:
+    return counted(f"{SCENARIOS}:aligning", SEEDS)
+
+
+def test_no_promise_is_ever_broken(all_seeds: Counts, record_property: Callable[[str, object], None]) -> None:
+    faults = f"seeds {SEEDS[0]} to {SEEDS[-1]}: which faults hit which writes\n{fault_table(all_seeds)}"
+    record_property("told", f"{faults}\nhow often each promise was asked, and was tight\n{asked(all_seeds)}")
+    assert sum(number for name, number in all_seeds.items() if name[0] == "fault") > 10 * len(SEEDS) * (SHARE >= 1)
+
+
+@pytest.mark.parametrize("promise", ALIGNING)
+def test_every_promise_was_put_to_the_test_often(promise: str, all_seeds: Counts) -> None:
+    if SHARE < 1:
+        pytest.skip("too rare to count on it in so few seeds: `make soak` does")
+    assert tight_tests(all_seeds, promise) >= ALIGNING[promise].tight * SHARE
+    assert times_asked(all_seeds, promise) >= ALIGNING[promise].asked * SHARE
+
+
+def test_the_same_seeds_are_the_same_in_two_processes() -> None:
+    running = [started(f"{SCENARIOS}:aligning", SEEDS[0], 2, hash_seed=seed) for seed in (1, 2)]
+    (one, wrong), (other, also_wrong) = (process.communicate() for process in running)
+    assert (wrong, also_wrong) == ("", "")
+    assert one == other
+    assert len(one.splitlines()) == 2
+
+
+@pytest.fixture(scope="module")
+def crashes() -> CrashRuns:
+    return crash_runs(f"{SCENARIOS}:hub_crashing", "hub", CRASHES)
+
+
+def test_a_crash_of_the_hub_after_any_write_ends_as_if_there_had_been_none(crashes: CrashRuns) -> None:
+    assert len(crashes.points) >= CRASHES
+    assert crashes.problem == ""
+
+
+FOUND_BY = {
+    "by_reports_alone": 1,
+    "acts_before_it_notes": 1,
+    "any_report_is_proof": 1,
+    "applied_is_proof": 1,
+    "down_before_up": 1,
+    "without_partition": 4,
+}
+
+
+@pytest.mark.parametrize("bug", FOUND_BY)
+def test_a_planted_bug_is_found(bug: str) -> None:
+    process = started(f"{PLANTED}:{bug}", FOUND_BY[bug], 60)
+    _, err = process.communicate()
+    assert process.returncode == 1, "not one of the seeds found it"
+    assert " failed: all clusters together keep one budget: " in err
