@@ -84,6 +84,7 @@ class AlignPromises:
         self._decided: dict[tuple[str, int], Decided] = {}  # by member and number
         self._kept: dict[str, int] = defaultdict(int)  # by member: how many pods it has had to have
         self._observed: dict[str, int] = {}
+        self._had: dict[str, int] = {}  # by member: how many pods it had when the limits last changed
         self._reached = 0  # how many of the wanted pods have been available: those that never were count for nobody
         self._read = 0.0
         self._sent: dict[int, float] = {}  # by request: the read before it
@@ -185,6 +186,7 @@ class AlignPromises:
             return
         before = self.limits[-1] if self.limits else None
         self.limits.append(now)
+        self._had = {name: len(pods) for name, pods in self._pods.items()}
         self._reached = min(self._reached, now.total)
         is_other = before is None or any(before.template(name) != now.template(name) for name in self._members)
         if is_other:
@@ -330,8 +332,15 @@ class AlignPromises:
         yield self._decided.get((member, workload.seq), AT_FIRST) if workload else AT_FIRST
         yield from self._outstanding(member)
 
+    def _surplus(self, member: str) -> int:
+        """How many pods others have yet to give up, if a member only replaces what it had when less was wanted."""
+        if len(self._pods[member]) > self._had.get(member, 0):
+            return 0
+        wanted, others = self.limits[-1].replicas, [name for name in self._members if name != member]
+        return sum(max(0, len(self._pods[name]) - wanted.get(name, 0)) for name in others)
+
     def _judge_creation(self, member: str, pod: PodFacts) -> str:
-        most = self._ceiling.loosest
+        most = self._ceiling.loosest + self._surplus(member)
         self._count(CEILING, is_tight=self.number == most)
         if self.number > most:
             return f"{CEILING}: {self.number} with one of {member}, of at most {most}"

@@ -235,3 +235,12 @@ def test_what_is_given_is_enough_also_if_pods_that_were_reported_as_broken_work_
     found = align(STORY_1, [starting, begun])
     assert found.held.steady >= STORY_1.fewest
     assert found.specs.get("a") is None
+
+
+def test_broken_pods_make_room_only_as_far_as_all_would_still_be_enough_if_they_worked() -> None:
+    """What was reported as broken may work by now: of three that are to go, one stays until others are there."""
+    aim = Aim(4, unavailable=1, surge=1)
+    leaving = Member("one", 0, "v1", (Spec(1, "v1", 3, 0, 1),), Report(1, pods=3, updated=3, available=0))
+    growing = Member("two", 4, "v1", (Spec(2, "v1", 2, 0, 1),), Report(2, pods=2, updated=2, available=2))
+    found = align(aim, [leaving, growing])
+    assert found.specs["one"].replicas == 1

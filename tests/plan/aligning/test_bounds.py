@@ -46,3 +46,22 @@ def test_a_kind_with_an_order_is_scaled_down_from_the_end_whether_or_not_others_
     assert bounds(member, (Spec(2, "v1", 2, 1),)).fewest == 1
     unordered = Member("a", 3, "v1", (Spec(1, "v1", 3, 1),), Report(1, pods=3, updated=3, available=2))
     assert bounds(unordered, (Spec(2, "v1", 2, 1),)).fewest == 2
+
+
+@pytest.mark.parametrize(
+    ("pods", "fewest"),
+    [
+        (2, 1),  # by the spec before, a pod may be on its way out that is still counted
+        (3, 2),  # it has got to what it is asked for
+    ],
+)
+def test_a_spec_that_asks_for_more_pods_proves_nothing_before_they_are_there(pods: int, fewest: int) -> None:
+    specs = Spec(5, "v2", 2, 1), Spec(6, "v2", 3, 1)
+    member = Member("a", 4, "v2", specs, Report(6, pods=pods, available=2))
+    assert bounds(member).fewest == bounds(member).steady == fewest
+
+
+def test_pods_that_were_reported_as_broken_may_work_by_now() -> None:
+    member = Member("a", 4, "v2", (Spec(1, "v1", 4, 0, 1),), Report(1, pods=4, updated=4, available=0))
+    found = bounds(member, (Spec(2, "v2", 3, 0, 1),))
+    assert (found.fewest, found.steady) == (0, 3)

@@ -60,11 +60,12 @@ def bounds(member: Member, also: Iterable[Spec] = ()) -> Bounds:
     if not specs:
         return Bounds(most=member.report.pods)
     found = [_bounds(member, spec, specs) for spec in specs]
+    low = [*found, *(_bounds(member, spec, specs) for spec in member.lingering)]
     return Bounds(
         unavailable=max(one.unavailable for one in found),
         surge=max(one.surge for one in found),
-        fewest=min(one.fewest for one in found),
-        steady=min(one.steady for one in found),
+        fewest=min(one.fewest for one in low),
+        steady=min(one.steady for one in low),
         most=max(one.most for one in found),
         updated=max(one.updated for one in found),
     )

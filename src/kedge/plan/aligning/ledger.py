@@ -81,6 +81,15 @@ class Member(Struct, frozen=True):
         return tuple(spec for spec in self.specs if spec.seq >= self.report.seq) or self.specs[-1:]
 
     @property
+    def lingering(self) -> tuple[Spec, ...]:
+        """The specs before the one it reports about, while it has fewer pods than that asks for: by an earlier one pods
+        may be on their way out that are still counted."""
+        reported = next((spec for spec in self.specs if spec.seq == self.report.seq), None)
+        if reported is None or self.report.pods >= reported.replicas:
+            return ()
+        return tuple(spec for spec in self.specs if spec.seq < reported.seq)
+
+    @property
     def last(self) -> Spec | None:
         return self.specs[-1] if self.specs else None
 
