@@ -10,7 +10,7 @@ from pathlib import Path
 from simulate.seeds import current_commit
 
 ROOT = Path(__file__).parents[2]
-SOME = 20
+SOME = 10
 
 
 def test_a_test_notices_each_of_some_changes_of_a_decision() -> None:

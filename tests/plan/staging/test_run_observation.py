@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kedge.api import reasons
 from kedge.api.cluster import MemberCluster
+from kedge.api.condition import new_condition
 from kedge.api.meta import ObjectMeta
 from kedge.api.wire import read_plain
 from kedge.plan.moving.gate import GateCode
@@ -49,6 +51,15 @@ def test_an_approval_is_named_by_its_request() -> None:
     world.settle()
     world.arrive("a")
     assert codes(world) == [("one", RunCode.approval_pending, ["run-one"])]
+
+
+def test_a_run_that_could_not_begin_waits_for_nothing() -> None:
+    world = World(TWO, stage("one"), stage("two"))
+    told = new_condition(
+        reasons.INITIALIZED, status="False", reason=reasons.RUN_NOT_INITIALIZED, message="", generation=1, now=NOW
+    )
+    ended = replace(world.seen.run, status=replace(world.seen.run.status, conditions=(told,)))
+    assert run_waits(replace(world.seen, run=ended), world.now) == ()
 
 
 def test_what_takes_long_comes_first_and_once() -> None:
