@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from simulate.seeds import current_commit
 
 ROOT = Path(__file__).parents[2]
 SOME = 10
+pytestmark = pytest.mark.timeout(3600)  # of a machine that has other things to do
 
 
 def test_a_test_notices_each_of_some_changes_of_a_decision() -> None:
