@@ -86,6 +86,32 @@ async def test_one_that_hangs_has_one_thread_whatever_is_tried() -> None:
     assert len(calls) == 2
 
 
+async def test_a_thread_that_has_sent_its_message_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+
+    class Lingering(threading.Thread):
+        def run(self) -> None:
+            super().run()
+            release.wait(60)
+
+    monkeypatch.setattr(threading, "Thread", Lingering)
+    to = channel(lambda *_: True)
+    await to.send(EVENT)
+    await to.send(EVENT)
+    release.set()
+
+
+async def test_without_a_thread_it_is_not_sent_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    to = channel(lambda *_: True)
+    with monkeypatch.context() as full, pytest.raises(SendFailed, match="there is no thread to be had for it"):
+        full.setattr(threading.Thread, "start", refused)
+        await to.send(EVENT)
+    await to.send(EVENT)
+
+
 def test_without_apprise_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apprise", None)
     with pytest.raises(ConfigError, match=r"^receivers\[0\]\.url: this needs apprise, which is not installed: pip"):

@@ -59,6 +59,7 @@ class Shop:
         self.simulation = simulation
         self.rng = rng = rng or simulation.rng("shop")
         self.sizes = simulation.rng("sizes")
+        self.has_new_sizes = True
         drawn = rng.choice(KINDS)
         self.kind = kind or drawn
         self.operators = operators or rng.choice([("operator",), ("operator",), ("operator", "operator-2")])
@@ -153,7 +154,7 @@ class Shop:
         self.number += 1
         options: dict[str, Any] = {"revert": revert, "partition": partition}
         if self.kind == "Deployment":
-            if self.sizes.random() < 0.3:
+            if self.has_new_sizes and self.sizes.random() < 0.3:
                 self.size = self.sizes.randint(1, 5)
             await self._create(self._name(self.number), image, 0)
             return await self.ask(self._name(self.number), **options)

@@ -46,6 +46,7 @@ async def operator_crashing(simulation: Simulation) -> None:
     """A release, one midway, one taken back, and the operator crashes after its nth write, n being the seed."""
     shop = Shop(simulation, Random(7), operators=("operator",), kind="Deployment")
     shop.size, shop.has_hooks, shop.has_metrics = 4, True, False
+    shop.has_new_sizes = False
     await shop.open()
     Operators(shop)
     process = simulation.processes["operator"]

@@ -53,10 +53,10 @@ class AppriseChannel:
     def __init__(self, notify: Notify, *, source: str) -> None:
         self._notify = notify
         self._source = source
-        self._thread: threading.Thread | None = None
+        self._is_sending = False
 
     async def send(self, event: RecordedEvent) -> None:
-        if self._thread is not None and self._thread.is_alive():
+        if self._is_sending:
             raise SendFailed("the attempt before still hangs")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[bool] = loop.create_future()
@@ -65,11 +65,16 @@ class AppriseChannel:
             worked = False
             with suppress(Exception):  # whatever it says may show the URL
                 worked = self._notify(title(event, self._source), text(event), event.type == WARNING)
+            self._is_sending = False  # the thread itself may live on for a moment
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(_resolve, done, worked)
 
-        self._thread = threading.Thread(target=work, name="notification", daemon=True)
-        self._thread.start()
+        self._is_sending = True
+        try:
+            threading.Thread(target=work, name="notification", daemon=True).start()
+        except RuntimeError:
+            self._is_sending = False
+            raise SendFailed("there is no thread to be had for it") from None
         if not await done:
             raise SendFailed("apprise could not send it")
 

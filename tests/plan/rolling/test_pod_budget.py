@@ -92,6 +92,15 @@ def test_all_pods_of_a_cluster_that_broke_by_itself_may_be_lacking() -> None:
     assert moves(plan_of(7, broken, binding("b"), *OTHERS)) == ([], ["b"], [])
 
 
+@pytest.mark.parametrize(("before", "counted"), [({OLD: count_pods([workload(replicas=8)])}, 8), ({}, 5)])
+def test_a_broken_cluster_counts_with_what_it_runs_or_with_what_it_is_to_run(
+    before: Mapping[str, PodCounts], counted: int
+) -> None:
+    broken, pods = binding("a", NOT_AVAILABLE), {**before, NEW: FIVE_NEW}
+    others = [up_to_date("b", IN_PROGRESS), *OTHERS]
+    assert plan_of(1, broken, *others, pods=pods).charges == {"crp-a-1": counted}
+
+
 def test_a_fix_reaches_a_broken_cluster_whatever_others_hold() -> None:
     found = plan_of(2, binding("a", NOT_AVAILABLE), charged(up_to_date("b", IN_PROGRESS), 2), *OTHERS)
     assert moves(found) == ([], ["a"], [])
