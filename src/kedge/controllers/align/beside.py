@@ -35,11 +35,10 @@ from kedge.api.karmada.policies import (
     ReplicaSchedulingType,
 )
 from kedge.api.karmada.works import Work
+from kedge.controllers.align.templates import read_template
 from kedge.controllers.kinds import Kinds
 from kedge.kube.cluster import Cluster
-from kedge.kube.codec import untyped
 from kedge.kube.controller import Controller
-from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
@@ -104,7 +103,7 @@ class Beside:
         if problem or not _is_divided(binding):
             self._events.warning(binding, "NotAligned", problem or "its replicas are not divided over the clusters")
             return Outcome.done
-        template = await self._template(binding)
+        template = await read_template(self._client, self._kinds, binding)
         return Outcome.done if template is None else await self._align(seen, template)
 
     async def _align(self, seen: Observed, template: Object) -> Outcome:
@@ -141,19 +140,6 @@ class Beside:
             {one.metadata.name for one in self._members.all() if is_true(one.status.conditions, "Ready")},
             Record(read_ledger(notes.get(LEDGER, "")), read_turns(notes.get(TURNS, ""))),
         )
-
-    async def _template(self, binding: ResourceBinding) -> Object | None:
-        bound = binding.spec.resource
-        group, _, version = bound.api_version.rpartition("/")
-        if self._kinds.lookup(group, version, bound.kind) is None:
-            await self._kinds.ask()
-        resource = self._kinds.lookup(group, version, bound.kind)
-        if resource is None:
-            return None
-        try:
-            return await self._client.get(untyped(resource), bound.name, bound.namespace or None)
-        except NotFound:
-            return None
 
     # Writing
 

@@ -118,10 +118,7 @@ class Execution:
             self._followed.drop(resource)
 
     async def _resource(self, manifest: Object) -> Resource | None:
-        named = group_of(manifest), text(manifest, "apiVersion").rpartition("/")[2], text(manifest, "kind")
-        if self._kinds.lookup(*named) is None:
-            await self._kinds.ask()
-        return self._kinds.lookup(*named)
+        return await self._kinds.find(text(manifest, "apiVersion"), text(manifest, "kind"))
 
     async def _held_back(self, work: Work, resource: Resource, manifest: Object) -> Untyped | None:
         """The object as it is: what it reports counts also while nothing is written to it."""
