@@ -96,17 +96,6 @@ def test_counts_that_cannot_be_read_are_none(text: str | None) -> None:
     assert read_counts(ObjectMeta(annotations={} if text is None else {POD_COUNTS: text})) is None
 
 
-def test_very_many_workloads_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_counts, "LONGEST", 200)
-    many = [workload(name=f"web-{number}", replicas=4) for number in range(10)]
-    found = read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(count_pods(many))}))
-    again = read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(count_pods(many[::-1]))}))
-    other = read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(count_pods(many[1:]))}))
-    assert found is not None
-    assert other is not None
-    assert (found.pods, found.takes_after(None), found.takes_after(again), found.takes_after(other)) == (40, 10, 0, 10)
-
-
 @pytest.mark.parametrize("number", [2, "20%"])
 def test_daemon_sets_among_very_many_are_not_forgotten(monkeypatch: pytest.MonkeyPatch, number: int | str) -> None:
     monkeypatch.setattr(pod_counts, "LONGEST", 200)
@@ -122,3 +111,14 @@ def test_counts_of_before_daemon_sets_were_told_are_read() -> None:
     found = read_counts(ObjectMeta(annotations={POD_COUNTS: '{"Deployment shop/web": [4, 1, "abc"]}'}))
     assert found is not None
     assert (found.pods, found.is_uncounted, found.takes_after(None)) == (4, False, 1)
+
+
+def test_very_many_workloads_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_counts, "LONGEST", 200)
+    many = [workload(name=f"web-{number}", replicas=4) for number in range(10)]
+    found = read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(count_pods(many))}))
+    again = read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(count_pods(many[::-1]))}))
+    other = read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(count_pods(many[1:]))}))
+    assert found is not None
+    assert other is not None
+    assert (found.pods, found.takes_after(None), found.takes_after(again), found.takes_after(other)) == (40, 10, 0, 10)
