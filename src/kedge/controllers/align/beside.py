@@ -103,7 +103,7 @@ class Beside:
         if problem or not _is_divided(binding):
             self._events.warning(binding, "NotAligned", problem or "its replicas are not divided over the clusters")
             return Outcome.done
-        template = await read_template(self._client, self._kinds, binding)
+        template = await self._template(binding)
         return Outcome.done if template is None else await self._align(seen, template)
 
     async def _align(self, seen: Observed, template: Object) -> Outcome:
@@ -140,6 +140,9 @@ class Beside:
             {one.metadata.name for one in self._members.all() if is_true(one.status.conditions, "Ready")},
             Record(read_ledger(notes.get(LEDGER, "")), read_turns(notes.get(TURNS, ""))),
         )
+
+    async def _template(self, binding: ResourceBinding) -> Object | None:
+        return await read_template(self._client, self._kinds, binding)
 
     # Writing
 
