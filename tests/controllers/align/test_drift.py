@@ -115,7 +115,7 @@ def test_what_the_hub_does_not_set_stays_as_the_member_has_it() -> None:
     async def body() -> None:
         async with align_bed(HERE) as here:
             await place(here, *KINDS["ConfigMap"])
-            own = {"metadata": {"labels": {"team": "tea"}}, "data": {"milk": "3"}}
+            own: dict[str, Any] = {"metadata": {"labels": {"team": "tea"}}, "data": {"milk": "3"}}
             await change(here, MAPS, {**own, "data": {**own["data"], "tea": "9"}})
             await until_placed(here, MAPS, {**own, "data": {"tea": "1", "milk": "3"}})
 

@@ -39,7 +39,7 @@ from kedge.kube.errors import ApiError, Conflict, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import Key
-from kedge.kube.source import WatchedObject
+from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.aggregating import APPLIED
 from kedge.plan.aligning.binding import sequence_of
 from kedge.plan.aligning.names import work_namespace
@@ -70,7 +70,7 @@ class Execution:
         self._repairs = Repairs()
         self._followed = FollowedKinds(member, only=_is_made_here)
         self._kind_of: dict[Key, Resource] = {}
-        sources = [hub.watch(self._works), self._followed.source(partial(_of_object, hub.name))]
+        sources: list[Source] = [hub.watch(self._works), self._followed.source(partial(_of_object, hub.name))]
         self.controller = Controller(f"works of {name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
