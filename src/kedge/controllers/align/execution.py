@@ -33,16 +33,17 @@ from kedge.controllers.kinds import Kinds
 from kedge.controllers.repairs import Repairs
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
-from kedge.kube.codec import PartialObject, Untyped, untyped
+from kedge.kube.codec import Codec, PartialObject, Untyped, untyped
 from kedge.kube.controller import Controller
-from kedge.kube.errors import ApiError, Conflict, NotFound
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import difference
+from kedge.kube.patches import JsonPatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.aggregating import APPLIED
-from kedge.plan.aligning.binding import sequence_of
+from kedge.plan.aligning.interpreter import sequence_of, without_replicas
 from kedge.plan.aligning.names import work_namespace
+from kedge.plan.applying.apply_configuration import upgraded_managed_fields
 from kedge.plan.applying.manifests import ObjectKey
 from kedge.plan.applying.outcomes import DELETED_AGAIN, DISPUTED
 from kedge.plan.fields import Object, at, covers, group_of, patched, text
@@ -94,7 +95,7 @@ class Execution:
                 found = await self._held_back(work, resource, manifest)
             else:
                 found = await self._applied(key, work, resource, manifest)
-        except Conflict:
+        except (AlreadyExists, Conflict):
             raise
         except (ApiError, NotApplied) as error:
             await self._report(work, manifest, resource, None, str(error))
@@ -148,19 +149,31 @@ class Execution:
             if live is None:
                 raise NotApplied(DELETED_AGAIN)
             return live
-        seen = live["metadata"] if live is not None else {}
-        applied = await self._member.apply(
-            untyped(resource),
-            body,
-            manager=MANAGER,
-            uid=seen.get("uid"),
-            resource_version=seen.get("resourceVersion"),
-            force=True,
-        )
-        if is_repair and applied["metadata"]["resourceVersion"] != seen.get("resourceVersion"):
+        applied = await self._brought(untyped(resource), body, live)
+        if is_repair and (live is None or _version(applied) != _version(live)):
             self._repairs.note(identity)
         self._written[key] = meta.uid, meta.generation
         return applied
+
+    async def _brought(self, kind: Codec[Untyped], body: Object, live: Untyped | None) -> Untyped:
+        """A new object is created: to apply it would change one that has come meanwhile, as a late request would. One
+        that runs pods is created without, for such a request may come when nobody asks for it any more.
+        """
+        if live is None:
+            empty = without_replicas(body)
+            live = await self._member.create(kind, empty, manager=MANAGER)
+            if empty == body:
+                return live
+        name, namespace = _named(body)
+        fields = upgraded_managed_fields(live["metadata"].get("managedFields") or (), MANAGER)
+        if fields is not None:
+            change = JsonPatch([{"op": "replace", "path": "/metadata/managedFields", "value": fields}])
+            live = await self._member.patch(
+                kind, name, change, namespace, uid=live["metadata"]["uid"], resource_version=_version(live)
+            )
+        return await self._member.apply(
+            kind, body, manager=MANAGER, uid=live["metadata"]["uid"], resource_version=_version(live), force=True
+        )
 
     async def _live(self, resource: Resource, manifest: Object) -> Untyped | None:
         try:
@@ -250,6 +263,10 @@ def _named(manifest: Object) -> tuple[str, str | None]:
 def _identity(manifest: Object) -> ObjectKey:
     name, namespace = _named(manifest)
     return ObjectKey(group_of(manifest), text(manifest, "kind"), namespace or "", name)
+
+
+def _version(live: Untyped) -> str:
+    return str(live["metadata"]["resourceVersion"])
 
 
 def _is_of(work: Work, found: Object) -> bool:
