@@ -120,3 +120,14 @@ def test_a_seat_more_takes_none_from_anybody() -> None:
             assert all(found[name] >= before[name] for name in weights)
             before = found
         assert apportioned(total, weights, {}) == weights
+
+
+def test_what_runs_where_nothing_is_meant_to_run_stays_nowhere() -> None:
+    rules = '{"targetCluster": {"clusterNames": ["asia"]}, "weight": 2}'
+    given = placement(f'{{{DIVIDED}, "weightPreference": {{"staticWeightList": [{rules}]}}}}}}')
+    found = schedule(given, 4, CLUSTERS, {"africa": 3, "asia": 1})
+    assert {one.name: one.replicas for one in found} == {"africa": 0, "asia": 4, "europe": 0}
+
+
+def test_where_no_cluster_is_nothing_is_scheduled() -> None:
+    assert schedule(placement(f"{{{DIVIDED}}}}}"), 4, []) == ()
