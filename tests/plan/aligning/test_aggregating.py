@@ -63,6 +63,7 @@ def work(
         (work({**DONE, **COUNTS, "updatedReplicas": 0}, **STATEFUL_SET), "Unhealthy"),
         (work({**DONE, "availableReplicas": 1}, spec={"replicas": 1}), "Unhealthy"),
         (work({**DONE, "updatedReplicas": 1}, spec={"replicas": 1}), "Unhealthy"),
+        (work({**DONE, **COUNTS, "updatedReplicas": 3}, apiVersion="apps/v1", kind="Deployment"), "Unhealthy"),
         (work({**COUNTS}, seq="1"), "Unhealthy"),
         (work({**COUNTS}, seq=""), "Healthy"),
         (work({"generation": 1}, spec={"data": {}}), "Healthy"),

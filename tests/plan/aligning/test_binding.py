@@ -227,3 +227,36 @@ def test_a_cluster_that_is_to_leave_is_counted_by_the_template_that_it_would_hav
     assert strategy_of(plan.manifests["a"])[0] == "app:1"  # it is not upgraded
     assert plan.overridden["a"].obj["spec"]["template"]["spec"]["containers"][0]["image"] == "app:2"
     assert plan.problems == ()
+
+
+def test_a_copy_stays_where_it_is_scheduled_and_where_others_have_not_taken_over() -> None:
+    works = dict.fromkeys(("a", "b", "old", "gone"), work(deployment()))
+    tasks = {"gracefulEvictionTasks": [{"fromCluster": "old"}]}
+    spec = msgspec.convert({**msgspec.to_builtins(bound(a=10, b=10)), **tasks}, BindingSpec)
+    plan = plan_binding(seen(deployment(), works, is_divided=False, spec=spec))
+    assert plan.delete == ("gone",)
+    assert set(plan.manifests) == {"a", "b"}
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("StatefulSet", True), ("Deployment", False)])
+def test_the_pods_of_a_statefulset_are_counted_by_their_order(kind: str, *, expected: bool) -> None:
+    plan = plan_binding(seen(deployment() | {"kind": kind}, {"a": None, "b": None}))
+    assert {one.is_ordered for one in plan.members} == {expected}
+
+
+def test_a_cluster_that_is_not_there_any_more_stays_in_the_ledger_and_is_not_written_to() -> None:
+    first, works = deployed()
+    del works["a"]
+    plan = plan_binding(seen(deployment(), works, ledger=ledger_text(first.ledger), spec=bound(b=10)))
+    assert set(plan.ledger.specs) == {"a", "b"}
+    assert set(plan.manifests) == {"b"}
+
+
+def test_a_spec_whose_template_nobody_has_any_more_is_not_written() -> None:
+    first, works = deployed()
+    second = plan_binding(seen(deployment("app:2"), works, ledger=ledger_text(first.ledger)))
+    clusters = {name: BoundCluster(Candidate(name), name != "b", one) for name, one in works.items()}
+    given = seen(deployment("app:3"), works, ledger=ledger_text(second.ledger))
+    plan = plan_binding(msgspec.structs.replace(given, clusters=clusters))
+    assert set(plan.manifests) == {"a"}
+    assert plan.waiting["b"].code == AlignCode.unreachable

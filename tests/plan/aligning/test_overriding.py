@@ -127,6 +127,7 @@ def test_a_rule_is_for_the_clusters_it_means(where: dict[str, Any], is_meant: bo
     [
         (NAMED, True),
         ({**NAMED, "name": "other"}, False),
+        ({**NAMED, "namespace": "shop"}, True),
         ({**NAMED, "namespace": "other"}, False),
         ({**NAMED, "kind": "StatefulSet"}, False),
         ({"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": "web"}}}, True),
