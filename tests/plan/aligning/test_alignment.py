@@ -244,3 +244,66 @@ def test_broken_pods_make_room_only_as_far_as_all_would_still_be_enough_if_they_
     growing = Member("two", 4, "v1", (Spec(2, "v1", 2, 0, 1),), Report(2, pods=2, updated=2, available=2))
     found = align(aim, [leaving, growing])
     assert found.specs["one"].replicas == 1
+
+
+# Whose turn it is
+
+
+def test_a_budget_is_counted_in_pods_of_all_clusters() -> None:
+    assert (Aim(3, 5).fewest, Aim(3, 1).fewest, Aim(3, 1, 2).most) == (0, 2, 5)
+    assert (Aim(3, 1, 0, 9).moved, Aim(10, 1, 2, 4).moved) == (0, 6)
+    assert (Aim(10, 1, 2, 4).most_updated, Aim(10, 1, 2).most_updated) == (6, 12)
+
+
+def test_the_first_deployment_keeps_nothing_back() -> None:
+    found = align(STORY_2, [Member("a", 4, "v1"), Member("b", 6, "v1")])
+    assert {name: given(spec)[:2] for name, spec in found.specs.items()} == {"a": ("v1", 4), "b": ("v1", 6)}
+
+
+def test_a_cluster_that_is_added_counts_for_what_the_partition_lets_through() -> None:
+    found = align(STORY_2, [resting("a", 6), Member("new", 4, "v2")])
+    assert sum(found.goals.values()) == 6
+    few = Aim(10, 2, 1, 8, is_partitioned=True)
+    assert align(few, [resting("a", 6), Member("new", 4, "v2")]).specs["new"].replicas == 2
+    begun = rolling("a", Spec(2, "v2", 6, 1, 0, 5), updated=1, proven=1)
+    assert align(few, [begun, Member("new", 4, "v2")]).specs["new"].replicas == 1
+
+
+def test_old_pods_may_be_added_though_none_of_the_wanted_template_may() -> None:
+    found = align(Aim(12, 2, 1, 12, is_partitioned=True), [resting("a", 10, wanted=12)])
+    assert given(found.specs["a"])[:2] == ("v1", 12)
+
+
+def test_what_is_written_has_a_number_that_nothing_before_had() -> None:
+    seventh = rolling("a", Spec(7, "v1", 4, 1), updated=4, proven=4, wants="v1")
+    found = align(STORY_1, [seventh, resting("b", 6)])
+    assert found.specs["b"].seq == 8
+    assert align(Aim(4, 1), [Member("a", 4, "v1")]).specs["a"].seq == 1
+
+
+LEAVING = resting("leaving", 1, wanted=0)
+
+
+@pytest.mark.parametrize(
+    ("aim", "members", "first"),
+    [
+        (Aim(10, 0, 1), [resting("a", 2, wanted=3), resting("b", 8, wanted=7)], ("a", "v1", 3)),
+        (Aim(10, 0, 1), [resting("a", 2, wanted=3), resting("b", 7), LEAVING], ("a", "v1", 3)),
+        (Aim(10, 0, 1), [Member("a", 1, "v2"), resting("b", 9), LEAVING], ("a", "v2", 1)),
+        (Aim(12, 2), [rolling("a", Spec(2, "v2", 4, 1), updated=2, proven=2), resting("b", 8)], ("a", "v2", 4)),
+        (
+            Aim(12, 2),
+            [
+                rolling("a", Spec(2, "v2", 4, 1), updated=2, proven=2, wants="v3"),
+                resting("b", 8, wants="v3"),
+            ],
+            ("a", "v3", 4),
+        ),
+        (Aim(12, 2), [resting("a", 4), resting("b", 8)], ("b", "v2", 8)),
+        (Aim(12, 2), [resting("b", 6), resting("a", 6)], ("a", "v2", 6)),
+    ],
+    ids=["who grows", "not who stays", "who is new", "who is on", "who has begun", "the larger", "the first by name"],
+)
+def test_whose_turn_it_is(aim: Aim, members: list[Member], first: tuple[str, str, int]) -> None:
+    found = align(aim, members)
+    assert [(name, *given(spec)[:2]) for name, spec in found.specs.items()] == [first]
