@@ -131,6 +131,20 @@ def test_the_first_deployment_waits_for_nobody() -> None:
     assert all(spec.unavailable or spec.surge for spec in found.specs.values())
 
 
+@pytest.mark.parametrize(
+    ("aim", "strategy"),
+    [
+        (Aim(4, 2, 2), (0, 1)),
+        (Aim(4, 2, 2, is_partitioned=True), (1, 0)),
+        (Aim(4, 4, recreates=True), (4, 0)),
+    ],
+)
+def test_a_cluster_that_has_nothing_to_replace_holds_nothing_of_the_budget(aim: Aim, strategy: tuple[int, int]) -> None:
+    found = align(aim, [Member("a", 4, "v1")])
+    assert given(found.specs["a"]) == ("v1", 4, *strategy, 0)
+    assert (found.held.unavailable, found.held.surge) == (0, 0)
+
+
 def test_a_paused_template_moves_nothing_but_replicas() -> None:
     members = [resting("a", 4, wanted=5), resting("b", 6)]
     found = align(Aim(11, 2, 1, is_paused=True), members)
@@ -158,7 +172,9 @@ def test_a_kind_that_takes_all_its_pods_away_at_once_needs_the_budget_for_it() -
 
 
 def test_with_nothing_to_do_nothing_is_written() -> None:
-    assert align(STORY_1, [resting("a", 4, "v2"), resting("b", 6, "v2")]).specs == {}
+    for aim in (STORY_1, STORY_2):
+        found = align(aim, [resting("a", 4, "v2"), resting("b", 6, "v2")])
+        assert (found.specs, found.waiting) == ({}, {})
 
 
 # What seeds found
