@@ -30,7 +30,6 @@ from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
 from kedge.api.karmada.policies import ResourceSelector
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.alignment import Aim, align
-from kedge.plan.aligning.binding import sequence_of
 from kedge.plan.aligning.bounds import Bounds, bounds
 from kedge.plan.aligning.interpreter import (
     NotAligned,
@@ -40,6 +39,7 @@ from kedge.plan.aligning.interpreter import (
     interpret_rolling_status,
     report_of,
     revised,
+    sequence_of,
 )
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.plan.aligning.ledger_text import Ledger
