@@ -323,3 +323,47 @@ LEAVING = resting("leaving", 1, wanted=0)
 def test_whose_turn_it_is(aim: Aim, members: list[Member], first: tuple[str, str, int]) -> None:
     found = align(aim, members)
     assert [(name, *given(spec)[:2]) for name, spec in found.specs.items()] == [first]
+
+
+@pytest.mark.parametrize(
+    ("partition", "wanted", "kept_back"),
+    [
+        (4, 5, 3),
+        (4, 8, 6),
+        (4, 1, 0),  # fewer than were let through
+        (0, 8, 0),
+    ],
+)
+def test_as_many_pods_as_before_have_the_template_when_a_cluster_is_scaled(
+    partition: int, wanted: int, kept_back: int
+) -> None:
+    updated = 6 - partition
+    report = Report(2, 6, updated, 6, updated)
+    member = Member("a", wanted, "v2", (Spec(2, "v2", 6, 1, 0, partition),), report)
+    found = align(Aim(wanted, 6, 0, partition, is_partitioned=True, is_paused=True), [member])
+    assert given(found.specs["a"]) == ("v2", wanted, 1, 0, kept_back)
+
+
+def test_a_cluster_that_gets_nothing_and_has_nothing_waits_for_nothing() -> None:
+    found = align(STORY_1, [Member("a", 0, "v2"), resting("b", 10, "v2")])
+    assert (found.specs, found.waiting) == ({}, {})
+
+
+def test_a_broken_pod_is_not_traded_while_something_is_not_acknowledged_or_nothing_may_be_extra() -> None:
+    broken = Member("a", 7, "v2", (Spec(2, "bad", 3, 0, 1),), Report(2, 3, 3, 0, 0))
+    leaving = Member("b", 0, "v2", (Spec(1, "v1", 5, 0, 1),), Report(1, 5, 5, 5, 5))
+    unheard = Member("b", 0, "v2", (Spec(1, "v1", 5, 0, 1), Spec(3, "v1", 5, 0, 1)), Report(1, 5, 5, 5, 5))
+    for partitioned in (False, True):
+        assert "a" in align(Aim(7, 0, 1, is_partitioned=partitioned), [broken, leaving]).specs
+        assert "a" not in align(Aim(7, 0, 1, is_partitioned=partitioned), [broken, unheard]).specs
+        assert "a" not in align(Aim(8, 0, 0, is_partitioned=partitioned), [broken, leaving]).specs
+
+
+def test_a_cluster_goes_on_with_what_it_has_begun_with() -> None:
+    """What it has proven is handed on, but its own strategy stays: otherwise it would be written to each time."""
+    begun = rolling("a", Spec(2, "v2", 4, 2, 1), updated=3, proven=3)
+    found = align(Aim(4, 2, 1), [begun])
+    assert found.specs == {}
+    assert found.waiting["a"].code == AlignCode.rolling
+    lowered = align(Aim(4, 1, 0), [begun])
+    assert given(lowered.specs["a"])[2:4] == (1, 0)

@@ -126,6 +126,15 @@ def test_a_binding_is_as_karmada_would_store_it() -> None:
     }
 
 
+def test_a_placement_is_kept_as_it_was_given() -> None:
+    weights = {"staticWeightList": [{"targetCluster": {"clusterNames": ["a"]}, "weight": 2}]}
+    given = {
+        "clusterAffinity": {"clusterNames": ["a", "b"]},
+        "replicaScheduling": {"replicaSchedulingType": "Divided", "weightPreference": weights},
+    }
+    assert detected_spec(WEB, policy("all", placement=given))["placement"] == given
+
+
 def test_a_resource_of_the_cluster_has_a_binding_of_the_cluster() -> None:
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",

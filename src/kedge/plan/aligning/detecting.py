@@ -175,7 +175,7 @@ def detected_spec(obj: Object, policy: AnyPolicy) -> dict[str, Any]:
         "placement": _placement(spec.placement),
         "schedulerName": DEFAULT_SCHEDULER,
         "conflictResolution": spec.conflict_resolution,
-        "suspension": to_builtins(spec.suspension) if spec.suspension is not None else None,
+        "suspension": to_builtins(spec.suspension),
         "preserveResourcesOnDeletion": spec.preserve_resources_on_deletion or None,
     }
 
@@ -191,12 +191,12 @@ def _placement(given: Placement) -> dict[str, Any]:
 def detected_so_far(there: BindingSpec) -> dict[str, Any]:
     """What a binding says of its resource and its policy."""
     return {
-        "resource": {name: found for name, found in to_builtins(there.resource).items() if found},
+        "resource": to_builtins(there.resource),
         "replicas": there.replicas or None,
         "placement": to_builtins(there.placement),
         "schedulerName": there.scheduler_name,
         "conflictResolution": there.conflict_resolution,
-        "suspension": to_builtins(there.suspension) if there.suspension is not None else None,
+        "suspension": to_builtins(there.suspension),
         "preserveResourcesOnDeletion": there.preserve_resources_on_deletion or None,
     }
 
