@@ -160,7 +160,8 @@ def test_a_claim_can_be_read_back_and_taken_away() -> None:
 
 def binding(obj: dict[str, Any], by: AnyPolicy) -> ResourceBinding:
     spec = {name: value for name, value in detected_spec(obj, by).items() if value is not None}
-    return msgspec.convert({"metadata": {"name": "x"}, "spec": spec}, ResourceBinding)
+    stored = msgspec.json.encode({"metadata": {"name": "x"}, "spec": spec})
+    return msgspec.json.decode(stored, type=ResourceBinding)
 
 
 @pytest.mark.parametrize(

@@ -181,11 +181,17 @@ def detected_spec(obj: Object, policy: AnyPolicy) -> dict[str, Any]:
 
 
 def _placement(given: Placement) -> dict[str, Any]:
-    """A placement that says what becomes of replicas: each cluster runs all of them if it was left out."""
+    """A placement that says what becomes of replicas: each cluster runs all of them if it was left out.
+
+    With lists, as one that was read has them: with others it would never be the same.
+    """
     scheduling = given.replica_scheduling
     kind = scheduling.replica_scheduling_type if scheduling is not None else ReplicaSchedulingType.duplicated
     said = {"replicaSchedulingType": kind.value, **(to_builtins(scheduling) if scheduling is not None else {})}
-    return {**to_builtins(given), "replicaScheduling": said}
+    placement: dict[str, Any] = msgspec.json.decode(
+        msgspec.json.encode({**to_builtins(given), "replicaScheduling": said})
+    )
+    return placement
 
 
 def detected_so_far(there: BindingSpec) -> dict[str, Any]:
