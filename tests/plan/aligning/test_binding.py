@@ -231,7 +231,7 @@ def test_a_cluster_that_is_to_leave_is_counted_by_the_template_that_it_would_hav
 
 
 def test_a_copy_stays_where_it_is_scheduled_and_where_others_have_not_taken_over() -> None:
-    works = dict.fromkeys(("a", "b", "old", "gone"), work(deployment()))
+    works: dict[str, Work | None] = dict.fromkeys(("a", "b", "old", "gone"), work(deployment()))
     tasks = {"gracefulEvictionTasks": [{"fromCluster": "old"}]}
     spec = msgspec.convert({**msgspec.to_builtins(bound(a=10, b=10)), **tasks}, BindingSpec)
     plan = plan_binding(seen(deployment(), works, is_divided=False, spec=spec))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kedge.api.binding import ClusterResourceBinding
 from kedge.api.fleet import PODS_CHARGED
-from kedge.api.placement import RolloutStrategy
+from kedge.api.rollout import RolloutStrategy
 from kedge.plan.rolling.plan import RolloutPlan
 from kedge.plan.rolling.pod_budget import given_budget
 from kedge.plan.rolling.pod_counts import PodCounts, count_pods
