@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from kedge.plan.aligning.alignment import Aim, AlignCode, align
 from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
 from kedge.plan.aligning.wait_text import wait_sentence
+from kedge.plan.moving.wait import Wait
 from plan.aligning.test_alignment import STORY_1, STORY_2, resting, rolling
 
 OVERRIDDEN = Member("a", 4, "v2", (Spec(1, "v1", 4, 1),), Report(1, 4, 4, 4), is_fixed=True)
@@ -117,3 +118,32 @@ def test_what_the_first_cluster_waits_for(aim: Aim, members: list[Member], code:
 
 def test_every_code_has_a_sentence() -> None:
     assert {one[2] for one in CASES} == set(AlignCode)
+
+
+NUMBERS = {"replicas": 10, "maxUnavailable": 2, "maxSurge": 1, "fewest": 8, "most": 11, "updated": 0, "goal": 4}
+
+
+@pytest.mark.parametrize(
+    ("code", "numbers", "sentence"),
+    [
+        (
+            AlignCode.budget_spent,
+            {"fewest": 0},
+            (
+                "at most 2 of 10 pods may be unavailable, and 1 may be extra:"
+                " none is sure to be available, and 8 have to be"
+            ),
+        ),
+        (
+            AlignCode.budget_spent,
+            {"fewest": 9},
+            (
+                "at most 2 of 10 pods may be unavailable, and 1 may be extra:"
+                " it holds that until new pods there are available"
+            ),
+        ),
+        (AlignCode.no_room, {}, "it is to get more replicas, and there may be 11 pods at most: others go first"),
+    ],
+)
+def test_what_nobody_else_holds(code: AlignCode, numbers: dict[str, int], sentence: str) -> None:
+    assert wait_sentence(Wait("a", code, {**NUMBERS, **numbers})) == sentence

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from kedge.api.binding import ClusterResourceBinding
 from kedge.api.fleet import PODS_CHARGED
+from kedge.api.rollout import RolloutStrategy
 from kedge.plan.rolling.plan import RolloutPlan
+from kedge.plan.rolling.pod_budget import given_budget
 from kedge.plan.rolling.pod_counts import PodCounts, count_pods
 from kedge.plan.rolling.rollout_input import Wanted
 from plan.rolling.making import (
@@ -75,6 +77,21 @@ def test_without_a_budget_of_pods_nothing_is_charged() -> None:
     assert (found.charges, found.credit) == ({}, ())
 
 
+def test_a_percentage_is_of_the_pods_of_clusters_that_stay() -> None:
+    bindings = [*map(binding, "abc"), *OTHERS, unscheduled("z")]
+    assert moves(plan_of("20%", *bindings))[1] == ["a", "b"]  # 5 of 25 pods
+
+
+def test_a_budget_that_comes_to_nothing_is_one_pod() -> None:
+    one, other = (count_pods([workload(replicas=5, image=image, **rolling(1))]) for image in ("v1", "v2"))
+    assert moves(plan_of("1%", *map(binding, "abc"), *OTHERS, pods={OLD: one, NEW: other}))[1] == ["a"]
+
+
+@pytest.mark.parametrize("strategy", [None, RolloutStrategy(rolling_update=None)])
+def test_without_a_strategy_there_is_no_budget_of_pods(strategy: RolloutStrategy | None) -> None:
+    assert given_budget(placement(strategy=strategy).spec) is None
+
+
 @pytest.mark.parametrize("said", [IN_PROGRESS, NOT_AVAILABLE, NOTHING])
 def test_a_cluster_holds_its_charge_until_it_has_proven_itself(said: Said) -> None:
     moving = charged(up_to_date("a", said), 2)
@@ -99,6 +116,11 @@ def test_a_broken_cluster_counts_with_what_it_runs_or_with_what_it_is_to_run(
     broken, pods = binding("a", NOT_AVAILABLE), {**before, NEW: FIVE_NEW}
     others = [up_to_date("b", IN_PROGRESS), *OTHERS]
     assert plan_of(1, broken, *others, pods=pods).charges == {"crp-a-1": counted}
+
+
+def test_a_broken_cluster_without_pods_before_and_after_lacks_none() -> None:
+    found = plan_of(1, binding("a", NOT_AVAILABLE), *OTHERS, pods={NEW: PodCounts()})
+    assert found.charges == {"crp-a-1": 0}
 
 
 def test_a_fix_reaches_a_broken_cluster_whatever_others_hold() -> None:

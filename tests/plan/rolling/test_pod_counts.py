@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -91,6 +92,12 @@ def test_counts_are_read_as_they_were_written() -> None:
     assert counts_text(PodCounts()) == "{}"
 
 
+def test_counts_are_written_in_the_order_of_names() -> None:
+    found = json.loads(counts_text(count_pods([workload(name=name, replicas=1) for name in ("web", "api")])))
+    assert len(found) == 2
+    assert [*found] == sorted(found)
+
+
 @pytest.mark.parametrize("text", [None, "", "x", "[]", '{"a": 1}', '{"a": [1, "x", ""]}'])
 def test_counts_that_cannot_be_read_are_none(text: str | None) -> None:
     assert read_counts(ObjectMeta(annotations={} if text is None else {POD_COUNTS: text})) is None
@@ -121,4 +128,11 @@ def test_very_many_workloads_count_as_one(monkeypatch: pytest.MonkeyPatch) -> No
     other = read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(count_pods(many[1:]))}))
     assert found is not None
     assert other is not None
+    assert [*found.workloads] == ["all"]  # a name that stays the same: with another one everything would have changed
     assert (found.pods, found.takes_after(None), found.takes_after(again), found.takes_after(other)) == (40, 10, 0, 10)
+
+
+def test_an_annotation_may_be_as_long_as_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = count_pods([workload(replicas=4)])
+    monkeypatch.setattr(pod_counts, "LONGEST", len(counts_text(counts)))
+    assert read_counts(ObjectMeta(annotations={POD_COUNTS: counts_text(counts)})) == counts
