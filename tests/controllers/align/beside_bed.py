@@ -12,6 +12,7 @@ from typing import Any
 from controllers.align.align_bed import HUB_DEFINITIONS, MEMBER_DEFINITIONS, SHOP, AlignBed, _client, _server
 from controllers.align.karmada_model import BindingController, ExecutionController, Lag, WorkStatusController
 from kedge.api.apps import Deployment
+from kedge.api.condition import Condition, find_condition
 from kedge.api.core import Namespace
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster
@@ -52,11 +53,13 @@ class Witness:
         await self._transport.close()
 
     def _note(self, request: Request) -> None:
-        found = re.fullmatch(r"/apis?(?:/[^/]+)?/v[^/]+(?:/namespaces/[^/]+)?/([a-z]+)(/[^/]+)?", request.path)
+        found = re.fullmatch(
+            r"/apis?(?:/[^/]+)?/v[^/]+(?:/namespaces/[^/]+)?/([a-z]+)(/[^/]+)?(/status)?", request.path
+        )
         if found is not None:
             reading = "watch" if ("watch", "true") in request.query else "get" if found[2] else "list"
             verb = {"GET": reading, "POST": "create", "PATCH": "patch", "DELETE": "delete"}[request.method]
-            self.asked.add(f"{verb} {found[1]}")
+            self.asked.add(f"{verb} {found[1]}{found[3] or ''}")
 
 
 class BesideBed(AlignBed):
@@ -65,11 +68,13 @@ class BesideBed(AlignBed):
     asked: set[str]
     """What Kedge asked of the Karmada."""
 
-    async def propagate(self, replicas: dict[str, int], *, align: bool = True, **more: Any) -> None:
+    async def propagate(
+        self, replicas: dict[str, int], *, align: bool = True, strategy: dict[str, Any] = STORY, **more: Any
+    ) -> None:
         """A Deployment with a policy; Karmada's scheduler has divided it so."""
         labels, total = {"app": "demo"}, sum(replicas.values())
         template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
-        spec = {"replicas": total, "selector": {"matchLabels": labels}, "template": template, "strategy": STORY}
+        spec = {"replicas": total, "selector": {"matchLabels": labels}, "template": template, "strategy": strategy}
         await self.hub.create(Deployment, {"metadata": {"name": "demo", "namespace": SHOP}, "spec": spec})
         resource = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "demo"}
         notes = {"annotations": {ALIGN: "true"}} if align else {}
@@ -100,6 +105,21 @@ class BesideBed(AlignBed):
     async def opt(self, value: str | None) -> None:
         body = MergePatch({"metadata": {"annotations": {ALIGN: value}}})
         await self.hub.patch(PropagationPolicy, "demo", body, SHOP)
+
+    async def aligned(self) -> Condition | None:
+        """What the binding says of its alignment."""
+        binding = await self.hub.get(ResourceBinding, "demo-deployment", SHOP)
+        return find_condition(binding.status.conditions, "Aligned")
+
+    async def until_aligned(self, reason: str) -> Condition:
+        async def is_so() -> bool:
+            found = await self.aligned()
+            return found is not None and found.reason == reason
+
+        await until_so(is_so, 300)
+        found = await self.aligned()
+        assert found is not None
+        return found
 
     async def suspended(self) -> tuple[str, ...]:
         """The clusters that the policy suspends."""

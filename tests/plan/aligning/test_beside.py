@@ -15,17 +15,11 @@ from kedge.api.karmada.bindings import BindingSpec, BoundResource, TargetCluster
 from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
 from kedge.api.karmada.policies import ResourceSelector
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.beside import (
-    BesideInput,
-    Record,
-    Turn,
-    plan_beside,
-    policy_problem,
-    read_turns,
-    turns_text,
-)
+from kedge.plan.aligning.beside import BesideInput, plan_beside
+from kedge.plan.aligning.beside_policies import policy_problem
 from kedge.plan.aligning.interpreter import aim_of, calculate_template_hash
 from kedge.plan.aligning.ledger import Spec
+from kedge.plan.aligning.turns import Record, Turn, read_turns, turns_text
 from plan.aligning.members import DeploymentMember
 
 STEPS = 60_000
@@ -174,7 +168,7 @@ class Karmada:
         works = {site.name: site.work for site in self.sites}
         total = sum(self.wanted.values())
         found = plan_beside(BesideInput(spec, self.template(total), works, set(works), self.record))
-        assert not found.problem
+        assert not found.problems
         self.record, self.overrides = found.record, dict(found.overrides)
         if self.random.random() < 0.8:
             self.suspended = set(works) - set(found.open)
@@ -254,6 +248,29 @@ def test_replicas_that_move_midway_are_added_before_others_go(seed: int, *, tell
     play(Karmada(CASES[0], seed, tells_seq=tells_seq), changes)
 
 
+MOVES = [Case((4, 6), 1, 0), Case((4, 6), 0, 1), Case((3, 3, 4), 2, 0), Case((4, 6), 2, 1)]
+
+
+def _move(karmada: Karmada) -> None:
+    """Two replicas of one cluster, if it has as many, are to run in another one."""
+    here, there = karmada.random.sample(sorted(karmada.wanted), 2)
+    number = min(2, karmada.wanted[here])
+    karmada.wanted[here] -= number
+    karmada.wanted[there] += number
+
+
+@pytest.mark.parametrize("tells_seq", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("case", MOVES, ids=str)
+def test_replicas_move_whatever_the_budget_and_however_often_the_template_changes(
+    case: Case, seed: int, *, tells_seq: bool
+) -> None:
+    moments = sorted(Random(seed).sample(range(2, 3000), 6))
+    changes: dict[int, Any] = dict.fromkeys((1, *moments[::2]), _move)
+    changes |= {moment: lambda karmada, moment=moment: karmada.release(f"v{moment}") for moment in moments[1::2]}
+    play(Karmada(case, seed, tells_seq=tells_seq), changes)
+
+
 @pytest.mark.parametrize("tells_seq", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -275,8 +292,11 @@ def test_new_clusters_never_run_too_many_pods_even_if_the_template_changes_at_on
 # The policy, and what is kept
 
 
-def _bound(kind: str = "Deployment", version: str = "apps/v1") -> BindingSpec:
-    return BindingSpec(BoundResource(version, kind, "web", "shop"))
+DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
+
+
+def _bound(kind: str = "Deployment", version: str = "apps/v1", **placement: Any) -> BindingSpec:
+    return BindingSpec(BoundResource(version, kind, "web", "shop"), placement=placement or DIVIDED)
 
 
 def test_a_policy_of_its_own_may_let_clusters_through() -> None:
@@ -294,6 +314,12 @@ def test_a_policy_of_its_own_may_let_clusters_through() -> None:
 )
 def test_a_policy_that_selects_more_is_refused(selectors: list[ResourceSelector]) -> None:
     assert "selects more than Deployment shop/web" in policy_problem(selectors, _bound())
+
+
+def test_a_workload_that_runs_whole_in_each_cluster_is_refused() -> None:
+    copied = _bound(replicaScheduling={"replicaSchedulingType": "Duplicated"})
+    problem = policy_problem([ResourceSelector("apps/v1", "Deployment", name="web")], copied)
+    assert problem == "its replicas are not divided over the clusters"
 
 
 def test_other_kinds_are_refused() -> None:
