@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any
@@ -20,6 +20,8 @@ from kedge.api.karmada.keys import ALIGN, LEDGER, POLICY_NAME, POLICY_NAMESPACE,
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.policies import PropagationPolicy
 from kedge.embedded.workloads.everything import add_workloads
+from kedge.kube.client import Client
+from kedge.kube.cluster import Cluster as Connected
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
@@ -128,6 +130,31 @@ class BesideBed(AlignBed):
         return some.cluster_names if some is not None else ()
 
 
+async def register(user: Client, name: str) -> None:
+    """A cluster that Karmada knows, and has heard of."""
+    await user.create(Namespace, {"metadata": {"name": f"karmada-es-{name}"}})
+    await user.create(Cluster, {"metadata": {"name": name}, "spec": {}})
+    ready = {**_READY, "lastTransitionTime": "2030-01-01T00:00:00Z"}
+    await user.patch(Cluster, name, MergePatch({"status": {"conditions": [ready]}}), subresource="status")
+
+
+def add_karmada(
+    manager: Manager,
+    hub: Connected,
+    members: Mapping[str, Connected],
+    *,
+    seed: int = 1,
+    lag: float = 0.3,
+    tells_seq: bool = False,
+) -> None:
+    """Run a modelled Karmada."""
+    manager.add_controller(BindingController(hub, Lag(Random(seed), lag)).controller)
+    for number, (name, member) in enumerate(members.items()):
+        slow = Lag(Random(f"{seed} {number}"), lag)
+        manager.add_controller(ExecutionController(hub, member, name, clock=manager.clock, lag=slow).controller)
+        manager.add_controller(WorkStatusController(hub, member, name, lag=slow, tells_seq=tells_seq).controller)
+
+
 @asynccontextmanager
 async def beside_bed(
     *names: str, seed: int = 1, lag: float = 0.3, tells_seq: bool = False, aligned: bool = True
@@ -138,24 +165,16 @@ async def beside_bed(
         user, members = _client(hub), {}
         karmada = await stack.enter_async_context(Manager(component="karmada", clock=clock, rng=Random(seed)))
         on_hub = await karmada.connect("hub", hub.transport(), limiter=Limiter(rate=0))
-        karmada.add_controller(BindingController(on_hub, Lag(Random(seed), lag)).controller)
-        managers = [karmada]
-        for number, name in enumerate(names):
-            await user.create(Namespace, {"metadata": {"name": f"karmada-es-{name}"}})
-            await user.create(Cluster, {"metadata": {"name": name}, "spec": {}})
-            ready = {**_READY, "lastTransitionTime": "2030-01-01T00:00:00Z"}
-            await user.patch(Cluster, name, MergePatch({"status": {"conditions": [ready]}}), subresource="status")
+        managers, connected = [karmada], {}
+        for name in names:
+            await register(user, name)
             server = await _server(stack, name, clock, MEMBER_DEFINITIONS, nodes=3)
             members[name] = _client(server)
             others = await stack.enter_async_context(Manager(component="kcm", clock=clock, rng=Random(2)))
             add_workloads(others, await others.connect(name, server.transport()))
-            on_member = await karmada.connect(name, server.transport(), limiter=Limiter(rate=0))
-            slow = Lag(Random(f"{seed} {number}"), lag)
-            karmada.add_controller(ExecutionController(on_hub, on_member, name, clock=clock, lag=slow).controller)
-            karmada.add_controller(
-                WorkStatusController(on_hub, on_member, name, lag=slow, tells_seq=tells_seq).controller
-            )
+            connected[name] = await karmada.connect(name, server.transport(), limiter=Limiter(rate=0))
             managers.append(others)
+        add_karmada(karmada, on_hub, connected, seed=seed, lag=lag, tells_seq=tells_seq)
         if aligned:
             kedge = await stack.enter_async_context(Manager(component="kedge-align", clock=clock, rng=Random(seed)))
             witness = Witness(hub.transport())
