@@ -96,9 +96,20 @@ class _Hub(Struct, frozen=True):
 
     def story_of(self, binding: AnyBinding, template: Object | None) -> BindingStory:
         """Where a binding stands: as `kedge align` decides, if its policy asks for that, else as a hub does."""
-        policy = self._policy(binding)
-        if isinstance(binding, ClusterResourceBinding) or policy is None or not asks_for_alignment(policy):
-            return tell_binding(binding, self.input_of(binding, template))
+        if isinstance(binding, ResourceBinding):
+            policy = self._policy(binding)
+            if policy is not None and asks_for_alignment(policy):
+                return self._story_beside(binding, template, policy)
+        return tell_binding(binding, self.input_of(binding, template))
+
+    def _policy(self, binding: ResourceBinding) -> Policy | None:
+        named = policy_name(binding)
+        if named is None:
+            return None
+        alike = (one for one in self.policies if isinstance(one, named.kind) and one.metadata.name == named.name)
+        return next((one for one in alike if (one.metadata.namespace or None) == named.namespace), None)
+
+    def _story_beside(self, binding: ResourceBinding, template: Object | None, policy: Policy) -> BindingStory:
         problem = policy_problem(policy.spec.resource_selectors, binding.spec)
         if template is None:
             return tell_beside(binding, None, problem)
@@ -107,13 +118,6 @@ class _Hub(Struct, frozen=True):
         except ValueError as error:  # a ledger that cannot be read
             works = works_of(binding, self.works)
             return tell_beside(binding, BesideInput(binding.spec, template, works), str(error))
-
-    def _policy(self, binding: AnyBinding) -> Policy | None:
-        named = policy_name(binding)
-        if named is None:
-            return None
-        alike = (one for one in self.policies if isinstance(one, named.kind) and one.metadata.name == named.name)
-        return next((one for one in alike if (one.metadata.namespace or None) == named.namespace), None)
 
     def _beside(self, binding: ResourceBinding, template: Object) -> BesideInput:
         where = binding.metadata.namespace, override_name(binding)

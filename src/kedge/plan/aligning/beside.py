@@ -22,7 +22,7 @@ from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.alignment import Aim, AlignCode, Alignment, align
 from kedge.plan.aligning.beside_policies import granted_spec, overridden_values
-from kedge.plan.aligning.bounds import Bounds, bounds
+from kedge.plan.aligning.bounds import bounds
 from kedge.plan.aligning.dispatched_cluster import DispatchedCluster, advanced, dispatched_cluster, member_of
 from kedge.plan.aligning.interpreter import NotAligned, aim_of
 from kedge.plan.aligning.ledger import Member, Spec
@@ -190,7 +190,7 @@ def _waiting(
         if code is not None and (wait is None or wait.code != AlignCode.unreachable):
             found[one.name] = Wait(one.name, code)
         elif one.name in asked.specs and one.name not in grants:
-            found[one.name] = _budget_spent(aim, one.name, members)
+            found[one.name] = _budget_spent(aim, one.name, members, grants)
         elif wait is not None:
             found[one.name] = wait
     return found
@@ -204,15 +204,14 @@ def _turn_code(cluster: DispatchedCluster) -> TurnCode | None:
     return TurnCode.taken_over if cluster.turn.reported == TAKEN else TurnCode.closing
 
 
-def _budget_spent(aim: Aim, name: str, members: Iterable[Member]) -> Wait:
+def _budget_spent(aim: Aim, name: str, members: Iterable[Member], grants: Iterable[str]) -> Wait:
     """Alignment would grant it something, and its turn, which may bring any template, would cost too much."""
     held = {member.name: bounds(member) for member in members}
-    blockers = tuple(Blocker(other) for other, one in held.items() if other != name and (one.unavailable or one.surge))
-    total = sum(held.values(), Bounds())
+    holders = {other for other, one in held.items() if one.unavailable or one.surge} | set(grants)
     numbers = {
         "replicas": aim.replicas,
         "maxUnavailable": aim.unavailable,
         "maxSurge": aim.surge,
-        "fewest": total.fewest,
+        "fewest": sum(one.fewest for one in held.values()),
     }
-    return Wait(name, AlignCode.budget_spent, numbers, blockers)
+    return Wait(name, AlignCode.budget_spent, numbers, tuple(map(Blocker, sorted(holders - {name}))))

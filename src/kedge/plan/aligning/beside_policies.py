@@ -68,9 +68,9 @@ def policy_name(binding: ResourceBinding) -> PolicyName | None:
     return None
 
 
-def asks_for_alignment(policy: Policy | None) -> bool:
+def asks_for_alignment(policy: Policy) -> bool:
     """Whether `kedge align` is to align what a policy propagates."""
-    return policy is not None and policy.metadata.annotations.get(ALIGN) == "true"
+    return policy.metadata.annotations.get(ALIGN) == "true"
 
 
 def policy_problem(selectors: Sequence[ResourceSelector], spec: BindingSpec) -> str:

@@ -27,7 +27,7 @@ def turn_grants(aim: Aim, members: Sequence[Member], asked: Mapping[str, Spec]) 
         member = by_name[name]
         for way in filter(partial(_is_news, member), _ways(aim, total, member, spec)):
             after = total - bounds(member) + _in_turn(member, way)
-            if _is_kept(aim, total, after, _grown(member, way)):
+            if _is_kept(aim, total, after, max(0, way.replicas - _replicas(member))):
                 found[name], total = way, after
                 break
     return found
@@ -66,8 +66,9 @@ def _ways(aim: Aim, total: Bounds, member: Member, asked: Spec) -> Iterator[Spec
     if asked.template == member.template and spec.replicas:
         cut = _cut(aim, total, member, spec)
         yield from (cut, replace(cut, surge=0), replace(cut, unavailable=0))
-    for replicas in _steps(member, spec):
-        ways = [(0, 1), (1, 0)] if replicas else [(1, 0)]  # with no pods, that costs nothing
+    now = _replicas(member)
+    for replicas in _steps(now, spec):
+        ways = [(0, 1), (1, 0)] if 0 < replicas <= now else [(1, 0), (0, 1)]  # what costs nothing first
         yield from (replace(spec, replicas=replicas, unavailable=one, surge=other) for one, other in ways)
 
 
@@ -79,13 +80,12 @@ def _cut(aim: Aim, total: Bounds, member: Member, spec: Spec) -> Spec:
     return replace(spec, unavailable=min(spec.unavailable, unavailable), surge=min(spec.surge, surge))
 
 
-def _steps(member: Member, spec: Spec) -> Sequence[int]:
+def _steps(now: int, spec: Spec) -> Sequence[int]:
     """The replicas to try: those that are asked for, then ever fewer to add or to take away."""
-    now = member.last.replicas if member.last is not None else 0
     if spec.replicas > now:
         return range(spec.replicas, now, -1)
     return range(spec.replicas, now) or (spec.replicas,)
 
 
-def _grown(member: Member, spec: Spec) -> int:
-    return max(0, spec.replicas - (member.last.replicas if member.last is not None else 0))
+def _replicas(member: Member) -> int:
+    return member.last.replicas if member.last is not None else 0
