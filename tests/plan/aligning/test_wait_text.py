@@ -7,7 +7,9 @@ from msgspec.structs import replace
 
 from kedge.plan.aligning.alignment import Aim, AlignCode, align
 from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
+from kedge.plan.aligning.turns import TurnCode
 from kedge.plan.aligning.wait_text import wait_sentence
+from kedge.plan.moving.wait import Wait
 from plan.aligning.test_alignment import STORY_1, STORY_2, resting, rolling
 
 OVERRIDDEN = Member("a", 4, "v2", (Spec(1, "v1", 4, 1),), Report(1, 4, 4, 4), is_fixed=True)
@@ -117,3 +119,9 @@ def test_what_the_first_cluster_waits_for(aim: Aim, members: list[Member], code:
 
 def test_every_code_has_a_sentence() -> None:
     assert {one[2] for one in CASES} == set(AlignCode)
+
+
+@pytest.mark.parametrize("code", TurnCode)
+def test_every_step_of_a_turn_has_a_sentence_of_its_own(code: TurnCode) -> None:
+    others = {wait_sentence(Wait("a", other)) for other in TurnCode if other is not code}
+    assert wait_sentence(Wait("a", code)) not in others
