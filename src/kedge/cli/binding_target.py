@@ -179,6 +179,15 @@ class BindingReader:
         templates = await gather([partial(self.template, one) for one in bindings])
         return list(map(hub.story_of, bindings, templates))
 
+    async def is_aligned_beside(self, binding: AnyBinding) -> bool:
+        """Whether `kedge align` decides on a binding, beside a Karmada."""
+        named = policy_name(binding) if isinstance(binding, ResourceBinding) else None
+        if named is None:
+            return False
+        with suppress(NotFound):
+            return asks_for_alignment(await self._client.get(named.kind, named.name, named.namespace))
+        return False
+
     async def _hub(self, works: Sequence[Work]) -> _Hub:
         members = (await self._client.list(Cluster)).items
         overrides = [*await self._all(ClusterOverridePolicy), *await self._all(OverridePolicy)]

@@ -180,6 +180,10 @@ def test_what_a_cluster_waits_for_is_said_by_the_binding_an_event_and_the_verbs(
             assert (told[waiter].state, told[waiter].why) == (State.waiting, waits)
             assert (told[holder].state, told[holder].granted) == (State.moving, Share(2, 1))
             assert (story.in_flight, story.total("available"), story.fewest) == (Share(2, 1), 8, 8)
+            binding, _ = await BindingReader(here.hub).one(which)
+            assert await BindingReader(here.hub).is_aligned_beside(binding)
+            await here.opt(None)
+            assert not await BindingReader(here.hub).is_aligned_beside(binding)
 
     run(body())
 
