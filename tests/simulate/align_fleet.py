@@ -17,6 +17,7 @@ from kedge.api.core import Namespace
 from kedge.api.crd import crd
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster
+from kedge.api.karmada.keys import LEDGER
 from kedge.api.karmada.kinds import KARMADA_KINDS
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.kruise import KRUISE_KINDS, CloneSet
@@ -231,6 +232,11 @@ class AlignFleet:
         rule = {"targetCluster": {"clusterNames": [name]}, "overriders": {"plaintext": [change]}}
         body = {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {"overrideRules": [rule]}}
         await self.hub.create(OverridePolicy, body)
+
+    async def _lose_ledger(self) -> None:
+        """Somebody tidies up what they do not know."""
+        change = MergePatch({"metadata": {"annotations": {LEDGER: None}}})
+        await self.hub.patch(ResourceBinding, self.binding, change, NAMESPACE)
 
     async def _edit(self, spec: dict[str, Any]) -> None:
         await self.hub.patch(TYPES[self.kind], NAME, MergePatch({"spec": spec}), NAMESPACE)

@@ -81,6 +81,7 @@ class AlignPromises:
         self._workloads: dict[str, WorkloadFacts] = {}
         self._lost: dict[str, list[float]] = defaultdict(list)  # by member: when others took away or broke a pod
         self._ledger: dict[str, list[Spec]] = {}
+        self._noted: set[tuple[str, int, int, int]] = set()  # all that was ever in the ledger, which may be lost
         self._decided: dict[tuple[str, int], Decided] = {}  # by member and number
         self._kept: dict[str, int] = defaultdict(int)  # by member: how many pods it has had to have
         self._observed: dict[str, int] = {}
@@ -200,6 +201,8 @@ class AlignPromises:
 
     def _note_ledger(self, binding: dict[str, Any]) -> str:
         before, self._ledger = self._ledger, ledger_of(binding)
+        entries = ((name, spec) for name, specs in self._ledger.items() for spec in specs)
+        self._noted |= {(name, spec.seq, spec.replicas, spec.partition) for name, spec in entries}
         carried = self._simulation.trace.carried()
         if self._ledger == before or carried is None:
             return ""
@@ -248,11 +251,9 @@ class AlignPromises:
         if found is None or member not in self._pods or "deletionTimestamp" in work["metadata"]:
             return ""
         self._count(NOTED, is_tight=True)
-        known = self._ledger.get(member, [])
-        is_noted = any(
-            (spec.seq, spec.replicas, spec.partition) == (found.seq, found.replicas, found.partition) for spec in known
-        )
-        return "" if is_noted else f"{NOTED}: {member} is asked for {found}, and the ledger has {known}"
+        if (member, found.seq, found.replicas, found.partition) in self._noted:
+            return ""
+        return f"{NOTED}: {member} is asked for {found}, and the ledger has {self._ledger.get(member)}"
 
     def _note_workload(self, member: str, found: dict[str, Any] | None) -> str:
         facts = workload_facts(self._kind, found)

@@ -15,9 +15,9 @@ from kedge.api.karmada.works import Work
 from kedge.controllers.align.bindings import Bindings
 from kedge.plan.aligning import alignment, binding
 from kedge.plan.aligning.alignment import Aim
-from kedge.plan.aligning.binding import plan_binding, report_in, sequence_of
+from kedge.plan.aligning.binding import plan_binding, report_in
 from kedge.plan.aligning.bounds import Bounds, bounds
-from kedge.plan.aligning.interpreter import UnifiedRollingStatus, report_of
+from kedge.plan.aligning.interpreter import UnifiedRollingStatus, report_of, sequence_of
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.simulate.simulation import Simulation
 from simulate.aligning import aligning

@@ -9,7 +9,8 @@ import msgspec
 
 from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.binding import BindingInput, BoundCluster, plan_binding, sequence_of
+from kedge.plan.aligning.binding import BindingInput, BoundCluster, plan_binding
+from kedge.plan.aligning.interpreter import sequence_of
 from kedge.plan.aligning.ledger_text import ledger_text
 from kedge.plan.aligning.scheduling import Candidate
 from kedge.plan.fields import Object

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kedge.api.karmada.works import Work
 from kedge.kube.store import Change
-from kedge.plan.aligning.binding import report_in, sequence_of
+from kedge.plan.aligning.binding import report_in
+from kedge.plan.aligning.interpreter import sequence_of
 
 
 class Writes:

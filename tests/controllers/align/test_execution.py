@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -12,7 +13,10 @@ from controllers.align.align_bed import SHOP, AlignBed, align_bed
 from kedge.api.apps import Deployment
 from kedge.api.karmada.works import Work
 from kedge.controllers.align.execution import MANAGER
+from kedge.embedded import cluster
 from kedge.embedded.cluster import EmbeddedCluster
+from kedge.embedded.inprocess import InProcessTransport
+from kedge.embedded.request_info import Caller
 from kedge.kube.client import Client
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
@@ -24,16 +28,21 @@ SIZES = {"cluster-1": 2, "cluster-2": 3}
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What agents apply from now on."""
+    """What agents create and apply from now on."""
     found: list[str] = []
-    apply = Client.apply
 
-    async def counting(self: Client, kind: Any, body: Any, **given: Any) -> Any:
-        if given.get("manager") == MANAGER and kind.resource == Deployment.resource:
-            found.append(body["metadata"]["name"])
-        return await apply(self, kind, body, **given)
+    def count(name: str) -> None:
+        write = getattr(Client, name)
 
-    monkeypatch.setattr(Client, "apply", counting)
+        async def counting(self: Client, kind: Any, body: Any, *where: Any, **given: Any) -> Any:
+            if given.get("manager") == MANAGER and kind.resource == Deployment.resource:
+                found.append(name)
+            return await write(self, kind, body, *where, **given)
+
+        monkeypatch.setattr(Client, name, counting)
+
+    count("create")
+    count("apply")
     return found
 
 
@@ -53,7 +62,25 @@ def test_a_cluster_is_written_to_as_often_as_its_work_is(monkeypatch: pytest.Mon
             await here.edit(Deployment, {"template": template})
             await deployed(here, "app:2")
             works = (await here.hub.list(Work)).items
-            assert len(applied) == sum(work.metadata.generation for work in works)
+            assert applied.count("create") == len(SIZES)  # without pods, which then come
+            assert applied.count("apply") == sum(work.metadata.generation for work in works)
+
+    run(body())
+
+
+def test_what_came_with_the_creation_goes_when_it_is_no_longer_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    over_the_network = partial(InProcessTransport, caller=Caller())  # who shares a process is not told who owns what
+    monkeypatch.setattr(cluster, "InProcessTransport", over_the_network)
+
+    async def body() -> None:
+        async with align_bed(*SIZES) as here:
+            await here.deploy(Deployment, SIZES, minReadySeconds=3)
+            await deployed(here, "app:1")
+            await here.edit(Deployment, {"minReadySeconds": None})
+            await asyncio.sleep(30)
+            members = here.members.values()
+            found = [(await member.get(Deployment, "demo", SHOP)).spec.min_ready_seconds for member in members]
+            assert found == [0, 0]
 
     run(body())
 

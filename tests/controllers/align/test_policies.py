@@ -98,6 +98,27 @@ async def reasons(here: AlignBed) -> dict[str, str]:
     return {one.reason: one.message for one in (await here.hub.list(Event, SHOP)).items}
 
 
+def test_copies_become_one_workload_when_the_policy_divides_them_with_the_next_release() -> None:
+    async def body() -> None:
+        async with align_bed(*TWO) as here:
+            recorder = PodRecorder()
+            await policy(here, DEPLOYMENTS, placement={})
+            await deployment(here, 10)
+            async with recorder.following(here.members, SHOP):
+                await until(lambda: recorder.ready_images() == ["app:1"] * 20)
+                recorder.forget()
+                change = MergePatch({"spec": {"placement": divided(cluster_1=2, cluster_2=3)}})
+                await here.hub.patch(PropagationPolicy, "all", change, SHOP)
+                await until_clusters(here, "demo-deployment", cluster_1=4, cluster_2=6)
+                template = {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}
+                await here.edit(Deployment, {"template": template})
+                await until(lambda: recorder.ready_images() == ["app:2"] * 10)
+            assert recorder.fewest >= 8
+            assert recorder.most <= 20  # what is there may go; nothing is added to it
+
+    run(body())
+
+
 def test_a_workload_that_a_policy_divides_is_scheduled_by_weight_and_rolls_as_one() -> None:
     async def body() -> None:
         async with align_bed(*TWO) as here:

@@ -12,7 +12,8 @@ from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.alignment import AlignCode
-from kedge.plan.aligning.binding import BindingInput, BindingPlan, BoundCluster, plan_binding, sequence_of
+from kedge.plan.aligning.binding import BindingInput, BindingPlan, BoundCluster, plan_binding
+from kedge.plan.aligning.interpreter import sequence_of
 from kedge.plan.aligning.ledger import Spec
 from kedge.plan.aligning.ledger_text import Ledger, ledger_text
 from kedge.plan.aligning.scheduling import Candidate

@@ -16,6 +16,7 @@ from kedge.plan.aligning.detecting import (
     chosen_policy,
     claim_of,
     detected_binding,
+    detected_so_far,
     detected_spec,
     holder_of,
     is_detected,
@@ -159,11 +160,13 @@ def binding(obj: dict[str, Any], by: AnyPolicy) -> ResourceBinding:
         policy("a", conflictResolution="Overwrite"),
         policy("a", preserveResourcesOnDeletion=True),
         policy("a", suspension={"dispatching": True}),
+        policy("a", placement={"replicaScheduling": {"replicaSchedulingType": "Divided"}}),
+        policy("a", placement={"replicaScheduling": {"replicaDivisionPreference": "Weighted"}}),
     ],
 )
 def test_a_binding_is_written_when_its_policy_changed_and_only_then(changed: PropagationPolicy) -> None:
     for before, after in ((policy("a"), changed), (changed, policy("a"))):
-        there = binding(WEB, before).spec
+        there = detected_so_far(binding(WEB, before).spec)
         assert is_detected(there, detected_spec(WEB, before), WEB)
         assert not is_detected(there, detected_spec(WEB, after), WEB)
 
@@ -172,11 +175,11 @@ def test_a_count_of_pods_on_a_workload_is_no_news_but_a_change_of_data_is() -> N
     config: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**WEB["metadata"]}}
     for obj, is_news in ((WEB, False), (config, True)):
         newer = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "8"}}
-        there = binding(obj, policy("a")).spec
+        there = detected_so_far(binding(obj, policy("a")).spec)
         assert is_detected(there, detected_spec(obj, policy("a")), obj)
         assert is_detected(there, detected_spec(newer, policy("a")), newer) is not is_news
     scaled = {**WEB, "spec": {"replicas": 12}}
-    assert not is_detected(binding(WEB, policy("a")).spec, detected_spec(scaled, policy("a")), scaled)
+    assert not is_detected(detected_so_far(binding(WEB, policy("a")).spec), detected_spec(scaled, policy("a")), scaled)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from kedge.plan.aligning.interpreter import (
     report_of,
     revise_rolling_strategy,
     revised,
+    without_replicas,
 )
 from kedge.plan.aligning.ledger import Report, Spec
 
@@ -53,6 +54,13 @@ def clone_set(image: str = "app:1", **strategy: Any) -> dict[str, Any]:
 )
 def test_percentages_are_of_all_replicas(template: dict[str, Any], replicas: int, aim: Aim) -> None:
     assert aim_of(template, replicas) == aim
+
+
+def test_a_workload_can_be_made_without_its_pods_and_what_has_none_stays_as_it_is() -> None:
+    for one in (deployment(1, 1), clone_set(), workload("StatefulSet")):
+        assert without_replicas(one) == {**one, "spec": {**one["spec"], "replicas": 0}}
+    for other in (workload("DaemonSet"), workload("FooSet", "example.com/v1"), {"apiVersion": "v1", "kind": "Secret"}):
+        assert without_replicas(other) == other
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from kedge.plan.aligning.detecting import (
     chosen_policy,
     claim_of,
     detected_binding,
+    detected_so_far,
     detected_spec,
     holder_of,
     is_detected,
@@ -176,9 +177,9 @@ class Detector:
         claim = claim_of(policy)
         change = _meta_change(meta, claim.labels, claim.annotations)
         if policy is not None:
-            wanted = detected_spec(obj, policy)
-            if not is_detected(there.spec, wanted, obj):
-                change["spec"] = wanted
+            now, wanted = detected_so_far(there.spec), detected_spec(obj, policy)
+            if not is_detected(now, wanted, obj):
+                change["spec"] = difference(now, wanted)
         if change:
             await self._client.amend(kind.type, meta, change, manager=MANAGER)
         return Outcome.done

@@ -28,17 +28,18 @@ from kedge.api.resource import Resource
 from kedge.controllers.kinds import Kinds
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
-from kedge.kube.codec import PartialObject, Untyped, metadata_of, untyped
+from kedge.kube.codec import Codec, PartialObject, Untyped, metadata_of, untyped
 from kedge.kube.controller import Controller
-from kedge.kube.errors import ApiError, Conflict, NotFound
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import difference
+from kedge.kube.patches import JsonPatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import WatchedObject
 from kedge.plan.aligning.aggregating import APPLIED
-from kedge.plan.aligning.binding import sequence_of
+from kedge.plan.aligning.interpreter import sequence_of, without_replicas
 from kedge.plan.aligning.names import work_namespace
 from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
+from kedge.plan.applying.apply_configuration import upgraded_managed_fields
 from kedge.plan.fields import Object, at, covers, group_of, patched, text
 
 MANAGER: Final = "karmada-agent"
@@ -81,7 +82,7 @@ class Execution:
             found = await (self._held_back if work.spec.suspend_dispatching else self._applied)(
                 work, resource, manifest
             )
-        except Conflict:
+        except (AlreadyExists, Conflict):
             raise
         except (ApiError, NotApplied) as error:
             await self._report(work, manifest, resource, None, str(error))
@@ -117,17 +118,29 @@ class Execution:
                 if newest.metadata.generation != meta.generation:
                     return live
             _check_owner(work, live, manifest)
-        seen = live["metadata"] if live is not None else {}
-        applied = await self._member.apply(
-            untyped(resource),
-            body,
-            manager=MANAGER,
-            uid=seen.get("uid"),
-            resource_version=seen.get("resourceVersion"),
-            force=True,
-        )
+        applied = await self._brought(untyped(resource), body, live)
         self._written[meta.uid] = meta.generation
         return applied
+
+    async def _brought(self, kind: Codec[Untyped], body: Object, live: Untyped | None) -> Untyped:
+        """A new object is created: to apply it would change one that has come meanwhile, as a late request would. One
+        that runs pods is created without, for such a request may come when nobody asks for it any more.
+        """
+        if live is None:
+            empty = without_replicas(body)
+            live = await self._member.create(kind, empty, manager=MANAGER)
+            if empty == body:
+                return live
+        name, namespace = _named(body)
+        fields = upgraded_managed_fields(live["metadata"].get("managedFields") or (), MANAGER)
+        if fields is not None:
+            change = JsonPatch([{"op": "replace", "path": "/metadata/managedFields", "value": fields}])
+            live = await self._member.patch(
+                kind, name, change, namespace, uid=live["metadata"]["uid"], resource_version=_version(live)
+            )
+        return await self._member.apply(
+            kind, body, manager=MANAGER, uid=live["metadata"]["uid"], resource_version=_version(live), force=True
+        )
 
     async def _live(self, resource: Resource, manifest: Object) -> Untyped | None:
         try:
@@ -207,6 +220,10 @@ def _dispatching(work: Work, now: datetime) -> Condition:
 
 def _named(manifest: Object) -> tuple[str, str | None]:
     return text(manifest, "metadata", "name"), text(manifest, "metadata", "namespace") or None
+
+
+def _version(live: Untyped) -> str:
+    return str(live["metadata"]["resourceVersion"])
 
 
 def _is_of(work: Work, found: Object) -> bool:

@@ -12,8 +12,7 @@ from typing import Any, Final
 from kedge.api.condition import find_condition, is_true
 from kedge.api.karmada.bindings import AggregatedStatusItem
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.binding import sequence_of
-from kedge.plan.aligning.interpreter import interpret_rolling_status
+from kedge.plan.aligning.interpreter import interpret_rolling_status, sequence_of
 from kedge.plan.fields import Object, at, count, generation, whole
 
 APPLIED: Final = "Applied"

@@ -115,7 +115,8 @@ class _Round:
         self._held = {member.name: bounds(member) for member in members}
         self.total = sum(self._held.values(), Bounds())
         self.goals = _goals(aim, members)
-        self._seq = max((spec.seq for member in members for spec in member.specs), default=0)
+        numbers = ((member.report.seq, *(spec.seq for spec in member.specs)) for member in members)
+        self._seq = max((seq for each in numbers for seq in each), default=0)
         self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
         self.specs: dict[str, Spec] = {}
         self.waiting: dict[str, Wait] = {}

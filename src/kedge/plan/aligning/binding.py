@@ -15,6 +15,7 @@ from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
 from kedge.api.karmada.works import Work
 from kedge.api.resource import Resource
+from kedge.plan.aligning.adopting import adopted
 from kedge.plan.aligning.alignment import Aim, Alignment, align
 from kedge.plan.aligning.interpreter import (
     NotAligned,
@@ -29,7 +30,7 @@ from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
 from kedge.plan.aligning.ledger_text import BadLedger, Ledger, read_ledger
 from kedge.plan.aligning.overriding import AnyOverridePolicy, NotOverridden, Overridden, overridden
 from kedge.plan.aligning.scheduling import Candidate
-from kedge.plan.fields import Object, at, group_of, patched, text, whole
+from kedge.plan.fields import Object, group_of, patched, text, whole
 from kedge.plan.moving.wait import Wait
 from kedge.plan.selecting.candidates import without_hub_fields
 
@@ -123,6 +124,7 @@ def _aligned(
     problems: Iterable[str],
 ) -> BindingPlan:
     is_ordered = goes_in_order(seen.template or {})
+    ledger = _with_all_that_is_asked(seen, ledger, wanted)
     known = {
         name: cluster
         for name, cluster in seen.clusters.items()
@@ -147,6 +149,24 @@ def _aligned(
     }
     delete = _with_work(seen, [*gone, *(name for name in seen.clusters if name not in ledger.specs)])
     return BindingPlan(ledger, manifests, made, delete, found.waiting, tuple(problems), aim, found, tuple(members))
+
+
+def _with_all_that_is_asked(seen: BindingInput, ledger: Ledger, wanted: Mapping[str, int]) -> Ledger:
+    """What a cluster without replicas and pods was asked for is done."""
+    reports = {name: report_in(cluster.work) for name, cluster in seen.clusters.items()}
+    asked = {
+        name: manifest
+        for name, cluster in seen.clusters.items()
+        for manifest in _manifests(cluster.work)
+        if name in wanted or reports[name].pods or whole(manifest, "spec", "replicas") != 0
+    }
+    return adopted(ledger, asked, reports)
+
+
+def _manifests(work: Work | None) -> tuple[Object, ...]:
+    """What a Work asks for that is not being deleted."""
+    is_there = work is not None and work.metadata.deletion_timestamp is None
+    return tuple(work.spec.workload.manifests[:1]) if work is not None and is_there else ()
 
 
 def _member(
@@ -254,9 +274,3 @@ def _has_replicas(obj: Object) -> bool:
 def _with_work(seen: BindingInput, names: Iterable[str]) -> tuple[str, ...]:
     known = {name for name in names if (found := seen.clusters.get(name)) is not None and found.work is not None}
     return tuple(sorted(known))
-
-
-def sequence_of(manifest: Object | None) -> int:
-    """The number of the spec that a manifest was made by; 0 if it has none."""
-    found = str(at(manifest or {}, "metadata", "annotations", SEQUENCE) or "")
-    return int(found) if found.isascii() and found.isdecimal() else 0

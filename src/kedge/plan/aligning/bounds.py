@@ -27,7 +27,7 @@ class Bounds(Struct, frozen=True, gc=False):
     fewest: int = 0
     """How few pods may be available."""
     steady: int = 0
-    """How few may be if every pod works, also those that were reported as broken: that may be long ago."""
+    """How few may be if every pod there is works, also those that were reported as broken: that may be long ago."""
     most: int = 0
     """How many pods there may be."""
     updated: int = 0
@@ -86,7 +86,7 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         unavailable=taken if leaving else 0,
         surge=surge,
         fewest=max(0, min(spec.replicas, fewest)),
-        steady=spec.replicas - (taken if leaving else 0),
+        steady=max(0, min(spec.replicas, report.pods) - (taken if leaving else 0)),
         most=max(report.pods, spec.replicas + surge),
         updated=max(member.updated, _new(member, spec, specs) if spec.template == member.template else 0),
     )

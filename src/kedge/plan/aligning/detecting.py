@@ -14,7 +14,6 @@ from uuid import UUID, uuid5
 
 import msgspec
 from msgspec import Struct, to_builtins
-from msgspec.structs import replace
 
 from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.keys import (
@@ -34,7 +33,6 @@ from kedge.api.karmada.policies import (
     ClusterPropagationPolicy,
     Placement,
     PropagationPolicy,
-    ReplicaScheduling,
     ReplicaSchedulingType,
 )
 from kedge.api.meta import ObjectMeta
@@ -174,7 +172,7 @@ def detected_spec(obj: Object, policy: AnyPolicy) -> dict[str, Any]:
             "resourceVersion": meta["resourceVersion"],
         },
         "replicas": replicas,
-        "placement": to_builtins(_placement(spec.placement)),
+        "placement": _placement(spec.placement),
         "schedulerName": DEFAULT_SCHEDULER,
         "conflictResolution": spec.conflict_resolution,
         "suspension": to_builtins(spec.suspension) if spec.suspension is not None else None,
@@ -182,20 +180,17 @@ def detected_spec(obj: Object, policy: AnyPolicy) -> dict[str, Any]:
     }
 
 
-def _placement(given: Placement) -> Placement:
+def _placement(given: Placement) -> dict[str, Any]:
     """A placement that says what becomes of replicas: each cluster runs all of them if it was left out."""
-    if given.replica_scheduling is not None:
-        return given
-    duplicated = ReplicaScheduling(replica_scheduling_type=ReplicaSchedulingType.duplicated)
-    return replace(given, replica_scheduling=duplicated)
+    scheduling = given.replica_scheduling
+    kind = scheduling.replica_scheduling_type if scheduling is not None else ReplicaSchedulingType.duplicated
+    said = {"replicaSchedulingType": kind.value, **(to_builtins(scheduling) if scheduling is not None else {})}
+    return {**to_builtins(given), "replicaScheduling": said}
 
 
-def is_detected(there: BindingSpec, wanted: Mapping[str, Any], obj: Object) -> bool:
-    """Whether a binding says already what it should.
-
-    The version of a workload whose pods are counted changes with each count, so it counts only beside other changes.
-    """
-    now = {
+def detected_so_far(there: BindingSpec) -> dict[str, Any]:
+    """What a binding says of its resource and its policy."""
+    return {
         "resource": {name: found for name, found in to_builtins(there.resource).items() if found},
         "replicas": there.replicas or None,
         "placement": to_builtins(there.placement),
@@ -204,6 +199,13 @@ def is_detected(there: BindingSpec, wanted: Mapping[str, Any], obj: Object) -> b
         "suspension": to_builtins(there.suspension) if there.suspension is not None else None,
         "preserveResourcesOnDeletion": there.preserve_resources_on_deletion or None,
     }
+
+
+def is_detected(now: Mapping[str, Any], wanted: Mapping[str, Any], obj: Object) -> bool:
+    """Whether a binding says already what it should.
+
+    The version of a workload whose pods are counted changes with each count, so it counts only beside other changes.
+    """
     expected = {**wanted, "replicas": wanted["replicas"] or None}
     if is_counted(obj):
         version = now["resource"].get("resourceVersion", "")

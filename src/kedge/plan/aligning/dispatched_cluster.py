@@ -11,7 +11,6 @@ from kedge.api.condition import FALSE, TRUE, find_condition
 from kedge.api.karmada.keys import TEMPLATE_GENERATION
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.beside_policies import OVERRIDDEN
-from kedge.plan.aligning.binding import sequence_of
 from kedge.plan.aligning.interpreter import (
     UnifiedRollingStatus,
     aim_of,
@@ -19,6 +18,7 @@ from kedge.plan.aligning.interpreter import (
     interpret_rolling_status,
     report_of,
     revised,
+    sequence_of,
 )
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.plan.aligning.turns import TAKEN, UNKNOWN, Record, Turn

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.numbers import IntOrPercent
 from kedge.plan.aligning.alignment import Aim
 from kedge.plan.aligning.ledger import Report, Spec
-from kedge.plan.fields import Object, group_of, patched, text, whole
+from kedge.plan.fields import Object, at, group_of, patched, text, whole
 from kedge.plan.workloads import WorkloadHandler, find_handler
 from kedge.plan.workloads.handler import ON_DELETE, RECREATE, Strategy
 from kedge.plan.workloads.registry import BrokenHandler
@@ -133,6 +134,14 @@ def revised(manifest: Object, spec: Spec) -> Object:
     return patched(rolled, handler.scale(spec.replicas) or {})
 
 
+def without_replicas(manifest: Object) -> Object:
+    """A manifest that has no pods made. What has no replicas, or none that are known here, is as it was."""
+    handler = find_handler(group_of(manifest), text(manifest, "kind"))
+    if handler is None or isinstance(handler, BrokenHandler):
+        return manifest
+    return patched(manifest, handler.scale(0) or {})
+
+
 def report_of(status: UnifiedRollingStatus) -> Report:
     """What a status proves. One of an older generation does not say what its updated pods are of."""
     is_observed = status.generation is not None and status.generation == status.observed_generation
@@ -144,6 +153,12 @@ def report_of(status: UnifiedRollingStatus) -> Report:
         available=status.available_replicas or 0,
         updated_available=status.updated_available_replicas,
     )
+
+
+def sequence_of(manifest: Object | None) -> int:
+    """The number of the spec that a manifest was made by; 0 if it has none."""
+    found = str(at(manifest or {}, "metadata", "annotations", SEQUENCE) or "")
+    return int(found) if found.isascii() and found.isdecimal() else 0
 
 
 def _handler(obj: Object) -> WorkloadHandler:

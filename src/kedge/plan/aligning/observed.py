@@ -13,6 +13,7 @@ from kedge.api.karmada.keys import BINDING_NAME, BINDING_NAMESPACE, CLUSTER_BIND
 from kedge.api.karmada.policies import Placement, ReplicaSchedulingType
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.binding import BindingInput, BoundCluster
+from kedge.plan.aligning.ledger_text import BadLedger, read_ledger
 from kedge.plan.aligning.overriding import AnyOverridePolicy
 from kedge.plan.aligning.scheduling import Candidate
 from kedge.plan.aligning.work_spec import is_suspended
@@ -28,8 +29,14 @@ def binding_input(
     members: Mapping[str, Cluster],
     overrides: Iterable[AnyOverridePolicy],
 ) -> BindingInput:
-    """A binding as it was observed: its resource, its Works and all clusters by name, and the policies there are."""
-    names = {one.name for one in binding.spec.clusters} | set(works)
+    """A binding as it was observed: its resource, its Works and all clusters by name, and the policies there are.
+
+    A cluster that was asked for something is among them also if it is no longer wanted and has no Work: that may be on
+    its way.
+    """
+    meta = binding.metadata
+    ledger = meta.annotations.get(LEDGER, "")
+    names = {one.name for one in binding.spec.clusters} | set(works) | _asked(ledger)
     clusters = {
         name: BoundCluster(
             Candidate(name, members[name].metadata.labels),
@@ -39,16 +46,22 @@ def binding_input(
         )
         for name in sorted(names & set(members))
     }
-    meta = binding.metadata
     return BindingInput(
         binding.spec,
         template,
         clusters,
         tuple(one for one in overrides if one.metadata.namespace in (None, "", meta.namespace)),
-        meta.annotations.get(LEDGER, ""),
+        ledger,
         is_divided=_is_divided(binding),
         is_deleting=meta.deletion_timestamp is not None,
     )
+
+
+def _asked(ledger: str) -> set[str]:
+    try:
+        return set(read_ledger(ledger).specs)
+    except BadLedger:
+        return set()  # it stops the binding: plan_binding says so
 
 
 def _is_divided(binding: AnyBinding) -> bool:
