@@ -86,7 +86,7 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         unavailable=taken if leaving else 0,
         surge=surge,
         fewest=max(0, min(spec.replicas, fewest)),
-        steady=max(0, min(spec.replicas, report.pods) - (taken if leaving else 0)),
+        steady=max(0, min(report.pods, spec.replicas - (taken if leaving else 0))),
         most=max(report.pods, spec.replicas + surge),
         updated=max(member.updated, _new(member, spec, specs) if spec.template == member.template else 0),
     )
