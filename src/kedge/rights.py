@@ -256,6 +256,7 @@ def metric_secrets(names: Sequence[str]) -> tuple[PolicyRule, ...]:
 BESIDE: Final = (
     _ABOUT_THE_SERVER,
     _may([KarmadaBinding.resource, KarmadaWork.resource], *READ),
+    _may([KarmadaBinding.resource], "patch", subresource="status"),  # what it waits for
     _may([KarmadaCluster.resource], *READ),
     _may([OverridePolicy.resource], *READ, "create", "patch", "delete"),
     _may([PropagationPolicy.resource, ClusterPropagationPolicy.resource], *READ, "patch"),  # their suspension

@@ -166,7 +166,7 @@ def add_member(manager: Manager, name: str, hub: Cluster, member: Cluster, optio
 
 def add_align(manager: Manager, karmada: Cluster) -> None:
     """Run what aligns workloads beside a Karmada, against its API server."""
-    manager.add_controller(Beside(karmada).controller)
+    manager.add_controller(Beside(karmada, clock=manager.clock).controller)
 
 
 def add_karmada_hub(manager: Manager, hub: Cluster) -> None:

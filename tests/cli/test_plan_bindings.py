@@ -8,6 +8,10 @@ import pytest
 
 from cli.align_hub import AlignHub, align_hub, binding, deployment
 from cli.typing_user import saved, watched
+from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.keys import ALIGN, POLICY_NAME, POLICY_NAMESPACE
+from kedge.api.karmada.policies import PropagationPolicy
+from kedge.kube.patches import MergePatch
 
 pytestmark = pytest.mark.timeout(400)
 NAME = "binding/demo-deployment"
@@ -35,6 +39,19 @@ async def test_a_release_is_foretold_in_order_and_with_its_bounds(tmp_path: Path
         )
         assert "nothing was written to any cluster" in shown
         assert {request.method for request in asked} == {"GET"}
+
+
+async def test_what_is_aligned_beside_a_karmada_is_not_previewed(tmp_path: Path) -> None:
+    async with align_hub(tmp_path) as hub:
+        other = {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "other"}]}
+        policy = {"name": "mine", "namespace": "shop", "annotations": {ALIGN: "true"}}
+        await hub.client.create(PropagationPolicy, {"metadata": policy, "spec": other})
+        await deployed(hub)
+        notes = {POLICY_NAME: "mine", POLICY_NAMESPACE: "shop"}
+        body = MergePatch({"metadata": {"annotations": notes}})
+        await hub.client.patch(ResourceBinding, "demo-deployment", body, "shop")
+        said = await hub.said("plan", NAME, code=1)
+        assert "ResourceBinding shop/demo-deployment is aligned beside a Karmada, which is not previewed" in said
 
 
 async def test_a_cluster_that_fails_and_other_replicas_are_foretold(tmp_path: Path) -> None:

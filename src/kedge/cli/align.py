@@ -6,18 +6,13 @@ from typing import Any
 
 import click
 
-from kedge.cli.roles import file_option, notifications_option, process_options
+from kedge.cli.roles import file_option, leader_options, process_options
 
 
 @click.command()
 @file_option("--kubeconfig", "the Karmada")
 @click.option("--context", help="The context of the Karmada.")
-@click.option("--lease-namespace", default="fleet-system", show_default=True,
-              help="The namespace of the Lease for leader election.")  # fmt: skip
-@click.option("--lease-duration", type=click.IntRange(min=3), default=15, show_default=True,
-              help="Seconds without a renewal after which another process takes over.")  # fmt: skip
-@click.option("--no-lease", is_flag=True, help="Act at once, without leader election: there is no other process.")
-@notifications_option
+@leader_options
 @process_options
 def align(**told: Any) -> None:
     """Run beside a Karmada: its Deployments keep one budget over all clusters.

@@ -81,6 +81,8 @@ async def _observed(
     if found is None:
         return None
     binding, seen = found
+    if await reader.is_aligned_beside(binding):
+        raise click.ClickException(f"{which} is aligned beside a Karmada, which is not previewed: use kedge status")
     return binding, replace(seen, template=_changed(binding, seen.template, changed))
 
 

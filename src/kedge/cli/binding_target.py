@@ -18,14 +18,17 @@ from msgspec.structs import replace
 from kedge.api.karmada.bindings import ClusterResourceBinding, ResourceBinding
 from kedge.api.karmada.clusters import Cluster
 from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
+from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
 from kedge.api.karmada.works import Work
 from kedge.controllers.align.templates import read_template
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
+from kedge.plan.aligning.beside import BesideInput, beside_input
+from kedge.plan.aligning.beside_policies import Policy, asks_for_alignment, override_name, policy_name, policy_problem
 from kedge.plan.aligning.binding import BindingInput
-from kedge.plan.aligning.binding_story import BindingStory, tell_binding
+from kedge.plan.aligning.binding_story import BindingStory, tell_beside, tell_binding
 from kedge.plan.aligning.names import work_name
 from kedge.plan.aligning.observed import AnyBinding, binding_input, works_of
 from kedge.plan.aligning.overriding import AnyOverridePolicy
@@ -79,6 +82,50 @@ def binding_named(name: str, namespace: str | None, *, home: str) -> BindingName
     return BindingName(kind, (place or namespace or home) if kind.resource.namespaced else None, bare)
 
 
+class _Hub(Struct, frozen=True):
+    """What a hub holds beside bindings and their resources."""
+
+    works: Sequence[Work]
+    members: Sequence[Cluster]
+    overrides: Sequence[AnyOverridePolicy]
+    policies: Sequence[Policy] = ()
+
+    def input_of(self, binding: AnyBinding, template: Object | None) -> BindingInput:
+        members = {one.metadata.name: one for one in self.members}
+        return binding_input(binding, template, works_of(binding, self.works), members, self.overrides)
+
+    def story_of(self, binding: AnyBinding, template: Object | None) -> BindingStory:
+        """Where a binding stands: as `kedge align` decides, if its policy asks for that, else as a hub does."""
+        if isinstance(binding, ResourceBinding):
+            policy = self._policy(binding)
+            if policy is not None and asks_for_alignment(policy):
+                return self._story_beside(binding, template, policy)
+        return tell_binding(binding, self.input_of(binding, template))
+
+    def _policy(self, binding: ResourceBinding) -> Policy | None:
+        named = policy_name(binding)
+        if named is None:
+            return None
+        alike = (one for one in self.policies if isinstance(one, named.kind) and one.metadata.name == named.name)
+        return next((one for one in alike if (one.metadata.namespace or None) == named.namespace), None)
+
+    def _story_beside(self, binding: ResourceBinding, template: Object | None, policy: Policy) -> BindingStory:
+        problem = policy_problem(policy.spec.resource_selectors, binding.spec)
+        if template is None:
+            return tell_beside(binding, None, problem)
+        try:
+            return tell_beside(binding, self._beside(binding, template), problem)
+        except ValueError as error:  # a ledger that cannot be read
+            works = works_of(binding, self.works)
+            return tell_beside(binding, BesideInput(binding.spec, template, works), str(error))
+
+    def _beside(self, binding: ResourceBinding, template: Object) -> BesideInput:
+        where = binding.metadata.namespace, override_name(binding)
+        own = (one for one in self.overrides if isinstance(one, OverridePolicy))
+        override = next((one for one in own if (one.metadata.namespace, one.metadata.name) == where), None)
+        return beside_input(binding.spec, template, works_of(binding, self.works), self.members, override)
+
+
 class BindingReader:
     """Reads bindings with the rights of the user, and what the controller looks at to decide on them."""
 
@@ -88,10 +135,7 @@ class BindingReader:
 
     async def one(self, which: BindingName) -> tuple[AnyBinding, BindingInput]:
         """A binding as it is now. If there is none, the error names those that exist."""
-        try:
-            return await self.there(which)
-        except NotFound as error:
-            raise click.ClickException(await self._what_there_is(which)) from error
+        return await self._seen(await self._named(which))
 
     async def there(self, which: BindingName) -> tuple[AnyBinding, BindingInput]:
         """A binding as it is now. Raises `NotFound` if there is none."""
@@ -104,35 +148,58 @@ class BindingReader:
             given = replace(now, spec=given.spec)
         return await self._seen(given)
 
+    async def _named(self, which: BindingName) -> AnyBinding:
+        try:
+            found: AnyBinding = await self._client.get(which.kind, which.name, which.namespace)
+        except NotFound as error:
+            raise click.ClickException(await self._what_there_is(which)) from error
+        return found
+
     async def _seen(self, binding: AnyBinding) -> tuple[AnyBinding, BindingInput]:
+        hub = await self._hub(await self._works_of(binding))
+        return binding, hub.input_of(binding, await self.template(binding))
+
+    async def _works_of(self, binding: AnyBinding) -> Sequence[Work]:
         bound = binding.spec.resource
         named = {"metadata.name": work_name(bound.kind, bound.name, bound.namespace)}
-        works = (await self._client.list(Work, fields=named)).items
-        return binding, (await self._observed([binding], works))[0]
+        return (await self._client.list(Work, fields=named)).items
 
     async def story(self, which: BindingName) -> BindingStory:
-        return tell_binding(*await self.one(which))
+        """Where a binding stands. If there is none, the error names those that exist."""
+        binding = await self._named(which)
+        hub = await self._with_policies(await self._hub(await self._works_of(binding)))
+        return hub.story_of(binding, await self.template(binding))
 
     async def stories(self, kind: Kind, namespace: str | None) -> list[BindingStory]:
         """All bindings of a kind, in a namespace or in all of them."""
         bindings = (await self._client.list(kind, namespace if kind.resource.namespaced else None)).items
-        works = (await self._client.list(Work)).items if bindings else ()
-        return list(map(tell_binding, bindings, await self._observed(bindings, works)))
-
-    async def _observed(self, bindings: Sequence[AnyBinding], works: Sequence[Work]) -> list[BindingInput]:
         if not bindings:
             return []
-        members = {one.metadata.name: one for one in (await self._client.list(Cluster)).items}
-        overrides = [*await self._policies(ClusterOverridePolicy), *await self._policies(OverridePolicy)]
+        hub = await self._with_policies(await self._hub((await self._client.list(Work)).items))
         templates = await gather([partial(self.template, one) for one in bindings])
-        return [
-            binding_input(binding, template, works_of(binding, works), members, overrides)
-            for binding, template in zip(bindings, templates, strict=True)
-        ]
+        return list(map(hub.story_of, bindings, templates))
 
-    async def _policies(self, kind: Kind) -> Sequence[AnyOverridePolicy]:
+    async def is_aligned_beside(self, binding: AnyBinding) -> bool:
+        """Whether `kedge align` decides on a binding, beside a Karmada."""
+        named = policy_name(binding) if isinstance(binding, ResourceBinding) else None
+        if named is None:
+            return False
         with suppress(NotFound):
-            found: Sequence[AnyOverridePolicy] = (await self._client.list(kind)).items
+            return asks_for_alignment(await self._client.get(named.kind, named.name, named.namespace))
+        return False
+
+    async def _hub(self, works: Sequence[Work]) -> _Hub:
+        members = (await self._client.list(Cluster)).items
+        overrides = [*await self._all(ClusterOverridePolicy), *await self._all(OverridePolicy)]
+        return _Hub(works, members, overrides)
+
+    async def _with_policies(self, hub: _Hub) -> _Hub:
+        return replace(hub, policies=[*await self._all(ClusterPropagationPolicy), *await self._all(PropagationPolicy)])
+
+    async def _all(self, kind: Kind) -> Sequence[Any]:
+        """All objects of a kind; none if the hub does not serve it."""
+        with suppress(NotFound):
+            found: Sequence[Any] = (await self._client.list(kind)).items
             return found
         return ()
 

@@ -28,6 +28,7 @@ from kedge.controllers.metric_queries import MetricQueries
 from kedge.kube import logs
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
+from kedge.kube.cluster import Cluster
 from kedge.kube.connect.config import ConfigError, Connection, load
 from kedge.kube.connect.config import kubeconfig as read_kubeconfig
 from kedge.kube.connect.https import HttpsTransport
@@ -64,6 +65,33 @@ class ProcessOptions(Struct, frozen=True):
         return Limiter(self.qps, burst=max(1, round(2 * self.qps)))
 
 
+class LeaderOptions(Struct, frozen=True):
+    """The options of a role of which one process acts at a time."""
+
+    connection: Connection
+    lease: tuple[str, int] | None
+    """The namespace of the Lease, and its seconds; None: no leader election."""
+    receivers: Prepared | None
+    """Who is notified of events."""
+    process: ProcessOptions
+
+
+def leader_options(
+    kubeconfig: Path | None,
+    context: str | None,
+    *,
+    lease_namespace: str,
+    lease_duration: int,
+    no_lease: bool,
+    notifications: Path | None,
+    **told: Any,
+) -> LeaderOptions:
+    """What was typed, read. An error for people if a file is wrong."""
+    receivers = read_notifications(notifications)
+    lease = None if no_lease else (lease_namespace, lease_duration)
+    return LeaderOptions(connection_to(kubeconfig, context), lease, receivers, ProcessOptions(**told))
+
+
 def run_hub(
     kubeconfig: Path | None,
     context: str | None,
@@ -73,15 +101,10 @@ def run_hub(
     interval: float,
     enable_workload: bool,
     force_delete_after: float,
-    lease_namespace: str,
-    lease_duration: int,
-    no_lease: bool,
-    notifications: Path | None,
     **told: Any,
 ) -> None:
     """Run a hub until told to stop."""
-    receivers = read_notifications(notifications)
-    connection = connection_to(kubeconfig, context)
+    leader = leader_options(kubeconfig, context, **told)
     options = HubOptions(
         dialect=Dialect(dialect),
         collect=collect,
@@ -89,10 +112,8 @@ def run_hub(
         force_delete_after=force_delete_after,
         enable_workload=enable_workload,
     )
-    lease = None if no_lease else (lease_namespace, lease_duration)
-    process = ProcessOptions(**told)
-    work = _hub(connection, options if api == FLEET else None, lease, receivers, process)
-    run_until_stopped(work, process.log_level, process.log_format)
+    work = _hub(leader, options if api == FLEET else None)
+    run_until_stopped(work, leader.process.log_level, leader.process.log_format)
 
 
 def run_members(
@@ -165,32 +186,12 @@ def connection_to(file: Path | None, context: str | None) -> Connection:
         raise click.ClickException(str(error)) from error
 
 
-async def _hub(
-    connection: Connection,
-    options: HubOptions | None,
-    lease: tuple[str, int] | None,
-    receivers: Prepared | None,
-    told: ProcessOptions,
-) -> None:
+async def _hub(told: LeaderOptions, options: HubOptions | None) -> None:
     """A hub of KubeFleet's kinds; without options, of Karmada's."""
-    rng, metrics = random.Random(), Metrics(process=True)
+    metrics = Metrics(process=True)
     async with AsyncExitStack() as stack:
-        election = await join_election(stack, connection, LEASE, *lease, rng) if lease else None
-        observer = await stack.enter_async_context(notifying(receivers, rng=rng, registry=metrics.registry))
-        manager = await stack.enter_async_context(
-            Manager(
-                component="kedge-hub",
-                rng=rng,
-                metrics=metrics,
-                leader=election,
-                health=told.address,
-                event_observer=observer,
-            )
-        )
-        transport = HttpsTransport(connection, before_send=election.guard if election else None)
-        acting = FencedTransport(transport, election) if election else transport
         missing = install_hub(FLEET if options is not None else KARMADA)
-        hub = await manager.connect("hub", acting, limiter=told.limiter(), if_missing=missing)
+        manager, hub = await lead(stack, told, LEASE, "hub", metrics, if_missing=missing)
         if options is None:
             add_karmada_hub(manager, hub)
             log.info("Kedge %s: a hub of Karmada's kinds", __version__)
@@ -203,6 +204,28 @@ async def _hub(
         add_hub(manager, hub, options, measures)
         log.info("Kedge %s: a hub, in the dialect %s", __version__, options.dialect.value)
         await manager.run()
+
+
+async def lead(
+    stack: AsyncExitStack, told: LeaderOptions, component: str, name: str, metrics: Metrics, *, if_missing: str
+) -> tuple[Manager, Cluster]:
+    """A manager that acts on one cluster while this process leads. Its Lease is named like the component."""
+    rng = random.Random()
+    election = await join_election(stack, told.connection, component, *told.lease, rng) if told.lease else None
+    observer = await stack.enter_async_context(notifying(told.receivers, rng=rng, registry=metrics.registry))
+    manager = await stack.enter_async_context(
+        Manager(
+            component=component,
+            rng=rng,
+            metrics=metrics,
+            leader=election,
+            health=told.process.address,
+            event_observer=observer,
+        )
+    )
+    transport = HttpsTransport(told.connection, before_send=election.guard if election else None)
+    acting = FencedTransport(transport, election) if election else transport
+    return manager, await manager.connect(name, acting, limiter=told.process.limiter(), if_missing=if_missing)
 
 
 async def join_election(

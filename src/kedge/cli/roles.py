@@ -66,6 +66,21 @@ def notifications_option(command: F) -> F:
     )(command)
 
 
+def leader_options(command: F) -> F:
+    """The options of a role of which one process acts at a time, and whose controllers record events."""
+    for option in (
+        notifications_option,
+        click.option("--no-lease", is_flag=True,
+                     help="Act at once, without leader election: there is no other process."),
+        click.option("--lease-duration", type=click.IntRange(min=3), default=15, show_default=True,
+                     help="Seconds without a renewal after which another process takes over."),
+        click.option("--lease-namespace", default="fleet-system", show_default=True,
+                     help="The namespace of the Lease for leader election."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
 def process_options(command: F) -> F:
     """The options of every long-running process."""
     for option in (
@@ -101,12 +116,7 @@ def process_options(command: F) -> F:
               help="Workloads run on the hub itself, so PersistentVolumeClaims are not placed.")  # fmt: skip
 @click.option("--force-delete-after", type=click.FloatRange(min=1), default=900.0, show_default=True,
               help="Seconds to wait for the agent of a leaving member.")  # fmt: skip
-@click.option("--lease-namespace", default="fleet-system", show_default=True,
-              help="The namespace of the Lease for leader election.")  # fmt: skip
-@click.option("--lease-duration", type=click.IntRange(min=3), default=15, show_default=True,
-              help="Seconds without a renewal after which another process takes over.")  # fmt: skip
-@click.option("--no-lease", is_flag=True, help="Act at once, without leader election: there is no other process.")
-@notifications_option
+@leader_options
 @process_options
 def hub(**told: Any) -> None:
     """Run the hub: it selects, schedules, rolls out and reports.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from controllers.align.align_bed import HUB_DEFINITIONS, MEMBER_DEFINITIONS, SHOP, AlignBed, _client, _server
 from controllers.align.karmada_model import BindingController, ExecutionController, Lag, WorkStatusController
 from kedge.api.apps import Deployment
+from kedge.api.condition import Condition, find_condition
 from kedge.api.core import Namespace
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster
@@ -19,6 +20,8 @@ from kedge.api.karmada.keys import ALIGN, LEDGER, POLICY_NAME, POLICY_NAMESPACE,
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.policies import PropagationPolicy
 from kedge.embedded.workloads.everything import add_workloads
+from kedge.kube.client import Client
+from kedge.kube.cluster import Cluster as Connected
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
@@ -52,11 +55,13 @@ class Witness:
         await self._transport.close()
 
     def _note(self, request: Request) -> None:
-        found = re.fullmatch(r"/apis?(?:/[^/]+)?/v[^/]+(?:/namespaces/[^/]+)?/([a-z]+)(/[^/]+)?", request.path)
+        found = re.fullmatch(
+            r"/apis?(?:/[^/]+)?/v[^/]+(?:/namespaces/[^/]+)?/([a-z]+)(/[^/]+)?(/status)?", request.path
+        )
         if found is not None:
             reading = "watch" if ("watch", "true") in request.query else "get" if found[2] else "list"
             verb = {"GET": reading, "POST": "create", "PATCH": "patch", "DELETE": "delete"}[request.method]
-            self.asked.add(f"{verb} {found[1]}")
+            self.asked.add(f"{verb} {found[1]}{found[3] or ''}")
 
 
 class BesideBed(AlignBed):
@@ -65,11 +70,13 @@ class BesideBed(AlignBed):
     asked: set[str]
     """What Kedge asked of the Karmada."""
 
-    async def propagate(self, replicas: dict[str, int], *, align: bool = True, **more: Any) -> None:
+    async def propagate(
+        self, replicas: dict[str, int], *, align: bool = True, strategy: dict[str, Any] = STORY, **more: Any
+    ) -> None:
         """A Deployment with a policy; Karmada's scheduler has divided it so."""
         labels, total = {"app": "demo"}, sum(replicas.values())
         template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
-        spec = {"replicas": total, "selector": {"matchLabels": labels}, "template": template, "strategy": STORY}
+        spec = {"replicas": total, "selector": {"matchLabels": labels}, "template": template, "strategy": strategy}
         await self.hub.create(Deployment, {"metadata": {"name": "demo", "namespace": SHOP}, "spec": spec})
         resource = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "demo"}
         notes = {"annotations": {ALIGN: "true"}} if align else {}
@@ -101,11 +108,51 @@ class BesideBed(AlignBed):
         body = MergePatch({"metadata": {"annotations": {ALIGN: value}}})
         await self.hub.patch(PropagationPolicy, "demo", body, SHOP)
 
+    async def aligned(self) -> Condition | None:
+        """What the binding says of its alignment."""
+        binding = await self.hub.get(ResourceBinding, "demo-deployment", SHOP)
+        return find_condition(binding.status.conditions, "Aligned")
+
+    async def until_aligned(self, reason: str) -> Condition:
+        async def is_so() -> bool:
+            found = await self.aligned()
+            return found is not None and found.reason == reason
+
+        await until_so(is_so, 300)
+        found = await self.aligned()
+        assert found is not None
+        return found
+
     async def suspended(self) -> tuple[str, ...]:
         """The clusters that the policy suspends."""
         found = (await self.hub.get(PropagationPolicy, "demo", SHOP)).spec.suspension
         some = found.dispatching_on_clusters if found is not None else None
         return some.cluster_names if some is not None else ()
+
+
+async def register(user: Client, name: str) -> None:
+    """A cluster that Karmada knows, and has heard of."""
+    await user.create(Namespace, {"metadata": {"name": f"karmada-es-{name}"}})
+    await user.create(Cluster, {"metadata": {"name": name}, "spec": {}})
+    ready = {**_READY, "lastTransitionTime": "2030-01-01T00:00:00Z"}
+    await user.patch(Cluster, name, MergePatch({"status": {"conditions": [ready]}}), subresource="status")
+
+
+def add_karmada(
+    manager: Manager,
+    hub: Connected,
+    members: Mapping[str, Connected],
+    *,
+    seed: int = 1,
+    lag: float = 0.3,
+    tells_seq: bool = False,
+) -> None:
+    """Run a modelled Karmada."""
+    manager.add_controller(BindingController(hub, Lag(Random(seed), lag)).controller)
+    for number, (name, member) in enumerate(members.items()):
+        slow = Lag(Random(f"{seed} {number}"), lag)
+        manager.add_controller(ExecutionController(hub, member, name, clock=manager.clock, lag=slow).controller)
+        manager.add_controller(WorkStatusController(hub, member, name, lag=slow, tells_seq=tells_seq).controller)
 
 
 @asynccontextmanager
@@ -118,24 +165,16 @@ async def beside_bed(
         user, members = _client(hub), {}
         karmada = await stack.enter_async_context(Manager(component="karmada", clock=clock, rng=Random(seed)))
         on_hub = await karmada.connect("hub", hub.transport(), limiter=Limiter(rate=0))
-        karmada.add_controller(BindingController(on_hub, Lag(Random(seed), lag)).controller)
-        managers = [karmada]
-        for number, name in enumerate(names):
-            await user.create(Namespace, {"metadata": {"name": f"karmada-es-{name}"}})
-            await user.create(Cluster, {"metadata": {"name": name}, "spec": {}})
-            ready = {**_READY, "lastTransitionTime": "2030-01-01T00:00:00Z"}
-            await user.patch(Cluster, name, MergePatch({"status": {"conditions": [ready]}}), subresource="status")
+        managers, connected = [karmada], {}
+        for name in names:
+            await register(user, name)
             server = await _server(stack, name, clock, MEMBER_DEFINITIONS, nodes=3)
             members[name] = _client(server)
             others = await stack.enter_async_context(Manager(component="kcm", clock=clock, rng=Random(2)))
             add_workloads(others, await others.connect(name, server.transport()))
-            on_member = await karmada.connect(name, server.transport(), limiter=Limiter(rate=0))
-            slow = Lag(Random(f"{seed} {number}"), lag)
-            karmada.add_controller(ExecutionController(on_hub, on_member, name, clock=clock, lag=slow).controller)
-            karmada.add_controller(
-                WorkStatusController(on_hub, on_member, name, lag=slow, tells_seq=tells_seq).controller
-            )
+            connected[name] = await karmada.connect(name, server.transport(), limiter=Limiter(rate=0))
             managers.append(others)
+        add_karmada(karmada, on_hub, connected, seed=seed, lag=lag, tells_seq=tells_seq)
         if aligned:
             kedge = await stack.enter_async_context(Manager(component="kedge-align", clock=clock, rng=Random(seed)))
             witness = Witness(hub.transport())

@@ -18,11 +18,15 @@ from kedge.api.core import Event
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.pods import Pod
+from kedge.cli.binding_target import BindingName, BindingReader
 from kedge.kube.patches import MergePatch
+from kedge.plan.aligning.binding_story import Share
+from kedge.plan.state import State
 from kedge.plan.workloads.pods import is_ready
 from support.virtual import run
 from support.waiting import until_so
 
+SINCE = {"lastTransitionTime": "2030-01-01T00:00:00Z"}
 TWO = {"cluster-1": 4, "cluster-2": 6}
 
 
@@ -127,6 +131,84 @@ def test_replicas_that_move_are_added_before_they_are_taken_away() -> None:
     run(body())
 
 
+@pytest.mark.parametrize(("unavailable", "surge"), [(1, 0), (0, 1)])
+def test_replicas_move_with_a_budget_of_one_pod(unavailable: int, surge: int) -> None:
+    async def body() -> None:
+        async with beside_bed(*TWO) as here:
+            limits = {"maxUnavailable": unavailable, "maxSurge": surge}
+            await here.propagate(TWO, strategy={"type": "RollingUpdate", "rollingUpdate": limits})
+            await here.until_images(*["app:1"] * 10)
+            await here.taken_over(2)
+            async with counted(here) as pods:
+                clusters = [{"name": "cluster-1", "replicas": 6}, {"name": "cluster-2", "replicas": 4}]
+                body = MergePatch({"spec": {"clusters": clusters}})
+                await here.hub.patch(ResourceBinding, "demo-deployment", body, SHOP)
+                await until_so(lambda: has_pods(here, "cluster-1", 6), 600)
+                await until_so(lambda: has_pods(here, "cluster-2", 4), 600)
+            assert pods.fewest >= 10 - unavailable
+            assert pods.most <= 10 + surge
+
+    run(body())
+
+
+def test_what_a_cluster_waits_for_is_said_by_the_binding_an_event_and_the_verbs() -> None:
+    async def body() -> None:
+        async with beside_bed(*TWO) as here:
+            await here.propagate(TWO)
+            await here.until_images(*["app:1"] * 10)
+            await here.taken_over(2)
+            at_rest = await here.until_aligned("Aligned")
+            assert (at_rest.status, at_rest.message) == ("True", "All clusters are where they are to be")
+            await here.edit(Deployment, image("app:bad"))
+            await here.until_aligned("BudgetSpent")
+            await asyncio.sleep(60)
+            stuck = await here.until_aligned("BudgetSpent")
+            # Karmada writes one Work first, and that cluster begins.
+            waiter, holder = TWO if "cluster-1: at most" in stuck.message else reversed(TWO)
+            waits = (
+                f"at most 2 of 10 pods may be unavailable, and 1 may be extra: {holder} holds that until new pods"
+                " there are available"
+            )
+            assert stuck.status == "False"
+            assert f"{waiter}: {waits}" in stuck.message
+            events = [one.message for one in (await here.hub.list(Event, SHOP)).items if one.reason == "RolloutWaits"]
+            assert events == [f"{waiter}: {waits}"]
+            which = BindingName(ResourceBinding, SHOP, "demo-deployment")
+            story = await BindingReader(here.hub).story(which)
+            assert story == (await BindingReader(here.hub).stories(ResourceBinding, None))[0]
+            told = {one.name: one for one in story.clusters}
+            assert (told[waiter].state, told[waiter].why) == (State.waiting, waits)
+            assert (told[holder].state, told[holder].granted) == (State.moving, Share(2, 1))
+            assert (story.in_flight, story.total("available"), story.fewest) == (Share(2, 1), 8, 8)
+            binding, _ = await BindingReader(here.hub).one(which)
+            assert await BindingReader(here.hub).is_aligned_beside(binding)
+            await here.opt(None)
+            assert not await BindingReader(here.hub).is_aligned_beside(binding)
+
+    run(body())
+
+
+def test_conditions_of_karmada_stay_and_ours_goes_when_it_is_left_to_karmada() -> None:
+    async def body() -> None:
+        async with beside_bed(*TWO) as here:
+            await here.propagate(TWO)
+            scheduled = {"type": "Scheduled", "status": "True", "reason": "Success", "message": "", **SINCE}
+            await here.hub.patch(
+                ResourceBinding,
+                "demo-deployment",
+                MergePatch({"status": {"conditions": [scheduled]}}),
+                SHOP,
+                subresource="status",
+            )
+            await here.until_aligned("Aligned")
+            await here.opt(None)
+            await asyncio.sleep(10)
+            binding = await here.hub.get(ResourceBinding, "demo-deployment", SHOP)
+            assert [one.type for one in binding.status.conditions] == ["Scheduled"]
+
+    run(body())
+
+
 async def has_pods(here: BesideBed, cluster: str, number: int) -> bool:
     return len([pod for pod in (await here.members[cluster].list(Pod, SHOP)).items if is_ready(pod)]) == number
 
@@ -188,5 +270,9 @@ def test_a_policy_for_several_resources_is_refused_and_nothing_is_suspended() ->
             messages = [one.message for one in (await here.hub.list(Event, SHOP)).items if one.reason == "NotAligned"]
             assert len(messages) == 1
             assert messages[0].startswith("the policy selects more than Deployment shop/demo, which would be let")
+            assert (await here.until_aligned("NotAligned")).message == messages[0]
+            which = BindingName(ResourceBinding, SHOP, "demo-deployment")
+            story = await BindingReader(here.hub).story(which)
+            assert (story.state, story.why, len(story.clusters)) == (State.failed, messages[0], 2)
 
     run(body())

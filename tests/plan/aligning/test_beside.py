@@ -15,17 +15,13 @@ from kedge.api.karmada.bindings import BindingSpec, BoundResource, TargetCluster
 from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
 from kedge.api.karmada.policies import ResourceSelector
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.beside import (
-    BesideInput,
-    Record,
-    Turn,
-    plan_beside,
-    policy_problem,
-    read_turns,
-    turns_text,
-)
+from kedge.plan.aligning.alignment import AlignCode
+from kedge.plan.aligning.beside import BesideInput, plan_beside
+from kedge.plan.aligning.beside_policies import policy_problem
 from kedge.plan.aligning.interpreter import aim_of, calculate_template_hash
 from kedge.plan.aligning.ledger import Spec
+from kedge.plan.aligning.turns import Record, Turn, TurnCode, read_turns, turns_text
+from kedge.plan.aligning.wait_text import wait_sentence
 from plan.aligning.members import DeploymentMember
 
 STEPS = 60_000
@@ -174,7 +170,7 @@ class Karmada:
         works = {site.name: site.work for site in self.sites}
         total = sum(self.wanted.values())
         found = plan_beside(BesideInput(spec, self.template(total), works, set(works), self.record))
-        assert not found.problem
+        assert not found.problems
         self.record, self.overrides = found.record, dict(found.overrides)
         if self.random.random() < 0.8:
             self.suspended = set(works) - set(found.open)
@@ -254,6 +250,29 @@ def test_replicas_that_move_midway_are_added_before_others_go(seed: int, *, tell
     play(Karmada(CASES[0], seed, tells_seq=tells_seq), changes)
 
 
+MOVES = [Case((4, 6), 1, 0), Case((4, 6), 0, 1), Case((3, 3, 4), 2, 0), Case((4, 6), 2, 1)]
+
+
+def _move(karmada: Karmada) -> None:
+    """Two replicas of one cluster, if it has as many, are to run in another one."""
+    here, there = karmada.random.sample(sorted(karmada.wanted), 2)
+    number = min(2, karmada.wanted[here])
+    karmada.wanted[here] -= number
+    karmada.wanted[there] += number
+
+
+@pytest.mark.parametrize("tells_seq", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("case", MOVES, ids=str)
+def test_replicas_move_whatever_the_budget_and_however_often_the_template_changes(
+    case: Case, seed: int, *, tells_seq: bool
+) -> None:
+    moments = sorted(Random(seed).sample(range(2, 3000), 6))
+    changes: dict[int, Any] = dict.fromkeys((1, *moments[::2]), _move)
+    changes |= {moment: lambda karmada, moment=moment: karmada.release(f"v{moment}") for moment in moments[1::2]}
+    play(Karmada(case, seed, tells_seq=tells_seq), changes)
+
+
 @pytest.mark.parametrize("tells_seq", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -272,11 +291,107 @@ def test_new_clusters_never_run_too_many_pods_even_if_the_template_changes_at_on
     pytest.fail("it never ended")
 
 
+# What clusters wait for in their turns
+
+
+def _waits(karmada: Karmada, **gone: None) -> dict[str, str]:
+    """The codes, by cluster, if Karmada has no Work of those that are gone."""
+    clusters = tuple(TargetCluster(name, number) for name, number in karmada.wanted.items())
+    spec = BindingSpec(BoundResource("apps/v1", "Deployment", "web", "shop"), clusters=clusters)
+    works = {site.name: site.work for site in karmada.sites if site.name not in gone}
+    template = karmada.template(sum(karmada.wanted.values()))
+    found = plan_beside(BesideInput(spec, template, works, set(works), karmada.record))
+    karmada.record, karmada.overrides = found.record, dict(found.overrides)
+    karmada.suspended = set(works) - set(found.open)
+    return {name: wait.code for name, wait in found.waiting.items()}
+
+
+def _written(karmada: Karmada) -> None:
+    for site in karmada.sites:
+        karmada.look(site)
+        site.written()
+
+
+def _executed(karmada: Karmada) -> None:
+    for site in karmada.sites:
+        site.execute()
+
+
+def _reported(karmada: Karmada) -> None:
+    for site in karmada.sites:
+        site.observe()
+        site.send()
+        site.deliver()
+
+
+def test_every_step_of_a_turn_says_what_of_karmada_it_waits_for() -> None:
+    karmada = Karmada(Case((4,), 1, 0), 1, tells_seq=False)
+    assert _waits(karmada, c0=None) == {"c0": TurnCode.no_work}
+    assert _waits(karmada) == {"c0": TurnCode.taken_over}  # it is let through as Karmada does that
+    _written(karmada)
+    _executed(karmada)
+    assert _waits(karmada) == {}  # it is suspended, and has what it is to have
+    karmada.release("v2")
+    _written(karmada)
+    assert _waits(karmada) == {}  # it is granted now
+    assert _waits(karmada) == {"c0": TurnCode.granted}
+    _written(karmada)
+    assert _waits(karmada) == {"c0": TurnCode.let_through}
+    _written(karmada)
+    _executed(karmada)
+    _executed(karmada)
+    assert _waits(karmada) == {"c0": TurnCode.let_through}
+    _reported(karmada)
+    assert _waits(karmada) == {"c0": TurnCode.closing}
+    _written(karmada)
+    assert _waits(karmada) == {"c0": TurnCode.closing}
+    _executed(karmada)
+    assert _waits(karmada) == {"c0": AlignCode.rolling}
+
+
+def test_a_work_that_karmada_has_not_looked_at_is_waited_for() -> None:
+    karmada = Karmada(Case((4,), 1, 0), 1, tells_seq=False, is_new=True)
+    karmada.sites[0].dispatching = TRUE
+    assert _waits(karmada) == {"c0": TurnCode.work_unseen}
+    karmada.sites[0].dispatching = FALSE
+    assert _waits(karmada) == {}
+
+
+def test_a_cluster_that_is_not_heard_from_says_so_in_its_turn() -> None:
+    karmada = Karmada(Case((4,), 1, 0), 1, tells_seq=False)
+    spec = BindingSpec(BoundResource("apps/v1", "Deployment", "web", "shop"), clusters=(TargetCluster("c0", 4),))
+    found = plan_beside(BesideInput(spec, karmada.template(4), {"c0": karmada.sites[0].work}, set(), karmada.record))
+    assert {name: wait.code for name, wait in found.waiting.items()} == {"c0": AlignCode.unreachable}
+
+
+def test_what_alignment_would_grant_and_a_turn_cannot_bring_waits_for_the_budget() -> None:
+    karmada = Karmada(Case((4, 1, 3), 0, 2), 1, tells_seq=False)
+    _waits(karmada)
+    _written(karmada)
+    _executed(karmada)
+    assert _waits(karmada) == {}
+    karmada.wanted["c1"] = 2
+    karmada.release("v2")
+    _written(karmada)
+    clusters = tuple(TargetCluster(name, number) for name, number in karmada.wanted.items())
+    spec = BindingSpec(BoundResource("apps/v1", "Deployment", "web", "shop"), clusters=clusters)
+    works = {site.name: site.work for site in karmada.sites}
+    found = plan_beside(BesideInput(spec, karmada.template(9), works, set(works), karmada.record))
+    assert found.alignment is not None
+    assert set(found.alignment.specs) == {"c1"}
+    assert wait_sentence(found.waiting["c0"]) == (
+        "at most 0 of 9 pods may be unavailable, and 2 may be extra: c1 holds that until new pods there are available"
+    )
+
+
 # The policy, and what is kept
 
 
-def _bound(kind: str = "Deployment", version: str = "apps/v1") -> BindingSpec:
-    return BindingSpec(BoundResource(version, kind, "web", "shop"))
+DIVIDED = {"replicaScheduling": {"replicaSchedulingType": "Divided"}}
+
+
+def _bound(kind: str = "Deployment", version: str = "apps/v1", **placement: Any) -> BindingSpec:
+    return BindingSpec(BoundResource(version, kind, "web", "shop"), placement=placement or DIVIDED)
 
 
 def test_a_policy_of_its_own_may_let_clusters_through() -> None:
@@ -294,6 +409,12 @@ def test_a_policy_of_its_own_may_let_clusters_through() -> None:
 )
 def test_a_policy_that_selects_more_is_refused(selectors: list[ResourceSelector]) -> None:
     assert "selects more than Deployment shop/web" in policy_problem(selectors, _bound())
+
+
+def test_a_workload_that_runs_whole_in_each_cluster_is_refused() -> None:
+    copied = _bound(replicaScheduling={"replicaSchedulingType": "Duplicated"})
+    problem = policy_problem([ResourceSelector("apps/v1", "Deployment", name="web")], copied)
+    assert problem == "its replicas are not divided over the clusters"
 
 
 def test_other_kinds_are_refused() -> None:

@@ -65,22 +65,23 @@ def test_the_last_spec_is_the_one_that_was_written_last() -> None:
 
 
 @pytest.mark.parametrize(
-    ("specs", "seq", "is_superseded", "expected"),
+    ("specs", "seq", "superseded", "expected"),
     [
-        ((), 0, False, True),
-        ((FIRST,), 0, False, False),
-        ((FIRST,), 1, False, True),
-        ((FIRST, SECOND, THIRD), 2, False, False),
-        ((FIRST, SECOND, THIRD), 5, False, True),
-        ((FIRST, SECOND, THIRD), 1, True, False),
-        ((FIRST, SECOND, THIRD), 2, True, True),
-        ((FIRST,), 0, True, True),
+        ((), 0, 0, True),
+        ((FIRST,), 0, 0, False),
+        ((FIRST,), 1, 0, True),
+        ((FIRST, SECOND, THIRD), 2, 0, False),
+        ((FIRST, SECOND, THIRD), 5, 0, True),
+        ((FIRST, SECOND, THIRD), 1, 1, False),
+        ((FIRST, SECOND, THIRD), 2, 1, True),
+        ((FIRST, SECOND, THIRD), 1, 2, True),
+        ((FIRST,), 0, 1, True),
     ],
 )
 def test_what_was_written_last_is_acknowledged_by_a_report_about_it(
-    specs: tuple[Spec, ...], seq: int, *, is_superseded: bool, expected: bool
+    specs: tuple[Spec, ...], seq: int, superseded: int, *, expected: bool
 ) -> None:
-    assert member(*specs, report=Report(seq), is_superseded=is_superseded).is_acknowledged is expected
+    assert member(*specs, report=Report(seq), superseded=superseded).is_acknowledged is expected
 
 
 def test_a_cluster_that_was_not_heard_yet_has_acknowledged_nothing() -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from kedge.plan.aligning.alignment import Aim, AlignCode, align
 from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
+from kedge.plan.aligning.turns import TurnCode
 from kedge.plan.aligning.wait_text import wait_sentence
 from kedge.plan.moving.wait import Wait
 from plan.aligning.test_alignment import STORY_1, STORY_2, resting, rolling
@@ -147,3 +148,9 @@ NUMBERS = {"replicas": 10, "maxUnavailable": 2, "maxSurge": 1, "fewest": 8, "mos
 )
 def test_what_nobody_else_holds(code: AlignCode, numbers: dict[str, int], sentence: str) -> None:
     assert wait_sentence(Wait("a", code, {**NUMBERS, **numbers})) == sentence
+
+
+@pytest.mark.parametrize("code", TurnCode)
+def test_every_step_of_a_turn_has_a_sentence_of_its_own(code: TurnCode) -> None:
+    others = {wait_sentence(Wait("a", other)) for other in TurnCode if other is not code}
+    assert wait_sentence(Wait("a", code)) not in others

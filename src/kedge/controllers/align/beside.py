@@ -7,55 +7,45 @@ crash between the two is made up for by the next look. See `plan.aligning.beside
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, to_builtins
 
-from kedge.api.condition import is_true
+from kedge.api.condition import Condition
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster as Member
-from kedge.api.karmada.keys import (
-    ALIGN,
-    BINDING_NAME,
-    BINDING_NAMESPACE,
-    CLUSTER_POLICY_NAME,
-    EXECUTION_PREFIX,
-    LEDGER,
-    POLICY_NAME,
-    POLICY_NAMESPACE,
-    TURNS,
-)
+from kedge.api.karmada.keys import BINDING_NAME, BINDING_NAMESPACE
 from kedge.api.karmada.overrides import OverridePolicy
-from kedge.api.karmada.policies import (
-    ClusterPropagationPolicy,
-    Placement,
-    PropagationPolicy,
-    ReplicaSchedulingType,
-)
+from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
 from kedge.api.karmada.works import Work
 from kedge.controllers.align.templates import read_template
+from kedge.controllers.align.wait_events import WaitEvents
 from kedge.controllers.kinds import Kinds
+from kedge.controllers.throttle import Throttle
+from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
-from kedge.plan.aligning.beside import (
-    BesideInput,
-    BesidePlan,
-    Record,
-    plan_beside,
+from kedge.plan.aligning.beside import BesideInput, BesidePlan, beside_input, plan_beside, record_notes
+from kedge.plan.aligning.beside_policies import (
+    OVERRIDE_PREFIX,
+    Policy,
+    asks_for_alignment,
+    override_name,
+    policy_name,
     policy_problem,
-    read_turns,
-    turns_text,
 )
-from kedge.plan.aligning.ledger_text import ledger_text, read_ledger
+from kedge.plan.aligning.binding_conditions import with_aligned, without_aligned
+from kedge.plan.aligning.observed import cluster_of
 from kedge.plan.fields import Object
 
 MANAGER: Final = "kedge-align"
-Policy = PropagationPolicy | ClusterPropagationPolicy
+REPORT_EVERY: Final = 1.0
+"""Seconds between two reports of what the clusters of a binding wait for."""
 
 
 class Observed(Struct, frozen=True):
@@ -69,10 +59,12 @@ class Observed(Struct, frozen=True):
 class Beside:
     """The controller of a Karmada's ResourceBindings whose policies ask to be aligned."""
 
-    def __init__(self, karmada: Cluster) -> None:
+    def __init__(self, karmada: Cluster, *, clock: Clock) -> None:
+        self._clock = clock
         self._client = karmada.client
         self._kinds = Kinds(karmada.client)
-        self._events = karmada.events
+        self._wait_events = WaitEvents(karmada.events)
+        self._reports = Throttle(REPORT_EVERY)
         self._bindings = karmada.cache(ResourceBinding)
         self._works = karmada.cache(Work, indexes={"binding": _binding_of})
         self._members = karmada.cache(Member)
@@ -92,54 +84,59 @@ class Beside:
     async def reconcile(self, key: Key) -> Outcome:
         binding = self._bindings.get(key.name, key.namespace)
         if binding is None or binding.metadata.deletion_timestamp is not None:
+            self._wait_events.forget(key)
             return Outcome.done  # its override goes with it
         policy = self._policy(binding)
         if policy is None:
             return Outcome.done
         seen = Observed(binding, policy, self._overrides.get(override_name(binding), key.namespace))
-        if policy.metadata.annotations.get(ALIGN) != "true":
+        if not asks_for_alignment(policy):
+            self._wait_events.forget(key)
             return await self._let_go(seen)
-        problem = policy_problem(policy.spec.resource_selectors, binding.spec)
-        if problem or not _is_divided(binding):
-            self._events.warning(binding, "NotAligned", problem or "its replicas are not divided over the clusters")
+        planned = await self._plan(seen)
+        if planned is None:
             return Outcome.done
-        template = await self._template(binding)
-        return Outcome.done if template is None else await self._align(seen, template)
-
-    async def _align(self, seen: Observed, template: Object) -> Outcome:
-        try:
-            planned = plan_beside(self._observed(seen, template))
-        except ValueError as error:  # a ledger that cannot be read
-            planned = BesidePlan(problem=str(error))
-        if planned.problem:
-            self._events.warning(seen.binding, "NotAligned", planned.problem)
-            return Outcome.done
-        await self._write_override(seen, planned)
-        names = {one.metadata.name for one in self._members.all()} - set(planned.open)
-        await self._suspend(seen.policy, sorted(names))
+        self._wait_events.record(key, binding, planned)
+        if not planned.problems:
+            await self._write_override(seen, planned)
+            names = {one.metadata.name for one in self._members.all()} - set(planned.open)
+            await self._suspend(policy, sorted(names))
+        if wait := self._reports.remaining(key):
+            return Outcome.again(after=wait)
+        meta = binding.metadata
+        conditions = with_aligned(binding.status.conditions, planned, generation=meta.generation, now=self._clock.now())
+        if await self._report(binding, conditions):
+            self._reports.restart(key)
         return Outcome.done
+
+    async def _plan(self, seen: Observed) -> BesidePlan | None:
+        """What to write; None if the resource is gone."""
+        problem = policy_problem(seen.policy.spec.resource_selectors, seen.binding.spec)
+        if problem:
+            return BesidePlan(problems=(problem,))
+        template = await self._template(seen.binding)
+        if template is None:
+            return None
+        try:
+            return plan_beside(self._observed(seen, template))
+        except ValueError as error:  # a ledger that cannot be read
+            return BesidePlan(problems=(str(error),))
 
     # Observing
 
     def _policy(self, binding: ResourceBinding) -> Policy | None:
-        notes = binding.metadata.annotations
-        if POLICY_NAME in notes:
-            return self._policies.get(notes[POLICY_NAME], notes.get(POLICY_NAMESPACE))
-        if CLUSTER_POLICY_NAME in notes:
-            return self._cluster_policies.get(notes[CLUSTER_POLICY_NAME])
-        return None
+        named = policy_name(binding)
+        if named is None:
+            return None
+        if named.kind is PropagationPolicy:
+            return self._policies.get(named.name, named.namespace)
+        return self._cluster_policies.get(named.name)
 
     def _observed(self, seen: Observed, template: Object) -> BesideInput:
         meta = seen.binding.metadata
         works = self._works.by("binding", _key_text(meta.namespace, meta.name))
-        notes: Mapping[str, str] = seen.override.metadata.annotations if seen.override is not None else {}
-        return BesideInput(
-            seen.binding.spec,
-            template,
-            {(one.metadata.namespace or "").removeprefix(EXECUTION_PREFIX): one for one in works},
-            {one.metadata.name for one in self._members.all() if is_true(one.status.conditions, "Ready")},
-            Record(read_ledger(notes.get(LEDGER, "")), read_turns(notes.get(TURNS, ""))),
-        )
+        by_cluster = {cluster_of(one): one for one in works}
+        return beside_input(seen.binding.spec, template, by_cluster, self._members.all(), seen.override)
 
     async def _template(self, binding: ResourceBinding) -> Object | None:
         return await read_template(self._client, self._kinds, binding)
@@ -149,7 +146,7 @@ class Beside:
     async def _write_override(self, seen: Observed, planned: BesidePlan) -> None:
         """The override and what is kept, in one write, of the version that was looked at."""
         bound, meta = seen.binding.spec.resource, seen.binding.metadata
-        notes = {LEDGER: ledger_text(planned.record.ledger), TURNS: turns_text(planned.record.turns)}
+        notes = record_notes(planned.record)
         selector = {"apiVersion": bound.api_version, "kind": bound.kind, "name": bound.name}
         spec = {
             "resourceSelectors": [{**selector, "namespace": bound.namespace}],
@@ -185,28 +182,24 @@ class Beside:
         if seen.override is not None:
             await self._suspend(seen.policy, [])
             await self._client.remove(OverridePolicy, seen.override.metadata)
+        await self._report(seen.binding, without_aligned(seen.binding.status.conditions))
         return Outcome.done
+
+    async def _report(self, binding: ResourceBinding, conditions: tuple[Condition, ...]) -> bool:
+        """Conditions of the version that was looked at: those of Karmada are left as they are. Whether that is news."""
+        if conditions == binding.status.conditions:
+            return False
+        change = {"status": {"conditions": to_builtins(conditions)}}
+        await self._client.amend(ResourceBinding, binding.metadata, change, manager=MANAGER, subresource="status")
+        return True
 
     def _everyone(self, seen: WatchedObject[Any]) -> Iterable[Key]:
         return [Key(seen.cluster, one.metadata.namespace, one.metadata.name) for one in self._bindings.all()]
 
 
-def override_name(binding: ResourceBinding) -> str:
-    """The name of Kedge's own OverridePolicy of a binding."""
-    return f"{_PREFIX}{binding.metadata.name}"
-
-
-_PREFIX: Final = "kedge-align-"
-
-
 def _rule(cluster: str, values: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     plaintext = [{"path": path, "operator": "add", "value": value} for path, value in values]
     return {"targetCluster": {"clusterNames": [cluster]}, "overriders": {"plaintext": plaintext}}
-
-
-def _is_divided(binding: ResourceBinding) -> bool:
-    given = msgspec.convert(binding.spec.placement, Placement).replica_scheduling
-    return given is not None and given.replica_scheduling_type is ReplicaSchedulingType.divided
 
 
 def _binding_of(work: Work) -> Iterable[str]:
@@ -225,5 +218,5 @@ def _of_work(seen: WatchedObject[Work]) -> Iterable[Key]:
 
 
 def _of_override(seen: WatchedObject[OverridePolicy]) -> Iterable[Key]:
-    if seen.meta.name.startswith(_PREFIX):
-        yield Key(seen.cluster, seen.meta.namespace, seen.meta.name.removeprefix(_PREFIX))
+    if seen.meta.name.startswith(OVERRIDE_PREFIX):
+        yield Key(seen.cluster, seen.meta.namespace, seen.meta.name.removeprefix(OVERRIDE_PREFIX))

@@ -25,6 +25,7 @@ from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
 from kedge.api.karmada.works import Work
 from kedge.api.resource import Resource
 from kedge.controllers.align.binding_kinds import BindingKind
+from kedge.controllers.align.wait_events import WaitEvents
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
 from kedge.controllers.throttle import Throttle
@@ -39,7 +40,7 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.aggregating import aggregated_items, template_status
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
-from kedge.plan.aligning.binding_conditions import ToldWait, news, waits_of, with_conditions
+from kedge.plan.aligning.binding_conditions import with_conditions
 from kedge.plan.aligning.evicting import remaining_tasks, seconds_until_end
 from kedge.plan.aligning.ledger_text import ledger_text
 from kedge.plan.aligning.names import binding_name, work_name, work_namespace
@@ -62,11 +63,10 @@ class Bindings:
     def __init__(self, cluster: Cluster, kind: BindingKind, *, clock: Clock) -> None:
         self._kind = kind
         self._clock = clock
-        self._told: dict[Key, tuple[tuple[str, ...], tuple[ToldWait, ...]]] = {}
         self._name = cluster.name
         self._client = cluster.client
         self._kinds = Kinds(cluster.client)
-        self._events = cluster.events
+        self._wait_events = WaitEvents(cluster.events)
         self._reports = Throttle(REPORT_EVERY)
         self._bindings = cluster.cache(kind.type)
         self._works = cluster.cache(Work, indexes={"binding": self._binding_of})
@@ -93,7 +93,7 @@ class Bindings:
     async def reconcile(self, key: Key) -> Outcome:
         binding = self._bindings.get(key.name, key.namespace)
         if binding is None:
-            self._told.pop(key, None)
+            self._wait_events.forget(key)
             return Outcome.done
         meta = binding.metadata
         is_deleting = meta.deletion_timestamp is not None
@@ -112,11 +112,11 @@ class Bindings:
             # A kind that is not served may be served again: what runs of it stays as it is.
             bound = binding.spec.resource
             missing = f"the hub serves no {bound.kind} of {bound.api_version}: what runs stays as it is"
-            self._tell(key, binding, BindingPlan(problems=(missing,)))
+            self._wait_events.record(key, binding, BindingPlan(problems=(missing,)))
             return Outcome.again(after=AGAIN)
         seen = await self._observed(binding, works)
         plan = plan_binding(seen)
-        self._tell(key, binding, plan)
+        self._wait_events.record(key, binding, plan)
         ledger = ledger_text(plan.ledger)
         if ledger != meta.annotations.get(LEDGER, "{}"):
             change_ledger = {"metadata": {"annotations": {LEDGER: ledger}}}
@@ -138,17 +138,6 @@ class Bindings:
         """The tasks that are left when others have ended; None if none has."""
         tasks = remaining_tasks(binding.spec, binding.status, self._clock.now())
         return None if tasks == binding.spec.graceful_eviction_tasks else tasks
-
-    def _tell(self, key: Key, binding: ResourceBinding, plan: BindingPlan) -> None:
-        """Events of what is wrong, and of what clusters wait for, that was not so at the last look."""
-        problems, waits = self._told.get(key, ((), ()))
-        for problem in plan.problems:
-            if problem not in problems:
-                self._events.warning(binding, "NotAligned", problem)
-        found = waits_of(plan)
-        for one in news(waits, found):
-            self._events.normal(binding, "RolloutWaits", f"{one.cluster}: {one.sentence}")
-        self._told[key] = plan.problems, found
 
     async def _report(
         self, binding: ResourceBinding, seen: BindingInput, plan: BindingPlan, works: Mapping[str, Work]

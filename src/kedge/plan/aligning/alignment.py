@@ -116,7 +116,7 @@ class _Round:
         self.total = sum(self._held.values(), Bounds())
         self.goals = _goals(aim, members)
         numbers = ((member.report.seq, *(spec.seq for spec in member.specs)) for member in members)
-        self._seq = max((seq for each in numbers for seq in each), default=0)
+        self._seq = max([0, *(seq for each in numbers for seq in each)])
         self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
         self.specs: dict[str, Spec] = {}
         self.waiting: dict[str, Wait] = {}

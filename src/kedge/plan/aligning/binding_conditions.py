@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from kedge.api.condition import FALSE, TRUE, Condition, new_condition, set_condition
 from kedge.api.karmada.bindings import AggregatedStatusItem, BindingSpec
-from kedge.plan.aligning.alignment import AlignCode
-from kedge.plan.aligning.binding import BindingPlan
+from kedge.plan.aligning.alignment import Aim, AlignCode, Alignment
+from kedge.plan.aligning.ledger import Member
+from kedge.plan.aligning.turns import TurnCode
 from kedge.plan.aligning.wait_text import wait_sentence
+from kedge.plan.moving.wait import Wait
 from kedge.plan.text import cut, first_few, listed
 
 FULLY_APPLIED: Final = "FullyApplied"
 ALIGNED: Final = "Aligned"
 """Kedge's own: whether all clusters are where they are to be, and if not, what each waits for."""
 LONGEST: Final = 4096
-_PROGRESS: Final = frozenset({AlignCode.rolling, AlignCode.unacknowledged})
+_PROGRESS: Final[frozenset[str]] = frozenset({AlignCode.rolling, AlignCode.unacknowledged, *TurnCode})
 """What a cluster waits for on its way: no news."""
+
+
+class AlignedPlan(Protocol):
+    """What was decided for a binding, whoever writes its Works."""
+
+    @property
+    def waiting(self) -> Mapping[str, Wait]: ...
+    @property
+    def problems(self) -> tuple[str, ...]: ...
+    @property
+    def aim(self) -> Aim | None: ...
+    @property
+    def alignment(self) -> Alignment | None: ...
+    @property
+    def members(self) -> tuple[Member, ...]: ...
 
 
 class ToldWait(Struct, frozen=True):
@@ -31,7 +48,7 @@ class ToldWait(Struct, frozen=True):
     sentence: str
 
 
-def waits_of(plan: BindingPlan) -> tuple[ToldWait, ...]:
+def waits_of(plan: AlignedPlan) -> tuple[ToldWait, ...]:
     """What the clusters of a binding wait for, by name."""
     return tuple(ToldWait(name, wait.code, wait_sentence(wait)) for name, wait in sorted(plan.waiting.items()))
 
@@ -46,7 +63,7 @@ def with_conditions(
     conditions: tuple[Condition, ...],
     spec: BindingSpec,
     items: Iterable[AggregatedStatusItem],
-    plan: BindingPlan,
+    plan: AlignedPlan,
     *,
     generation: int | None,
     now: datetime,
@@ -54,8 +71,20 @@ def with_conditions(
     """The conditions of a binding, with those that its controller decides on."""
     conditions = set_condition(conditions, _fully_applied(spec, items, generation, now))
     if plan.aim is None and not plan.problems:
-        return tuple(one for one in conditions if one.type != ALIGNED)
+        return without_aligned(conditions)
+    return with_aligned(conditions, plan, generation=generation, now=now)
+
+
+def with_aligned(
+    conditions: tuple[Condition, ...], plan: AlignedPlan, *, generation: int | None, now: datetime
+) -> tuple[Condition, ...]:
+    """The conditions of a binding that others decide on, with the one on its alignment."""
     return set_condition(conditions, _aligned(plan, generation, now))
+
+
+def without_aligned(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    """The conditions of a binding that is not aligned."""
+    return tuple(one for one in conditions if one.type != ALIGNED)
 
 
 def _fully_applied(
@@ -75,7 +104,7 @@ def _fully_applied(
     )
 
 
-def _aligned(plan: BindingPlan, generation: int | None, now: datetime) -> Condition:
+def _aligned(plan: AlignedPlan, generation: int | None, now: datetime) -> Condition:
     waits = waits_of(plan)
     written = sorted(plan.alignment.specs) if plan.alignment is not None else []
     said = [*plan.problems, *(f"{one.cluster}: {one.sentence}" for one in waits)]

@@ -12,14 +12,17 @@ from typing import Any, Final
 from msgspec import Struct, to_builtins
 
 from kedge.api.condition import find_condition, is_true
-from kedge.api.karmada.bindings import AggregatedStatusItem
+from kedge.api.karmada.bindings import AggregatedStatusItem, ResourceBinding
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.aggregating import APPLIED, aggregated_items
 from kedge.plan.aligning.alignment import AlignCode, Alignment
-from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
+from kedge.plan.aligning.beside import BesideInput, BesidePlan, plan_beside
+from kedge.plan.aligning.binding import BindingInput, plan_binding
+from kedge.plan.aligning.binding_conditions import AlignedPlan
 from kedge.plan.aligning.bounds import bounds
 from kedge.plan.aligning.ledger import Member, Spec
 from kedge.plan.aligning.observed import AnyBinding
+from kedge.plan.aligning.turns import TurnCode
 from kedge.plan.aligning.wait_text import wait_sentence
 from kedge.plan.state import State
 from kedge.plan.text import counted, first_few, object_name, of_all, path_of
@@ -30,6 +33,7 @@ _STATES: Final[Mapping[str, State]] = {
     AlignCode.unreachable: State.unknown,
     AlignCode.suspended: State.paused,
     AlignCode.paused: State.paused,
+    **dict.fromkeys(TurnCode, State.moving),
 }
 """Of a cluster that waits for this; of others it is `waiting`."""
 _HEALTH: Final[Mapping[str, State]] = {"Healthy": State.available, "Unhealthy": State.moving}
@@ -126,10 +130,34 @@ class BindingStory(Struct, frozen=True):
 
 def tell_binding(binding: AnyBinding, seen: BindingInput) -> BindingStory:
     """Where a binding stands, by what was observed of it."""
-    plan, bound = plan_binding(seen), binding.spec.resource
-    clusters = tuple(_clusters(seen, plan))
-    state, why = _whole(binding, seen, plan, clusters)
-    aim = plan.aim
+    works = {name: one.work for name, one in seen.clusters.items() if one.work is not None}
+    plan = plan_binding(seen)
+    clusters = tuple(_clusters(works, plan))
+    return _story(binding, plan, clusters, has_resource=seen.template is not None, is_deleting=seen.is_deleting)
+
+
+def tell_beside(binding: ResourceBinding, seen: BesideInput | None, problem: str = "") -> BindingStory:
+    """Where a binding stands that is to be aligned beside a Karmada. Nothing was observed if its resource is gone."""
+    is_deleting = binding.metadata.deletion_timestamp is not None
+    if seen is None:
+        return _story(binding, BesidePlan(), (), has_resource=False, is_deleting=is_deleting)
+    plan = BesidePlan(problems=(problem,)) if problem else plan_beside(seen)
+    clusters = tuple(_clusters(seen.works, plan, plan.granted))
+    return _story(binding, plan, clusters, has_resource=True, is_deleting=is_deleting)
+
+
+def _story(
+    binding: AnyBinding,
+    plan: AlignedPlan,
+    clusters: tuple[ClusterStory, ...],
+    *,
+    has_resource: bool,
+    is_deleting: bool,
+) -> BindingStory:
+    state, why = _whole(binding, plan, clusters, has_resource=has_resource)
+    if is_deleting:
+        state, why = State.leaving, "it is being deleted, and its pods with it"
+    aim, bound = plan.aim, binding.spec.resource
     return BindingStory(
         kind=binding.resource.kind,
         namespace=binding.metadata.namespace or "",
@@ -149,12 +177,10 @@ def tell_binding(binding: AnyBinding, seen: BindingInput) -> BindingStory:
 
 
 def _whole(
-    binding: AnyBinding, seen: BindingInput, plan: BindingPlan, clusters: Iterable[ClusterStory]
+    binding: AnyBinding, plan: AlignedPlan, clusters: Iterable[ClusterStory], *, has_resource: bool
 ) -> tuple[State, str]:
     bound, states = binding.spec.resource, {one.state for one in clusters}
-    if seen.is_deleting:
-        return State.leaving, "it is being deleted, and its pods with it"
-    if seen.template is None:
+    if not has_resource:
         return State.failed, f"there is no {object_name(bound.kind, bound.namespace, bound.name)}"
     if plan.problems:
         return State.failed, first_few(plan.problems)
@@ -169,15 +195,21 @@ def _whole(
 # Clusters
 
 
-def _clusters(seen: BindingInput, plan: BindingPlan) -> Iterator[ClusterStory]:
-    works = {name: one.work for name, one in seen.clusters.items() if one.work is not None}
+def _clusters(
+    works: Mapping[str, Work], plan: AlignedPlan, granted: Mapping[str, Spec] | None = None
+) -> Iterator[ClusterStory]:
     found = plan.alignment
     if found is None:
         for item in aggregated_items(works):
             yield _copied(item)
         return
     for member in plan.members:
-        yield _aligned(member, found, works.get(member.name))
+        last = member.last if granted is None else granted.get(member.name)
+        yield _aligned(member, found, works.get(member.name), last)
+    known = {member.name for member in plan.members}
+    for name, wait in found.waiting.items():
+        if name not in known:
+            yield ClusterStory(name, _STATES.get(wait.code, State.waiting), wait_sentence(wait))
 
 
 def _copied(item: AggregatedStatusItem) -> ClusterStory:
@@ -187,8 +219,8 @@ def _copied(item: AggregatedStatusItem) -> ClusterStory:
     return ClusterStory(item.cluster_name, state)
 
 
-def _aligned(member: Member, found: Alignment, work: Work | None) -> ClusterStory:
-    goal, report, last, held = found.goals.get(member.name, 0), member.report, member.last, bounds(member)
+def _aligned(member: Member, found: Alignment, work: Work | None, last: Spec | None) -> ClusterStory:
+    goal, report, held = found.goals.get(member.name, 0), member.report, bounds(member)
     state, why = _state(member, goal, found, work)
     return ClusterStory(
         name=member.name,
@@ -203,7 +235,7 @@ def _aligned(member: Member, found: Alignment, work: Work | None) -> ClusterStor
         granted=Share(last.unavailable, last.surge) if last is not None else None,
         in_flight=Share(held.unavailable, held.surge),
         written=last.seq if last is not None else 0,
-        acknowledged=report.seq,
+        acknowledged=max(0, report.seq),
     )
 
 

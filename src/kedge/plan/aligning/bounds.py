@@ -81,14 +81,15 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     # to scale down.
     fewest = max(min(report.available, spec.replicas - taken), max(report.available - leaving, proven) - removed)
     going = taken if leaving else 0
+    steady = min(report.pods, spec.replicas - going)
     if member.is_ordered:
         going += _on_the_way(member, spec, specs)
-        fewest = _fewest_in_order(member, spec, specs, going)
+        fewest, steady = _fewest_in_order(member, spec, specs, going), min(report.pods, spec.replicas) - going
     return Bounds(
         unavailable=taken if leaving else 0,
         surge=surge,
         fewest=max(0, min(spec.replicas, fewest)),
-        steady=max(0, min(spec.replicas, report.pods) - going),
+        steady=max(0, steady),
         most=max(report.pods, spec.replicas + surge),
         updated=max(member.updated, _new(member, spec, specs) if spec.template == member.template else 0),
     )

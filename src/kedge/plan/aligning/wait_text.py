@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kedge.plan.aligning.alignment import AlignCode
+from kedge.plan.aligning.turns import TurnCode
 from kedge.plan.moving.wait import Wait
 from kedge.plan.text import counted, listed, of_all
 
 
 def wait_sentence(wait: Wait) -> str:
     """What a cluster waits for."""
-    return _SENTENCES[AlignCode(wait.code)](wait)
+    return _TURNS[TurnCode(wait.code)] if wait.code in _TURNS else _SENTENCES[AlignCode(wait.code)](wait)
 
 
 def _unacknowledged(_: Wait) -> str:
@@ -93,3 +94,16 @@ _SENTENCES: Final[Mapping[AlignCode, Callable[[Wait], str]]] = {
     AlignCode.kept_back: _kept_back,
     AlignCode.recreates: _recreates,
 }
+_TURNS: Final[Mapping[str, str]] = {
+    TurnCode.no_work: "Karmada has not written its Work yet",
+    TurnCode.work_unseen: "its Work is new: Karmada has not reported yet that it is suspended",
+    TurnCode.granted: "it was granted its next step: Karmada has not written that into its Work yet",
+    TurnCode.let_through: "it is let through: it has not reported yet that it acts on what it was granted",
+    TurnCode.closing: (
+        "it acts on what it was granted, and is to be suspended again: Karmada has not reported yet that it is"
+    ),
+    TurnCode.taken_over: (
+        "it was let through, and not by Kedge: Karmada has not suspended it yet, or it has not reported what it has"
+    ),
+}
+"""Beside a Karmada, of a cluster in its turn, and before it begins."""
