@@ -262,6 +262,22 @@ def test_broken_pods_make_room_only_as_far_as_all_would_still_be_enough_if_they_
     assert found.specs["one"].replicas == 1
 
 
+def test_if_the_broken_pods_cannot_all_go_as_many_go_as_others_make_up_for() -> None:
+    bad = Spec(13, "bad", 3, 1, partition=2)
+    leaving = Member("c", 1, "v2", (bad,), Report(13, pods=3, updated=1, available=2))
+    growing = Member("a", 6, "v2", (Spec(21, "v2", 5, 1),), Report(21, 5, 5, 5, 5))
+    found = align(Aim(7, 1, 1, is_partitioned=True), [growing, leaving])
+    assert found.specs["c"].replicas == 2
+    assert found.held.fewest == 6
+
+
+def test_a_cluster_that_was_never_asked_for_the_pods_it_was_granted_gives_them_back_at_once() -> None:
+    lost = Member("b", 0, "v2", (Spec(2, "v1", 3, 0, 1),), superseded=1)
+    assert given(align(Aim(8, 1, 1), [resting("a", 4, wanted=8), lost]).specs["b"]) == ("v1", 0, 0, 1, 0)
+    asked = Member("b", 0, "v2", (Spec(2, "v1", 3, 0, 1),))
+    assert align(Aim(8, 1, 1), [resting("a", 4, wanted=8), asked]).waiting["b"].code == AlignCode.unacknowledged
+
+
 # Whose turn it is
 
 

@@ -127,6 +127,14 @@ def test_a_release_that_nobody_has_any_more_is_charged_and_left_behind() -> None
     assert strategy_of(third.manifests["a"])[0] == "app:1"
 
 
+def test_several_releases_that_nobody_has_any_more_do_not_keep_the_next_one_waiting() -> None:
+    first, works = deployed()
+    ledger = first.ledger.with_spec("b", Spec(3, "gone", 6, 1), 1).with_spec("b", Spec(4, "gone too", 6, 1), 1)
+    plan = plan_binding(seen(deployment("app:3"), works, ledger=ledger_text(ledger)))
+    assert strategy_of(plan.manifests["b"])[0] == "app:3"
+    assert [one.seq for one in plan.ledger.specs["b"]] == [1, 3, 4, 5]
+
+
 def test_a_label_is_changed_without_another_grant() -> None:
     first, works = deployed()
     changed = deployment()

@@ -41,6 +41,22 @@ def test_broken_pods_of_a_release_that_was_stopped_are_the_last_ones() -> None:
     assert bounds(going_on, (Spec(3, "v2", 3, 1),)).fewest == 1
 
 
+@pytest.mark.parametrize(
+    ("available", "partition", "fewest"),
+    [
+        (3, 0, 1),  # it may be replacing another one just now, and does not wait for that
+        (2, 0, 1),  # that is the one it waits for
+        (3, 2, 2),  # there are no others to replace
+    ],
+)
+def test_a_kind_with_an_order_does_not_wait_for_what_another_template_has_begun(
+    available: int, partition: int, fewest: int
+) -> None:
+    begun = ordered(Report(1, pods=3, updated=1, available=available), Spec(1, "v1", 3, 1, partition=partition))
+    found = bounds(begun, (Spec(2, "v2", 3, 1, partition=2),))
+    assert (found.fewest, found.unavailable) == (fewest, 1)
+
+
 def test_a_kind_with_an_order_is_scaled_down_from_the_end_whether_or_not_others_work() -> None:
     member = ordered(Report(1, pods=3, updated=3, available=2), Spec(1, "v1", 3, 1))
     assert bounds(member, (Spec(2, "v1", 2, 1),)).fewest == 1
@@ -59,6 +75,11 @@ def test_a_spec_that_asks_for_more_pods_proves_nothing_before_they_are_there(pod
     specs = Spec(5, "v2", 2, 1), Spec(6, "v2", 3, 1)
     member = Member("a", 4, "v2", specs, Report(6, pods=pods, available=2))
     assert bounds(member).fewest == bounds(member).steady == fewest
+
+
+def test_a_pod_that_is_asked_for_and_not_there_yet_is_none_that_may_work() -> None:
+    member = Member("a", 5, "v1", (Spec(1, "v1", 4, 1),), Report(1, pods=4, updated=4, available=2))
+    assert bounds(member, (Spec(2, "v1", 5, 1),)).steady == 4
 
 
 def test_pods_that_were_reported_as_broken_may_work_by_now() -> None:
@@ -189,4 +210,4 @@ def test_which_pods_are_the_last_ones_is_not_known_after_another_release() -> No
     specs = Spec(2, "bad", 3, 1, partition=2), Spec(3, "v2", 3, 1)
     member = ordered(Report(2, pods=3, updated=1, available=2), *specs)
     assert bounds(member).fewest == 2
-    assert bounds(member, (Spec(4, "v3", 3, 1),)).fewest == 1
+    assert bounds(member, (Spec(4, "v3", 3, 1),)).fewest == 0  # the one before may have begun with another pod

@@ -161,6 +161,59 @@ def test_a_budget_that_no_cluster_fits_into_is_reported() -> None:
     assert found.waits["crp-a-1"].code == "PodBudgetTooSmall"
 
 
+def daemons(number: int | str, image: str = "v1") -> PodCounts:
+    """A Deployment of 5 pods, and a DaemonSet that may take away so many."""
+    agent = workload("DaemonSet", "agent", image, **rolling(number, "updateStrategy"))
+    return count_pods([workload(replicas=5, **rolling(2)), agent])
+
+
+def test_a_daemon_set_is_charged_with_what_it_may_take_away() -> None:
+    found = plan_of(3, *map(binding, "abc"), *OTHERS, pods={OLD: daemons(2), NEW: daemons(2, "v2")})
+    assert moves(found) == ([], ["a"], [])
+    assert found.charges == {"crp-a-1": 2}
+
+
+def test_a_daemon_set_that_takes_a_share_of_pods_nobody_counts_waits_and_says_so() -> None:
+    found = plan_of("100%", *map(binding, "abc"), *OTHERS, pods={OLD: daemons("10%"), NEW: daemons("10%", "v2")})
+    assert moves(found) == ([], [], [])
+    assert found.why["crp-a-1"] == (
+        "a waits: podBudget cannot bound DaemonSet shop/agent: maxUnavailable is a share of pods that only the cluster "
+        "counts; make it a number, or remove podBudget"
+    )
+    assert found.waits["crp-a-1"].code == "PodsNotBounded"
+
+
+def test_a_daemon_set_that_does_not_change_takes_nothing_away() -> None:
+    found = plan_of(1, *map(binding, "abc"), *OTHERS, pods={OLD: daemons("10%"), NEW: daemons("10%")})
+    assert moves(found) == ([], ["a", "b", "c"], [])
+
+
+def test_a_daemon_set_reaches_clusters_that_are_new() -> None:
+    found = plan_of(1, scheduled("a"), *OTHERS, pods={NEW: daemons("10%")})
+    assert moves(found) == (["a"], [], [])
+
+
+def test_a_broken_cluster_whose_pods_nobody_counts_holds_the_whole_budget() -> None:
+    pods = {OLD: daemons(2), NEW: daemons(2, "v2")}
+    broken = up_to_date("a", NOT_AVAILABLE)
+    found = plan_of(20, broken, binding("b"), *OTHERS, pods=pods)
+    assert moves(found) == ([], [], [])
+    assert found.waits["crp-b-1"].code == "AllowanceSpent"
+    plain = plan_of(20, broken, binding("b"), *OTHERS)
+    assert moves(plain) == ([], ["b"], [])
+    only_before = plan_of(20, binding("a", NOT_AVAILABLE), binding("b"), *OTHERS, pods={OLD: FIVE, NEW: daemons(2)})
+    assert only_before.charges == {"crp-a-1": 5, "crp-b-1": 2}
+
+
+def test_a_fix_of_daemon_sets_reaches_a_cluster_all_of_whose_pods_count_already() -> None:
+    pods = {OLD: daemons("10%"), NEW: daemons("10%", "v2")}
+    found = plan_of(2, binding("a", NOT_AVAILABLE), *OTHERS, pods=pods)
+    assert moves(found) == ([], ["a"], [])
+    assert found.charges == {"crp-a-1": 5}
+    midway = plan_of(2, charged(binding("a", NOT_AVAILABLE), 2), *OTHERS, pods=pods)
+    assert moves(midway) == ([], [], [])
+
+
 def test_who_waits_for_pods_says_who_holds_them() -> None:
     found = plan_of(3, charged(up_to_date("a", NOT_AVAILABLE), 2), binding("b"), *OTHERS)
     assert found.why["crp-b-1"] == (

@@ -35,11 +35,10 @@ from kedge.api.karmada.policies import (
     ReplicaSchedulingType,
 )
 from kedge.api.karmada.works import Work
+from kedge.controllers.align.templates import read_template
 from kedge.controllers.kinds import Kinds
 from kedge.kube.cluster import Cluster
-from kedge.kube.codec import untyped
 from kedge.kube.controller import Controller
-from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
@@ -143,17 +142,7 @@ class Beside:
         )
 
     async def _template(self, binding: ResourceBinding) -> Object | None:
-        bound = binding.spec.resource
-        group, _, version = bound.api_version.rpartition("/")
-        if self._kinds.lookup(group, version, bound.kind) is None:
-            await self._kinds.ask()
-        resource = self._kinds.lookup(group, version, bound.kind)
-        if resource is None:
-            return None
-        try:
-            return await self._client.get(untyped(resource), bound.name, bound.namespace or None)
-        except NotFound:
-            return None
+        return await read_template(self._client, self._kinds, binding)
 
     # Writing
 

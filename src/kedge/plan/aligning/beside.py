@@ -346,7 +346,7 @@ def _member(site: _Site, top: int) -> Member:
         specs,
         site.report,
         site.is_ready,
-        is_superseded=site.turn is None and len(site.specs) > 1 and site.specs[-1].template == UNKNOWN,
+        superseded=int(site.turn is None and len(site.specs) > 1 and site.specs[-1].template == UNKNOWN),
     )
 
 
