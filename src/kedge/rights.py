@@ -135,11 +135,8 @@ MEMBER_ITSELF: Final = (
 )
 """Everywhere on a member that is told what may be placed there: what its agent does for itself."""
 
-KARMADA_MEMBER_ITSELF: Final = (
-    _ABOUT_THE_SERVER,
-    *(_may([kind], *READ) for kind in WORKLOAD_KINDS),  # to report of them
-)
-"""The same on a member of a hub of Karmada's kinds."""
+KARMADA_MEMBER_ITSELF: Final = (_ABOUT_THE_SERVER,)
+"""The same on a member of a hub of Karmada's kinds: beside what may be placed, its agent looks at nothing."""
 
 _WRITE: Final = ("create", "patch", "delete")
 _FOLLOW: Final = ("list", "watch")

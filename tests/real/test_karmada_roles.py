@@ -154,6 +154,7 @@ async def test_roles_of_karmadas_kinds_need_exactly_the_rights_that_are_printed(
         assert recorder.most <= 11
         for member in fleet.members.values():
             assert await _data(member) == "2"
+        await _changes_in_a_member_are_put_back(fleet.members["cluster-1"])
         assert fleet.refusals() == []
         await _agent_writes_nothing_else(fleet)
         tried = fleet.refusals()
@@ -166,6 +167,16 @@ async def test_roles_of_karmadas_kinds_need_exactly_the_rights_that_are_printed(
     assert granted - did(asked_by(fleet.hub, "kedge-hub")) <= SELDOM
     agent = allowed(rights.KARMADA_AGENT)
     assert agent - did(asked_by(fleet.hub, "fleet-member-agent-cluster-1")) <= SELDOM
+
+
+async def _changes_in_a_member_are_put_back(member: Cluster) -> None:
+    async def is_back() -> bool:
+        return await _data(member) == "2"
+
+    await member.kubectl("patch", "configmap", "prices", "--type=merge", "-p", json.dumps({"data": {"tea": "9"}}))
+    await until_so(is_back, 60)
+    await member.kubectl("delete", "configmap", "prices")
+    await until_so(is_back, 60)
 
 
 async def _agent_writes_nothing_else(fleet: KarmadaFleet) -> None:

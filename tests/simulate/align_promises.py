@@ -263,7 +263,8 @@ class AlignPromises:
             return ""
         before = self._workloads.get(member)
         self._workloads[member] = facts
-        if facts.is_observed:
+        is_whole = (member, facts.seq, facts.replicas, facts.partition) in self._noted  # it is created without replicas
+        if facts.is_observed and is_whole:
             self._observed[member] = facts.seq
         if before is not None and facts.seq < before.seq:
             self._simulation.counts["promise", "an older spec arrives", "asked"] += 1

@@ -85,7 +85,7 @@ async def applied_is_proof(simulation: Simulation) -> None:
 async def down_before_up(simulation: Simulation) -> None:
     """Replicas that move are taken away at once."""
     with (
-        patch.object(alignment._Round, "_replicas", lambda _, member: member.wanted),
+        patch.object(alignment._Round, "_sizes", lambda _, member: [member.wanted]),
         patch.object(alignment._Round, "_is_safe", lambda *_: True),
     ):
         await aligning(simulation)

@@ -8,9 +8,10 @@ from random import Random
 
 import pytest
 
-from kedge.simulate.faults import Counts, Faults, fault_table
-from simulate.expected import FAULTS, ROLLING, is_too_rare, roles_hit, roles_surely_hit, tight_tests, times_asked
-from simulate.many import CRASHES, SEEDS, CrashRuns, asked, counted, crash_runs, started
+from kedge.simulate.faults import Counts, Faults
+from simulate import scope_checks as check
+from simulate.expected import FAULTS, ROLLING, roles_hit, roles_surely_hit
+from simulate.many import CRASHES, SEEDS, CrashRuns, counted, crash_runs
 from simulate.seeds import IN_A_TEST_RUN
 from simulate.weather import LEAST, OTHERS, REQUESTS, weather
 
@@ -38,18 +39,13 @@ def all_seeds() -> Counts:
 
 
 def test_no_promise_is_ever_broken(all_seeds: Counts, record_property: Callable[[str, object], None]) -> None:
-    faults = f"seeds {SEEDS[0]} to {SEEDS[-1]}: which faults hit which writes\n{fault_table(all_seeds)}"
-    record_property("told", f"{faults}\nhow often each promise was asked, and was tight\n{asked(all_seeds)}")
-    assert sum(number for name, number in all_seeds.items() if name[0] == "fault") > 100 * len(SEEDS) * (SHARE >= 1)
+    record_property("told", check.told(all_seeds, SEEDS))
+    assert check.faults_in(all_seeds) > 100 * len(SEEDS) * (SHARE >= 1)
 
 
 @pytest.mark.parametrize("promise", ROLLING)
 def test_every_promise_was_put_to_a_tight_test_often(promise: str, all_seeds: Counts, all_crashes: Counts) -> None:
-    expected = ROLLING[promise]
-    if is_too_rare(expected, len(SEEDS)):
-        pytest.skip("too rare to count on it in so few seeds: `make soak` does")
-    assert tight_tests(all_seeds + all_crashes, promise) >= expected.tight * SHARE
-    assert times_asked(all_seeds, promise) >= expected.asked * SHARE
+    check.was_tested_often(promise, ROLLING[promise], all_seeds, len(SEEDS), others=all_crashes)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -60,11 +56,7 @@ def test_every_fault_hit_writes_of_the_hub_and_of_agents(fault: str, all_seeds: 
 
 
 def test_the_same_seeds_are_the_same_in_two_processes() -> None:
-    running = [started(f"{SCENARIOS}:rolling", SEEDS[0], 5, hash_seed=seed) for seed in (1, 2)]
-    (one, wrong), (other, also_wrong) = (process.communicate() for process in running)
-    assert (wrong, also_wrong) == ("", "")
-    assert one == other
-    assert len(one.splitlines()) == 5
+    check.same_in_two_processes(f"{SCENARIOS}:rolling", SEEDS[0])
 
 
 # A crash after single writes: every one is tried by `make soak`
@@ -99,7 +91,4 @@ FOUND_BY = {"without_preconditions": 17, "without_own_writes": 4, "without_proof
 
 @pytest.mark.parametrize("bug", FOUND_BY)
 def test_a_planted_bug_is_found(bug: str) -> None:
-    process = started(f"{PLANTED}:{bug}", FOUND_BY[bug], 60)
-    _, err = process.communicate()
-    assert process.returncode == 1, "not one of the seeds found it"
-    assert " failed: " in err
+    assert " failed: " in check.said_of_planted_bug(f"{PLANTED}:{bug}", FOUND_BY[bug])

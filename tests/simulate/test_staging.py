@@ -7,19 +7,17 @@ from collections.abc import Callable
 
 import pytest
 
-from kedge.simulate.faults import Counts, fault_table
+from kedge.simulate.faults import Counts
+from simulate import scope_checks as check
 from simulate.expected import (
     AGENT_TO_MEMBER,
     FAULTS,
     STAGING,
     hits_runs,
-    is_too_rare,
     roles_hit,
     roles_surely_hit,
-    tight_tests,
-    times_asked,
 )
-from simulate.many import CRASHES, SEEDS, CrashRuns, asked, counted, crash_runs, started
+from simulate.many import CRASHES, SEEDS, CrashRuns, counted, crash_runs
 from simulate.seeds import IN_A_TEST_RUN
 
 SCENARIOS, PLANTED = "simulate.staging", "simulate.planted"
@@ -33,18 +31,13 @@ def all_seeds() -> Counts:
 
 
 def test_no_promise_is_ever_broken(all_seeds: Counts, record_property: Callable[[str, object], None]) -> None:
-    faults = f"seeds {SEEDS[0]} to {SEEDS[-1]}: which faults hit which writes\n{fault_table(all_seeds)}"
-    record_property("told", f"{faults}\nhow often each promise was asked, and was tight\n{asked(all_seeds)}")
-    assert sum(number for name, number in all_seeds.items() if name[0] == "fault") > 50 * len(SEEDS) * (SHARE >= 1)
+    record_property("told", check.told(all_seeds, SEEDS))
+    assert check.faults_in(all_seeds) > 50 * len(SEEDS) * (SHARE >= 1)
 
 
 @pytest.mark.parametrize("promise", STAGING)
 def test_every_promise_was_put_to_a_tight_test_often(promise: str, all_seeds: Counts, crashes: CrashRuns) -> None:
-    expected = STAGING[promise]
-    if is_too_rare(expected, len(SEEDS)):
-        pytest.skip("too rare to count on it in so few seeds: `make soak` does")
-    assert tight_tests(all_seeds + crashes.crashed, promise) >= expected.tight * SHARE
-    assert times_asked(all_seeds, promise) >= expected.asked * SHARE
+    check.was_tested_often(promise, STAGING[promise], all_seeds, len(SEEDS), others=crashes.crashed)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -57,11 +50,7 @@ def test_every_fault_hit_the_writes_of_staged_runs(fault: str, all_seeds: Counts
 
 
 def test_the_same_seeds_are_the_same_in_two_processes() -> None:
-    running = [started(f"{SCENARIOS}:staging", SEEDS[0], 3, hash_seed=seed) for seed in (1, 2)]
-    (one, wrong), (other, also_wrong) = (process.communicate() for process in running)
-    assert (wrong, also_wrong) == ("", "")
-    assert one == other
-    assert len(one.splitlines()) == 3
+    check.same_in_two_processes(f"{SCENARIOS}:staging", SEEDS[0], 3)
 
 
 # A crash after single writes: every one is tried by `make soak`
@@ -90,7 +79,4 @@ BROKEN = re.compile(" failed: (a staged run keeps its promises|a gate opens only
 
 @pytest.mark.parametrize("bug", FOUND_BY)
 def test_a_planted_bug_is_found(bug: str) -> None:
-    process = started(f"{PLANTED}:{bug}", FOUND_BY[bug], 60)
-    _, err = process.communicate()
-    assert process.returncode == 1, "not one of the seeds found it"
-    assert BROKEN.search(err)
+    assert BROKEN.search(check.said_of_planted_bug(f"{PLANTED}:{bug}", FOUND_BY[bug]))

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kedge.simulate.faults import Counts, fault_table
-from simulate.expected import ZONING, is_too_rare, tight_tests
-from simulate.many import CRASHES, SEEDS, CrashRuns, asked, counted, crash_runs, started
+from kedge.simulate.faults import Counts
+from simulate import scope_checks as check
+from simulate.expected import ZONING
+from simulate.many import CRASHES, SEEDS, CrashRuns, counted, crash_runs
 from simulate.seeds import IN_A_TEST_RUN
 
 SCENARIOS, PLANTED = "simulate.zoning", "simulate.planted"
@@ -22,24 +23,17 @@ def all_seeds() -> Counts:
 
 
 def test_no_promise_is_ever_broken(all_seeds: Counts, record_property: Callable[[str, object], None]) -> None:
-    faults = f"seeds {SEEDS[0]} to {SEEDS[-1]}: which faults hit which writes\n{fault_table(all_seeds)}"
-    record_property("told", f"{faults}\nhow often each promise was asked, and was tight\n{asked(all_seeds)}")
-    assert sum(number for name, number in all_seeds.items() if name[0] == "fault") > 10 * len(SEEDS) * (SHARE >= 1)
+    record_property("told", check.told(all_seeds, SEEDS))
+    assert check.faults_in(all_seeds) > 10 * len(SEEDS) * (SHARE >= 1)
 
 
 @pytest.mark.parametrize("promise", ZONING)
 def test_every_promise_was_put_to_a_tight_test_often(promise: str, all_seeds: Counts) -> None:
-    if is_too_rare(ZONING[promise], len(SEEDS)):
-        pytest.skip("too rare to count on it in so few seeds: `make soak` does")
-    assert tight_tests(all_seeds, promise) >= ZONING[promise].tight * SHARE
+    check.was_tested_often(promise, ZONING[promise], all_seeds, len(SEEDS))
 
 
 def test_the_same_seeds_are_the_same_in_two_processes() -> None:
-    running = [started(f"{SCENARIOS}:zoning", SEEDS[0], 5, hash_seed=seed) for seed in (1, 2)]
-    (one, wrong), (other, also_wrong) = (process.communicate() for process in running)
-    assert (wrong, also_wrong) == ("", "")
-    assert one == other
-    assert len(one.splitlines()) == 5
+    check.same_in_two_processes(f"{SCENARIOS}:zoning", SEEDS[0])
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +51,4 @@ FOUND_BY = {"without_fresh_pods": 1, "without_other_zones": 1, "without_proof_of
 
 @pytest.mark.parametrize("bug", FOUND_BY)
 def test_a_planted_bug_is_found(bug: str) -> None:
-    process = started(f"{PLANTED}:{bug}", FOUND_BY[bug], 60)
-    _, err = process.communicate()
-    assert process.returncode == 1, "not one of the seeds found it"
-    assert " failed: " in err
+    assert " failed: " in check.said_of_planted_bug(f"{PLANTED}:{bug}", FOUND_BY[bug])

@@ -158,10 +158,7 @@ async def _pods(client: Client, rollout: AnyRollout) -> Sequence[Pod]:
     if ref is None:
         return ()
     with suppress(NotFound, Forbidden):
-        kinds = Kinds(client)
-        await kinds.ask()
-        group, _, version = ref.api_version.rpartition("/")
-        resource = kinds.lookup(group, version, ref.kind)
+        resource = await Kinds(client).find(ref.api_version, ref.kind)
         if resource is None:
             return ()
         workload = await client.get(untyped(resource), ref.name, namespace)

@@ -20,10 +20,10 @@ from kedge.api.karmada.clusters import Cluster
 from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
 from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
 from kedge.api.karmada.works import Work
+from kedge.controllers.align.templates import read_template
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
 from kedge.kube.client import Client
-from kedge.kube.codec import untyped
 from kedge.kube.errors import NotFound
 from kedge.plan.aligning.beside import BesideInput, beside_input
 from kedge.plan.aligning.beside_policies import Policy, asks_for_alignment, override_name, policy_name, policy_problem
@@ -205,16 +205,7 @@ class BindingReader:
 
     async def template(self, binding: AnyBinding) -> Object | None:
         """The resource that a binding propagates; None if there is none."""
-        bound = binding.spec.resource
-        group, _, version = bound.api_version.rpartition("/")
-        if self._kinds.lookup(group, version, bound.kind) is None:
-            await self._kinds.ask()
-        resource = self._kinds.lookup(group, version, bound.kind)
-        if resource is None:
-            return None
-        with suppress(NotFound):
-            return await self._client.get(untyped(resource), bound.name, bound.namespace or None)
-        return None
+        return await read_template(self._client, self._kinds, binding)
 
     async def _what_there_is(self, which: BindingName) -> str:
         try:

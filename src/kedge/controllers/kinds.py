@@ -28,6 +28,13 @@ class Kinds:
         """The resource of a kind, as far as is known."""
         return self._served.get((group, version, kind))
 
+    async def find(self, api_version: str, kind: str) -> Resource | None:
+        """The resource of a kind; None if the cluster serves no such kind. Raises `KubeError` if it does not say."""
+        group, _, version = api_version.rpartition("/")
+        if self.lookup(group, version, kind) is None:
+            await self.ask()
+        return self.lookup(group, version, kind)
+
     async def ask(self) -> None:
         """Ask the cluster what it serves. Raises `KubeError` if it does not say."""
         now = asyncio.get_running_loop().time

@@ -11,7 +11,7 @@ import pytest
 from controllers.batch.batch_bed import DEFINITIONS, SHOP, Bed, bed
 from kedge.api.oam.rollouts import RolloutTrait
 from kedge.api.resource import Resource
-from kedge.controllers.batch import other_kinds
+from kedge.controllers import followed_kinds
 from kedge.controllers.batch.rollouts import UNWATCHED
 from kedge.kube.codec import untyped
 from kedge.kube.patches import MergePatch
@@ -91,7 +91,7 @@ def test_a_change_of_its_workload_is_told() -> None:
 
 
 def test_a_workload_that_cannot_be_watched_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(other_kinds.OtherKinds, "look", lambda *_: None)
+    monkeypatch.setattr(followed_kinds.FollowedKinds, "look", lambda *_: None)
 
     async def body() -> None:
         async with bed(definitions=(*DEFINITIONS, DEFINITION)) as here:

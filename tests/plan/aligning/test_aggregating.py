@@ -15,8 +15,26 @@ IDENTIFIER = {"ordinal": 0, "version": "v1", "kind": "Deployment", "resource": "
 DONE = {"generation": 2, "observedGeneration": 2, "alignmentSeq": 5, "resourceTemplateGeneration": 3}
 COUNTS = {"replicas": 4, "updatedReplicas": 4, "readyReplicas": 4, "availableReplicas": 4}
 
+CLONE_SET: dict[str, Any] = {
+    "apiVersion": "apps.kruise.io/v1alpha1",
+    "kind": "CloneSet",
+    "spec": {"replicas": 4, "updateStrategy": {"partition": 3}},
+}
+STATEFUL_SET: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "StatefulSet",
+    "spec": {"replicas": 4, "updateStrategy": {"rollingUpdate": {"partition": 3}}},
+}
 
-def work(status: dict[str, Any] | None, *, applied: str = "True", spec: dict[str, Any] | None = None) -> Work:
+
+def work(
+    status: dict[str, Any] | None,
+    *,
+    applied: str = "True",
+    spec: dict[str, Any] | None = None,
+    seq: str = "5",
+    **manifest: str,
+) -> Work:
     condition = {
         "type": "Applied",
         "status": applied,
@@ -24,10 +42,10 @@ def work(status: dict[str, Any] | None, *, applied: str = "True", spec: dict[str
         "message": "said so",
         "lastTransitionTime": "2030-01-01T00:00:00Z",
     }
-    manifest = {"metadata": {"annotations": {SEQUENCE: "5"}}, "spec": {"replicas": 4} if spec is None else spec}
+    body = {"metadata": {"annotations": {SEQUENCE: seq}}, "spec": {"replicas": 4} if spec is None else spec, **manifest}
     statuses = [{"identifier": IDENTIFIER, "status": status}] if status is not None else []
     given = {"conditions": [condition], "manifestStatuses": statuses}
-    return msgspec.convert({"spec": {"workload": {"manifests": [manifest]}}, "status": given}, Work)
+    return msgspec.convert({"spec": {"workload": {"manifests": [body]}}, "status": given}, Work)
 
 
 @pytest.mark.parametrize(
@@ -39,10 +57,15 @@ def work(status: dict[str, Any] | None, *, applied: str = "True", spec: dict[str
         (work({**DONE, **COUNTS, "updatedReplicas": 3}), "Unhealthy"),
         (work({**DONE, **COUNTS, "observedGeneration": 1}), "Unhealthy"),
         (work({**DONE, **COUNTS, "alignmentSeq": 4}), "Unhealthy"),
-        (
-            work({**DONE, **COUNTS, "updatedReplicas": 1}, spec={"replicas": 4, "updateStrategy": {"partition": 3}}),
-            "Healthy",
-        ),
+        (work({**DONE, **COUNTS, "updatedReplicas": 1}, **CLONE_SET), "Healthy"),
+        (work({**DONE, **COUNTS, "updatedReplicas": 0}, **CLONE_SET), "Unhealthy"),
+        (work({**DONE, **COUNTS, "updatedReplicas": 1}, **STATEFUL_SET), "Healthy"),
+        (work({**DONE, **COUNTS, "updatedReplicas": 0}, **STATEFUL_SET), "Unhealthy"),
+        (work({**DONE, "availableReplicas": 1}, spec={"replicas": 1}), "Unhealthy"),
+        (work({**DONE, "updatedReplicas": 1}, spec={"replicas": 1}), "Unhealthy"),
+        (work({**DONE, **COUNTS, "updatedReplicas": 3}, apiVersion="apps/v1", kind="Deployment"), "Unhealthy"),
+        (work({**COUNTS}, seq="1"), "Unhealthy"),
+        (work({**COUNTS}, seq=""), "Healthy"),
         (work({"generation": 1}, spec={"data": {}}), "Healthy"),
     ],
 )
@@ -56,6 +79,7 @@ def test_each_cluster_says_whether_it_was_written_and_why_not() -> None:
         ("a", True, ""),
         ("b", False, "said so"),
     ]
+    assert [one.status for one in found] == [{**DONE, **COUNTS}, None]
 
 
 def template(observed: int | None = None) -> dict[str, Any]:
@@ -72,6 +96,18 @@ def test_counts_are_added_up() -> None:
         "availableReplicas": 8,
         "observedGeneration": 3,
     }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"),
+        *("updatedReadyReplicas", "updatedAvailableReplicas"),
+    ],
+)
+def test_a_count_that_only_some_clusters_report_is_the_sum_of_theirs(name: str) -> None:
+    works = {"a": work({**DONE, name: 2}), "b": work({**DONE, name: 3}), "c": work(DONE)}
+    assert template_status(template(), works, 3) == {name: 5, "observedGeneration": 3}
 
 
 @pytest.mark.parametrize(

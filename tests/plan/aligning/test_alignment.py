@@ -131,6 +131,20 @@ def test_the_first_deployment_waits_for_nobody() -> None:
     assert all(spec.unavailable or spec.surge for spec in found.specs.values())
 
 
+@pytest.mark.parametrize(
+    ("aim", "strategy"),
+    [
+        (Aim(4, 2, 2), (0, 1)),
+        (Aim(4, 2, 2, is_partitioned=True), (1, 0)),
+        (Aim(4, 4, recreates=True), (4, 0)),
+    ],
+)
+def test_a_cluster_that_has_nothing_to_replace_holds_nothing_of_the_budget(aim: Aim, strategy: tuple[int, int]) -> None:
+    found = align(aim, [Member("a", 4, "v1")])
+    assert given(found.specs["a"]) == ("v1", 4, *strategy, 0)
+    assert (found.held.unavailable, found.held.surge) == (0, 0)
+
+
 def test_a_paused_template_moves_nothing_but_replicas() -> None:
     members = [resting("a", 4, wanted=5), resting("b", 6)]
     found = align(Aim(11, 2, 1, is_paused=True), members)
@@ -158,7 +172,9 @@ def test_a_kind_that_takes_all_its_pods_away_at_once_needs_the_budget_for_it() -
 
 
 def test_with_nothing_to_do_nothing_is_written() -> None:
-    assert align(STORY_1, [resting("a", 4, "v2"), resting("b", 6, "v2")]).specs == {}
+    for aim in (STORY_1, STORY_2):
+        found = align(aim, [resting("a", 4, "v2"), resting("b", 6, "v2")])
+        assert (found.specs, found.waiting) == ({}, {})
 
 
 # What seeds found
@@ -244,3 +260,126 @@ def test_broken_pods_make_room_only_as_far_as_all_would_still_be_enough_if_they_
     growing = Member("two", 4, "v1", (Spec(2, "v1", 2, 0, 1),), Report(2, pods=2, updated=2, available=2))
     found = align(aim, [leaving, growing])
     assert found.specs["one"].replicas == 1
+
+
+def test_if_the_broken_pods_cannot_all_go_as_many_go_as_others_make_up_for() -> None:
+    bad = Spec(13, "bad", 3, 1, partition=2)
+    leaving = Member("c", 1, "v2", (bad,), Report(13, pods=3, updated=1, available=2))
+    growing = Member("a", 6, "v2", (Spec(21, "v2", 5, 1),), Report(21, 5, 5, 5, 5))
+    found = align(Aim(7, 1, 1, is_partitioned=True), [growing, leaving])
+    assert found.specs["c"].replicas == 2
+    assert found.held.fewest == 6
+
+
+def test_a_cluster_that_was_never_asked_for_the_pods_it_was_granted_gives_them_back_at_once() -> None:
+    lost = Member("b", 0, "v2", (Spec(2, "v1", 3, 0, 1),), superseded=1)
+    assert given(align(Aim(8, 1, 1), [resting("a", 4, wanted=8), lost]).specs["b"]) == ("v1", 0, 0, 1, 0)
+    asked = Member("b", 0, "v2", (Spec(2, "v1", 3, 0, 1),))
+    assert align(Aim(8, 1, 1), [resting("a", 4, wanted=8), asked]).waiting["b"].code == AlignCode.unacknowledged
+
+
+# Whose turn it is
+
+
+def test_a_budget_is_counted_in_pods_of_all_clusters() -> None:
+    assert (Aim(3, 5).fewest, Aim(3, 1).fewest, Aim(3, 1, 2).most) == (0, 2, 5)
+    assert (Aim(3, 1, 0, 9).moved, Aim(10, 1, 2, 4).moved) == (0, 6)
+    assert (Aim(10, 1, 2, 4).most_updated, Aim(10, 1, 2).most_updated) == (6, 12)
+
+
+def test_the_first_deployment_keeps_nothing_back() -> None:
+    found = align(STORY_2, [Member("a", 4, "v1"), Member("b", 6, "v1")])
+    assert {name: given(spec)[:2] for name, spec in found.specs.items()} == {"a": ("v1", 4), "b": ("v1", 6)}
+
+
+def test_a_cluster_that_is_added_counts_for_what_the_partition_lets_through() -> None:
+    found = align(STORY_2, [resting("a", 6), Member("new", 4, "v2")])
+    assert sum(found.goals.values()) == 6
+    few = Aim(10, 2, 1, 8, is_partitioned=True)
+    assert align(few, [resting("a", 6), Member("new", 4, "v2")]).specs["new"].replicas == 2
+    begun = rolling("a", Spec(2, "v2", 6, 1, 0, 5), updated=1, proven=1)
+    assert align(few, [begun, Member("new", 4, "v2")]).specs["new"].replicas == 1
+
+
+def test_old_pods_may_be_added_though_none_of_the_wanted_template_may() -> None:
+    found = align(Aim(12, 2, 1, 12, is_partitioned=True), [resting("a", 10, wanted=12)])
+    assert given(found.specs["a"])[:2] == ("v1", 12)
+
+
+def test_what_is_written_has_a_number_that_nothing_before_had() -> None:
+    seventh = rolling("a", Spec(7, "v1", 4, 1), updated=4, proven=4, wants="v1")
+    found = align(STORY_1, [seventh, resting("b", 6)])
+    assert found.specs["b"].seq == 8
+    assert align(Aim(4, 1), [Member("a", 4, "v1")]).specs["a"].seq == 1
+
+
+LEAVING = resting("leaving", 1, wanted=0)
+
+
+@pytest.mark.parametrize(
+    ("aim", "members", "first"),
+    [
+        (Aim(10, 0, 1), [resting("a", 2, wanted=3), resting("b", 8, wanted=7)], ("a", "v1", 3)),
+        (Aim(10, 0, 1), [resting("a", 2, wanted=3), resting("b", 7), LEAVING], ("a", "v1", 3)),
+        (Aim(10, 0, 1), [Member("a", 1, "v2"), resting("b", 9), LEAVING], ("a", "v2", 1)),
+        (Aim(12, 2), [rolling("a", Spec(2, "v2", 4, 1), updated=2, proven=2), resting("b", 8)], ("a", "v2", 4)),
+        (
+            Aim(12, 2),
+            [
+                rolling("a", Spec(2, "v2", 4, 1), updated=2, proven=2, wants="v3"),
+                resting("b", 8, wants="v3"),
+            ],
+            ("a", "v3", 4),
+        ),
+        (Aim(12, 2), [resting("a", 4), resting("b", 8)], ("b", "v2", 8)),
+        (Aim(12, 2), [resting("b", 6), resting("a", 6)], ("a", "v2", 6)),
+    ],
+    ids=["who grows", "not who stays", "who is new", "who is on", "who has begun", "the larger", "the first by name"],
+)
+def test_whose_turn_it_is(aim: Aim, members: list[Member], first: tuple[str, str, int]) -> None:
+    found = align(aim, members)
+    assert [(name, *given(spec)[:2]) for name, spec in found.specs.items()] == [first]
+
+
+@pytest.mark.parametrize(
+    ("partition", "wanted", "kept_back"),
+    [
+        (4, 5, 3),
+        (4, 8, 6),
+        (4, 1, 0),  # fewer than were let through
+        (0, 8, 0),
+    ],
+)
+def test_as_many_pods_as_before_have_the_template_when_a_cluster_is_scaled(
+    partition: int, wanted: int, kept_back: int
+) -> None:
+    updated = 6 - partition
+    report = Report(2, 6, updated, 6, updated)
+    member = Member("a", wanted, "v2", (Spec(2, "v2", 6, 1, 0, partition),), report)
+    found = align(Aim(wanted, 6, 0, partition, is_partitioned=True, is_paused=True), [member])
+    assert given(found.specs["a"]) == ("v2", wanted, 1, 0, kept_back)
+
+
+def test_a_cluster_that_gets_nothing_and_has_nothing_waits_for_nothing() -> None:
+    found = align(STORY_1, [Member("a", 0, "v2"), resting("b", 10, "v2")])
+    assert (found.specs, found.waiting) == ({}, {})
+
+
+def test_a_broken_pod_is_not_traded_while_something_is_not_acknowledged_or_nothing_may_be_extra() -> None:
+    broken = Member("a", 7, "v2", (Spec(2, "bad", 3, 0, 1),), Report(2, 3, 3, 0, 0))
+    leaving = Member("b", 0, "v2", (Spec(1, "v1", 5, 0, 1),), Report(1, 5, 5, 5, 5))
+    unheard = Member("b", 0, "v2", (Spec(1, "v1", 5, 0, 1), Spec(3, "v1", 5, 0, 1)), Report(1, 5, 5, 5, 5))
+    for partitioned in (False, True):
+        assert "a" in align(Aim(7, 0, 1, is_partitioned=partitioned), [broken, leaving]).specs
+        assert "a" not in align(Aim(7, 0, 1, is_partitioned=partitioned), [broken, unheard]).specs
+        assert "a" not in align(Aim(8, 0, 0, is_partitioned=partitioned), [broken, leaving]).specs
+
+
+def test_a_cluster_goes_on_with_what_it_has_begun_with() -> None:
+    """What it has proven is handed on, but its own strategy stays: otherwise it would be written to each time."""
+    begun = rolling("a", Spec(2, "v2", 4, 2, 1), updated=3, proven=3)
+    found = align(Aim(4, 2, 1), [begun])
+    assert found.specs == {}
+    assert found.waiting["a"].code == AlignCode.rolling
+    lowered = align(Aim(4, 1, 0), [begun])
+    assert given(lowered.specs["a"])[2:4] == (1, 0)

@@ -59,6 +59,7 @@ def test_replicas_are_divided_and_what_gets_none_is_left_out() -> None:
     assert targets(binding(DIVIDED, 0), A, B) == {"a": 0, "b": 0}
     assert targets(binding(DUPLICATED, 0), A, B) == {"a": 0, "b": 0}
     assert targets(binding(DUPLICATED, 3), A, B) == {"a": 3, "b": 3}
+    assert targets(binding({"clusterAffinity": {"clusterNames": ["a"]}}, 3), A, B) == {"a": 3}
 
 
 def test_what_runs_stays_where_it_is_when_a_cluster_comes() -> None:

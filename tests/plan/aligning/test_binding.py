@@ -127,6 +127,14 @@ def test_a_release_that_nobody_has_any_more_is_charged_and_left_behind() -> None
     assert strategy_of(third.manifests["a"])[0] == "app:1"
 
 
+def test_several_releases_that_nobody_has_any_more_do_not_keep_the_next_one_waiting() -> None:
+    first, works = deployed()
+    ledger = first.ledger.with_spec("b", Spec(3, "gone", 6, 1), 1).with_spec("b", Spec(4, "gone too", 6, 1), 1)
+    plan = plan_binding(seen(deployment("app:3"), works, ledger=ledger_text(ledger)))
+    assert strategy_of(plan.manifests["b"])[0] == "app:3"
+    assert [one.seq for one in plan.ledger.specs["b"]] == [1, 3, 4, 5]
+
+
 def test_a_label_is_changed_without_another_grant() -> None:
     first, works = deployed()
     changed = deployment()
@@ -228,3 +236,81 @@ def test_a_cluster_that_is_to_leave_is_counted_by_the_template_that_it_would_hav
     assert strategy_of(plan.manifests["a"])[0] == "app:1"  # it is not upgraded
     assert plan.overridden["a"].obj["spec"]["template"]["spec"]["containers"][0]["image"] == "app:2"
     assert plan.problems == ()
+
+
+def test_a_copy_stays_where_it_is_scheduled_and_where_others_have_not_taken_over() -> None:
+    works: dict[str, Work | None] = dict.fromkeys(("a", "b", "old", "gone"), work(deployment()))
+    tasks = {"gracefulEvictionTasks": [{"fromCluster": "old"}]}
+    spec = msgspec.convert({**msgspec.to_builtins(bound(a=10, b=10)), **tasks}, BindingSpec)
+    plan = plan_binding(seen(deployment(), works, is_divided=False, spec=spec))
+    assert plan.delete == ("gone",)
+    assert set(plan.manifests) == {"a", "b"}
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("StatefulSet", True), ("Deployment", False)])
+def test_the_pods_of_a_statefulset_are_counted_by_their_order(kind: str, *, expected: bool) -> None:
+    plan = plan_binding(seen(deployment() | {"kind": kind}, {"a": None, "b": None}))
+    assert {one.is_ordered for one in plan.members} == {expected}
+
+
+def test_a_cluster_that_is_not_there_any_more_stays_in_the_ledger_and_is_not_written_to() -> None:
+    first, works = deployed()
+    del works["a"]
+    plan = plan_binding(seen(deployment(), works, ledger=ledger_text(first.ledger), spec=bound(b=10)))
+    assert set(plan.ledger.specs) == {"a", "b"}
+    assert set(plan.manifests) == {"b"}
+
+
+def test_a_spec_whose_template_nobody_has_any_more_is_not_written() -> None:
+    first, works = deployed()
+    second = plan_binding(seen(deployment("app:2"), works, ledger=ledger_text(first.ledger)))
+    clusters = {name: BoundCluster(Candidate(name), name != "b", one) for name, one in works.items()}
+    given = seen(deployment("app:3"), works, ledger=ledger_text(second.ledger))
+    plan = plan_binding(msgspec.structs.replace(given, clusters=clusters))
+    assert set(plan.manifests) == {"a"}
+    assert plan.waiting["b"].code == AlignCode.unreachable
+
+
+def test_what_belongs_to_the_hub_alone_is_not_sent_to_clusters() -> None:
+    template = deployment()
+    template["metadata"]["finalizers"] = ["example.com/wait"]
+    template["metadata"].pop("generation")
+    meta = plan_binding(seen(template, {"a": None, "b": None})).manifests["a"]["metadata"]
+    assert "finalizers" not in meta
+    assert meta["annotations"].keys() == {"note", SEQUENCE}
+
+
+def test_a_kind_that_nobody_knows_gets_the_replicas_of_its_cluster() -> None:
+    plan = plan_binding(seen(deployment() | {"kind": "Game", "apiVersion": "example.com/v1"}, {"a": None, "b": None}))
+    assert {name: one["spec"]["replicas"] for name, one in plan.manifests.items()} == {"a": 4, "b": 6}
+
+
+def test_a_cluster_that_leaves_is_to_have_no_replicas() -> None:
+    first, works = deployed()
+    plan = plan_binding(seen(deployment(), works, ledger=ledger_text(first.ledger), spec=bound(b=10)))
+    assert plan.overridden["a"].obj["spec"]["replicas"] == 0
+
+
+def test_only_works_that_are_there_are_deleted() -> None:
+    _, works = deployed()
+    assert plan_binding(seen(deployment(), {**works, "b": None}, is_deleting=True)).delete == ("a",)
+
+
+def test_a_cluster_without_pods_that_is_wanted_again_stays() -> None:
+    first, works = deployed()
+    empty = Spec(9, first.ledger.specs["a"][0].template, 0, 0, 1)
+    manifest = dict(first.manifests["a"], spec=dict(first.manifests["a"]["spec"], replicas=0))
+    works["a"] = work(manifest, seq=9)
+    ledger = ledger_text(Ledger({**first.ledger.specs, "a": (empty,)}))
+    plan = plan_binding(seen(deployment(), works, ledger=ledger))
+    assert plan.delete == ()
+    assert plan.manifests["a"]["spec"]["replicas"] == 4
+
+
+def test_a_cluster_whose_strategy_a_policy_decides_on_is_left_alone() -> None:
+    first, works = deployed()
+    rule = {"plaintext": [{"path": "/spec/strategy/rollingUpdate/maxSurge", "operator": "replace", "value": 3}]}
+    policy = {"overrideRules": [{"targetCluster": {"clusterNames": ["a"]}, "overriders": rule}]}
+    override = msgspec.convert({"metadata": {"name": "surge"}, "spec": policy}, OverridePolicy)
+    given = seen(deployment("app:2"), works, ledger=ledger_text(first.ledger), overrides=(override,))
+    assert plan_binding(given).waiting["a"].code == AlignCode.overridden

@@ -45,6 +45,7 @@ def test_a_binding_is_applied_when_all_its_clusters_are() -> None:
     found = find_condition(conditions(BindingPlan(), "a", "b"), "FullyApplied")
     assert found is not None
     assert (found.status, found.reason) == ("True", "FullyAppliedSuccess")
+    assert found.message == "All works have been successfully applied"
     found = find_condition(conditions(BindingPlan(), "a"), "FullyApplied")
     assert found is not None
     assert (found.status, found.reason, found.message) == ("False", "FullyAppliedFailed", "Not applied yet: b")
@@ -61,6 +62,7 @@ def test_what_is_copied_says_nothing_of_alignment() -> None:
 def test_a_binding_that_is_done_says_so() -> None:
     found = aligned(BindingPlan(aim=AIM, alignment=Alignment()))
     assert (found.status, found.reason) == ("True", "Aligned")
+    assert found.message == "All clusters are where they are to be"
 
 
 def test_a_binding_says_what_each_cluster_waits_for_and_names_what_somebody_has_to_see_to() -> None:
@@ -80,6 +82,19 @@ def test_a_binding_whose_clusters_are_written_to_is_on_its_way() -> None:
     only_written = BindingPlan(aim=AIM, alignment=Alignment(specs=found.specs))
     condition = aligned(only_written)
     assert (condition.status, condition.reason, condition.message) == ("False", "Rolling", "written to: b")
+    new = [Member(name, 5, "v2") for name in ("b", "a")]
+    assert aligned(BindingPlan(aim=AIM, alignment=align(AIM, new))).message == "written to: a and b"
+
+
+def test_waits_are_told_by_name() -> None:
+    waits = waits_of(waiting(b=AlignCode.paused, a=AlignCode.rolling))
+    assert [one.cluster for one in waits] == ["a", "b"]
+
+
+def test_of_very_much_to_say_a_part_is_said() -> None:
+    many = tuple(f"problem {number}" for number in range(1, 13))
+    assert aligned(BindingPlan(problems=many)).message.endswith("problem 10; and 2 more")
+    assert len(aligned(BindingPlan(problems=("x" * 5_000,))).message) == 4_096
 
 
 def test_a_problem_comes_first() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kedge.api.karmada.bindings import ResourceBinding
-from kedge.api.karmada.works import Work
+from kedge.api.karmada.works import Work, WorkStatus
 from kedge.plan.aligning.binding import BindingInput, plan_binding
 from kedge.plan.aligning.binding_story import (
     BindingStory,
@@ -18,9 +18,10 @@ from kedge.plan.aligning.binding_story import (
     explained_binding,
     tell_binding,
 )
-from kedge.plan.aligning.ledger_text import ledger_text
+from kedge.plan.aligning.ledger import Spec
+from kedge.plan.aligning.ledger_text import Ledger, ledger_text
 from kedge.plan.state import State
-from plan.aligning.test_binding import deployed, deployment, seen, work
+from plan.aligning.test_binding import bound, deployed, deployment, seen, work
 
 WAITS = "at most 2 of 10 pods may be unavailable, and 1 may be extra: b holds that until new pods there are available"
 
@@ -39,13 +40,29 @@ def under_way(*, updated: int = 0, seq: int | None = None, **given: Any) -> Bind
     return seen(deployment("app:2"), works, ledger=ledger_text(plan.ledger), **given)
 
 
-def refused(found: Work, why: str) -> Work:
-    """A Work that its cluster could not apply."""
-    since = "2030-01-01T00:00:00Z"
-    condition = {"type": "Applied", "status": "False", "reason": "AppliedFailed", "message": why}
+def applied(found: Work | None, *, status: str = "True", message: str = "") -> Work:
+    """A Work that its cluster could apply or not."""
+    condition = {"type": "Applied", "status": status, "reason": "x", "message": message}
     plain = msgspec.to_builtins(found)
-    plain["status"]["conditions"] = [{**condition, "lastTransitionTime": since}]
+    plain["status"]["conditions"] = [{**condition, "lastTransitionTime": "2030-01-01T00:00:00Z"}]
     return msgspec.convert(plain, Work)
+
+
+def refused(found: Work, why: str) -> Work:
+    return applied(found, status="False", message=why)
+
+
+def reporting(found: Work | None, **counts: int) -> Work:
+    """A Work whose cluster reports other counts."""
+    plain = msgspec.to_builtins(found)
+    plain["status"]["manifestStatuses"][0]["status"] |= counts
+    return msgspec.convert(plain, Work)
+
+
+def clone_set(image: str = "app:1", **strategy: Any) -> dict[str, Any]:
+    given = deployment(image, updateStrategy={"maxUnavailable": 2, **strategy})
+    given["spec"].pop("strategy")
+    return {**given, "apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}
 
 
 def test_a_binding_at_rest_is_available_and_holds_nothing() -> None:
@@ -92,6 +109,8 @@ def test_a_write_that_is_not_acknowledged_is_said() -> None:
     assert (b.written, b.acknowledged, b.updated, b.proven) == (3, 2, 0, 0)
     assert b.why.startswith("it has not reported yet")
     assert explained_binding(story)[-1] == "  write 3 is not acknowledged: its last report is about write 2"
+    story = told(under_way(updated=6, seq=0))
+    assert explained_binding(story)[-1] == "  write 3 is not acknowledged: its last report is about none of them"
 
 
 def test_what_a_cluster_could_not_apply_is_a_failure() -> None:
@@ -141,3 +160,104 @@ def test_programs_get_the_sums_as_well() -> None:
     data = told(under_way(updated=2)).as_json()
     assert (data["in_flight"], data["proven"]) == ({"unavailable": 2, "surge": 1}, 2)
     assert data["done"] is False
+
+
+def test_the_first_release_is_next_and_nothing_was_written_before() -> None:
+    story = told(seen(deployment(), {"a": None, "b": None}))
+    a = story.clusters[0]
+    assert (a.state, a.why, a.written) == (State.next, "it is written next: 4 replicas, 1 extra", 0)
+    assert cluster_line(story, a).startswith("0 of 4 pods updated, 0 available; granted nothing, in flight 0+0")
+    assert explained_binding(story)[0].startswith("ResourceBinding shop/demo-deployment: Deployment shop/demo in 2")
+    assert not any(line.startswith("  ") for line in explained_binding(story))
+    clones = told(seen(clone_set(), {"a": None, "b": None}))
+    assert clones.clusters[0].why == "it is written next: 4 replicas, at most 1 unavailable"
+
+
+def test_how_many_pods_are_kept_back_is_said() -> None:
+    first = plan_binding(seen(clone_set(), {"a": None, "b": None}))
+    works: dict[str, Work | None] = {name: work(manifest) for name, manifest in first.manifests.items()}
+    story = told(seen(clone_set("app:2", partition=5), works, ledger=ledger_text(first.ledger)))
+    assert story.clusters[1].why == "it is written next: 6 replicas, at most 2 unavailable, 4 kept back"
+
+
+@pytest.mark.parametrize(
+    ("counts", "state", "why"),
+    [
+        ({}, State.available, ""),
+        ({"availableReplicas": 3}, State.moving, "3 of 4 pods available"),
+        ({"replicas": 5}, State.moving, "4 of 4 pods available"),  # one of them may be an old one
+    ],
+)
+def test_a_cluster_that_has_all_it_was_asked_for_is_available_when_its_pods_are(
+    counts: dict[str, int], state: State, why: str
+) -> None:
+    first, works = deployed()
+    works["a"] = reporting(works["a"], **counts)
+    a = told(seen(deployment(), works, ledger=ledger_text(first.ledger))).clusters[0]
+    assert (a.state, a.why) == (state, why)
+
+
+def test_of_a_partition_all_pods_have_to_be_available_too() -> None:
+    first = plan_binding(seen(clone_set(), {"a": None, "b": None}))
+    works: dict[str, Work | None] = {name: work(manifest) for name, manifest in first.manifests.items()}
+    works["a"] = reporting(works["a"], availableReplicas=3, updatedAvailableReplicas=4)
+    a = told(seen(clone_set(), works, ledger=ledger_text(first.ledger))).clusters[0]
+    assert (a.state, a.why) == (State.moving, "3 of 4 pods available")
+
+
+def test_a_cluster_that_needs_nothing_but_has_not_acknowledged_it_is_moving() -> None:
+    first, works = deployed()
+    spec = bound(a=4, b=5)
+    plan = plan_binding(seen(deployment(), works, ledger=ledger_text(first.ledger), spec=spec))
+    b = told(seen(deployment(), works, ledger=ledger_text(plan.ledger), spec=spec)).clusters[1]
+    assert (b.state, b.why) == (State.moving, "it has not reported yet that it acts on what was written last")
+
+
+@pytest.mark.parametrize(
+    ("pods", "why"), [(2, "its last 2 pods go"), (1, "its last 1 pod go"), (0, "its last 0 pods go")]
+)
+def test_a_cluster_that_leaves_says_how_many_pods_it_has_left(pods: int, why: str) -> None:
+    first, works = deployed()
+    template = first.ledger.specs["a"][0].template
+    ledger = Ledger({**first.ledger.specs, "a": (Spec(9, template, 0, 0, 1),)})
+    works["a"] = reporting(works["a"], alignmentSeq=9, replicas=pods, updatedReplicas=pods, availableReplicas=0)
+    a = told(seen(deployment(), works, ledger=ledger_text(ledger), spec=bound(b=6))).clusters[0]
+    assert (a.state, a.why, a.goal, a.wanted) == (State.leaving, why, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "state"), [({}, State.available), ({"availableReplicas": 3}, State.moving), (None, State.moving)]
+)
+def test_a_copy_that_is_applied_is_done_when_it_is_healthy(counts: dict[str, int] | None, state: State) -> None:
+    copied = plan_binding(seen(deployment(), {"a": None}, is_divided=False, spec=bound(a=10))).manifests["a"]
+    found = msgspec.structs.replace(work(copied), status=WorkStatus()) if counts is None else work(copied)
+    given = applied(reporting(found, **counts) if counts else found)
+    story = told(seen(deployment(), {"a": given}, is_divided=False, spec=bound(a=10)))
+    assert story.clusters[0].state is state
+    assert explained_binding(story)[1:] == [f"a: {state.value}"]
+    assert (story.replicas, story.fewest, story.most, story.budget) == (0, 0, 0, Share())
+
+
+def test_why_nothing_is_scheduled_is_said_as_the_scheduler_says_it() -> None:
+    condition = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "no cluster fits"}
+    since = {"lastTransitionTime": "2030-01-01T00:00:00Z"}
+    found = seen(deployment(), {}, spec=bound())
+    spec, meta = msgspec.to_builtins(found.spec), {"name": "demo-deployment", "namespace": "shop"}
+    binding = {"metadata": meta, "spec": spec, "status": {"conditions": [{**condition, **since}]}}
+    story = tell_binding(msgspec.convert(binding, ResourceBinding), found)
+    assert (story.state, story.why) == (State.waiting, "it is scheduled to no cluster: no cluster fits")
+
+
+def test_a_problem_is_said_in_the_line_of_the_binding() -> None:
+    story = told(seen(deployment(), {"a": None}))
+    assert binding_line(story).endswith("proven 0: the cluster b does not exist")
+    assert "the cluster b does not exist" in explained_binding(story)
+
+
+def test_a_binding_says_why_only_if_no_cluster_does() -> None:
+    story = told(under_way(updated=2))
+    assert binding_line(story).endswith("proven 2")
+    quiet = msgspec.structs.replace(story.clusters[0], why="")
+    assert binding_line(msgspec.structs.replace(story, clusters=(quiet, story.clusters[1]))).endswith("proven 2")
+    silent = msgspec.structs.replace(story, clusters=(quiet,), why="it is scheduled to no cluster")
+    assert binding_line(silent).endswith(": it is scheduled to no cluster")

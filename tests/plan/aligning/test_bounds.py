@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kedge.plan.aligning.bounds import bounds
+from kedge.plan.aligning.bounds import Bounds, bounds
 from kedge.plan.aligning.ledger import Member, Report, Spec
 
 
@@ -41,6 +41,22 @@ def test_broken_pods_of_a_release_that_was_stopped_are_the_last_ones() -> None:
     assert bounds(going_on, (Spec(3, "v2", 3, 1),)).fewest == 1
 
 
+@pytest.mark.parametrize(
+    ("available", "partition", "fewest"),
+    [
+        (3, 0, 1),  # it may be replacing another one just now, and does not wait for that
+        (2, 0, 1),  # that is the one it waits for
+        (3, 2, 2),  # there are no others to replace
+    ],
+)
+def test_a_kind_with_an_order_does_not_wait_for_what_another_template_has_begun(
+    available: int, partition: int, fewest: int
+) -> None:
+    begun = ordered(Report(1, pods=3, updated=1, available=available), Spec(1, "v1", 3, 1, partition=partition))
+    found = bounds(begun, (Spec(2, "v2", 3, 1, partition=2),))
+    assert (found.fewest, found.unavailable) == (fewest, 1)
+
+
 def test_a_kind_with_an_order_is_scaled_down_from_the_end_whether_or_not_others_work() -> None:
     member = ordered(Report(1, pods=3, updated=3, available=2), Spec(1, "v1", 3, 1))
     assert bounds(member, (Spec(2, "v1", 2, 1),)).fewest == 1
@@ -61,7 +77,137 @@ def test_a_spec_that_asks_for_more_pods_proves_nothing_before_they_are_there(pod
     assert bounds(member).fewest == bounds(member).steady == fewest
 
 
+def test_a_pod_that_is_asked_for_and_not_there_yet_is_none_that_may_work() -> None:
+    member = Member("a", 5, "v1", (Spec(1, "v1", 4, 1),), Report(1, pods=4, updated=4, available=2))
+    assert bounds(member, (Spec(2, "v1", 5, 1),)).steady == 4
+
+
 def test_pods_that_were_reported_as_broken_may_work_by_now() -> None:
     member = Member("a", 4, "v2", (Spec(1, "v1", 4, 0, 1),), Report(1, pods=4, updated=4, available=0))
     found = bounds(member, (Spec(2, "v2", 3, 0, 1),))
     assert (found.fewest, found.steady) == (0, 3)
+
+
+def test_bounds_of_clusters_are_added_up_and_taken_away_one_by_one() -> None:
+    one, other = Bounds(1, 2, 3, 4, 5, 6), Bounds(10, 20, 30, 40, 50, 60)
+    assert one + other == Bounds(11, 22, 33, 44, 55, 66)
+    assert other - one == Bounds(9, 18, 27, 36, 45, 54)
+
+
+V1 = Spec(1, "v1", 4, 1)
+AT_REST = Report(1, pods=4, updated=4, available=4)
+
+
+@pytest.mark.parametrize(
+    ("report", "specs", "also", "expected"),
+    [
+        pytest.param(Report(0, pods=3), [], [], Bounds(most=3), id="nothing was written"),
+        pytest.param(AT_REST, [V1], [], Bounds(0, 0, 4, 4, 4, 0), id="at rest"),
+        pytest.param(AT_REST, [V1], [Spec(2, "v2", 4, 2, 1)], Bounds(2, 1, 2, 2, 5, 4), id="about to roll"),
+        pytest.param(AT_REST, [V1, Spec(2, "v2", 4, 2, 1)], [], Bounds(2, 1, 2, 2, 5, 4), id="rolls, or not yet"),
+        pytest.param(AT_REST, [V1], [Spec(2, "v2", 4, 9, 9)], Bounds(4, 4, 0, 0, 8, 4), id="no more than it has"),
+        pytest.param(AT_REST, [V1], [Spec(2, "v2", 4, 2, 0, 3)], Bounds(1, 0, 3, 3, 4, 1), id="as the partition says"),
+        pytest.param(AT_REST, [V1], [Spec(2, "v1", 2, 1)], Bounds(0, 0, 2, 2, 4, 0), id="about to scale down"),
+        pytest.param(
+            Report(2, pods=5, updated=3, available=4),
+            [Spec(2, "v2", 4, 2, 1)],
+            [],
+            Bounds(2, 1, 2, 2, 5, 4),
+            id="two of three new pods are proven",
+        ),
+        pytest.param(
+            Report(2, pods=4, updated=3, available=4, updated_available=0),
+            [Spec(2, "v2", 4, 4)],
+            [],
+            Bounds(4, 0, 3, 0, 4, 4),
+            id="only one old pod is left to take",
+        ),
+        pytest.param(
+            Report(2, pods=4, updated=3, available=4, updated_available=0),
+            [Spec(2, "v2", 4, 4)],
+            [Spec(3, "v2", 3, 4)],
+            Bounds(4, 0, 2, 0, 4, 4),
+            id="and one goes to scale down",
+        ),
+        pytest.param(
+            Report(2, pods=4, updated=1, available=3, updated_available=0),
+            [Spec(2, "v2", 4, 1, 0, 3)],
+            [],
+            Bounds(0, 0, 3, 4, 4, 1),
+            id="none is left to replace, proven or not",
+        ),
+        pytest.param(
+            Report(2, pods=4, updated=1, available=4),
+            [Spec(2, "v2", 4, 1, 0, 3)],
+            [Spec(3, "v2", 4, 0, 9, 1)],
+            Bounds(0, 2, 4, 4, 6, 3),
+            id="extra pods only for those that are replaced",
+        ),
+        pytest.param(
+            Report(2, pods=4, updated=3, available=4),
+            [Spec(2, "v2", 4, 1, 0, 2)],
+            [],
+            Bounds(0, 0, 4, 4, 4, 3),
+            id="more new pods than the partition lets through now",
+        ),
+        pytest.param(
+            Report(0, pods=4, updated=4, available=4),
+            [Spec(2, "v2", 4, 1), Spec(3, "v2", 4, 3)],
+            [],
+            Bounds(3, 0, 1, 1, 4, 4),
+            id="updated to what is not known",
+        ),
+        pytest.param(
+            Report(2, pods=4, updated=4, available=4),
+            [Spec(2, "v2", 4, 1), Spec(3, "v3", 4, 1)],
+            [Spec(4, "v2", 4, 0, 9)],
+            Bounds(1, 4, 3, 3, 8, 4),
+            id="back to what it had, and others may be there meanwhile",
+        ),
+        pytest.param(
+            AT_REST,
+            [V1, Spec(2, "v0", 4, 0, 3)],
+            [Spec(3, "v2", 4, 0, 9)],
+            Bounds(0, 7, 4, 4, 11, 4),
+            id="the extra pods of the one before are replaced, too",
+        ),
+    ],
+)
+def test_what_a_cluster_may_come_to(report: Report, specs: list[Spec], also: list[Spec], expected: Bounds) -> None:
+    assert bounds(Member("a", 4, "v2", tuple(specs), report), also) == expected
+
+
+@pytest.mark.parametrize(
+    ("report", "specs", "updated"),
+    [
+        pytest.param(Report(1), [Spec(1, "v1", 0), Spec(2, "v2", 4, 1, 0, 2)], 4, id="it had no pods"),
+        pytest.param(Report(1, pods=1, updated=1), [Spec(1, "v1", 1), Spec(2, "v2", 4, 1, 0, 2)], 2, id="it had one"),
+        pytest.param(Report(2, pods=2, updated=2), [Spec(2, "v2", 4, 1, 0, 3)], 4, id="all are new ones"),
+        pytest.param(Report(2, pods=2, updated=1), [Spec(2, "v2", 4, 1, 0, 3)], 1, id="one is an old one"),
+        pytest.param(
+            Report(2, pods=4, updated=2), [Spec(2, "v2", 4, 1), Spec(3, "v2", 6, 1, 0, 3)], 6, id="all may be new ones"
+        ),
+        pytest.param(
+            Report(2, pods=4, updated=2), [Spec(2, "v2", 4, 1, 0, 2), Spec(3, "v2", 6, 1, 0, 3)], 3, id="old ones stay"
+        ),
+        pytest.param(
+            AT_REST, [V1, Spec(2, "v2", 4, 1, 0, 3), Spec(3, "v2", 4, 1, 0, 2)], 4, id="it may have begun before"
+        ),
+    ],
+)
+def test_a_cluster_that_may_have_no_old_pods_creates_new_ones_whatever_its_partition(
+    report: Report, specs: list[Spec], updated: int
+) -> None:
+    assert bounds(Member("a", 4, "v2", tuple(specs), report)).updated == updated
+
+
+def test_a_kind_with_an_order_goes_on_when_the_pods_of_its_own_template_are_available() -> None:
+    member = ordered(Report(2, pods=3, updated=1, available=3), Spec(2, "v2", 3, 1))
+    assert bounds(member).fewest == 2
+
+
+def test_which_pods_are_the_last_ones_is_not_known_after_another_release() -> None:
+    specs = Spec(2, "bad", 3, 1, partition=2), Spec(3, "v2", 3, 1)
+    member = ordered(Report(2, pods=3, updated=1, available=2), *specs)
+    assert bounds(member).fewest == 2
+    assert bounds(member, (Spec(4, "v3", 3, 1),)).fewest == 0  # the one before may have begun with another pod

@@ -55,6 +55,7 @@ def cluster_policy(name: str, selector: dict[str, Any] = KIND, **spec: Any) -> C
         ([cluster_policy("a", BY_NAME, priority=9), policy("b")], "b"),
         ([cluster_policy("b"), cluster_policy("a")], "a"),
         ([policy("a", {**KIND, "name": "other"}), cluster_policy("b")], "b"),
+        ([policy("a", BY_LABEL), policy("b", resourceSelectors=[KIND, BY_NAME])], "b"),
         ([policy("a", {**KIND, "kind": "StatefulSet"})], None),
         ([policy("a", {**KIND, "namespace": "other"})], None),
     ],
@@ -125,6 +126,15 @@ def test_a_binding_is_as_karmada_would_store_it() -> None:
     }
 
 
+def test_a_placement_is_kept_as_it_was_given() -> None:
+    weights = {"staticWeightList": [{"targetCluster": {"clusterNames": ["a"]}, "weight": 2}]}
+    given = {
+        "clusterAffinity": {"clusterNames": ["a", "b"]},
+        "replicaScheduling": {"replicaSchedulingType": "Divided", "weightPreference": weights},
+    }
+    assert detected_spec(WEB, policy("all", placement=given))["placement"] == given
+
+
 def test_a_resource_of_the_cluster_has_a_binding_of_the_cluster() -> None:
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -150,7 +160,8 @@ def test_a_claim_can_be_read_back_and_taken_away() -> None:
 
 def binding(obj: dict[str, Any], by: AnyPolicy) -> ResourceBinding:
     spec = {name: value for name, value in detected_spec(obj, by).items() if value is not None}
-    return msgspec.convert({"metadata": {"name": "x"}, "spec": spec}, ResourceBinding)
+    stored = msgspec.json.encode({"metadata": {"name": "x"}, "spec": spec})
+    return msgspec.json.decode(stored, type=ResourceBinding)
 
 
 @pytest.mark.parametrize(
@@ -190,6 +201,7 @@ def test_a_count_of_pods_on_a_workload_is_no_news_but_a_change_of_data_is() -> N
         (Resource("apps", "v1", "Deployment", "deployments"), {"name": "x", "namespace": "kube-system"}, False),
         (Resource("apps", "v1", "Deployment", "deployments"), {"name": "x", "namespace": "karmada-es-a"}, False),
         (Resource("apps", "v1", "Deployment", "deployments"), {"name": "x", "namespace": "karmada-system"}, False),
+        (Resource("apps", "v1", "Deployment", "deployments"), {"name": "x", "namespace": "karmada-cluster"}, False),
         (Resource("", "v1", "Namespace", "namespaces", namespaced=False), {"name": "karmada-es-a"}, False),
         (Resource("", "v1", "Namespace", "namespaces", namespaced=False), {"name": "shop"}, True),
         (Resource("work.karmada.io", "v1alpha1", "Work", "works"), {"name": "x", "namespace": "shop"}, False),

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from kedge.plan.aligning import interpreter
 from kedge.plan.aligning.alignment import Aim
 from kedge.plan.aligning.interpreter import (
     NotAligned,
     RollingStrategy,
+    UnifiedRollingStatus,
     aim_of,
     calculate_template_hash,
     get_rolling_strategy,
+    goes_in_order,
     interpret_rolling_status,
     report_of,
     revise_rolling_strategy,
@@ -20,6 +23,7 @@ from kedge.plan.aligning.interpreter import (
     without_replicas,
 )
 from kedge.plan.aligning.ledger import Report, Spec
+from kedge.plan.workloads.registry import BrokenHandler
 
 
 def workload(kind: str, api_version: str = "apps/v1", image: str = "app:1", **spec: Any) -> dict[str, Any]:
@@ -67,13 +71,37 @@ def test_a_workload_can_be_made_without_its_pods_and_what_has_none_stays_as_it_i
     ("template", "message"),
     [
         (workload("StatefulSet", updateStrategy={"type": "OnDelete"}), "its strategy is OnDelete"),
-        (workload("Game", "example.com/v1"), "not a kind of workload that is known here"),
+        (workload("Game", "example.com/v1"), "^Game of example.com/v1 is not a kind of workload that is known here$"),
         (workload("DaemonSet"), "has no replicas to divide"),
     ],
 )
 def test_what_cannot_be_aligned_is_refused_in_words(template: dict[str, Any], message: str) -> None:
     with pytest.raises(NotAligned, match=message):
         aim_of(template, 3)
+
+
+def test_a_kind_whose_handler_cannot_be_used_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = BrokenHandler("games", "Game.example.com", "it has no replicas")
+    monkeypatch.setattr(interpreter, "find_handler", lambda *_: broken)
+    with pytest.raises(NotAligned, match=r"the workload handler Game\.example\.com .* it has no replicas"):
+        aim_of(workload("Game", "example.com/v1"), 3)
+
+
+def test_a_kind_without_a_strategy_is_given_none() -> None:
+    with pytest.raises(NotAligned, match=r"^ReplicaSet has no rolling strategy to set$"):
+        revise_rolling_strategy(workload("ReplicaSet"), RollingStrategy(max_unavailable=1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "expected"),
+    [
+        ("StatefulSet", "apps/v1", True),
+        ("Deployment", "apps/v1", False),
+        ("StatefulSet", "apps.kruise.io/v1beta1", False),
+    ],
+)
+def test_the_pods_of_a_statefulset_have_an_order(kind: str, api_version: str, expected: bool) -> None:
+    assert goes_in_order(workload(kind, api_version)) is expected
 
 
 def test_only_the_pod_template_tells_one_hash_from_another() -> None:
@@ -98,6 +126,9 @@ def test_a_manifest_gets_the_numbers_of_its_spec() -> None:
         "maxUnavailable": 2,
         "maxSurge": 1,
     }
+    found = revised(deployment("50%", 3), Spec(7, "hash", 6, 2, 1, 4))
+    assert found["spec"]["replicas"] == 6
+    assert found["spec"]["strategy"]["rollingUpdate"] == {"maxUnavailable": 2, "maxSurge": 1}
 
 
 COUNTS = {"replicas": 6, "updatedReplicas": 3, "availableReplicas": 5}
@@ -116,3 +147,19 @@ COUNTS = {"replicas": 6, "updatedReplicas": 3, "availableReplicas": 5}
 )
 def test_a_status_proves_only_what_its_controller_has_seen(status: dict[str, Any], report: Report) -> None:
     assert report_of(interpret_rolling_status(status)) == report
+
+
+def test_every_count_of_a_status_is_read() -> None:
+    status = {
+        "generation": 1,
+        "observedGeneration": 2,
+        "resourceTemplateGeneration": 3,
+        "replicas": 4,
+        "readyReplicas": 5,
+        "availableReplicas": 6,
+        "updatedReplicas": 7,
+        "updatedReadyReplicas": 8,
+        "updatedAvailableReplicas": 9,
+        "alignmentSeq": 10,
+    }
+    assert interpret_rolling_status(status) == UnifiedRollingStatus(*range(1, 11))

@@ -15,6 +15,7 @@ def test_a_ledger_is_read_as_it_was_written() -> None:
     assert read_ledger(ledger_text(ledger)) == ledger
     assert ledger_text(ledger) == '{"a":[[5,"v3",6,0,1,3]],"b":[[1,"v1",4,1,0,0],[2,"v2",4,2,1,0]]}'
     assert read_ledger("") == Ledger()
+    assert read_ledger('{"a":[]}') == Ledger()
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": [[1]]}', '{"a": [["1", "v1", 1, 1, 1, 1]]}'])
@@ -30,3 +31,4 @@ def test_what_may_be_in_effect_stays() -> None:
     assert ledger.with_spec("a", THIRD, 9).specs == {"a": (SECOND, THIRD)}
     assert ledger.with_spec("b", THIRD, 0).specs == {"a": (FIRST, SECOND), "b": (THIRD,)}
     assert ledger.without("a").specs == {}
+    assert Ledger({"a": (FIRST,)}).with_spec("a", THIRD, 9).specs == {"a": (FIRST, THIRD)}

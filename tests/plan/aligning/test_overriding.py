@@ -44,6 +44,10 @@ def applied(*policies: AnyOverridePolicy) -> Overridden:
     return overridden(OBJECT, HERE, policies)
 
 
+def applied_to(obj: dict[str, Any], overriders: dict[str, Any]) -> Any:
+    return overridden(obj, HERE, [policy("one", overriders)]).obj
+
+
 def image_of(found: Overridden) -> str:
     return str(found.obj["spec"]["template"]["spec"]["containers"][0]["image"])
 
@@ -123,6 +127,7 @@ def test_a_rule_is_for_the_clusters_it_means(where: dict[str, Any], is_meant: bo
     [
         (NAMED, True),
         ({**NAMED, "name": "other"}, False),
+        ({**NAMED, "namespace": "shop"}, True),
         ({**NAMED, "namespace": "other"}, False),
         ({**NAMED, "kind": "StatefulSet"}, False),
         ({"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": "web"}}}, True),
@@ -159,3 +164,77 @@ def test_who_means_a_resource_more_exactly_has_the_last_word_and_a_namespace_the
 def test_who_decides_on_the_strategy_is_known(path: str, sets: bool) -> None:
     found = applied(policy("one", value(path, "add", {})))
     assert found.sets_strategy is sets
+
+
+def test_only_what_all_that_is_said_leaves_alone_is_aligned() -> None:
+    several = {"plaintext": [{"path": path, "operator": "replace", "value": 1} for path in ("/spec/replicas", "/spec")]}
+    assert applied(policy("one", several)).sets_strategy
+    first, second = value("/spec/strategy", "remove"), value("/spec/replicas", "replace", 2)
+    assert applied(policy("a", first), policy("b", second)).sets_strategy
+    assert not applied(policy("one", image("Tag", "replace", "v2"))).sets_strategy
+
+
+def test_of_several_selectors_the_most_exact_counts_and_of_the_same_the_later_name() -> None:
+    kind = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    by_labels = {**kind, "labelSelector": {"matchLabels": {"app": "web"}}}
+    both = policy("a", value("/spec/replicas", "replace", 1), resourceSelectors=[kind, NAMED])
+    labels = policy("b", value("/spec/replicas", "replace", 2), resourceSelectors=[by_labels])
+    assert applied(both, labels).policies == ("b", "a")
+    one = policy("a", value("/spec/replicas", "replace", 1), resourceSelectors=[kind])
+    other = policy("b", value("/spec/replicas", "replace", 2))
+    assert applied(other, one).policies == ("a", "b")
+
+
+def test_a_path_that_is_empty_means_the_whole_object() -> None:
+    assert applied_to(OBJECT, value("", "replace", {"kind": "Other"})) == {"kind": "Other"}
+
+
+@pytest.mark.parametrize(
+    ("before", "overriders", "after"),
+    [
+        ("nginx:1.25", image("Tag", "replace", "2"), "nginx:2"),
+        ("nginx", image("Tag", "replace", "2"), "nginx:2"),
+        ("shop/web:v1", image("Registry", "replace", "mirror.test"), "mirror.test/shop/web:v1"),
+        ("localhost/web:v1", image("Registry", "replace", "mirror.test"), "mirror.test/web:v1"),
+        ("registry.test/web", image("Registry", "remove"), "web"),
+        ("hub:5000/web", image("Registry", "remove"), "web"),
+        ("web@sha256:abc", image("Registry", "replace", "mirror.test"), "mirror.test/web@sha256:abc"),
+        ("web:v1@sha256:abc", image("Tag", "replace", "v2"), "web:v2"),
+    ],
+)
+def test_an_image_has_a_registry_if_its_first_part_looks_like_a_host(
+    before: str, overriders: dict[str, Any], after: str
+) -> None:
+    pod = {"kind": "Pod", "spec": {"containers": [{"image": before}]}}
+    assert applied_to(pod, overriders)["spec"]["containers"] == [{"image": after}]
+
+
+def test_all_containers_that_have_an_image_get_it_unless_one_is_named() -> None:
+    spec = {
+        "initContainers": [{"image": "init:v1"}],
+        "containers": [{"image": "a:v1"}, {"name": "without"}, {"image": "b:v1"}],
+    }
+    workload = {"kind": "Deployment", "spec": {"template": {"spec": spec}}}
+    found = applied_to(workload, image("Tag", "replace", "v2"))["spec"]["template"]["spec"]
+    assert found["initContainers"] == [{"image": "init:v2"}]
+    assert found["containers"] == [{"image": "a:v2"}, {"name": "without"}, {"image": "b:v2"}]
+    named = image("Tag", "replace", "v2", "/spec/template/spec/containers/2/image")
+    found = applied_to(workload, named)["spec"]["template"]["spec"]
+    assert [one.get("image") for one in found["containers"]] == ["a:v1", None, "b:v2"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"overrideRules": [{"overriders": {"commandOverrider": [{}]}}]},
+        {"overriders": {"plaintext": []}},
+    ],
+)
+def test_a_policy_that_is_not_known_here_is_refused_where_it_means_something(spec: dict[str, Any]) -> None:
+    def of(selector: dict[str, Any]) -> AnyOverridePolicy:
+        given = {"metadata": {"name": "odd"}, "spec": {**spec, "resourceSelectors": [selector]}}
+        return msgspec.convert(given, OverridePolicy)
+
+    with pytest.raises(NotOverridden, match=r"^odd: "):
+        applied(of(NAMED))
+    assert applied(of({**NAMED, "name": "other"})).obj == OBJECT

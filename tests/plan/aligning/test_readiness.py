@@ -68,6 +68,18 @@ def test_a_cluster_is_ready_while_it_is_heard(was: str | None, last: LastHeartbe
     assert found.reason == ("ClusterReady" if status == "True" else "ClusterStatusUnknown")
 
 
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        (None, "Its agent was not heard yet: is it running?"),
+        (LastHeartbeat(FIRST, 10.0), "Cluster stopped posting cluster status."),
+        (LastHeartbeat(FIRST, 90.0), "cluster is healthy and ready to accept workloads"),
+    ],
+)
+def test_a_cluster_says_whether_it_was_ever_heard(last: LastHeartbeat | None, message: str) -> None:
+    assert ready_condition(cluster("True"), last, 100.0, NOW).message == message
+
+
 def test_how_long_it_still_counts_as_heard() -> None:
     assert seconds_left(None, 100.0) == 0.0
     assert seconds_left(LastHeartbeat(FIRST, 90.0), 100.0) == GRACE - 10.0

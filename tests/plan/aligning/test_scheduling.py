@@ -69,7 +69,7 @@ def test_of_several_weights_of_a_cluster_the_largest_counts() -> None:
 def test_what_runs_stays_where_it_is_when_there_are_more() -> None:
     given = placement(f"{{{DIVIDED}}}}}")
     found = schedule(given, 6, CLUSTERS, {"asia": 4, "gone": 3})
-    assert {one.name: one.replicas for one in found} == {"africa": 1, "asia": 4, "europe": 1}
+    assert [(one.name, one.replicas) for one in found] == [("africa", 1), ("asia", 4), ("europe", 1)]
 
 
 def test_fewer_are_divided_anew() -> None:
@@ -106,6 +106,12 @@ def test_a_tie_goes_by_name_from_the_end_that_the_uid_says(uid: str, parts: dict
 
 def test_seats_by_weight() -> None:
     assert apportioned(4, {"alpha": 1200, "beta": 900, "gamma": 400}, {}) == {"alpha": 2, "beta": 1, "gamma": 1}
+    assert apportioned(2, {"alpha": 7, "beta": 2}, {}) == {"alpha": 2, "beta": 0}
+
+
+def test_of_those_that_are_owed_the_same_who_has_fewer_seats_gets_it_and_then_the_first_by_name() -> None:
+    assert apportioned(2, {"alpha": 3, "beta": 1}, {}) == {"alpha": 1, "beta": 1}
+    assert apportioned(1, {"alpha": 1, "beta": 1}, {}) == {"alpha": 1, "beta": 0}
 
 
 def test_a_seat_more_takes_none_from_anybody() -> None:
@@ -120,3 +126,14 @@ def test_a_seat_more_takes_none_from_anybody() -> None:
             assert all(found[name] >= before[name] for name in weights)
             before = found
         assert apportioned(total, weights, {}) == weights
+
+
+def test_what_runs_where_nothing_is_meant_to_run_stays_nowhere() -> None:
+    rules = '{"targetCluster": {"clusterNames": ["asia"]}, "weight": 2}'
+    given = placement(f'{{{DIVIDED}, "weightPreference": {{"staticWeightList": [{rules}]}}}}}}')
+    found = schedule(given, 4, CLUSTERS, {"africa": 3, "asia": 1})
+    assert {one.name: one.replicas for one in found} == {"africa": 0, "asia": 4, "europe": 0}
+
+
+def test_where_no_cluster_is_nothing_is_scheduled() -> None:
+    assert schedule(placement(f"{{{DIVIDED}}}}}"), 4, []) == ()

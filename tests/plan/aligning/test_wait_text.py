@@ -125,3 +125,32 @@ def test_every_code_has_a_sentence() -> None:
 def test_every_step_of_a_turn_has_a_sentence_of_its_own(code: TurnCode) -> None:
     others = {wait_sentence(Wait("a", other)) for other in TurnCode if other is not code}
     assert wait_sentence(Wait("a", code)) not in others
+
+
+NUMBERS = {"replicas": 10, "maxUnavailable": 2, "maxSurge": 1, "fewest": 8, "most": 11, "updated": 0, "goal": 4}
+
+
+@pytest.mark.parametrize(
+    ("code", "numbers", "sentence"),
+    [
+        (
+            AlignCode.budget_spent,
+            {"fewest": 0},
+            (
+                "at most 2 of 10 pods may be unavailable, and 1 may be extra:"
+                " none is sure to be available, and 8 have to be"
+            ),
+        ),
+        (
+            AlignCode.budget_spent,
+            {"fewest": 9},
+            (
+                "at most 2 of 10 pods may be unavailable, and 1 may be extra:"
+                " it holds that until new pods there are available"
+            ),
+        ),
+        (AlignCode.no_room, {}, "it is to get more replicas, and there may be 11 pods at most: others go first"),
+    ],
+)
+def test_what_nobody_else_holds(code: AlignCode, numbers: dict[str, int], sentence: str) -> None:
+    assert wait_sentence(Wait("a", code, {**NUMBERS, **numbers})) == sentence

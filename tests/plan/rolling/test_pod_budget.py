@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from kedge.api.binding import ClusterResourceBinding
 from kedge.api.fleet import PODS_CHARGED
+from kedge.api.rollout import RolloutStrategy
 from kedge.plan.rolling.plan import RolloutPlan
+from kedge.plan.rolling.pod_budget import given_budget
 from kedge.plan.rolling.pod_counts import PodCounts, count_pods
 from kedge.plan.rolling.rollout_input import Wanted
 from plan.rolling.making import (
@@ -75,6 +77,21 @@ def test_without_a_budget_of_pods_nothing_is_charged() -> None:
     assert (found.charges, found.credit) == ({}, ())
 
 
+def test_a_percentage_is_of_the_pods_of_clusters_that_stay() -> None:
+    bindings = [*map(binding, "abc"), *OTHERS, unscheduled("z")]
+    assert moves(plan_of("20%", *bindings))[1] == ["a", "b"]  # 5 of 25 pods
+
+
+def test_a_budget_that_comes_to_nothing_is_one_pod() -> None:
+    one, other = (count_pods([workload(replicas=5, image=image, **rolling(1))]) for image in ("v1", "v2"))
+    assert moves(plan_of("1%", *map(binding, "abc"), *OTHERS, pods={OLD: one, NEW: other}))[1] == ["a"]
+
+
+@pytest.mark.parametrize("strategy", [None, RolloutStrategy(rolling_update=None)])
+def test_without_a_strategy_there_is_no_budget_of_pods(strategy: RolloutStrategy | None) -> None:
+    assert given_budget(placement(strategy=strategy).spec) is None
+
+
 @pytest.mark.parametrize("said", [IN_PROGRESS, NOT_AVAILABLE, NOTHING])
 def test_a_cluster_holds_its_charge_until_it_has_proven_itself(said: Said) -> None:
     moving = charged(up_to_date("a", said), 2)
@@ -99,6 +116,11 @@ def test_a_broken_cluster_counts_with_what_it_runs_or_with_what_it_is_to_run(
     broken, pods = binding("a", NOT_AVAILABLE), {**before, NEW: FIVE_NEW}
     others = [up_to_date("b", IN_PROGRESS), *OTHERS]
     assert plan_of(1, broken, *others, pods=pods).charges == {"crp-a-1": counted}
+
+
+def test_a_broken_cluster_without_pods_before_and_after_lacks_none() -> None:
+    found = plan_of(1, binding("a", NOT_AVAILABLE), *OTHERS, pods={NEW: PodCounts()})
+    assert found.charges == {"crp-a-1": 0}
 
 
 def test_a_fix_reaches_a_broken_cluster_whatever_others_hold() -> None:
@@ -137,6 +159,59 @@ def test_a_budget_that_no_cluster_fits_into_is_reported() -> None:
         "or lower maxUnavailable of the workloads"
     )
     assert found.waits["crp-a-1"].code == "PodBudgetTooSmall"
+
+
+def daemons(number: int | str, image: str = "v1") -> PodCounts:
+    """A Deployment of 5 pods, and a DaemonSet that may take away so many."""
+    agent = workload("DaemonSet", "agent", image, **rolling(number, "updateStrategy"))
+    return count_pods([workload(replicas=5, **rolling(2)), agent])
+
+
+def test_a_daemon_set_is_charged_with_what_it_may_take_away() -> None:
+    found = plan_of(3, *map(binding, "abc"), *OTHERS, pods={OLD: daemons(2), NEW: daemons(2, "v2")})
+    assert moves(found) == ([], ["a"], [])
+    assert found.charges == {"crp-a-1": 2}
+
+
+def test_a_daemon_set_that_takes_a_share_of_pods_nobody_counts_waits_and_says_so() -> None:
+    found = plan_of("100%", *map(binding, "abc"), *OTHERS, pods={OLD: daemons("10%"), NEW: daemons("10%", "v2")})
+    assert moves(found) == ([], [], [])
+    assert found.why["crp-a-1"] == (
+        "a waits: podBudget cannot bound DaemonSet shop/agent: maxUnavailable is a share of pods that only the cluster "
+        "counts; make it a number, or remove podBudget"
+    )
+    assert found.waits["crp-a-1"].code == "PodsNotBounded"
+
+
+def test_a_daemon_set_that_does_not_change_takes_nothing_away() -> None:
+    found = plan_of(1, *map(binding, "abc"), *OTHERS, pods={OLD: daemons("10%"), NEW: daemons("10%")})
+    assert moves(found) == ([], ["a", "b", "c"], [])
+
+
+def test_a_daemon_set_reaches_clusters_that_are_new() -> None:
+    found = plan_of(1, scheduled("a"), *OTHERS, pods={NEW: daemons("10%")})
+    assert moves(found) == (["a"], [], [])
+
+
+def test_a_broken_cluster_whose_pods_nobody_counts_holds_the_whole_budget() -> None:
+    pods = {OLD: daemons(2), NEW: daemons(2, "v2")}
+    broken = up_to_date("a", NOT_AVAILABLE)
+    found = plan_of(20, broken, binding("b"), *OTHERS, pods=pods)
+    assert moves(found) == ([], [], [])
+    assert found.waits["crp-b-1"].code == "AllowanceSpent"
+    plain = plan_of(20, broken, binding("b"), *OTHERS)
+    assert moves(plain) == ([], ["b"], [])
+    only_before = plan_of(20, binding("a", NOT_AVAILABLE), binding("b"), *OTHERS, pods={OLD: FIVE, NEW: daemons(2)})
+    assert only_before.charges == {"crp-a-1": 5, "crp-b-1": 2}
+
+
+def test_a_fix_of_daemon_sets_reaches_a_cluster_all_of_whose_pods_count_already() -> None:
+    pods = {OLD: daemons("10%"), NEW: daemons("10%", "v2")}
+    found = plan_of(2, binding("a", NOT_AVAILABLE), *OTHERS, pods=pods)
+    assert moves(found) == ([], ["a"], [])
+    assert found.charges == {"crp-a-1": 5}
+    midway = plan_of(2, charged(binding("a", NOT_AVAILABLE), 2), *OTHERS, pods=pods)
+    assert moves(midway) == ([], [], [])
 
 
 def test_who_waits_for_pods_says_who_holds_them() -> None:

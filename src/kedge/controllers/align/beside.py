@@ -20,14 +20,13 @@ from kedge.api.karmada.keys import BINDING_NAME, BINDING_NAMESPACE
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
 from kedge.api.karmada.works import Work
+from kedge.controllers.align.templates import read_template
 from kedge.controllers.align.wait_events import WaitEvents
 from kedge.controllers.kinds import Kinds
 from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
-from kedge.kube.codec import untyped
 from kedge.kube.controller import Controller
-from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
@@ -140,17 +139,7 @@ class Beside:
         return beside_input(seen.binding.spec, template, by_cluster, self._members.all(), seen.override)
 
     async def _template(self, binding: ResourceBinding) -> Object | None:
-        bound = binding.spec.resource
-        group, _, version = bound.api_version.rpartition("/")
-        if self._kinds.lookup(group, version, bound.kind) is None:
-            await self._kinds.ask()
-        resource = self._kinds.lookup(group, version, bound.kind)
-        if resource is None:
-            return None
-        try:
-            return await self._client.get(untyped(resource), bound.name, bound.namespace or None)
-        except NotFound:
-            return None
+        return await read_template(self._client, self._kinds, binding)
 
     # Writing
 

@@ -204,11 +204,7 @@ class Bindings:
         return known
 
     async def _resource(self, binding: ResourceBinding) -> Resource | None:
-        bound = binding.spec.resource
-        group, _, version = bound.api_version.rpartition("/")
-        if self._kinds.lookup(group, version, bound.kind) is None:
-            await self._kinds.ask()
-        return self._kinds.lookup(group, version, bound.kind)
+        return await self._kinds.find(binding.spec.resource.api_version, binding.spec.resource.kind)
 
     # Writing
 

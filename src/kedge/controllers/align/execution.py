@@ -1,5 +1,8 @@
 """Execution: the controller of one member that brings its Works to its cluster, and reports what came of them.
 
+Wakes at a change of a Work, and of what it made there: what others change is put back, what they delete is made again.
+Fields that a Work does not set are the cluster's own, and stay as they are.
+
 What it reflects is one look at the object: its status, its generation, and the number of what it was asked for last, so
 that the hub knows what the status is about.
 """
@@ -25,26 +28,30 @@ from kedge.api.karmada.keys import (
 )
 from kedge.api.karmada.works import ManifestStatus, ResourceIdentifier, Work, WorkStatus
 from kedge.api.resource import Resource
+from kedge.controllers.followed_kinds import FollowedKinds
 from kedge.controllers.kinds import Kinds
+from kedge.controllers.repairs import Repairs
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
-from kedge.kube.codec import Codec, PartialObject, Untyped, metadata_of, untyped
+from kedge.kube.codec import Codec, PartialObject, Untyped, untyped
 from kedge.kube.controller import Controller
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import JsonPatch, difference
 from kedge.kube.queue import Key
-from kedge.kube.source import WatchedObject
+from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.aggregating import APPLIED
 from kedge.plan.aligning.interpreter import sequence_of, without_replicas
 from kedge.plan.aligning.names import work_namespace
-from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
 from kedge.plan.applying.apply_configuration import upgraded_managed_fields
+from kedge.plan.applying.manifests import ObjectKey
+from kedge.plan.applying.outcomes import DELETED_AGAIN, DISPUTED
 from kedge.plan.fields import Object, at, covers, group_of, patched, text
 
 MANAGER: Final = "karmada-agent"
 AGAIN: Final = 10.0
-"""Seconds after which what a member refused is tried again."""
+"""Seconds after which what a member refused is tried again, and what may not be watched is looked at again."""
+APPLIED_MESSAGE: Final = "Manifest has been successfully applied"
 
 
 class NotApplied(ValueError):
@@ -59,17 +66,20 @@ class Execution:
         self._kinds = Kinds(member.client)
         self._clock = clock
         self._works = hub.cache(Work, work_namespace(name))
-        self._written: dict[str, int] = {}
-        """Which generation of a Work, by its uid, was applied last."""
-        followed = [
-            member.watch(member.cache(metadata_of(one), optional=True), to=partial(_of_object, hub.name))
-            for one in WORKLOAD_KINDS
-        ]
-        self.controller = Controller(f"works of {name}", self.reconcile, [hub.watch(self._works), *followed])
+        self._written: dict[Key, tuple[str, int]] = {}
+        """Which Work, by its uid, and which generation of it was applied last."""
+        self._repairs = Repairs()
+        self._followed = FollowedKinds(member, only=_is_made_here)
+        self._kind_of: dict[Key, Resource] = {}
+        sources: list[Source] = [hub.watch(self._works), self._followed.source(partial(_of_object, hub.name))]
+        self.controller = Controller(f"works of {name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
         work = self._works.get(key.name, key.namespace)
-        if work is None or not work.spec.workload.manifests:
+        if work is None:
+            self._forget(key)
+            return Outcome.done
+        if not work.spec.workload.manifests:
             return Outcome.done
         manifest = work.spec.workload.manifests[0]
         if work.metadata.deletion_timestamp is not None:
@@ -78,48 +88,71 @@ class Execution:
         if resource is None:
             await self._report(work, manifest, None, None, f"the cluster serves no {text(manifest, 'kind')}")
             return Outcome.again(after=AGAIN)
+        self._follow(key, resource)
+        identity = _identity(manifest)
         try:
-            found = await (self._held_back if work.spec.suspend_dispatching else self._applied)(
-                work, resource, manifest
-            )
+            if work.spec.suspend_dispatching:
+                found = await self._held_back(work, resource, manifest)
+            else:
+                found = await self._applied(key, work, resource, manifest)
         except (AlreadyExists, Conflict):
             raise
         except (ApiError, NotApplied) as error:
             await self._report(work, manifest, resource, None, str(error))
-            return Outcome.again(after=AGAIN)
-        await self._report(work, manifest, resource, found, "")
-        return Outcome.done
+            return Outcome.again(after=self._repairs.wait(identity) or AGAIN)
+        is_disputed = self._repairs.are_disputed(identity)
+        await self._report(work, manifest, resource, found, "", DISPUTED if is_disputed else APPLIED_MESSAGE)
+        if is_disputed:
+            return Outcome.again(after=self._repairs.next_look(identity))
+        return Outcome.done if self._followed.is_watched(resource) else Outcome.again(after=AGAIN)
+
+    def _follow(self, key: Key, resource: Resource) -> None:
+        """Watch the kind of what a Work makes, from now on."""
+        self._kind_of[key] = resource
+        self._followed.look(resource)
+
+    def _forget(self, key: Key) -> None:
+        """The Work is gone; with the last one of its kind goes the watch."""
+        self._written.pop(key, None)
+        resource = self._kind_of.pop(key, None)
+        if resource is not None and resource not in self._kind_of.values():
+            self._followed.drop(resource)
 
     async def _resource(self, manifest: Object) -> Resource | None:
-        named = group_of(manifest), text(manifest, "apiVersion").rpartition("/")[2], text(manifest, "kind")
-        if self._kinds.lookup(*named) is None:
-            await self._kinds.ask()
-        return self._kinds.lookup(*named)
+        return await self._kinds.find(text(manifest, "apiVersion"), text(manifest, "kind"))
 
     async def _held_back(self, work: Work, resource: Resource, manifest: Object) -> Untyped | None:
         """The object as it is: what it reports counts also while nothing is written to it."""
         found = await self._live(resource, manifest)
         return found if found is not None and _is_of(work, found) else None
 
-    async def _applied(self, work: Work, resource: Resource, manifest: Object) -> Untyped | None:
+    async def _applied(self, key: Key, work: Work, resource: Resource, manifest: Object) -> Untyped:
         """The object, with what the manifest asks for. It is written if it is another manifest, or has been changed.
 
         Written in the very version that was looked at: a request that is late must not bring back what was asked for
-        before. An object that is ahead of the Work is left alone, unless the hub says that the Work is the newest.
+        before. An object that is ahead of the Work is left alone, unless the hub says that the Work is the newest. What
+        somebody in the cluster keeps changing is put back less and less often.
         """
-        meta = work.metadata
+        meta, identity = work.metadata, _identity(manifest)
         body = patched(manifest, {"metadata": {"annotations": {WORK_NAMESPACE: meta.namespace, WORK_NAME: meta.name}}})
         live = await self._live(resource, manifest)
+        is_repair = self._written.get(key) == (meta.uid, meta.generation)
         if live is not None:
-            if self._written.get(meta.uid) == meta.generation and covers(live, body):
+            if is_repair and covers(live, body):
                 return live
             if sequence_of(live) > sequence_of(manifest):
                 newest = await self._hub.get(Work, meta.name, meta.namespace)
                 if newest.metadata.generation != meta.generation:
                     return live
             _check_owner(work, live, manifest)
+        if is_repair and self._repairs.wait(identity) > 0:
+            if live is None:
+                raise NotApplied(DELETED_AGAIN)
+            return live
         applied = await self._brought(untyped(resource), body, live)
-        self._written[meta.uid] = meta.generation
+        if is_repair and (live is None or _version(applied) != _version(live)):
+            self._repairs.note(identity)
+        self._written[key] = meta.uid, meta.generation
         return applied
 
     async def _brought(self, kind: Codec[Untyped], body: Object, live: Untyped | None) -> Untyped:
@@ -160,13 +193,18 @@ class Execution:
                     await self._member.delete(
                         untyped(resource), name, namespace, uid=found["metadata"]["uid"], propagation="Background"
                     )
-        self._written.pop(work.metadata.uid, None)
         rest = [one for one in work.metadata.finalizers if one != EXECUTION_FINALIZER]
         await self._hub.amend(Work, work.metadata, {"metadata": {"finalizers": rest}}, manager=MANAGER)
         return Outcome.done
 
     async def _report(
-        self, work: Work, manifest: Object, resource: Resource | None, found: Object | None, problem: str
+        self,
+        work: Work,
+        manifest: Object,
+        resource: Resource | None,
+        found: Object | None,
+        problem: str,
+        success: str = APPLIED_MESSAGE,
     ) -> None:
         now = self._clock.now()
         conditions = work.status.conditions
@@ -176,7 +214,7 @@ class Execution:
             APPLIED,
             status=FALSE if problem else TRUE,
             reason="AppliedFailed" if problem else "AppliedSuccessful",
-            message=problem or "Manifest has been successfully applied",
+            message=problem or success,
             generation=work.metadata.generation,
             now=now,
         )
@@ -222,6 +260,11 @@ def _named(manifest: Object) -> tuple[str, str | None]:
     return text(manifest, "metadata", "name"), text(manifest, "metadata", "namespace") or None
 
 
+def _identity(manifest: Object) -> ObjectKey:
+    name, namespace = _named(manifest)
+    return ObjectKey(group_of(manifest), text(manifest, "kind"), namespace or "", name)
+
+
 def _version(live: Untyped) -> str:
     return str(live["metadata"]["resourceVersion"])
 
@@ -243,7 +286,12 @@ def _identifier(manifest: Object, resource: Resource) -> ResourceIdentifier:
     )
 
 
-def _of_object(hub: str, seen: WatchedObject[PartialObject]) -> Iterable[Key]:
+def _is_made_here(found: PartialObject) -> bool:
+    """Whether some Work made it. Others of its kind are not kept, however many there are."""
+    return WORK_NAME in found.metadata.annotations
+
+
+def _of_object(hub: str, _: str, seen: WatchedObject[PartialObject]) -> Iterable[Key]:
     notes = seen.meta.annotations
     if WORK_NAME in notes:
         yield Key(hub, notes.get(WORK_NAMESPACE), notes[WORK_NAME])

@@ -16,7 +16,7 @@ from kedge.controllers.kinds import Kinds
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import NotFound
-from kedge.plan.fields import Object, group_of, patched, text
+from kedge.plan.fields import Object, patched, text
 from kedge.plan.oam.refused import Refused
 
 MANAGER: Final = "kedge-application"
@@ -31,13 +31,10 @@ class ObjectWrites:
 
     async def resource(self, obj: Object) -> Resource:
         """Where objects of this kind are. Refuses a kind that is not served, or is not of a namespace."""
-        version = text(obj, "apiVersion").rpartition("/")[2]
-        group, kind = group_of(obj), text(obj, "kind")
-        if self._kinds.lookup(group, version, kind) is None:
-            await self._kinds.ask()
-        found = self._kinds.lookup(group, version, kind)
+        version, kind = text(obj, "apiVersion"), text(obj, "kind")
+        found = await self._kinds.find(version, kind)
         if found is None:
-            raise Refused(f"the cluster serves no {kind} of {text(obj, 'apiVersion')}: install its definition first")
+            raise Refused(f"the cluster serves no {kind} of {version}: install its definition first")
         if not found.namespaced:
             raise Refused(f"a {kind} is not of a namespace, and cannot be part of a component")
         return found

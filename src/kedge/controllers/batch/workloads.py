@@ -17,7 +17,7 @@ from kedge.api.oam.rollout_plan import Traffic
 from kedge.api.pods import Pod
 from kedge.api.resource import Resource
 from kedge.controllers.batch.located import Located, Place
-from kedge.controllers.batch.other_kinds import OtherKinds
+from kedge.controllers.followed_kinds import FollowedKinds
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
 from kedge.kube.cache import Cache
@@ -54,7 +54,7 @@ class WorkloadAccess:
             for resource in _WATCHED
             for place in places
         ]
-        self._others = OtherKinds(cluster, places, transform=in_short)
+        self._others = FollowedKinds(cluster, places, transform=in_short)
 
     @property
     def client(self) -> Client:

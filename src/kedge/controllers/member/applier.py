@@ -35,9 +35,9 @@ from kedge.controllers.member.attempt import Attempt, Memory, workload_of
 from kedge.controllers.member.object_caches import ObjectCaches
 from kedge.controllers.member.pods import PodTroubles
 from kedge.controllers.member.removal import Remover, resource_of
-from kedge.controllers.member.repairs import Repairs
 from kedge.controllers.member.report_delays import ReportDelays
 from kedge.controllers.member.writing import AT_MOST, MANAGER
+from kedge.controllers.repairs import Repairs
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import metadata_of

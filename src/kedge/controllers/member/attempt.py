@@ -22,14 +22,14 @@ from kedge.api.work import AppliedResource, AppliedWork, BackReportedStatus, Wor
 from kedge.controllers.gather import gather
 from kedge.controllers.member.object_caches import ObjectCaches
 from kedge.controllers.member.pods import PodTroubles
-from kedge.controllers.member.repairs import Repairs
 from kedge.controllers.member.writing import AT_MOST, Writer, Written
+from kedge.controllers.repairs import Repairs
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import NotFound
 from kedge.plan.applying.manifests import DesiredObject, InvalidManifest, ObjectKey, apply_batches
 from kedge.plan.applying.observed import ObservedObject, status_of
-from kedge.plan.applying.outcomes import applied, back_reported, misread, not_applied
+from kedge.plan.applying.outcomes import DELETED_AGAIN, applied, back_reported, misread, not_applied
 from kedge.plan.applying.ownership import Owner, Refusal, unsupported
 from kedge.plan.applying.records import ObjectRecord
 from kedge.plan.applying.work_status import ApplyResult
@@ -40,7 +40,7 @@ Record: TypeAlias = Callable[[Sequence[DesiredObject]], Awaitable[None]]
 
 UNWATCHED: Final = 10.0  # seconds between looks at kinds that the member does not let us watch
 _NOTHING: Final = ObjectRecord()
-_DELETED: Final = Refusal(reasons.MANIFEST_APPLY_FAILED, "somebody on the member keeps deleting it")
+_DELETED: Final = Refusal(reasons.MANIFEST_APPLY_FAILED, DELETED_AGAIN)
 
 
 class Memory(Struct):

@@ -12,7 +12,7 @@ from typing import Any, Final
 from kedge.api.condition import find_condition, is_true
 from kedge.api.karmada.bindings import AggregatedStatusItem
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.interpreter import interpret_rolling_status, sequence_of
+from kedge.plan.aligning.interpreter import NotAligned, get_rolling_strategy, interpret_rolling_status, sequence_of
 from kedge.plan.fields import Object, at, count, generation, whole
 
 APPLIED: Final = "Applied"
@@ -59,10 +59,17 @@ def _health(work: Work) -> str:
     is_current = found.generation == found.observed_generation and (found.alignment_seq or 0) >= sequence_of(
         manifests[0]
     )
-    partition = whole(manifests[0], "spec", "updateStrategy", "partition") or 0
-    updated = desired - min(partition, desired)
-    is_done = (found.updated_replicas or 0) >= updated and (found.available_replicas or 0) >= desired
+    to_update = desired - _partition(manifests[0])
+    is_done = (found.updated_replicas or 0) >= to_update and (found.available_replicas or 0) >= desired
     return "Healthy" if is_current and is_done else "Unhealthy"
+
+
+def _partition(manifest: Object) -> int:
+    """How many pods are to stay old."""
+    try:
+        return get_rolling_strategy(manifest).partition or 0
+    except NotAligned:
+        return 0
 
 
 def template_status(template: Object, works: Mapping[str, Work], clusters: int) -> Mapping[str, Any] | None:

@@ -153,31 +153,37 @@ class _Round:
 
     def _granted(self, member: Member, goal: int) -> Spec | AlignCode:
         """The next spec of a cluster, or what keeps it from one."""
-        replicas = self._replicas(member)
-        moved = AlignCode.paused if self._aim.is_paused else self._moved(member, goal, replicas)
-        if isinstance(moved, Spec) and self._is_safe(member, moved):
-            return moved
-        for other in (_scaled(member, replicas, self._aim), _stopped(member)):
-            if other is not None and self._is_safe(member, other):
-                return other
-        if isinstance(moved, AlignCode):
-            return self._scaling_wait(member) if member.wanted != _replicas(member) else moved
+        sizes = self._sizes(member)
+        moved = [AlignCode.paused if self._aim.is_paused else self._moved(member, goal, size) for size in sizes]
+        others = [_scaled(member, size, self._aim) for size in sizes]
+        for spec in (*moved, *others, _stopped(member)):
+            if isinstance(spec, Spec) and self._is_safe(member, spec):
+                return spec
+        if isinstance(moved[0], AlignCode):
+            return self._scaling_wait(member) if member.wanted != _replicas(member) else moved[0]
         return AlignCode.budget_spent
 
     def _scaling_wait(self, member: Member) -> AlignCode:
         return AlignCode.no_room if member.wanted > _replicas(member) else AlignCode.too_few
 
-    def _replicas(self, member: Member) -> int:
-        """How many replicas it may have now: added as there is room, taken away as others are available."""
+    def _sizes(self, member: Member) -> list[int]:
+        """How many replicas it may have now: added as there is room, taken away as others are available.
+
+        Those that do not work are taken away first of all, if that is safe.
+        """
         now = _replicas(member)
         if member.wanted >= now:
             room = self._aim.most - self.total.most
             if self._aim.is_partitioned and is_new(member):
                 room = min(room, self._aim.most_updated - self.total.updated)
-            return min(member.wanted, now + max(0, room))
+            return [min(member.wanted, now + max(0, room))]
+        if member.superseded == len(member.specs):
+            return [member.wanted]  # it was never asked for any
         spare = max(0, self.total.fewest - self._aim.fewest)
         broken = self._broken(member, now) if self._may_discard(member) else 0
-        return max(member.wanted, now - min(spare + broken, max(0, self.total.steady - self._aim.fewest)))
+        most = max(0, self.total.steady - self._aim.fewest)
+        sizes = (max(member.wanted, now - min(fewer, most)) for fewer in (spare + broken, spare))
+        return list(dict.fromkeys(sizes))
 
     def _may_discard(self, member: Member) -> bool:
         """Whether pods that do not work make room for others. They may only be starting: if nobody waits, they stay."""

@@ -18,7 +18,7 @@ from kedge.api.condition import FALSE, TRUE, Condition, is_true, new_condition
 from kedge.api.karmada.bindings import TargetCluster
 from kedge.api.karmada.clusters import Cluster, Taint, TaintEffect
 from kedge.api.karmada.keys import APPLIED_PLACEMENT, DEFAULT_SCHEDULER
-from kedge.api.karmada.policies import Placement, ReplicaSchedulingType, Toleration
+from kedge.api.karmada.policies import Placement, Toleration
 from kedge.plan.aligning.observed import AnyBinding
 from kedge.plan.aligning.scheduling import Candidate, NotScheduled, schedule
 
@@ -87,7 +87,7 @@ def assigned(binding: AnyBinding, clusters: Iterable[Cluster]) -> Assignment:
     return Assignment(
         ScheduledReason.success,
         "Binding has been scheduled successfully.",
-        _without_empty(placement, found),
+        _without_empty(found),
         text,
         is_triggered=is_triggered,
     )
@@ -103,13 +103,9 @@ def placement_text(placement: Mapping[str, Any]) -> str:
     return msgspec.json.encode(placement, order="sorted").decode()
 
 
-def _without_empty(placement: Placement, found: tuple[TargetCluster, ...]) -> tuple[TargetCluster, ...]:
+def _without_empty(found: tuple[TargetCluster, ...]) -> tuple[TargetCluster, ...]:
     """Of divided replicas, clusters that get none are left out, unless there are none at all."""
-    scheduling = placement.replica_scheduling
-    is_divided = scheduling is not None and scheduling.replica_scheduling_type is ReplicaSchedulingType.divided
-    if not is_divided or not any(one.replicas for one in found):
-        return found
-    return tuple(one for one in found if one.replicas)
+    return tuple(one for one in found if one.replicas) or found
 
 
 def _candidates(placement: Placement, clusters: Iterable[Cluster], now: Mapping[str, int]) -> list[Candidate]:

@@ -8,6 +8,7 @@ workload that is divided is aligned; everything else is copied to each cluster.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -180,7 +181,7 @@ def _member(
     is_ordered: bool,
 ) -> Member:
     specs = ledger.specs.get(name, ())
-    is_lost = bool(specs) and specs[-1].template not in sources.by_template
+    lost = list(takewhile(lambda spec: spec.template not in sources.by_template, reversed(specs)))
     return Member(
         name,
         wanted,
@@ -191,7 +192,7 @@ def _member(
         is_suspended=cluster.is_suspended,
         is_fixed=made is not None and made.sets_strategy and bool(specs),
         is_ordered=is_ordered,
-        is_superseded=is_lost,
+        superseded=len(lost),
     )
 
 

@@ -80,16 +80,35 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     # Of what follows, each alone is sure: it takes away no more than the spec allows; nothing of its own template, but
     # to scale down.
     fewest = max(min(report.available, spec.replicas - taken), max(report.available - leaving, proven) - removed)
+    going = taken if leaving else 0
     if member.is_ordered:
-        fewest = _fewest_in_order(member, spec, specs, taken if leaving else 0)
+        going += _on_the_way(member, spec, specs)
+        fewest = _fewest_in_order(member, spec, specs, going)
     return Bounds(
         unavailable=taken if leaving else 0,
         surge=surge,
         fewest=max(0, min(spec.replicas, fewest)),
-        steady=max(0, min(report.pods, spec.replicas - (taken if leaving else 0))),
+        steady=max(
+            0, min(report.pods, spec.replicas) - going if member.is_ordered else min(report.pods, spec.replicas - going)
+        ),
         most=max(report.pods, spec.replicas + surge),
         updated=max(member.updated, _new(member, spec, specs) if spec.template == member.template else 0),
     )
+
+
+def _on_the_way(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
+    """How many pods it may be replacing by another template, and are reported as available, when it acts on a spec: it
+    does not wait for those, and begins with the last ones."""
+    before = [one for one in specs if one.seq < spec.seq and one.template != spec.template]
+    return max((_next(member, one) for one in before), default=0)
+
+
+def _next(member: Member, spec: Spec) -> int:
+    """How many available pods it takes away next by a spec. It waits for those that it has replaced."""
+    report = member.report
+    is_same = member.reported_template == spec.template
+    updated, proven = (report.updated, report.proven) if is_same else (0, 0)
+    return max(0, min(spec.unavailable, spec.moved - updated) - (updated - proven))
 
 
 def _fewest_in_order(member: Member, spec: Spec, specs: Iterable[Spec], taken: int) -> int:

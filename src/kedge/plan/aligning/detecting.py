@@ -175,28 +175,34 @@ def detected_spec(obj: Object, policy: AnyPolicy) -> dict[str, Any]:
         "placement": _placement(spec.placement),
         "schedulerName": DEFAULT_SCHEDULER,
         "conflictResolution": spec.conflict_resolution,
-        "suspension": to_builtins(spec.suspension) if spec.suspension is not None else None,
+        "suspension": to_builtins(spec.suspension),
         "preserveResourcesOnDeletion": spec.preserve_resources_on_deletion or None,
     }
 
 
 def _placement(given: Placement) -> dict[str, Any]:
-    """A placement that says what becomes of replicas: each cluster runs all of them if it was left out."""
+    """A placement that says what becomes of replicas: each cluster runs all of them if it was left out.
+
+    With lists, as one that was read has them: with others it would never be the same.
+    """
     scheduling = given.replica_scheduling
     kind = scheduling.replica_scheduling_type if scheduling is not None else ReplicaSchedulingType.duplicated
     said = {"replicaSchedulingType": kind.value, **(to_builtins(scheduling) if scheduling is not None else {})}
-    return {**to_builtins(given), "replicaScheduling": said}
+    placement: dict[str, Any] = msgspec.json.decode(
+        msgspec.json.encode({**to_builtins(given), "replicaScheduling": said})
+    )
+    return placement
 
 
 def detected_so_far(there: BindingSpec) -> dict[str, Any]:
     """What a binding says of its resource and its policy."""
     return {
-        "resource": {name: found for name, found in to_builtins(there.resource).items() if found},
+        "resource": to_builtins(there.resource),
         "replicas": there.replicas or None,
         "placement": to_builtins(there.placement),
         "schedulerName": there.scheduler_name,
         "conflictResolution": there.conflict_resolution,
-        "suspension": to_builtins(there.suspension) if there.suspension is not None else None,
+        "suspension": to_builtins(there.suspension),
         "preserveResourcesOnDeletion": there.preserve_resources_on_deletion or None,
     }
 

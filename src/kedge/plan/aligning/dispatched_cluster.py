@@ -232,7 +232,7 @@ def member_of(cluster: DispatchedCluster, top: int) -> Member:
         specs,
         cluster.report,
         cluster.is_ready,
-        is_superseded=cluster.is_doubtful,
+        superseded=int(cluster.is_doubtful),
     )
 
 

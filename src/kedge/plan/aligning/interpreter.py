@@ -123,15 +123,9 @@ def goes_in_order(template: Object) -> bool:
 
 def revised(manifest: Object, spec: Spec) -> Object:
     """A manifest with the numbers of a spec."""
-    handler = _handler(manifest)
-    strategy = RollingStrategy(
-        paused=None,
-        partition=spec.partition if handler.with_partition(0) is not None else None,
-        max_unavailable=spec.unavailable,
-        max_surge=spec.surge,
-    )
+    strategy = RollingStrategy(partition=spec.partition, max_unavailable=spec.unavailable, max_surge=spec.surge)
     rolled = revise_rolling_strategy(manifest, strategy)
-    return patched(rolled, handler.scale(spec.replicas) or {})
+    return patched(rolled, _handler(manifest).scale(spec.replicas) or {})
 
 
 def without_replicas(manifest: Object) -> Object:

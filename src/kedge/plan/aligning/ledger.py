@@ -72,8 +72,9 @@ class Member(Struct, frozen=True):
     """Whether somebody else decides on its strategy: it is charged for what it may do, and never changed."""
     is_ordered: bool = False
     """Whether its pods have an order, by which they are replaced and taken away, as those of a StatefulSet."""
-    is_superseded: bool = False
-    """Whether the last spec can never be written, since nobody has its template any more; it counts all the same."""
+    superseded: int = 0
+    """How many of the last specs can never be written, since nobody has their template any more. They count all the
+    same."""
 
     @property
     def in_effect(self) -> tuple[Spec, ...]:
@@ -96,7 +97,7 @@ class Member(Struct, frozen=True):
     @property
     def is_acknowledged(self) -> bool:
         """Whether it acts on what was written last. One that nothing was written to has nothing to acknowledge."""
-        written = self.specs[:-1] if self.is_superseded else self.specs
+        written = self.specs[: len(self.specs) - self.superseded]
         return not written or self.report.seq >= written[-1].seq
 
     @property

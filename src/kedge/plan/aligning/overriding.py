@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from enum import IntEnum
 from typing import Any, Final
 
 from msgspec import Struct
@@ -27,6 +28,15 @@ from kedge.plan.fields import Object, at, text
 
 AnyOverridePolicy = OverridePolicy | ClusterOverridePolicy
 _STRATEGIES: Final = (("spec", "strategy"), ("spec", "updateStrategy"))
+
+
+class Exactness(IntEnum):
+    """How exactly a policy means an object: the more exactly, the later its word."""
+
+    all = 1
+    """With all others of its kind."""
+    by_labels = 2
+    by_name = 3
 
 
 class NotOverridden(ValueError):
@@ -70,27 +80,27 @@ def _is_older(policy: AnyOverridePolicy) -> bool:
 
 def _rank(policy: AnyOverridePolicy, obj: Object) -> tuple[bool, int, str]:
     weight = _weight(policy.spec.resource_selectors, obj)
-    return isinstance(policy, OverridePolicy), weight or 0, policy.metadata.name
+    return isinstance(policy, OverridePolicy), weight or Exactness.all, policy.metadata.name
 
 
-def _weight(selectors: Sequence[ResourceSelector], obj: Object) -> int | None:
-    """How much a policy means an object: the more, the more exactly it says so; None if it does not."""
+def _weight(selectors: Sequence[ResourceSelector], obj: Object) -> Exactness | None:
+    """How exactly a policy means an object, which one without selectors does with all; None if it does not."""
     if not selectors:
-        return 0
+        return Exactness.all
     return max((found for one in selectors if (found := selected(one, obj)) is not None), default=None)
 
 
-def selected(selector: ResourceSelector, obj: Object) -> int | None:
-    """How exactly a selector means an object: 3 by name, 2 by labels, 1 by kind; None if it does not."""
+def selected(selector: ResourceSelector, obj: Object) -> Exactness | None:
+    """How exactly a selector means an object; None if it does not."""
     if (selector.api_version, selector.kind) != (text(obj, "apiVersion"), text(obj, "kind")):
         return None
     if selector.namespace and selector.namespace != text(obj, "metadata", "namespace"):
         return None
     if selector.name:
-        return 3 if selector.name == text(obj, "metadata", "name") else None
+        return Exactness.by_name if selector.name == text(obj, "metadata", "name") else None
     if selector.label_selector is not None:
-        return 2 if selector.label_selector.matches(at(obj, "metadata", "labels") or {}) else None
-    return 1
+        return Exactness.by_labels if selector.label_selector.matches(at(obj, "metadata", "labels") or {}) else None
+    return Exactness.all
 
 
 def _is_of_strategy(one: PlaintextOverrider) -> bool:

@@ -39,6 +39,6 @@ def bound_resource(binding: ProposedBinding) -> BoundResource:
 
 def proposed_spec(binding: ProposedBinding) -> dict[str, Any]:
     """The spec of Karmada's binding, as far as a proposed one decides on it."""
-    resource = {name: text for name, text in to_builtins(bound_resource(binding)).items() if text}
+    resource = to_builtins(bound_resource(binding))
     clusters = [{"name": one.name, "replicas": one.replicas} for one in binding.spec.clusters]
     return {"resource": resource, "clusters": clusters, "replicas": sum(one.replicas for one in binding.spec.clusters)}

@@ -84,9 +84,9 @@ def apportioned(
 
     Of several that are owed the same, the one with fewer seats gets it; then the first by name, or the last.
     """
-    parts = {name: given.get(name, 0) for name in sorted(weights)}
-    open_ = [name for name in sorted(parts, reverse=is_descending) if weights[name]]
-    for _ in range(seats - sum(parts.values()) if open_ else 0):
-        name = max(open_, key=lambda one: (Fraction(weights[one], 2 * parts[one] + 1), -parts[one]))
+    parts = {name: given.get(name, 0) for name in weights}
+    names = sorted(weights, reverse=is_descending)
+    for _ in range(seats - sum(parts.values()) if names else 0):
+        name = max(names, key=lambda one: (Fraction(weights[one], 2 * parts[one] + 1), -parts[one]))
         parts[name] += 1
     return parts

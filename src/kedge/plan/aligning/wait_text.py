@@ -78,7 +78,7 @@ def _recreates(wait: Wait) -> str:
 
 
 def _floor(wait: Wait) -> int:
-    return max(0, wait.numbers["replicas"] - wait.numbers["maxUnavailable"])
+    return wait.numbers["replicas"] - wait.numbers["maxUnavailable"]
 
 
 _SENTENCES: Final[Mapping[AlignCode, Callable[[Wait], str]]] = {

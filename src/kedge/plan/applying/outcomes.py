@@ -15,7 +15,8 @@ from kedge.plan.applying.work_status import ApplyResult
 from kedge.plan.availability import Verdict
 
 _APPLIED: Final = "it is as the hub wants it"
-_DISPUTED: Final = "somebody on the member keeps changing it: it is put back, but less and less often"
+DISPUTED: Final = "somebody on the member keeps changing it: it is put back, but less and less often"
+DELETED_AGAIN: Final = "somebody on the member keeps deleting it"
 
 
 def applied(
@@ -32,7 +33,7 @@ def applied(
         identifier=placed.identifier,
         applied=True,
         reason=reasons.MANIFEST_APPLIED,
-        message=_APPLIED if disputed_until is None else _DISPUTED,
+        message=_APPLIED if disputed_until is None else DISPUTED,
         uid=uid,
         generation=generation,
         verdict=verdict,

@@ -192,6 +192,10 @@ class _Rollout:
         if not one.is_picked:
             unproven = self._unproven() if not unit.needs_no_budget else ()
             return Wait(one.name, HoldCode.unproven, {"unproven": len(unproven)}, unproven) if unproven else None
+        if unbounded := pods.unbounded(one):
+            return Wait(
+                one.name, HoldCode.unbounded_pods, {"unbounded": len(unbounded)}, tuple(map(Blocker, unbounded))
+            )
         if pods.is_too_small(one):
             numbers = {"limit": pods.limit, "desired": pods.desired, "price": pods.charge(one)}
             return Wait(one.name, HoldCode.too_many_pods, numbers)

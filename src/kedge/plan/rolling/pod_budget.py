@@ -2,8 +2,9 @@
 
 A cluster is charged when it is moved, with as many pods as its workloads may lack while they replace them, and credited
 when it has proven itself. The charge is kept with the binding that is moved, in the same write. A cluster that has not
-proven itself and has no charge lost its pods by itself: as long as it says no better, all of them count. Clusters that
-are added lose nobody's pods, and clusters that are no longer wanted count no more.
+proven itself and has no charge lost its pods by itself: as long as it says no better, all of them count, and if nobody
+knows how many they are, they are the whole budget. Clusters that are added lose nobody's pods, and clusters that are no
+longer wanted count no more.
 """
 
 from __future__ import annotations
@@ -44,22 +45,30 @@ class PodBudget(Struct, frozen=True):
         charged = charge_of(one.binding)
         if charged is not None:
             return charged
-        return max(self.wanted.pods, self._pods_of(one.binding))
+        before = self._before(one)
+        pods = max(self.wanted.pods, before.pods if before is not None else 0)
+        return max(pods, self.limit) if (before or self.wanted).is_uncounted else pods
 
     def charge(self, one: BindingFacts) -> int:
         """How many pods may be lacking on a cluster once it is moved. One that had nothing loses nothing."""
         if not one.holds:
             return 0
-        before = self.known.get(one.binding.spec.resource_snapshot_name)
-        return max(self.held(one), self.wanted.takes_after(before))
+        return max(self.held(one), self.wanted.takes_after(self._before(one)))
+
+    def unbounded(self, one: BindingFacts) -> tuple[str, ...]:
+        """The workloads for which nobody can say how many pods moving a cluster takes away; none if all its pods count
+        already.
+        """
+        lost_all = not one.is_available and charge_of(one.binding) is None
+        return () if not one.holds or lost_all else self.wanted.unbounded_after(self._before(one))
 
     def is_too_small(self, one: BindingFacts) -> bool:
         """Whether a cluster could not be moved even if it were the only one."""
         return self.charge(one) > max(self.limit, self.held(one))
 
-    def _pods_of(self, binding: Binding) -> int:
-        known = self.known.get(binding.spec.resource_snapshot_name)
-        return known.pods if known is not None else 0
+    def _before(self, one: BindingFacts) -> PodCounts | None:
+        """The counts of what a cluster has been given, if they are known."""
+        return self.known.get(one.binding.spec.resource_snapshot_name)
 
 
 def given_budget(spec: PlacementSpec) -> IntOrPercent | None:

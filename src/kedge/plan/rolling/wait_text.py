@@ -51,6 +51,8 @@ class HoldCode(StrEnum):
     """The pods of the revision that is wanted are not counted yet."""
     too_many_pods = "PodBudgetTooSmall"
     """Moving the cluster may take away more pods than the whole budget."""
+    unbounded_pods = "PodsNotBounded"
+    """Nobody can say how many pods moving the cluster may take away."""
     unproven = "OthersNotProven"
     """Other clusters have to prove themselves before the pods of this one go."""
 
@@ -144,6 +146,8 @@ class WaitTexts(Mapping[str, str]):
                 return f"the pods of {wait.blockers[0].key} have to be counted first"
             case HoldCode.too_many_pods:
                 return _too_many_pods(wait)
+            case HoldCode.unbounded_pods:
+                return _unbounded_pods(wait)
             case HoldCode.unproven:
                 return f"its pods are needed until others have proven themselves: {self._few(wait.blockers)}"
             case Code.allowance_spent:
@@ -271,6 +275,12 @@ def _too_many_pods(wait: Wait) -> str:
     limit, desired, price = wait.numbers["limit"], wait.numbers["desired"], wait.numbers["price"]
     most = f"podBudget comes to {limit} of {pods_text(desired)}, and a change here may take away {price} at once"
     return f"{most}: raise it to at least {price}, or lower maxUnavailable of the workloads"
+
+
+def _unbounded_pods(wait: Wait) -> str:
+    names = [one.key for one in wait.blockers]
+    share = f"podBudget cannot bound {_names(names)}: maxUnavailable is a share of pods that only the cluster counts"
+    return f"{share}; make it a number, or remove podBudget"
 
 
 def cut(text: str) -> str:

@@ -1,7 +1,7 @@
-"""Other kinds: watches of workloads whose kind another distribution brings a handler for.
+"""Followed kinds: watches of kinds that are known only once somebody asks for an object of them.
 
-Such a kind is known by group and kind alone, and may not be served yet, so that it is watched from the first time a
-rollout looks at a workload of it. Whoever may not be watched has to be looked at again and again.
+Such a kind may not be served yet, so that it is watched from the first time a controller looks at an object of it.
+Whoever may not be watched has to be looked at again and again.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Signal, Source, WatchedObject
 
 KeysOf: TypeAlias = Callable[[str, WatchedObject[PartialObject]], Iterable[Key]]
-"""The rollouts that looked at a workload of this kind last."""
+"""Whom an object of this kind wakes."""
 
 
-class OtherKinds:
-    """The kinds of one cluster that are watched since a rollout is about them."""
+class FollowedKinds:
+    """The kinds of one cluster that are watched since somebody looked at an object of them."""
 
-    def __init__(self, cluster: Cluster, places: Sequence[str | None], **options: Any) -> None:
+    def __init__(self, cluster: Cluster, places: Sequence[str | None] = (None,), **options: Any) -> None:
         self._cluster = cluster
         self._places = places
         self._options = options
@@ -32,7 +32,7 @@ class OtherKinds:
         self._followers: list[tuple[Signal, KeysOf]] = []
 
     def source(self, keys: KeysOf) -> Source:
-        """What wakes rollouts when workloads of these kinds change."""
+        """What wakes a controller when objects of these kinds change."""
         signal = Signal(self._cluster.name)
         self._followers.append((signal, keys))
         for resource in self._caches:
@@ -40,7 +40,7 @@ class OtherKinds:
         return signal
 
     def look(self, resource: Resource) -> None:
-        """A rollout is about a workload of this kind."""
+        """Somebody looks at an object of this kind."""
         if resource in self._caches:
             return
         kind = metadata_of(resource)
@@ -49,6 +49,11 @@ class OtherKinds:
         )
         for signal, keys in self._followers:
             self._subscribe(resource, signal, keys)
+
+    def drop(self, resource: Resource) -> None:
+        """Nobody looks at objects of this kind any more. For caches that nobody else uses."""
+        for cache in self._caches.pop(resource, ()):
+            self._cluster.drop(cache)
 
     def is_watched(self, resource: Resource) -> bool:
         """Whether changes of this kind are told."""
