@@ -9,8 +9,8 @@ from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
 FIRST, SECOND, THIRD = Spec(1, "v1", 4, 1), Spec(2, "v2", 4, 2), Spec(5, "v3", 6)
 
 
-def member(*specs: Spec, report: Report = NOTHING, **given: bool) -> Member:
-    return Member("a", 4, "v2", specs, report, **given)
+def member(*specs: Spec, report: Report = NOTHING, superseded: int = 0, **given: bool) -> Member:
+    return Member("a", 4, "v2", specs, report, superseded=superseded, **given)
 
 
 @pytest.mark.parametrize(("partition", "moved"), [(0, 4), (3, 1), (4, 0), (9, 0)])
