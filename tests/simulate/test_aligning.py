@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kedge.simulate.faults import Counts, fault_table
-from simulate.expected import ALIGNING, tight_tests, times_asked
-from simulate.many import CrashRuns, asked, counted, crash_runs, started
+from kedge.simulate.faults import Counts
+from simulate import scope_checks as check
+from simulate.expected import ALIGNING
+from simulate.many import CrashRuns, counted, crash_runs
 from simulate.seeds import chosen
 
 SCENARIOS, PLANTED = "simulate.aligning", "simulate.planted_in_alignment"
@@ -28,25 +29,17 @@ def all_seeds() -> Counts:
 
 
 def test_no_promise_is_ever_broken(all_seeds: Counts, record_property: Callable[[str, object], None]) -> None:
-    faults = f"seeds {SEEDS[0]} to {SEEDS[-1]}: which faults hit which writes\n{fault_table(all_seeds)}"
-    record_property("told", f"{faults}\nhow often each promise was asked, and was tight\n{asked(all_seeds)}")
-    assert sum(number for name, number in all_seeds.items() if name[0] == "fault") > 10 * len(SEEDS) * (SHARE >= 1)
+    record_property("told", check.told(all_seeds, SEEDS))
+    assert check.faults_in(all_seeds) > 10 * len(SEEDS) * (SHARE >= 1)
 
 
 @pytest.mark.parametrize("promise", ALIGNING)
 def test_every_promise_was_put_to_the_test_often(promise: str, all_seeds: Counts) -> None:
-    if SHARE < 1:
-        pytest.skip("too rare to count on it in so few seeds: `make soak` does")
-    assert tight_tests(all_seeds, promise) >= ALIGNING[promise].tight * SHARE
-    assert times_asked(all_seeds, promise) >= ALIGNING[promise].asked * SHARE
+    check.was_tested_often(promise, ALIGNING[promise], all_seeds, len(SEEDS), usual=USUAL)
 
 
 def test_the_same_seeds_are_the_same_in_two_processes() -> None:
-    running = [started(f"{SCENARIOS}:aligning", SEEDS[0], 2, hash_seed=seed) for seed in (1, 2)]
-    (one, wrong), (other, also_wrong) = (process.communicate() for process in running)
-    assert (wrong, also_wrong) == ("", "")
-    assert one == other
-    assert len(one.splitlines()) == 2
+    check.same_in_two_processes(f"{SCENARIOS}:aligning", SEEDS[0], 2)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +64,5 @@ FOUND_BY = {
 
 @pytest.mark.parametrize("bug", FOUND_BY)
 def test_a_planted_bug_is_found(bug: str) -> None:
-    process = started(f"{PLANTED}:{bug}", FOUND_BY[bug], 60)
-    _, err = process.communicate()
-    assert process.returncode == 1, "not one of the seeds found it"
-    assert " failed: all clusters together keep one budget: " in err
+    said = check.said_of_planted_bug(f"{PLANTED}:{bug}", FOUND_BY[bug])
+    assert " failed: all clusters together keep one budget: " in said

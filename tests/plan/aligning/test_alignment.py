@@ -383,3 +383,11 @@ def test_a_cluster_goes_on_with_what_it_has_begun_with() -> None:
     assert found.waiting["a"].code == AlignCode.rolling
     lowered = align(Aim(4, 1, 0), [begun])
     assert given(lowered.specs["a"])[2:4] == (1, 0)
+
+
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_a_cluster_that_has_what_it_is_to_have_again_is_told_so(is_partitioned: bool) -> None:
+    specs = Spec(1, "v1", 4, 1), Spec(3, "v2", 4, 1)
+    back = Member("a", 4, "v1", specs, Report(1, 4, 4, 4, 4), superseded=1)
+    found = align(Aim(8, 1, 0, is_partitioned=is_partitioned), [back, resting("b", 4, wants="v1")])
+    assert {name: given(spec) for name, spec in found.specs.items()} == {"a": ("v1", 4, 1, 0, 0)}

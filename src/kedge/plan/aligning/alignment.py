@@ -235,7 +235,7 @@ class _Round:
         """A kind without a partition replaces all its pods, so many at a time."""
         held, last = self._held[member.name], member.last
         assert last is not None
-        need = max(0, replicas - member.updated)
+        need = max(replicas - member.updated, 0 if last.template == member.template else 1)
         kept = self._kept(member)
         unavailable = min(kept[0] + self._free_unavailable(member, replicas), need)
         surge = min(kept[1] + self._free_surge(member, replicas), need)
@@ -275,6 +275,8 @@ class _Round:
         if not is_on and wanted > 0 and unavailable + surge == 0 and self._may_trade(member, replicas):
             replicas, surge = replicas - 1, 1
         number = min(wanted, unavailable + surge, replicas + 1)
+        if not is_on and begun >= goal > 0:
+            return self._numbered(Spec(0, member.template, replicas, 1, 0, max(0, replicas - begun)))
         if number <= 0:
             is_begun = is_on and begun > member.updated
             return AlignCode.rolling if is_begun or goal <= begun else AlignCode.budget_spent
