@@ -149,8 +149,8 @@ async def test_the_same_holds_for_mutating_ones(hooked: Hooked, path: str, polic
     ("asked", "is_asked"),
     [
         (rule("configmaps"), True),
-        (rule("*"), True),
-        (rule("*/*"), True),
+        (rule("*", scope="Namespaced"), True),
+        (rule("*/*", scope="Namespaced"), True),
         (rule("configmaps/*"), True),
         (rule("configmaps/status"), False),
         (rule("secrets"), False),
