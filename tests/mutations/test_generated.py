@@ -1,4 +1,4 @@
-"""Small changes of the decisions are noticed: some in every run, others at every commit; all in soak."""
+"""Small changes of the decisions are noticed: some in every run, the same ones while they exist; all in soak."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from simulate.seeds import current_commit
-
 ROOT = Path(__file__).parents[2]
 SOME = 10
 pytestmark = pytest.mark.timeout(3600)  # of a machine that has other things to do
 
 
 def test_a_test_notices_each_of_some_changes_of_a_decision() -> None:
-    command = [sys.executable, "-m", "mutations.generated", "--sample", str(SOME), "--seed", current_commit()]
+    command = [sys.executable, "-m", "mutations.generated", "--sample", str(SOME), "--seed", "some"]
     paths = os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tools")))
     ran = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False

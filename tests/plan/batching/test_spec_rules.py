@@ -116,6 +116,14 @@ def test_the_partition_only_grows(old: dict[str, Any], new: dict[str, Any], prob
     assert changed(old, new, target=True) == []
 
 
+@pytest.mark.parametrize(("old", "was"), [({}, "all batches"), ({"batchPartition": 1}, "1")])
+def test_who_lowers_the_partition_is_told_what_it_was(old: dict[str, Any], was: str) -> None:
+    found = update_problems(plan(**old), plan(batchPartition=0), target_changed=False, ended=False, current_batch=0)
+    assert [problem.message for problem in found] == [
+        f"the BatchPartition field can only increase unless the target ref has changed: it was {was}"
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problems"),
     [
