@@ -349,8 +349,7 @@ class BatchPromises:
         yield "" if pod.image != spec.image else "it has the present template"
         if spec.kind == "StatefulSet":
             yield "" if not pod.is_ready else "it is ready"
-            kinds = {one.image for one in state.of(pod.workload) if one.is_ready} - {pod.image}
-            is_given_up = bool(kinds if plan.is_deleting else kinds - {spec.image})
+            is_given_up = all(one.image != pod.image for one in state.of(pod.workload) if one.is_ready)
             yield "" if pod.ordinal >= spec.partition or is_given_up else "it is kept back"
             return
         mine = state.of(pod.workload)

@@ -372,6 +372,12 @@ def test_a_broken_pod_that_is_kept_back_is_deleted_only_if_nobody_wants_its_revi
     assert code(ORDERED.roll(replace(seen, target=replace(seen.target, obj=unknown)), STATUS, batch(1, 5)))
 
 
+def test_a_broken_pod_that_is_kept_back_stays_if_others_of_its_revision_work() -> None:
+    world = taken_over(half_broken(), "web:3")
+    world.here[1] = OrdinalPod(1, V2, ready=True, available=True)
+    assert not ORDERED.roll(world.seen("web:3"), STATUS, batch(0, 5)).writes
+
+
 def test_a_set_with_more_pods_than_it_asks_for_is_still_scaling() -> None:
     world = half_broken()
     world.here[5] = OrdinalPod(5, V1, ready=True, available=True)

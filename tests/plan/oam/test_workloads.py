@@ -9,9 +9,19 @@ import pytest
 
 from kedge.api.oam.keys import FROZEN
 from kedge.plan.fields import at, patched
+from kedge.plan.oam import workloads
 from kedge.plan.oam.refused import Refused
-from kedge.plan.oam.workloads import frozen, is_in_place, labels_of, revision_of, workload_name, workload_of
+from kedge.plan.oam.workloads import (
+    frozen,
+    handler_of,
+    is_in_place,
+    labels_of,
+    revision_of,
+    workload_name,
+    workload_of,
+)
 from kedge.plan.workloads import Strategy
+from kedge.plan.workloads.registry import BrokenHandler
 from plan.oam.objects import DEPLOYMENT, STATEFUL_SET, component
 
 DAEMON_SET = {**DEPLOYMENT, "kind": "DaemonSet"}
@@ -118,3 +128,9 @@ def test_a_daemon_set_waits_for_deletions() -> None:
 def test_a_kind_that_nobody_knows_cannot_be_frozen() -> None:
     with pytest.raises(Refused, match="a Game cannot be rolled out in batches: nothing here knows how to hold it"):
         frozen(GAME, None)
+
+
+def test_a_handler_that_cannot_be_used_knows_no_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert handler_of(DEPLOYMENT) is not None
+    monkeypatch.setattr(workloads, "find_handler", lambda *_: BrokenHandler("games", "Deployment.apps", "it is broken"))
+    assert handler_of(DEPLOYMENT) is None

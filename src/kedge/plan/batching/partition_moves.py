@@ -204,12 +204,20 @@ class PartitionMoves(Struct, frozen=True):
         return step
 
     def _replace_broken(self, target: Workload, found: InPlace) -> Step | None:
-        """Delete numbered pods that are old and not ready, to be replaced or of no use; None if there are none."""
+        """Delete numbered pods that are old and not ready, to be replaced or of no use; None if there are none.
+
+        One that is kept back is of no use if it is of a release that was given up: of a revision that no pod works
+        with, and that is not the one it comes back with, which the workload calls its current one.
+        """
         if found.updated_at is None:
             return None
         pods, current = numbered_pods(target, found.replicas), text(target.obj, "status", "currentRevision")
         old = [(at, pods[at]) for at in sorted(found.outdated_at) if at in pods]
-        moving = (pod for at, pod in old if at >= found.partition or revision_of(pod.metadata) != current != "")
+        working = {revision_of(pod.metadata) for pod in pods.values() if is_ready(pod)} | {current}
+        is_known = current != ""
+        moving = (
+            pod for at, pod in old if at >= found.partition or (is_known and revision_of(pod.metadata) not in working)
+        )
         broken = tuple(pod_identity(pod) for pod in moving if not is_ready(pod) and not is_terminating(pod))
         return Step((Write(target.ref, delete_pods=broken, takes_away=True),)) if broken else None
 
