@@ -132,6 +132,23 @@ def test_the_way_back_spends_as_much_as_the_largest_batch() -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "unavailable"),
+    [
+        (plan_of(2, 1, 1, "100%", strategy=DECREASE), 6),
+        (plan_of(2, 3, 3, "100%", strategy=DECREASE), 3),
+        (plan_of(1, "100%", strategy=DECREASE), 8),
+        (plan_of(9, 9, "100%", strategy=DECREASE), 8),
+        (RolloutPlan(num_batches=10, rollout_strategy=DECREASE), 1),
+    ],
+)
+def test_a_plan_that_is_not_in_effect_yet_bounds_the_way_back_if_its_batches_are_smaller(
+    asked: RolloutPlan, unavailable: int
+) -> None:
+    status = sized(plan_of(8, "100%", strategy=DECREASE), 10)
+    assert back(asked, status, is_scale=False).budget == Budget(10, unavailable)
+
+
+@pytest.mark.parametrize(
     ("size", "interval", "after", "number", "next_at"),
     [
         (3, None, 0, 3, None),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import PlannedBatch, RolloutStatus
 from kedge.plan.batching.moves import Batch
@@ -65,9 +67,21 @@ def current_batch(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -
 
 
 def back(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> Batch:
-    """What a rollout that is taken back may spend at once: as much as its largest batch."""
+    """What a rollout that is taken back may spend at once: as much as its largest batch, and as the plan has it now."""
     largest = max(range(len(status.batches)), key=lambda index: status.batches[index].replicas)
-    return batch_at(plan, status, largest, is_scale=is_scale)
+    found = batch_at(plan, status, largest, is_scale=is_scale)
+    size = min(status.batches[largest].replicas, _largest_asked(plan, status, is_scale=is_scale))
+    return replace(found, budget=_budget(found.total, size, found.tolerated, found.strategy))
+
+
+def _largest_asked(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> int:
+    """The largest batch of the plan as it is now, which may not be in effect; of one that does not add up, any."""
+    original, total = status.rollout_original_size, status.rollout_target_size
+    try:
+        asked = planned(plan, original, total, is_scale=is_scale)
+    except BadBatches:
+        return total
+    return max((one.replicas for one in asked), default=total)
 
 
 def begun(batch: Batch, since: datetime | None, now: datetime) -> tuple[int, datetime | None]:
