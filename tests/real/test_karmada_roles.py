@@ -155,6 +155,7 @@ async def test_roles_of_karmadas_kinds_need_exactly_the_rights_that_are_printed(
         for member in fleet.members.values():
             assert await _data(member) == "2"
         await _changes_in_a_member_are_put_back(fleet.members["cluster-1"])
+        await _a_member_may_scale_what_says_so(fleet, recorder)
         assert fleet.refusals() == []
         await _agent_writes_nothing_else(fleet)
         tried = fleet.refusals()
@@ -177,6 +178,25 @@ async def _changes_in_a_member_are_put_back(member: Cluster) -> None:
     await until_so(is_back, 60)
     await member.kubectl("delete", "configmap", "prices")
     await until_so(is_back, 60)
+
+
+async def _a_member_may_scale_what_says_so(fleet: KarmadaFleet, recorder: PodRecorder) -> None:
+    """As an autoscaler there would. The next release keeps that, and its budget is that of all pods there are."""
+    retains = "resourcetemplate.karmada.io/retain-replicas=true"
+    member = fleet.members["cluster-1"]
+
+    async def has_label() -> bool:
+        return "retain-replicas" in await member.kubectl("get", "deployment", "demo", "-o", "json")
+
+    await fleet.hub.kubectl("label", "deployment", "demo", retains)
+    await until_so(has_label, 60)
+    await member.kubectl("scale", "deployment", "demo", "--replicas=6")
+    await until(lambda: recorder.ready_images() == ["nginx:v2"] * 12, 90)
+    recorder.forget()
+    await fleet.hub.kubectl("set", "image", "deployment/demo", "main=nginx:v3")
+    await until(lambda: recorder.ready_images() == ["nginx:v3"] * 12, 120)
+    assert recorder.fewest >= 10
+    assert recorder.most <= 13
 
 
 async def _agent_writes_nothing_else(fleet: KarmadaFleet) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from controllers.align.align_bed import SHOP, AlignBed, align_bed
+from controllers.align.recorder import PodRecorder
 from kedge.api.apps import Deployment
+from kedge.api.karmada.keys import RETAIN_REPLICAS
 from kedge.api.karmada.works import Work
 from kedge.controllers.align.execution import MANAGER
 from kedge.embedded import cluster
@@ -23,8 +25,11 @@ from kedge.kube.patches import MergePatch
 from kedge.roles import add_karmada_member
 from support.stage import LoopClock
 from support.virtual import run
+from support.waiting import until
 
 SIZES = {"cluster-1": 2, "cluster-2": 3}
+RETAINS = {RETAIN_REPLICAS: "true"}
+TWO_AT_A_TIME = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2, "maxSurge": 0}}
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -94,6 +99,60 @@ def test_what_somebody_changes_in_a_member_is_written_again() -> None:
             await member.patch(Deployment, "demo", MergePatch({"spec": {"replicas": 1}}), SHOP)
             await deployed(here, "app:1")
             assert (await member.get(Deployment, "demo", SHOP)).spec.replicas == SIZES["cluster-1"]
+
+    run(body())
+
+
+def test_an_autoscaler_in_a_member_has_the_last_word_where_the_template_says_so() -> None:
+    """It scales both clusters; the next release keeps their sizes, and the budget is that of all pods there are."""
+
+    async def body() -> None:
+        async with align_bed(*SIZES) as here:
+            await here.deploy(Deployment, SIZES, strategy=TWO_AT_A_TIME)
+            await here.hub.patch(Deployment, "demo", MergePatch({"metadata": {"labels": RETAINS}}), SHOP)
+            await deployed(here, "app:1")
+            for name, replicas in (("cluster-1", 6), ("cluster-2", 4)):
+                await here.members[name].patch(Deployment, "demo", MergePatch({"spec": {"replicas": replicas}}), SHOP)
+            await here.until_images(*["app:1"] * 10)
+            await asyncio.sleep(30)
+            recorder = PodRecorder()
+            async with recorder.following(here.members, SHOP):
+                await until(lambda: len(recorder.ready_images()) == 10)
+                recorder.forget()
+                template = {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}
+                await here.edit(Deployment, {"template": template})
+                await here.until_images(*["app:2"] * 10)
+            assert (recorder.fewest, recorder.most) == (8, 10)
+            found = [(await one.get(Deployment, "demo", SHOP)).spec.replicas for one in here.members.values()]
+            assert found == [6, 4]
+
+    run(body())
+
+
+def test_a_workload_that_rolls_is_looked_at_now_and_then_and_not_after_ones_own_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each pod changes the status several times, and each report of it changes the Work."""
+    seen: list[str] = []
+    get = Client.get
+
+    async def counting(self: Client, kind: Any, name: str, *where: Any, **given: Any) -> Any:
+        if kind.resource == Deployment.resource:
+            seen.append(name)
+        return await get(self, kind, name, *where, **given)
+
+    async def body() -> None:
+        async with align_bed(*SIZES) as here:
+            await here.deploy(Deployment, SIZES)
+            await deployed(here, "app:1")
+            monkeypatch.setattr(Client, "get", counting)
+            started = asyncio.get_running_loop().time()
+            await here.edit(Deployment, {"template": {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}})
+            await here.until_images(*["app:2"] * 5)
+            rolled = asyncio.get_running_loop().time() - started
+            await asyncio.sleep(30)
+            # For each cluster: some until what was asked for is acknowledged, and then two a second; and the hub's own.
+            assert len(SIZES) <= len(seen) <= len(SIZES) * (6 + 2 * rolled)
 
     run(body())
 

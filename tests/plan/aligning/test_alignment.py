@@ -391,3 +391,44 @@ def test_a_cluster_that_has_what_it_is_to_have_again_is_told_so(is_partitioned: 
     back = Member("a", 4, "v1", specs, Report(1, 4, 4, 4, 4), superseded=1)
     found = align(Aim(8, 1, 0, is_partitioned=is_partitioned), [back, resting("b", 4, wants="v1")])
     assert {name: given(spec) for name, spec in found.specs.items()} == {"a": ("v1", 4, 1, 0, 0)}
+
+
+DIVIDED = [
+    # the budget, the sizes of the clusters, and how many pods each may take away and add at first
+    (Aim(100, 10), (10,) * 10, {f"c{number}": (1, 0) for number in range(10)}),
+    (Aim(100, 10, 10), (10,) * 10, {f"c{number}": (1, 1) for number in range(10)}),
+    (Aim(30, 6), (10, 20), {"c0": (2, 0), "c1": (4, 0)}),
+    (Aim(30, 2, 2), (10, 20), {"c0": (1, 1), "c1": (1, 1)}),
+    (Aim(30, 3), (10, 20), {"c1": (3, 0)}),
+    (Aim(40, 4), (10,) * 4, {f"c{number}": (1, 0) for number in range(4)}),
+    (Aim(50, 4), (10,) * 5, {"c0": (4, 0)}),
+    (Aim(10, 10), (10,), {"c0": (10, 0)}),
+]
+
+
+@pytest.mark.parametrize(("aim", "sizes", "expected"), DIVIDED)
+def test_a_budget_that_is_large_enough_is_divided_over_the_clusters(
+    aim: Aim, sizes: tuple[int, ...], expected: dict[str, tuple[int, int]]
+) -> None:
+    found = align(aim, [resting(f"c{number}", size) for number, size in enumerate(sizes)])
+    assert {name: (spec.unavailable, spec.surge) for name, spec in found.specs.items()} == expected
+
+
+def test_what_a_cluster_that_is_not_heard_from_holds_is_not_divided() -> None:
+    lost = Member("a", 10, "v2", (Spec(1, "v1", 10, 1), Spec(2, "v2", 10, 6)), Report(1, 10, 10, 10), False)
+    found = align(Aim(30, 10), [lost, resting("b", 10), resting("c", 10)])
+    assert {name: spec.unavailable for name, spec in found.specs.items()} == {"b": 2, "c": 2}
+
+
+def test_a_cluster_gets_more_when_others_need_no_more() -> None:
+    half = rolling("a", Spec(2, "v2", 10, 5), updated=5, proven=5)
+    done = resting("b", 10, "v2")
+    found = align(Aim(20, 10), [half, done])
+    assert found.specs == {}  # it holds all that it has use for
+    first = rolling("a", Spec(2, "v2", 10, 2), updated=5, proven=5)
+    assert align(Aim(20, 10), [first, done]).specs["a"].unavailable == 5
+
+
+def test_a_kind_that_takes_all_its_pods_away_gets_the_whole_budget() -> None:
+    found = align(Aim(20, 10, recreates=True), [resting("a", 10), resting("b", 10)])
+    assert {name: spec.unavailable for name, spec in found.specs.items()} == {"a": 10}

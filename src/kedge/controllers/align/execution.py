@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, Condition, find_condition, is_true, new_condition, set_condition
 from kedge.api.karmada.keys import (
@@ -27,10 +28,12 @@ from kedge.api.karmada.keys import (
     WORK_NAMESPACE,
 )
 from kedge.api.karmada.works import ManifestStatus, ResourceIdentifier, Work, WorkStatus
+from kedge.api.meta import ObjectMeta
 from kedge.api.resource import Resource
 from kedge.controllers.followed_kinds import FollowedKinds
 from kedge.controllers.kinds import Kinds
 from kedge.controllers.repairs import Repairs
+from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import Codec, PartialObject, Untyped, untyped
@@ -40,9 +43,11 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.patches import JsonPatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
+from kedge.kube.store import Change
 from kedge.plan.aligning.aggregating import APPLIED
 from kedge.plan.aligning.interpreter import sequence_of, without_replicas
 from kedge.plan.aligning.names import work_namespace
+from kedge.plan.aligning.retaining import retains_replicas, with_retained, without_retaining
 from kedge.plan.applying.apply_configuration import upgraded_managed_fields
 from kedge.plan.applying.manifests import ObjectKey
 from kedge.plan.applying.outcomes import DELETED_AGAIN, DISPUTED
@@ -51,6 +56,9 @@ from kedge.plan.fields import Object, at, covers, group_of, patched, text
 MANAGER: Final = "karmada-agent"
 AGAIN: Final = 10.0
 """Seconds after which what a member refused is tried again, and what may not be watched is looked at again."""
+LOOK_EVERY: Final = 0.5
+"""Seconds between two looks at an object that acts on what was asked for: while it rolls, each pod changes its status
+several times."""
 APPLIED_MESSAGE: Final = "Manifest has been successfully applied"
 
 
@@ -68,10 +76,16 @@ class Execution:
         self._works = hub.cache(Work, work_namespace(name))
         self._written: dict[Key, tuple[str, int]] = {}
         """Which Work, by its uid, and which generation of it was applied last."""
+        self._reported: dict[str, WorkStatus] = {}
+        """The status of each Work, by its uid, as it was written here last."""
+        self._looks = Throttle(LOOK_EVERY)
         self._repairs = Repairs()
         self._followed = FollowedKinds(member, only=_is_made_here)
         self._kind_of: dict[Key, Resource] = {}
-        sources: list[Source] = [hub.watch(self._works), self._followed.source(partial(_of_object, hub.name))]
+        sources: list[Source] = [
+            hub.watch(self._works, when=self._is_of_others),
+            self._followed.source(partial(_of_object, hub.name)),
+        ]
         self.controller = Controller(f"works of {name}", self.reconcile, sources)
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -84,6 +98,8 @@ class Execution:
         manifest = work.spec.workload.manifests[0]
         if work.metadata.deletion_timestamp is not None:
             return await self._removed(work, manifest)
+        if self._is_written(key, work) and (later := self._looks.remaining(key)):
+            return Outcome.again(after=later)
         resource = await self._resource(manifest)
         if resource is None:
             await self._report(work, manifest, None, None, f"the cluster serves no {text(manifest, 'kind')}")
@@ -102,9 +118,22 @@ class Execution:
             return Outcome.again(after=self._repairs.wait(identity) or AGAIN)
         is_disputed = self._repairs.are_disputed(identity)
         await self._report(work, manifest, resource, found, "", DISPUTED if is_disputed else APPLIED_MESSAGE)
+        if found is not None and _is_observed(found):
+            self._looks.restart(key)
         if is_disputed:
             return Outcome.again(after=self._repairs.next_look(identity))
         return Outcome.done if self._followed.is_watched(resource) else Outcome.again(after=AGAIN)
+
+    def _is_of_others(self, change: Change[Work]) -> bool:
+        """Whether a change of a Work is not only the status that was written here."""
+        old, new = change.old, change.new
+        if old is None or new is None or self._reported.get(new.metadata.uid) != new.status:
+            return True
+        return _without_version(old.metadata) != _without_version(new.metadata) or old.spec != new.spec
+
+    def _is_written(self, key: Key, work: Work) -> bool:
+        """Whether what a Work asks for was applied."""
+        return self._written.get(key) == (work.metadata.uid, work.metadata.generation)
 
     def _follow(self, key: Key, resource: Resource) -> None:
         """Watch the kind of what a Work makes, from now on."""
@@ -113,7 +142,9 @@ class Execution:
 
     def _forget(self, key: Key) -> None:
         """The Work is gone; with the last one of its kind goes the watch."""
-        self._written.pop(key, None)
+        uid, _ = self._written.pop(key, ("", 0))
+        self._reported.pop(uid, None)
+        self._looks.reset(key)
         resource = self._kind_of.pop(key, None)
         if resource is not None and resource not in self._kind_of.values():
             self._followed.drop(resource)
@@ -134,10 +165,13 @@ class Execution:
         somebody in the cluster keeps changing is put back less and less often.
         """
         meta, identity = work.metadata, _identity(manifest)
-        body = patched(manifest, {"metadata": {"annotations": {WORK_NAMESPACE: meta.namespace, WORK_NAME: meta.name}}})
+        body: Object = patched(
+            manifest, {"metadata": {"annotations": {WORK_NAMESPACE: meta.namespace, WORK_NAME: meta.name}}}
+        )
         live = await self._live(resource, manifest)
-        is_repair = self._written.get(key) == (meta.uid, meta.generation)
+        is_repair = self._is_written(key, work)
         if live is not None:
+            body = with_retained(body, live)
             if is_repair and covers(live, body):
                 return live
             if sequence_of(live) > sequence_of(manifest):
@@ -160,7 +194,7 @@ class Execution:
         that runs pods is created without, for such a request may come when nobody asks for it any more.
         """
         if live is None:
-            empty = without_replicas(body)
+            empty = without_retaining(without_replicas(body))
             live = await self._member.create(kind, empty, manager=MANAGER)
             if empty == body:
                 return live
@@ -226,7 +260,8 @@ class Execution:
         status = WorkStatus(conditions=conditions, manifest_statuses=statuses)
         if status != work.status:
             change = {"status": difference(to_builtins(work.status), to_builtins(status))}
-            await self._hub.amend(Work, work.metadata, change, manager=MANAGER, subresource="status")
+            written = await self._hub.amend(Work, work.metadata, change, manager=MANAGER, subresource="status")
+            self._reported[work.metadata.uid] = written.status
 
 
 def reflected(obj: Object) -> Mapping[str, Any]:
@@ -239,8 +274,20 @@ def reflected(obj: Object) -> Mapping[str, Any]:
         given = notes.get(note, "")
         if given.isascii() and given.isdecimal():
             found[name] = int(given)
+    if retains_replicas(obj):
+        found["specReplicas"] = at(obj, "spec", "replicas")
     found.pop("conditions", None)
     return found
+
+
+def _is_observed(obj: Object) -> bool:
+    """Whether nobody waits for it to acknowledge what it is asked for."""
+    is_aligned = sequence_of(obj) > 0
+    return not is_aligned or at(obj, "status", "observedGeneration") == at(obj, "metadata", "generation")
+
+
+def _without_version(meta: ObjectMeta) -> ObjectMeta:
+    return replace(meta, resource_version="")
 
 
 def _dispatching(work: Work, now: datetime) -> Condition:

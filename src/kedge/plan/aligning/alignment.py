@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +25,9 @@ from kedge.plan.aligning.bounds import Bounds, bounds
 from kedge.plan.aligning.ledger import Member, Spec
 from kedge.plan.moving.division import divide
 from kedge.plan.moving.wait import Blocker, Wait
+
+UNDIVIDED: Final = 4
+"""A budget of fewer pods is not divided over clusters."""
 
 
 class Aim(Struct, frozen=True):
@@ -106,6 +110,14 @@ def align(aim: Aim, members: Sequence[Member]) -> Alignment:
     return Alignment(round_.specs, round_.waiting, round_.total, round_.goals)
 
 
+class _Grant(Struct, frozen=True):
+    """What one cluster is asked for, and what it and all of them may come to then."""
+
+    spec: Spec
+    held: Bounds
+    total: Bounds
+
+
 class _Round:
     """One pass over the clusters. What is granted is taken from what is left."""
 
@@ -118,8 +130,27 @@ class _Round:
         numbers = ((member.report.seq, *(spec.seq for spec in member.specs)) for member in members)
         self._seq = max([0, *(seq for each in numbers for seq in each)])
         self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
+        self._parts = self._divided([one for one in members if self._may_move(one)])
         self.specs: dict[str, Spec] = {}
         self.waiting: dict[str, Wait] = {}
+
+    def _may_move(self, member: Member) -> bool:
+        return not _is_there(self._aim, member, self.goals[member.name]) and self._closed(member) is None
+
+    def _divided(self, moving: Sequence[Member]) -> dict[str, Bounds] | None:
+        """The part of the budget that each of them has; None if it is too small to be divided.
+
+        Divided, no cluster loses all its pods at once, and none waits for another. A small budget goes to one after the
+        other: fewer of them begin with what may be bad.
+        """
+        elsewhere = self.total - sum((self._held[one.name] for one in moving), Bounds())
+        unavailable = max(0, self._aim.unavailable - elsewhere.unavailable)
+        surge = max(0, self._aim.surge - elsewhere.surge)
+        if unavailable + surge < max(UNDIVIDED, len(moving)):
+            return None
+        needs = {one.name: max(1, self.goals[one.name] - one.updated) for one in moving}
+        parts, more = divide(unavailable, needs), divide(surge, needs)
+        return {name: Bounds(parts[name], more[name]) for name in needs}
 
     def rank(self, member: Member) -> tuple[bool, bool, bool, int, str]:
         """Replicas are added first; then those that have begun go on; then the largest."""
@@ -137,7 +168,7 @@ class _Round:
             self._wait(member, code)
             return
         found = self._granted(member, goal)
-        if isinstance(found, Spec):
+        if isinstance(found, _Grant):
             self._write(member, found)
         else:
             self._wait(member, found)
@@ -151,14 +182,14 @@ class _Round:
             return AlignCode.unacknowledged
         return AlignCode.overridden if member.is_fixed else None
 
-    def _granted(self, member: Member, goal: int) -> Spec | AlignCode:
+    def _granted(self, member: Member, goal: int) -> _Grant | AlignCode:
         """The next spec of a cluster, or what keeps it from one."""
         sizes = self._sizes(member)
         moved = [AlignCode.paused if self._aim.is_paused else self._moved(member, goal, size) for size in sizes]
         others = [_scaled(member, size, self._aim) for size in sizes]
         for spec in (*moved, *others, _stopped(member)):
-            if isinstance(spec, Spec) and self._is_safe(member, spec):
-                return spec
+            if isinstance(spec, Spec) and (grant := self._safe(member, spec)) is not None:
+                return grant
         if isinstance(moved[0], AlignCode):
             return self._scaling_wait(member) if member.wanted != _replicas(member) else moved[0]
         return AlignCode.budget_spent
@@ -223,7 +254,7 @@ class _Round:
         """No pod there has another template: none is replaced, and those that are added are all of the wanted one."""
         if replicas == _replicas(member):
             return AlignCode.kept_back
-        return self._numbered(Spec(0, member.template, replicas, *self._at_rest(replicas)))
+        return Spec(0, member.template, replicas, *self._at_rest(replicas))
 
     def _at_rest(self, replicas: int) -> tuple[int, int]:
         """The strategy of a cluster that has nothing to replace. Both must not be 0."""
@@ -254,7 +285,7 @@ class _Round:
             if last.template == member.template or not self._may_trade(member, replicas):
                 return AlignCode.budget_spent
             replicas, surge = replicas - 1, 1
-        return self._numbered(Spec(0, member.template, replicas, unavailable, surge))
+        return Spec(0, member.template, replicas, unavailable, surge)
 
     def _may_trade(self, member: Member, replicas: int) -> bool:
         """Whether a pod that does not work may make room for one of the wanted template, if nothing else does."""
@@ -276,15 +307,14 @@ class _Round:
             replicas, surge = replicas - 1, 1
         number = min(wanted, unavailable + surge, replicas + 1)
         if not is_on and begun >= goal > 0:
-            return self._numbered(Spec(0, member.template, replicas, 1, 0, max(0, replicas - begun)))
+            return Spec(0, member.template, replicas, 1, 0, max(0, replicas - begun))
         if number <= 0:
             is_begun = is_on and begun > member.updated
             return AlignCode.rolling if is_begun or goal <= begun else AlignCode.budget_spent
         taken = min(number, unavailable)
-        spec = Spec(
+        return Spec(
             0, member.template, replicas, kept[0] + taken, kept[1] + number - taken, max(0, replicas - begun - number)
         )
-        return self._numbered(spec)
 
     def _kept(self, member: Member) -> tuple[int, int]:
         """What it goes on with of what it holds: no more than there is now, but for one pod if that is all it has."""
@@ -295,39 +325,45 @@ class _Round:
     def _free_unavailable(self, member: Member, replicas: int) -> int:
         """How many pods more a cluster may take away; those that do not work anyway cost nothing."""
         spare = max(0, self.total.fewest - self._aim.fewest)
-        return max(0, min(self._aim.unavailable - self.total.unavailable, spare + self._broken(member, replicas)))
+        free, broken = self._aim.unavailable - self.total.unavailable, self._broken(member, replicas)
+        fair = self._fair(member).unavailable - self._held[member.name].unavailable
+        return max(0, min(free, spare + broken, fair + broken))
 
     def _free_surge(self, member: Member, replicas: int) -> int:
         """How many pods more than its replicas a cluster may have, beyond what it holds."""
         grown = max(0, replicas - _replicas(member))
-        return max(0, min(self._aim.surge - self.total.surge, self._aim.most - self.total.most - grown))
+        fair = self._fair(member).surge - self._held[member.name].surge
+        return max(0, min(self._aim.surge - self.total.surge, self._aim.most - self.total.most - grown, fair))
 
-    def _numbered(self, spec: Spec) -> Spec:
-        return replace(spec, seq=self._seq + 1)
+    def _fair(self, member: Member) -> Bounds:
+        """How much of the budget one cluster may hold: its part if that is divided, and one pod in any case."""
+        if self._parts is None or self._aim.recreates:
+            return Bounds(self._aim.unavailable, self._aim.surge)
+        part = self._parts[member.name]
+        return Bounds(max(1, part.unavailable), max(1, part.surge))
 
     # Granting
 
-    def _is_safe(self, member: Member, spec: Spec) -> bool:
-        """Whether all promises hold with this spec as well; those that do not hold already must not get worse."""
-        after = self.total - self._held[member.name] + bounds(member, (replace(spec, seq=self._seq + 1),))
-        now, aim = self.total, self._aim
-        return (
+    def _safe(self, member: Member, spec: Spec) -> _Grant | None:
+        """This spec, if all promises hold with it as well; those that do not hold already must not get worse."""
+        numbered = replace(spec, seq=self._seq + 1)
+        held = bounds(member, (numbered,))
+        now, aim, after = self.total, self._aim, self.total - self._held[member.name] + held
+        is_safe = (
             after.unavailable <= max(aim.unavailable, now.unavailable)
             and after.fewest >= min(aim.fewest, now.fewest)
             and after.steady >= min(aim.fewest, now.steady)
             and after.most <= max(aim.most, now.most)
             and (not aim.is_partitioned or after.updated <= max(aim.most_updated, now.updated))
         )
+        return _Grant(numbered, held, after) if is_safe else None
 
-    def _write(self, member: Member, spec: Spec) -> None:
-        self._seq += 1
-        written = replace(spec, seq=self._seq)
-        after = bounds(member, (written,))
-        self.total = self.total - self._held[member.name] + after
-        self._held[member.name] = after
-        if after.unavailable or after.surge:
+    def _write(self, member: Member, grant: _Grant) -> None:
+        self._seq = grant.spec.seq
+        self.total, self._held[member.name] = grant.total, grant.held
+        if grant.held.unavailable or grant.held.surge:
             self._holders[member.name] = None
-        self.specs[member.name] = written
+        self.specs[member.name] = grant.spec
 
     def _wait(self, member: Member, code: AlignCode) -> None:
         blockers = tuple(Blocker(name) for name in self._holders if name != member.name)

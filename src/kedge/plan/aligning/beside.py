@@ -9,7 +9,7 @@ Only Deployments are aligned so: for a partition it would have to be known at an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kedge.api.condition import is_true
 from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.clusters import Cluster
-from kedge.api.karmada.keys import LEDGER, TURNS
+from kedge.api.karmada.keys import LEDGER, RETAIN_REPLICAS, TURNS
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.alignment import Aim, AlignCode, Alignment, align
@@ -27,10 +27,16 @@ from kedge.plan.aligning.dispatched_cluster import DispatchedCluster, advanced, 
 from kedge.plan.aligning.interpreter import NotAligned, aim_of
 from kedge.plan.aligning.ledger import Member, Spec
 from kedge.plan.aligning.ledger_text import Ledger, ledger_text, read_ledger
+from kedge.plan.aligning.retaining import retains_replicas
 from kedge.plan.aligning.turn_grants import turn_grants
 from kedge.plan.aligning.turns import TAKEN, Record, TurnCode, read_turns, turns_text
 from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Blocker, Wait
+
+RETAINED: Final = (
+    f"each cluster decides how many pods it has ({RETAIN_REPLICAS}), and Karmada does not report how many that are: it is"
+    " aligned by `kedge hub --api karmada` only"
+)
 
 
 class BesideInput(Struct, frozen=True):
@@ -86,6 +92,8 @@ def record_notes(record: Record) -> dict[str, str]:
 def plan_beside(seen: BesideInput) -> BesidePlan:
     """What to write now. Pure: same binding, same plan."""
     wanted = {one.name: one.replicas for one in seen.spec.clusters}
+    if retains_replicas(seen.template):
+        return BesidePlan(seen.record, problems=(RETAINED,))
     try:
         aim = aim_of(seen.template, sum(wanted.values()))
         found = [

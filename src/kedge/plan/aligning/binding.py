@@ -30,6 +30,7 @@ from kedge.plan.aligning.interpreter import (
 from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
 from kedge.plan.aligning.ledger_text import BadLedger, Ledger, read_ledger
 from kedge.plan.aligning.overriding import AnyOverridePolicy, NotOverridden, Overridden, overridden
+from kedge.plan.aligning.retaining import retained, sized, without_retaining
 from kedge.plan.aligning.scheduling import Candidate
 from kedge.plan.fields import Object, group_of, patched, text, whole
 from kedge.plan.moving.wait import Wait
@@ -92,13 +93,15 @@ def plan_binding(seen: BindingInput) -> BindingPlan:
     problems: list[str] = []
     wanted = {one.name: one.replicas for one in seen.spec.clusters}
     made = _made(seen, problems)
+    reports = {name: report_in(cluster.work) for name, cluster in seen.clusters.items()}
+    sizes = {**wanted, **retained(seen.template, reports, wanted)} if seen.is_divided else wanted
     try:
-        aim = aim_of(seen.template, sum(wanted.values())) if seen.is_divided else None
+        aim = aim_of(seen.template, sum(sizes.values())) if seen.is_divided else None
     except NotAligned as error:
         aim, problems = None, [*problems, *([str(error)] if _has_replicas(seen.template) else [])]
     if aim is None:
         return _copied(seen, wanted, made, problems)
-    return _aligned(seen, ledger, wanted, made, aim, problems)
+    return _aligned(seen, ledger, sizes, made, reports, aim, problems)
 
 
 # What is copied to each cluster
@@ -121,11 +124,13 @@ def _aligned(
     ledger: Ledger,
     wanted: Mapping[str, int],
     made: Mapping[str, Overridden],
+    reports: Mapping[str, Report],
     aim: Aim,
     problems: Iterable[str],
 ) -> BindingPlan:
     is_ordered = goes_in_order(seen.template or {})
-    ledger = _with_all_that_is_asked(seen, ledger, wanted)
+    ledger = _with_all_that_is_asked(seen, ledger, wanted, reports)
+    decided = retained(seen.template or {}, reports, wanted)
     known = {
         name: cluster
         for name, cluster in seen.clusters.items()
@@ -133,7 +138,16 @@ def _aligned(
     }
     sources = {name: _sources(cluster.work, made.get(name)) for name, cluster in known.items()}
     members = [
-        _member(name, wanted.get(name, 0), cluster, made.get(name), ledger, sources[name], is_ordered=is_ordered)
+        _member(
+            name,
+            wanted.get(name, 0),
+            cluster,
+            made.get(name),
+            sized(ledger.specs.get(name, ()), decided.get(name)),
+            reports[name],
+            sources[name],
+            is_ordered=is_ordered,
+        )
         for name, cluster in sorted(known.items())
     ]
     gone = [one.name for one in members if _is_gone(one)]
@@ -152,9 +166,10 @@ def _aligned(
     return BindingPlan(ledger, manifests, made, delete, found.waiting, tuple(problems), aim, found, tuple(members))
 
 
-def _with_all_that_is_asked(seen: BindingInput, ledger: Ledger, wanted: Mapping[str, int]) -> Ledger:
+def _with_all_that_is_asked(
+    seen: BindingInput, ledger: Ledger, wanted: Mapping[str, int], reports: Mapping[str, Report]
+) -> Ledger:
     """What a cluster without replicas and pods was asked for is done."""
-    reports = {name: report_in(cluster.work) for name, cluster in seen.clusters.items()}
     asked = {
         name: manifest
         for name, cluster in seen.clusters.items()
@@ -175,19 +190,19 @@ def _member(
     wanted: int,
     cluster: BoundCluster,
     made: Overridden | None,
-    ledger: Ledger,
+    specs: tuple[Spec, ...],
+    report: Report,
     sources: _Sources,
     *,
     is_ordered: bool,
 ) -> Member:
-    specs = ledger.specs.get(name, ())
     lost = list(takewhile(lambda spec: spec.template not in sources.by_template, reversed(specs)))
     return Member(
         name,
         wanted,
         sources.wanted or specs[-1].template,
         specs,
-        report_in(cluster.work),
+        report,
         cluster.is_reachable,
         is_suspended=cluster.is_suspended,
         is_fixed=made is not None and made.sets_strategy and bool(specs),
@@ -252,6 +267,7 @@ def _made(seen: BindingInput, problems: list[str]) -> dict[str, Overridden]:
         own = base
         if seen.is_divided and _has_replicas(base):
             own = patched(base, {"spec": {"replicas": wanted.get(name, 0)}})
+            own = own if name in wanted else without_retaining(own)
         try:
             found[name] = overridden(own, cluster.candidate, seen.overrides)
         except NotOverridden as error:

@@ -46,6 +46,8 @@ class UnifiedRollingStatus(Struct, frozen=True):
     updated_available_replicas: int | None = None
     alignment_seq: int | None = None
     """The number of the spec that the member's object has; Kedge's own."""
+    spec_replicas: int | None = None
+    """How many pods the member's object asks for, if the member decides on that; Kedge's own."""
 
 
 def calculate_template_hash(obj: Object) -> str:
@@ -89,6 +91,7 @@ def interpret_rolling_status(raw: Object) -> UnifiedRollingStatus:
         updated_ready_replicas=whole(raw, "updatedReadyReplicas"),
         updated_available_replicas=whole(raw, "updatedAvailableReplicas"),
         alignment_seq=whole(raw, "alignmentSeq"),
+        spec_replicas=whole(raw, "specReplicas"),
     )
 
 
@@ -146,6 +149,7 @@ def report_of(status: UnifiedRollingStatus) -> Report:
         updated=status.updated_replicas or 0,
         available=status.available_replicas or 0,
         updated_available=status.updated_available_replicas,
+        asked=status.spec_replicas,
     )
 
 

@@ -7,6 +7,8 @@ when it has acknowledged what was written before: its entry never holds more tha
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from msgspec import Struct
 
 
@@ -42,6 +44,8 @@ class Report(Struct, frozen=True, gc=False):
     available: int = 0
     updated_available: int | None = None
     """Of those the available ones, if the kind counts them."""
+    asked: int | None = None
+    """How many pods its spec asks for, if the cluster decides on that."""
 
     @property
     def proven(self) -> int:
@@ -54,8 +58,8 @@ class Report(Struct, frozen=True, gc=False):
 NOTHING = Report(0)
 
 
-class Member(Struct, frozen=True):
-    """One cluster."""
+class Member(Struct, frozen=True, dict=True):
+    """One cluster. What follows from its fields is found out once."""
 
     name: str
     wanted: int
@@ -76,7 +80,7 @@ class Member(Struct, frozen=True):
     """How many of the last specs can never be written, since nobody has their template any more. They count all the
     same."""
 
-    @property
+    @cached_property
     def in_effect(self) -> tuple[Spec, ...]:
         """The specs that the cluster may act on, now or later."""
         return tuple(spec for spec in self.specs if spec.seq >= self.report.seq) or self.specs[-1:]
@@ -90,22 +94,22 @@ class Member(Struct, frozen=True):
             return ()
         return tuple(spec for spec in self.specs if spec.seq < reported.seq)
 
-    @property
+    @cached_property
     def last(self) -> Spec | None:
         return self.specs[-1] if self.specs else None
 
-    @property
+    @cached_property
     def is_acknowledged(self) -> bool:
         """Whether it acts on what was written last. One that nothing was written to has nothing to acknowledge."""
         written = self.specs[: len(self.specs) - self.superseded]
         return not written or self.report.seq >= written[-1].seq
 
-    @property
+    @cached_property
     def reported_template(self) -> str:
         """The template that its counts of updated pods are about; empty if that is not known."""
         return next((spec.template for spec in self.specs if spec.seq == self.report.seq), "")
 
-    @property
+    @cached_property
     def updated(self) -> int:
         """How many pods it reports of the template that it is to have."""
         return self.report.updated if self.reported_template == self.template else 0

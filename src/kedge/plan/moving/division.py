@@ -7,7 +7,6 @@ that, and would roll units back when a budget grows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from heapq import heapify, heappop, heapreplace
 
 
@@ -34,6 +33,6 @@ def divide(budget: int, shares: Mapping[str, int], given: Mapping[str, int] | No
     return parts
 
 
-def _claim(share: int, part: int) -> Fraction:
-    """The smaller, the more is owed to the share."""
-    return Fraction(2 * part + 1, share)
+def _claim(share: int, part: int) -> float:
+    """The smaller, the more is owed to the share. Below ten million equal claims are equal, and others differ."""
+    return (2 * part + 1) / share
