@@ -34,8 +34,8 @@ from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Blocker, Wait
 
 RETAINED: Final = (
-    f"each cluster decides how many pods it has ({RETAIN_REPLICAS}), and Karmada does not report how many that are: it is"
-    " aligned by `kedge hub --api karmada` only"
+    f"each cluster decides how many pods it has ({RETAIN_REPLICAS}), and Karmada does not report how many that are: it"
+    " is aligned by `kedge hub --api karmada` only"
 )
 
 
