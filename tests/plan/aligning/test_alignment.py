@@ -217,8 +217,39 @@ def test_broken_pods_of_a_cluster_that_leaves_make_room_for_those_that_wait() ->
     waiting = Member("b", 5, "v2", (Spec(2, "v2", 4, 1),), Report(2, 4, 4, 4, 4))
     found = align(Aim(5, 1), [broken, waiting])
     assert found.specs["a"].replicas == 0
-    unheard = Member("b", 5, "v2", (Spec(2, "v2", 4, 1),), Report(2, 4, 4, 4, 4), is_reachable=False)
+    unheard = Member("b", 5, "v2", (Spec(2, "v2", 4, 1),), Report(2, 4, 4, 3, 3), is_reachable=False)
     assert "a" not in align(Aim(5, 1), [broken, unheard]).specs  # its pods may only be starting, and nobody waits
+
+
+def test_broken_pods_of_a_cluster_that_leaves_go_if_enough_others_are_available() -> None:
+    broken = Member("a", 0, "v2", (Spec(1, "bad", 1, 1),), Report(1, 1, 1, 0, 0))
+    others = resting("b", 3, "v2")
+    assert align(Aim(3, 0, 2), [broken, others]).specs["a"].replicas == 0
+
+
+def test_a_cluster_that_was_never_asked_for_its_pods_gets_them_when_there_is_room() -> None:
+    never = Member("a", 1, "v2", (Spec(4, "lost", 1, 0, 1),), superseded=1)
+    full, others = resting("b", 4, "v2", wanted=3), resting("c", 3, "v2")
+    found = align(Aim(7, 1), [never, full, others])
+    assert "a" not in found.specs
+    assert found.specs["b"].replicas == 3
+    found = align(Aim(7, 1), [never, resting("b", 3, "v2"), others])
+    assert given(found.specs["a"])[:2] == ("v2", 1)
+
+
+def test_pods_of_a_template_that_was_taken_back_are_not_kept_back() -> None:
+    """The cluster is back at the template before, and has one pod too many, of the one that was taken back."""
+    spec = Spec(18, "v1", 3, 0, 1, 2)
+    back = Member("a", 3, "v1", (Spec(17, "v2", 3, 0, 1, 2), spec), Report(18, 4, 3, 3, 3))
+    found = align(Aim(3, 0, 1, is_partitioned=True), [back])
+    assert given(found.specs["a"]) == ("v1", 3, 1, 0, 0)
+
+
+def test_no_broken_pod_is_traded_while_there_are_too_many() -> None:
+    starting = Member("a", 3, "v2", (Spec(1, "v1", 3, 1),), Report(1, 3, 3, 0))
+    leaving = Member("b", 0, "v2", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 0))
+    found = align(Aim(3, 0, 1, is_partitioned=True), [starting, leaving])
+    assert "a" not in found.specs
 
 
 def test_a_broken_pod_is_traded_for_one_of_the_next_release_if_nothing_else_helps() -> None:

@@ -186,7 +186,8 @@ class _Round:
         """The next spec of a cluster, or what keeps it from one."""
         sizes = self._sizes(member)
         moved = [AlignCode.paused if self._aim.is_paused else self._moved(member, goal, size) for size in sizes]
-        others = [_scaled(member, size, self._aim) for size in sizes]
+        # What can never be written is no beginning for what is.
+        others = [_scaled(member, size, self._aim) for size in sizes if not (member.superseded and member.wanted)]
         for spec in (*moved, *others, _stopped(member)):
             if isinstance(spec, Spec) and (grant := self._safe(member, spec)) is not None:
                 return grant
@@ -203,6 +204,9 @@ class _Round:
         Those that do not work are taken away first of all, if that is safe.
         """
         now = _replicas(member)
+        if member.superseded and member.wanted >= (written := member.written_replicas):
+            others = self.total.most - self._held[member.name].most
+            return [max(written, min(member.wanted, self._aim.most - others))]
         if member.wanted >= now:
             room = self._aim.most - self.total.most
             if self._aim.is_partitioned and is_new(member):
@@ -211,7 +215,8 @@ class _Round:
         if member.superseded == len(member.specs):
             return [member.wanted]  # it was never asked for any
         spare = max(0, self.total.fewest - self._aim.fewest)
-        broken = self._broken(member, now) if self._may_discard(member) else 0
+        is_enough = self.total.fewest >= self._aim.fewest  # also if all those that do not work go
+        broken = self._broken(member, now) if is_enough or self._may_discard(member) else 0
         most = max(0, self.total.steady - self._aim.fewest)
         sizes = (max(member.wanted, now - min(fewer, most)) for fewer in (spare + broken, spare))
         return list(dict.fromkeys(sizes))
@@ -241,7 +246,7 @@ class _Round:
         held, last = self._held[member.name], member.last
         is_on = last is not None and last.template == member.template
         if is_on and member.updated >= goal:
-            return AlignCode.kept_back
+            return self._settled(member, goal, replicas)
         begun = held.unavailable + held.surge
         if member.wanted == 0 and (is_on or not begun):
             return AlignCode.kept_back
@@ -261,6 +266,16 @@ class _Round:
         if self._aim.recreates:
             return replicas, 0
         return (1, 0) if self._aim.is_partitioned else (0, 1)
+
+    def _settled(self, member: Member, goal: int, replicas: int) -> Spec | AlignCode:
+        """It has all the pods of the template that it is to have. If it keeps back more than it should, it is told so:
+        others may be left of a template that was taken back."""
+        last = member.last
+        assert last is not None
+        if not self._aim.is_partitioned or last.moved >= goal:
+            return AlignCode.kept_back
+        kept = self._kept(member)
+        return Spec(0, member.template, replicas, *(kept if any(kept) else self._at_rest(replicas)), replicas - goal)
 
     def _moved_at_once(self, member: Member, replicas: int) -> Spec | AlignCode:
         """A kind without a partition replaces all its pods, so many at a time."""
@@ -290,7 +305,8 @@ class _Round:
     def _may_trade(self, member: Member, replicas: int) -> bool:
         """Whether a pod that does not work may make room for one of the wanted template, if nothing else does."""
         has_broken = 0 < replicas <= _replicas(member) and self._broken(member, replicas) > 0
-        return has_broken and self._aim.surge > 0 and self._is_stuck
+        has_room = self.total.most <= self._aim.most  # with too many pods, none is created
+        return has_broken and has_room and self._aim.surge > 0 and self._is_stuck
 
     def _moved_by_partition(self, member: Member, goal: int, replicas: int) -> Spec | AlignCode:
         """So many pods more than may be of the template already, as the budget pays for at once."""

@@ -104,6 +104,12 @@ class Member(Struct, frozen=True, dict=True):
         written = self.specs[: len(self.specs) - self.superseded]
         return not written or self.report.seq >= written[-1].seq
 
+    @property
+    def written_replicas(self) -> int:
+        """How many replicas it was asked for by what could be written."""
+        written = self.specs[: len(self.specs) - self.superseded]
+        return written[-1].replicas if written else 0
+
     @cached_property
     def reported_template(self) -> str:
         """The template that its counts of updated pods are about; empty if that is not known."""
