@@ -79,7 +79,8 @@ class AlignPromises:
         self._own: dict[str, str] = {}
         self._pods: dict[str, dict[str, PodFacts]] = {name: {} for name in members}
         self._workloads: dict[str, WorkloadFacts] = {}
-        self._lost: dict[str, list[float]] = defaultdict(list)  # by member: when others took away or broke a pod
+        self._lost: dict[str, list[tuple[str, float]]] = defaultdict(list)  # by member: pods others broke, and when
+        self._left: set[tuple[str, str]] = set()  # pods of the wanted template that no report tells of
         self._ledger: dict[str, list[Spec]] = {}
         self._noted: set[tuple[str, int, int, int]] = set()  # all that was ever in the ledger, which may be lost
         self._decided: dict[tuple[str, int], Decided] = {}  # by member and number
@@ -191,7 +192,15 @@ class AlignPromises:
         self._reached = min(self._reached, now.total)
         is_other = before is None or any(before.template(name) != now.template(name) for name in self._members)
         if is_other:
+            self._left = {(name, pod) for name in self._members for pod in self._left_over(name, now)}
             self._partition.begin(len(self.limits) - 1, is_fresh=not self._is_known(now))
+
+    def _left_over(self, member: str, now: Limits) -> Iterable[str]:
+        """Pods that have the template from long ago, and were kept back when another one came. A member counts pods of
+        the template that it is asked for, and no others: nobody who decides can know of these."""
+        workload = self._workloads.get(member)
+        if workload is None or workload.template != now.template(member):
+            yield from (name for name, pod in self._pods[member].items() if pod.template == now.template(member))
 
     def _is_known(self, now: Limits) -> bool:
         """Whether something of the template that is wanted now is under way from before."""
@@ -282,6 +291,7 @@ class AlignPromises:
         before, after = self._pods[member].get(name), pod_facts(found)
         if after is None:
             self._pods[member].pop(name, None)
+            self._left.discard((member, name))
         else:
             self._pods[member][name] = after
         was, is_ = before is not None and before.is_available, after is not None and after.is_available
@@ -292,11 +302,19 @@ class AlignPromises:
             is_surplus = self._available(member) >= self._kept[member]
             wrong = self._judge_return(member, before) or ("" if is_surplus else self._judge_deletion(member))
         elif was and not is_:
-            self._lost[member].append(self._simulation.loop.time())
-        elif is_ and not was and self._lost[member]:
-            self._lost[member].pop(0)
+            self._lost[member].append((name, self._simulation.loop.time()))
+        elif is_ and not was:
+            self._note_return(member, name)
         self._let_go()
         return f"{wrong}; {self.told()}" if wrong else ""
+
+    def _note_return(self, member: str, name: str) -> None:
+        """One that others broke is made up for by any other one; where pods have an order, only by the one in its
+        place: it may have come back with a release that never works, and one that was replaced tells nothing of it."""
+        lost = self._lost[member]
+        found = [one for one in lost if one[0] == name] if self._kind == "StatefulSet" else lost
+        if found:
+            lost.remove(found[0])
 
     def _available(self, member: str) -> int:
         return sum(pod.is_available for pod in self._pods[member].values())
@@ -322,7 +340,7 @@ class AlignPromises:
 
     def _excused(self, member: str) -> int:
         """How many pods others took away or broke that nobody who decided could know of."""
-        losses = [at for times in self._lost.values() for at in times]
+        losses = [at for lost in self._lost.values() for _, at in lost]
         if not self._is_prompt:
             return len(losses)
         acting = [name for name in self._members if name == member or self.may_take(name)]
@@ -351,9 +369,9 @@ class AlignPromises:
         if self.updated == self.number:
             return ""  # there are no others to keep back
         most = self._partition.loosest
-        self._count(PARTITION, is_tight=self.updated == most)
-        is_kept = self.updated <= most
-        return "" if is_kept else f"{PARTITION}: {self.updated} with one of {member}, of at most {most}"
+        known = self.updated - len(self._left)
+        self._count(PARTITION, is_tight=known == most)
+        return "" if known <= most else f"{PARTITION}: {known} with one of {member}, of at most {most}"
 
     def _let_go(self) -> None:
         """Forget what others did to pods of members that have all of them, and limits that nobody goes by any more."""

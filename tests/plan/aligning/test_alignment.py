@@ -482,3 +482,37 @@ def test_a_cluster_gets_more_when_others_need_no_more() -> None:
 def test_a_kind_that_takes_all_its_pods_away_gets_the_whole_budget() -> None:
     found = align(Aim(20, 10, recreates=True), [resting("a", 10), resting("b", 10)])
     assert {name: spec.unavailable for name, spec in found.specs.items()} == {"a": 10}
+
+
+STATEFUL = Aim(5, 1, 0, 2, is_partitioned=True)
+
+
+def test_a_pod_reported_as_broken_is_not_replaced_while_another_cluster_has_one_to_prove() -> None:
+    """It may work by now: then two would be missing."""
+    broken = Member("a", 1, "v2", (Spec(3, "v1", 1, 1),), Report(3, 1, 1, 0), is_ordered=True)
+    others = Member("b", 2, "v2", (Spec(1, "v1", 2, 1),), Report(1, 2, 2, 2), is_ordered=True)
+    specs = Spec(2, "v1", 2, 1), Spec(4, "v2", 2, 1, 0, 1)
+    begun = Member("c", 2, "v2", specs, Report(4, 2, 1, 1), is_ordered=True)
+    assert align(STATEFUL, [broken, others, begun]).specs == {}
+    proven = Member("c", 2, "v2", specs, Report(4, 2, 1, 2), is_ordered=True)
+    assert align(STATEFUL, [broken, others, proven]).specs.keys() == {"a"}
+
+
+def test_pods_that_go_back_to_a_template_hold_the_budget_until_all_of_them_are_there() -> None:
+    def back(updated: int) -> Member:
+        specs = Spec(18, "v4", 3, 1, 0, 2), Spec(20, "v3", 3, 1, 0, 2)
+        report = Report(20, 3, updated, 3, is_back=True)
+        return Member("b", 3, "v5", specs, report, is_ordered=True)
+
+    other = Member("a", 4, "v5", (Spec(19, "v3", 4, 1),), Report(19, 4, 4, 4), is_ordered=True)
+    aim = Aim(7, 1, 0, 4, is_partitioned=True)
+    assert "a" not in align(aim, [other, back(2)]).specs
+    assert "a" in align(aim, [other, back(3)]).specs
+
+
+def test_pods_of_a_bad_release_leave_a_cluster_that_is_to_have_none() -> None:
+    """They were taken away once, and are missing already: others cannot come before they go."""
+    bad = Member("a", 0, "v2", (Spec(2, "v1", 2, 1), Spec(3, "bad", 2, 1)), Report(3, 2, 2, 0), is_ordered=True)
+    good = Member("b", 5, "v2", (Spec(4, "v2", 3, 1),), Report(4, 3, 3, 3), is_ordered=True)
+    found = align(Aim(5, 1, is_partitioned=True), [bad, good])
+    assert {name: given(spec) for name, spec in found.specs.items()} == {"a": ("bad", 1, 1, 0, 0)}

@@ -211,3 +211,45 @@ def test_which_pods_are_the_last_ones_is_not_known_after_another_release() -> No
     member = ordered(Report(2, pods=3, updated=1, available=2), *specs)
     assert bounds(member).fewest == 2
     assert bounds(member, (Spec(4, "v3", 3, 1),)).fewest == 0  # the one before may have begun with another pod
+
+
+def test_a_pod_that_was_replaced_counts_as_taken_until_it_is_proven_also_if_no_more_follow() -> None:
+    specs = Spec(2, "v1", 2, 1), Spec(4, "v2", 2, 1, partition=1)
+    assert bounds(ordered(Report(4, pods=2, updated=1, available=1), *specs)).steady == 1
+    assert bounds(ordered(Report(4, pods=2, updated=1, available=2), *specs)).steady == 2
+    all_replaced = Spec(2, "v1", 2, 1), Spec(4, "v2", 2, 1)
+    assert bounds(ordered(Report(4, pods=2, updated=2, available=1), *all_replaced)).steady == 1
+
+
+def test_pods_that_are_only_starting_were_not_taken_from_anybody() -> None:
+    assert bounds(ordered(Report(1, pods=2, updated=2, available=0), Spec(1, "v2", 2, 1))).steady == 2
+
+
+def test_to_remove_pods_that_were_replaced_and_do_not_work_costs_nothing() -> None:
+    stopped = ordered(Report(2, pods=3, updated=1, available=2), Spec(2, "bad", 3, 1, partition=2))
+    assert bounds(stopped).steady == 2
+    assert bounds(stopped, (Spec(3, "bad", 2, 1, partition=2),)).steady == 2
+    assert bounds(stopped, (Spec(3, "bad", 1, 1, partition=2),)).steady == 1
+
+
+@pytest.mark.parametrize(
+    ("report", "fewest"),
+    [
+        (Report(3, pods=3, updated=2, available=3, is_back=True), 2),  # the last one may be on its way out
+        (Report(3, pods=3, updated=2, available=2, is_back=True), 1),  # and another one not available
+        (Report(3, pods=3, updated=3, available=3, is_back=True), 3),  # all of them have come back
+        (Report(3, pods=3, updated=1, available=3), 3),  # no other one has the template: this is the last one
+    ],
+)
+def test_pods_that_were_kept_back_prove_nothing_of_those_that_go_back_to_their_template(
+    report: Report, fewest: int
+) -> None:
+    found = bounds(ordered(report, Spec(2, "v3", 3, 1, partition=2), Spec(3, "v2", 3, 1, partition=2)))
+    assert (found.fewest, found.steady) == (fewest, 3 if fewest == 3 else 2)
+
+
+def test_of_pods_that_go_back_those_are_proven_that_are_more_than_were_kept_back() -> None:
+    specs = Spec(2, "v3", 4, 1, partition=1), Spec(3, "v2", 4, 1, partition=1)
+    assert bounds(ordered(Report(3, pods=4, updated=3, available=4, is_back=True), *specs)).fewest == 3
+    kept = Spec(2, "v3", 4, 1, partition=1), Spec(3, "v2", 4, 1, partition=3)
+    assert bounds(ordered(Report(3, pods=5, updated=4, available=5, is_back=True), *kept)).fewest == 4

@@ -142,6 +142,8 @@ COUNTS = {"replicas": 6, "updatedReplicas": 3, "availableReplicas": 5}
         ({"alignmentSeq": 9, **COUNTS}, Report(0, 6, 3, 5)),
         ({"generation": 4, "observedGeneration": 4, **COUNTS}, Report(0, 6, 3, 5)),
         ({"generation": 1, "observedGeneration": 1, "updatedAvailableReplicas": 2, **COUNTS}, Report(0, 6, 3, 5, 2)),
+        ({"currentRevision": "web-1", "updateRevision": "web-2", **COUNTS}, Report(0, 6, 3, 5)),
+        ({"currentRevision": "web-1", "updateRevision": "web-1", **COUNTS}, Report(0, 6, 3, 5, is_back=True)),
         ({}, Report(0)),
     ],
 )

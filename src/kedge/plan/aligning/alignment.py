@@ -229,8 +229,8 @@ class _Round:
         is_enough = self.total.fewest >= self._aim.fewest  # also if all those that do not work go
         broken = self._broken(member, now) if is_enough or self._may_discard(member) else 0
         most = max(0, self.total.steady - self._aim.fewest)
-        sizes = (max(member.wanted, now - min(fewer, most)) for fewer in (spare + broken, spare))
-        return list(dict.fromkeys(sizes))
+        ways = (spare + broken, most + _missing(member)), (spare + broken, most), (spare, most)
+        return list(dict.fromkeys(max(member.wanted, now - min(way)) for way in ways))
 
     def _may_discard(self, member: Member) -> bool:
         """Whether pods that do not work make room for others. They may only be starting: if nobody waits, they stay."""
@@ -457,6 +457,12 @@ def _is_there(aim: Aim, member: Member, goal: int) -> bool:
 
 def _replicas(member: Member) -> int:
     return member.last.replicas if member.last is not None else 0
+
+
+def _missing(member: Member) -> int:
+    """How many pods of a kind that goes by their order were replaced and do not work: the last ones, which go first."""
+    last, report = member.last, member.report
+    return min(last.unavailable, max(0, report.updated - report.proven)) if last and member.is_ordered else 0
 
 
 def _stopped(member: Member) -> Spec | None:

@@ -83,8 +83,9 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     going = taken if leaving else 0
     steady = min(report.pods, spec.replicas - going)
     if member.is_ordered:
-        going += _on_the_way(member, spec, specs)
-        fewest, steady = _fewest_in_order(member, spec, specs, going), min(report.pods, spec.replicas) - going
+        going = max(going + _on_the_way(member, spec, specs), _in_doubt(member, spec))
+        fewest = _fewest_in_order(member, spec, specs, going)
+        steady = min(report.pods, spec.replicas) - max(going, _unproven(member, spec, specs))
     return Bounds(
         unavailable=taken if leaving else 0,
         surge=surge,
@@ -110,6 +111,29 @@ def _next(member: Member, spec: Spec) -> int:
     return max(0, min(spec.unavailable, spec.moved - updated) - (updated - proven))
 
 
+def _in_doubt(member: Member, spec: Spec) -> int:
+    """How many pods it may be replacing, and are reported as available, by a spec that seems to be done.
+
+    A cluster that goes back to the template of the pods it kept back counts these as updated as well: they prove
+    nothing of the last ones.
+    """
+    report = member.report
+    is_back = member.reported_template == spec.template and report.is_back and report.updated < report.pods
+    if not is_back or not spec.partition:
+        return 0
+    return max(0, min(spec.unavailable, spec.moved - max(0, report.proven - spec.partition)))
+
+
+def _unproven(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
+    """How many pods it has replaced by a spec, and not proven; but for those that are removed."""
+    report, is_same = member.report, member.reported_template == spec.template
+    had_others = report.updated < report.pods or any(one.template != spec.template for one in member.specs)
+    if not is_same or not had_others:
+        return 0  # it may have created them, and taken none away
+    removed = min(_broken_last(member, spec, specs), max(0, report.pods - spec.replicas))
+    return max(0, min(spec.unavailable, report.updated - report.proven) - removed)
+
+
 def _fewest_in_order(member: Member, spec: Spec, specs: Iterable[Spec], taken: int) -> int:
     """How few pods may be available of a kind that goes by their order.
 
@@ -119,6 +143,7 @@ def _fewest_in_order(member: Member, spec: Spec, specs: Iterable[Spec], taken: i
     report, broken = member.report, _broken_last(member, spec, specs)
     is_same = member.reported_template == spec.template
     is_waiting = report.updated > report.proven if is_same and _follows(member, spec, specs) else broken > 0
+    is_waiting = is_waiting and not _in_doubt(member, spec)
     removed = max(0, report.pods - spec.replicas - broken)
     return report.available - removed - (0 if is_waiting else taken)
 

@@ -48,6 +48,9 @@ class UnifiedRollingStatus(Struct, frozen=True):
     """The number of the spec that the member's object has; Kedge's own."""
     spec_replicas: int | None = None
     """How many pods the member's object asks for, if the member decides on that; Kedge's own."""
+    current_revision: str = ""
+    """The revision of pods that are kept back, if the kind has a name for it."""
+    update_revision: str = ""
 
 
 def calculate_template_hash(obj: Object) -> str:
@@ -92,6 +95,8 @@ def interpret_rolling_status(raw: Object) -> UnifiedRollingStatus:
         updated_available_replicas=whole(raw, "updatedAvailableReplicas"),
         alignment_seq=whole(raw, "alignmentSeq"),
         spec_replicas=whole(raw, "specReplicas"),
+        current_revision=text(raw, "currentRevision"),
+        update_revision=text(raw, "updateRevision"),
     )
 
 
@@ -150,6 +155,7 @@ def report_of(status: UnifiedRollingStatus) -> Report:
         available=status.available_replicas or 0,
         updated_available=status.updated_available_replicas,
         asked=status.spec_replicas,
+        is_back=bool(status.update_revision) and status.current_revision == status.update_revision,
     )
 
 

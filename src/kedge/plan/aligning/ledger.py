@@ -46,6 +46,8 @@ class Report(Struct, frozen=True, gc=False):
     """Of those the available ones, if the kind counts them."""
     asked: int | None = None
     """How many pods its spec asks for, if the cluster decides on that."""
+    is_back: bool = False
+    """Whether the template of that spec is also the one of the pods that are kept back, if the kind says so."""
 
     @property
     def proven(self) -> int:
