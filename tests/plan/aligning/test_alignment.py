@@ -264,6 +264,21 @@ def test_if_nothing_else_helps_the_broken_pods_of_one_cluster_are_replaced_first
     assert {name: given(spec) for name, spec in found.specs.items()} == {"b": ("v2", 4, 1, 0, 0)}
 
 
+def test_a_cluster_that_leaves_is_emptied_by_what_can_be_written() -> None:
+    specs = Spec(2, "v1", 1, 1), Spec(5, "lost", 1, 1), Spec(8, "lost", 0, 1)
+    leaving = Member("a", 0, "v2", specs, Report(2, 1, 1, 1, 1), superseded=2)
+    found = align(Aim(3, 1, is_partitioned=True), [leaving, resting("b", 3, "v2")])
+    assert given(found.specs["a"])[:2] == ("v1", 0)
+
+
+def test_a_cluster_is_told_what_it_has_to_end_a_grant_that_can_never_be_written() -> None:
+    specs = Spec(2, "v1", 2, 1), Spec(7, "lost", 2, 1, 0, 1)
+    granted = Member("a", 2, "v2", specs, Report(2, 2, 2, 2), is_ordered=True, superseded=1)
+    other = Member("b", 3, "v2", (Spec(6, "v1", 3, 1),), Report(6, 3, 3, 3), is_ordered=True)
+    found = align(Aim(5, 1, is_partitioned=True), [granted, other])
+    assert {name: (spec.seq, *given(spec)) for name, spec in found.specs.items()} == {"a": (8, "v1", 2, 1, 0, 0)}
+
+
 def test_no_broken_pod_is_traded_while_there_are_too_many() -> None:
     starting = Member("a", 3, "v2", (Spec(1, "v1", 3, 1),), Report(1, 3, 3, 0))
     leaving = Member("b", 0, "v2", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 0))

@@ -188,7 +188,8 @@ class _Round:
         moved = [AlignCode.paused if self._aim.is_paused else self._moved(member, goal, size) for size in sizes]
         # What can never be written is no beginning for what is.
         others = [_scaled(member, size, self._aim) for size in sizes if not (member.is_unasked and member.wanted)]
-        usual = [spec for spec in (*moved, *others, _stopped(member)) if isinstance(spec, Spec)]
+        every = (*moved, *others, _stopped(member), _told_again(member))
+        usual = [spec for spec in every if isinstance(spec, Spec)]
         gentle = [self._by_surge_alone(spec) for spec in usual if spec.unavailable and spec.surge]
         for spec in (*usual, *gentle):
             if (grant := self._safe(member, spec)) is not None and self._lasts(member, grant):
@@ -445,10 +446,10 @@ def is_new(member: Member) -> bool:
 
 
 def _is_there(aim: Aim, member: Member, goal: int) -> bool:
-    last = member.last
+    last, written = member.last, member.last_written
     if last is None:
         return member.wanted == 0
-    if last.replicas != member.wanted:
+    if last.replicas != member.wanted or (not member.wanted and written is not None and written.replicas):
         return False
     if aim.is_partitioned:
         return goal == 0 or (last.template == member.template and last.moved >= goal)
@@ -477,9 +478,15 @@ def _stopped(member: Member) -> Spec | None:
     return replace(last, partition=max(0, last.replicas - updated)) if is_known and updated else None
 
 
+def _told_again(member: Member) -> Spec | None:
+    """What it has, if something was granted since that can never be written: once it acknowledges that, the grant is
+    over."""
+    return member.last_written if member.superseded and member.wanted else None
+
+
 def _scaled(member: Member, replicas: int, aim: Aim) -> Spec | None:
     """The last spec with other replicas, and as many pods of its template as before; None if nothing changes."""
-    last = member.last
+    last = member.last if member.wanted else member.last_written or member.last
     if last is None or replicas == last.replicas:
         return None
     if not aim.is_partitioned or member.is_ordered:

@@ -103,8 +103,14 @@ class Member(Struct, frozen=True, dict=True):
     @cached_property
     def is_acknowledged(self) -> bool:
         """Whether it acts on what was written last. One that nothing was written to has nothing to acknowledge."""
+        written = self.last_written
+        return written is None or self.report.seq >= written.seq
+
+    @property
+    def last_written(self) -> Spec | None:
+        """The last of its specs that could be written."""
         written = self.specs[: len(self.specs) - self.superseded]
-        return not written or self.report.seq >= written[-1].seq
+        return written[-1] if written else None
 
     @property
     def is_unasked(self) -> bool:
