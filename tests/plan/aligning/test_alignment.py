@@ -246,6 +246,25 @@ def test_pods_of_a_template_that_was_taken_back_are_not_kept_back() -> None:
     assert given(found.specs["a"]) == ("v1", 3, 1, 0, 0)
 
 
+@pytest.mark.parametrize(("is_partitioned", "partition"), [(True, 3), (False, 0)])
+def test_a_broken_pod_is_replaced_by_one_more_if_others_would_have_to_make_up_for_it(
+    is_partitioned: bool, partition: int
+) -> None:
+    """One pod of each cluster is broken, and one may be. With a maxUnavailable of its own the second would take a
+    working one away as soon as the broken one is replaced."""
+    first = Member("a", 2, "v2", (Spec(1, "v1", 2, 0, 1),), Report(1, 2, 2, 1, 1))
+    second = Member("b", 4, "v2", (Spec(2, "v1", 4, 0, 1),), Report(2, 4, 4, 3, 3))
+    found = align(Aim(6, 1, 1, is_partitioned=is_partitioned), [first, second])
+    assert {name: given(spec) for name, spec in found.specs.items()} == {"b": ("v2", 4, 0, 1, partition)}
+
+
+def test_if_nothing_else_helps_the_broken_pods_of_one_cluster_are_replaced_first() -> None:
+    first = Member("a", 2, "v2", (Spec(1, "v1", 2, 1),), Report(1, 2, 2, 1, 1))
+    second = Member("b", 4, "v2", (Spec(2, "v1", 4, 1),), Report(2, 4, 4, 3, 3))
+    found = align(Aim(6, 1), [first, second])
+    assert {name: given(spec) for name, spec in found.specs.items()} == {"b": ("v2", 4, 1, 0, 0)}
+
+
 def test_no_broken_pod_is_traded_while_there_are_too_many() -> None:
     starting = Member("a", 3, "v2", (Spec(1, "v1", 3, 1),), Report(1, 3, 3, 0))
     leaving = Member("b", 0, "v2", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 0))

@@ -187,14 +187,25 @@ class _Round:
         sizes = self._sizes(member)
         moved = [AlignCode.paused if self._aim.is_paused else self._moved(member, goal, size) for size in sizes]
         # What can never be written is no beginning for what is.
-        others = [_scaled(member, size, self._aim) for size in sizes if not (member.superseded and member.wanted)]
+        others = [_scaled(member, size, self._aim) for size in sizes if not (member.is_unasked and member.wanted)]
         further = _further(member, goal) if self._is_stuck else None
-        for spec in (*moved, *others, _stopped(member), further):
-            if isinstance(spec, Spec) and (grant := self._safe(member, spec)) is not None:
+        usual = [spec for spec in (*moved, *others, _stopped(member), further) if isinstance(spec, Spec)]
+        gentle = [self._by_surge_alone(spec) for spec in usual if spec.unavailable and spec.surge]
+        for spec in (*usual, *gentle):
+            if (grant := self._safe(member, spec)) is not None and self._lasts(member, grant):
                 return grant
+        if self._is_idle:  # nobody else gives anything back
+            for spec in usual:
+                if (grant := self._safe(member, spec)) is not None:
+                    return grant
         if isinstance(moved[0], AlignCode):
             return self._scaling_wait(member) if member.wanted != _replicas(member) else moved[0]
         return AlignCode.budget_spent
+
+    def _by_surge_alone(self, spec: Spec) -> Spec:
+        """The same without pods that are taken away first; as many fewer are replaced now."""
+        kept = min(spec.replicas, spec.partition + spec.unavailable) if self._aim.is_partitioned else 0
+        return replace(spec, unavailable=0, partition=kept)
 
     def _scaling_wait(self, member: Member) -> AlignCode:
         return AlignCode.no_room if member.wanted > _replicas(member) else AlignCode.too_few
@@ -205,16 +216,16 @@ class _Round:
         Those that do not work are taken away first of all, if that is safe.
         """
         now = _replicas(member)
-        if member.superseded and member.wanted >= (written := member.written_replicas):
+        if member.is_unasked and member.wanted:
             others = self.total.most - self._held[member.name].most
-            return [max(written, min(member.wanted, self._aim.most - others))]
+            return [max(0, min(member.wanted, self._aim.most - others))]
         if member.wanted >= now:
             room = self._aim.most - self.total.most
             if self._aim.is_partitioned and is_new(member):
                 room = min(room, self._aim.most_updated - self.total.updated)
             return [min(member.wanted, now + max(0, room))]
-        if member.superseded == len(member.specs):
-            return [member.wanted]  # it was never asked for any
+        if member.is_unasked:
+            return [member.wanted]
         spare = max(0, self.total.fewest - self._aim.fewest)
         is_enough = self.total.fewest >= self._aim.fewest  # also if all those that do not work go
         broken = self._broken(member, now) if is_enough or self._may_discard(member) else 0
@@ -230,9 +241,12 @@ class _Round:
     @property
     def _is_stuck(self) -> bool:
         """Whether there is no room, and nobody has begun anything that would give some back."""
-        is_full = self.total.most >= self._aim.most
-        is_idle = not self.total.unavailable and not self.total.surge
-        return is_full and is_idle and all(one.is_acknowledged for one in self._members)
+        return self.total.most >= self._aim.most and self._is_idle
+
+    @property
+    def _is_idle(self) -> bool:
+        holds = self.total.unavailable or self.total.surge
+        return not holds and all(one.is_acknowledged for one in self._members)
 
     def _broken(self, member: Member, replicas: int) -> int:
         """How many of its pods do not work, and not because they are replaced: to take those away costs nothing."""
@@ -269,11 +283,12 @@ class _Round:
         return (1, 0) if self._aim.is_partitioned else (0, 1)
 
     def _settled(self, member: Member, goal: int, replicas: int) -> Spec | AlignCode:
-        """It has all the pods of the template that it is to have. If it keeps back more than it should, it is told so:
-        others may be left of a template that was taken back."""
+        """It has all the pods of the template that it is to have. If it keeps others back all the same, it is told not
+        to: those may be of a template that was taken back."""
         last = member.last
         assert last is not None
-        if not self._aim.is_partitioned or last.moved >= goal:
+        has_others = member.report.pods > member.updated
+        if not self._aim.is_partitioned or last.moved >= goal or not has_others:
             return AlignCode.kept_back
         kept = self._kept(member)
         return Spec(0, member.template, replicas, *(kept if any(kept) else self._at_rest(replicas)), replicas - goal)
@@ -374,6 +389,12 @@ class _Round:
             and (not aim.is_partitioned or after.updated <= max(aim.most_updated, now.updated))
         )
         return _Grant(numbered, held, after) if is_safe else None
+
+    def _lasts(self, member: Member, grant: _Grant) -> bool:
+        """Whether enough pods stay available also when those that do not work there are replaced, and those of others
+        still do not work: by what is granted now, as many may be taken away then."""
+        others, now = self.total.fewest - self._held[member.name].fewest, self._held[member.name].steady
+        return others + grant.held.steady >= min(self._aim.fewest, others + now)
 
     def _write(self, member: Member, grant: _Grant) -> None:
         self._seq = grant.spec.seq

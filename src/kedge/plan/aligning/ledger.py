@@ -107,10 +107,9 @@ class Member(Struct, frozen=True, dict=True):
         return not written or self.report.seq >= written[-1].seq
 
     @property
-    def written_replicas(self) -> int:
-        """How many replicas it was asked for by what could be written."""
-        written = self.specs[: len(self.specs) - self.superseded]
-        return written[-1].replicas if written else 0
+    def is_unasked(self) -> bool:
+        """Whether it was granted something, and none of that could be written."""
+        return 0 < len(self.specs) == self.superseded
 
     @cached_property
     def reported_template(self) -> str:
