@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from kedge.plan.aligning.alignment import Aim, AlignCode, align
 from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
@@ -531,3 +532,21 @@ def test_pods_of_a_bad_release_leave_a_cluster_that_is_to_have_none() -> None:
     good = Member("b", 5, "v2", (Spec(4, "v2", 3, 1),), Report(4, 3, 3, 3), is_ordered=True)
     found = align(Aim(5, 1, is_partitioned=True), [bad, good])
     assert {name: given(spec) for name, spec in found.specs.items()} == {"a": ("bad", 1, 1, 0, 0)}
+
+
+def test_pods_that_do_not_work_get_the_template_of_those_that_do_if_there_is_no_other_way() -> None:
+    """A StatefulSet gets to its first pods only by way of the last ones, and those are needed."""
+    half = Spec(6, "v1", 5, 1, 0, 2)
+    other = Member("b", 4, "v2", (Spec(3, "v1", 4, 1),), Report(3, 4, 4, 4), is_ordered=True)
+
+    def found(spec: Spec, report: Report, partition: int = 0) -> dict[str, tuple[str, int, int, int, int]]:
+        member = Member("a", 5, "v2", (spec,), report, is_ordered=True)
+        aim = Aim(9, 1, 0, partition, is_partitioned=True)
+        return {name: given(one) for name, one in align(aim, [member, other]).specs.items()}
+
+    assert found(half, Report(6, 5, 3, 3)) == {"a": ("v1", 5, 1, 0, 1)}
+    assert found(replace(half, partition=1), Report(6, 5, 3, 3)) == {}  # it is about to
+    assert found(half, Report(6, 5, 4, 4)) == {"a": ("v1", 5, 1, 0, 0)}
+    assert found(half, Report(6, 5, 4, 3)) == {}  # one of the last ones does not work
+    assert found(half, Report(6, 5, 3, 3), partition=4) == {}  # so many are not to leave their template
+    assert found(half, Report(6, 5, 3, 5))["a"][0] == "v2"  # all of them work: nothing stands in the way

@@ -188,7 +188,8 @@ class _Round:
         moved = [AlignCode.paused if self._aim.is_paused else self._moved(member, goal, size) for size in sizes]
         # What can never be written is no beginning for what is.
         others = [_scaled(member, size, self._aim) for size in sizes if not (member.is_unasked and member.wanted)]
-        every = (*moved, *others, _stopped(member), _told_again(member))
+        further = _further(member, goal) if self._is_stuck else None
+        every = (*moved, *others, _stopped(member), _told_again(member), further)
         usual = [spec for spec in every if isinstance(spec, Spec)]
         gentle = [self._by_surge_alone(spec) for spec in usual if spec.unavailable and spec.surge]
         for spec in (*usual, *gentle):
@@ -474,7 +475,7 @@ def _stopped(member: Member) -> Spec | None:
     last, updated = member.last, member.report.updated
     if last is None or not member.is_ordered or last.template in (member.template, "") or last.moved <= updated:
         return None
-    is_known = member.reported_template == last.template and member.is_acknowledged
+    is_known = member.reported_template == last.template and member.is_acknowledged and not _works_alone(member)
     return replace(last, partition=max(0, last.replicas - updated)) if is_known and updated else None
 
 
@@ -482,6 +483,27 @@ def _told_again(member: Member) -> Spec | None:
     """What it has, if something was granted since that can never be written: once it acknowledges that, the grant is
     over."""
     return member.last_written if member.superseded and member.wanted else None
+
+
+def _further(member: Member, goal: int) -> Spec | None:
+    """The last spec, with one pod more; None if that helps nobody.
+
+    A kind that goes by the order of its pods gets to those that do not work only by way of the last ones. If as many
+    work as were replaced, others get their template first, as far as the wanted one goes: that takes away none that
+    works, for it waits until all of those do.
+    """
+    last, updated = member.last, member.report.updated
+    if last is None or not _works_alone(member) or last.template == member.template:
+        return None
+    is_there = last.moved <= updated < min(goal, last.replicas)
+    return replace(last, partition=last.replicas - updated - 1) if is_there else None
+
+
+def _works_alone(member: Member) -> bool:
+    """Whether the last pods work, as far as anybody knows, and no others do."""
+    report, last = member.report, member.last
+    is_known = member.is_ordered and last is not None and member.reported_template == last.template
+    return is_known and report.proven > 0 and report.updated == report.available
 
 
 def _scaled(member: Member, replicas: int, aim: Aim) -> Spec | None:
