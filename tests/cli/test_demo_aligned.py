@@ -49,7 +49,7 @@ def test_what_is_aligned_keeps_the_bounds_and_what_is_copied_leaves_them(seed: i
 
 def test_a_budget_that_is_not_kept_fails_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     def generous(aim: Aim, members: Any) -> Alignment:
-        return align(Aim(aim.replicas, 5, 3), members)
+        return align(Aim(aim.replicas, 3), members)
 
     monkeypatch.setattr(binding, "align", generous)
     with pytest.raises(DemoFailed, match="pods were available at least, and there were"):

@@ -381,15 +381,18 @@ class _Round:
         """This spec, if all promises hold with it as well; those that do not hold already must not get worse."""
         numbered = replace(spec, seq=self._seq + 1)
         held = bounds(member, (numbered,))
-        now, aim, after = self.total, self._aim, self.total - self._held[member.name] + held
-        is_safe = (
+        after = self.total - self._held[member.name] + held
+        return _Grant(numbered, held, after) if self._is_safe(after) else None
+
+    def _is_safe(self, after: Bounds) -> bool:
+        now, aim = self.total, self._aim
+        return (
             after.unavailable <= max(aim.unavailable, now.unavailable)
             and after.fewest >= min(aim.fewest, now.fewest)
             and after.steady >= min(aim.fewest, now.steady)
             and after.most <= max(aim.most, now.most)
             and (not aim.is_partitioned or after.updated <= max(aim.most_updated, now.updated))
         )
-        return _Grant(numbered, held, after) if is_safe else None
 
     def _lasts(self, member: Member, grant: _Grant) -> bool:
         """Whether enough pods stay available also when those that do not work there are replaced, and those of others

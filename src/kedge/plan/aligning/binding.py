@@ -247,7 +247,7 @@ def _sources(work: Work | None, made: Overridden | None) -> _Sources:
 
 def _numbered(manifest: Object, spec: Spec) -> Object:
     """With the numbers of a spec, and the number of the spec itself, by which a cluster acknowledges it."""
-    return patched(revised(manifest, spec), {"metadata": {"annotations": {SEQUENCE: str(spec.seq)}}})
+    return revised(manifest, spec, {SEQUENCE: str(spec.seq)})
 
 
 # Manifests

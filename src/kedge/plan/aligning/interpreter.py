@@ -11,7 +11,7 @@ from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.numbers import IntOrPercent
 from kedge.plan.aligning.alignment import Aim
 from kedge.plan.aligning.ledger import Report, Spec
-from kedge.plan.fields import Object, at, group_of, patched, text, whole
+from kedge.plan.fields import Object, at, group_of, merged, patched, text, whole
 from kedge.plan.workloads import WorkloadHandler, find_handler
 from kedge.plan.workloads.handler import ON_DELETE, RECREATE, Strategy
 from kedge.plan.workloads.registry import BrokenHandler
@@ -66,7 +66,10 @@ def get_rolling_strategy(obj: Object) -> RollingStrategy:
 
 def revise_rolling_strategy(obj: Object, strategy: RollingStrategy) -> Object:
     """The object with this rolling strategy. A kind that has no partition gets none, and so on."""
-    handler = _handler(obj)
+    return patched(obj, _strategy_patch(_handler(obj), obj, strategy))
+
+
+def _strategy_patch(handler: WorkloadHandler, obj: Object, strategy: RollingStrategy) -> Object:
     now = handler.strategy(obj)
     wanted = Strategy(
         now.type,
@@ -78,7 +81,7 @@ def revise_rolling_strategy(obj: Object, strategy: RollingStrategy) -> Object:
     patch = handler.with_strategy(wanted)
     if patch is None:
         raise NotAligned(f"{text(obj, 'kind')} has no rolling strategy to set")
-    return patched(obj, patch)
+    return patch
 
 
 def interpret_rolling_status(raw: Object) -> UnifiedRollingStatus:
@@ -129,11 +132,12 @@ def goes_in_order(template: Object) -> bool:
     return (group_of(template), text(template, "kind")) == ("apps", "StatefulSet")
 
 
-def revised(manifest: Object, spec: Spec) -> Object:
-    """A manifest with the numbers of a spec."""
+def revised(manifest: Object, spec: Spec, notes: Object | None = None) -> Object:
+    """A manifest with the numbers of a spec, and perhaps with annotations."""
+    handler = _handler(manifest)
     strategy = RollingStrategy(partition=spec.partition, max_unavailable=spec.unavailable, max_surge=spec.surge)
-    rolled = revise_rolling_strategy(manifest, strategy)
-    return patched(rolled, _handler(manifest).scale(spec.replicas) or {})
+    patches = [_strategy_patch(handler, manifest, strategy), handler.scale(spec.replicas) or {}]
+    return patched(manifest, merged(*patches, {"metadata": {"annotations": notes}} if notes else {}))
 
 
 def without_replicas(manifest: Object) -> Object:
