@@ -5,6 +5,7 @@
 PACKAGE is `kedge.plan` unless said otherwise, or a module of it. Shows each mutant that no test notices as a diff, and
 ends non-zero if one of them is not listed (`mutations.listed`), or one is listed as equivalent that a test does notice.
 What is known is kept in `.cache/mutants.jsonl`: the next call tries only what has changed since, or whose test has.
+A mutant that a test has noticed before, by that file or by `sample.txt`, is tried with that test alone first.
 """
 
 # ruff: noqa: T201 - what it prints is what it is for
@@ -26,9 +27,9 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from mutations.listed import EQUIVALENT, UNNOTICED, write_unnoticed
+from mutations.listed import EQUIVALENT, SAMPLE, UNNOTICED, write_sample, write_unnoticed
 from mutations.mutants import Mutant, modules_in, mutants_of, path_of, source_of
-from mutations.trial import Trial, Verdict
+from mutations.trial import Retrial, Trial, Verdict, forked
 
 ROOT = Path(__file__).parents[2]
 STATE = ROOT / ".cache" / "mutants.jsonl"
@@ -88,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(_summary(verdicts.values(), time.monotonic() - began))
     if asked.note:
         write_unnoticed(_still_unnoticed(chosen, unnoticed, gone))
+        if asked.sample:
+            write_sample({name: each.noticed_by for name, each in verdicts.items() if "::" in each.noticed_by})
         return 0
     return 1 if wrong or gone or any(mutant.name not in UNNOTICED for mutant in unnoticed) else 0
 
@@ -99,7 +102,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", default="", metavar="TEXT", help="which ones")
     parser.add_argument("--only", default="", metavar="TEXT", help="only those whose name has this in it")
     parser.add_argument("--anew", action="store_true", help="trust nothing that is known")
-    parser.add_argument("--note", action="store_true", help="list those that no test notices in unnoticed.txt")
+    noted = "list those that no test notices in unnoticed.txt; and who notices those of a sample in sample.txt"
+    parser.add_argument("--note", action="store_true", help=noted)
     return parser
 
 
@@ -126,19 +130,43 @@ def _verdicts(chosen: Sequence[Mutant], state: State, asked: argparse.Namespace)
         state.note(rest[verdict.name], verdict)
         known[verdict.name] = verdict
 
-    for room in sorted({_room(mutant) for mutant in rest.values()}):
-        _try([mutant for mutant in rest.values() if _room(mutant) == room], room, note, state.noticed_before())
+    hints = {**SAMPLE, **state.noticed_before()}
+    for verdict in tried_again(rest, hints):
+        note(verdict)
+    for room in sorted({_room(mutant) for name, mutant in rest.items() if name not in known}):
+        _try([mutant for name, mutant in rest.items() if name not in known and _room(mutant) == room], room, note)
     return known
 
 
-def _try(mutants: Sequence[Mutant], room: str, note: Callable[[Verdict], None], hints: Mapping[str, str]) -> None:
-    os.environ["KEDGE_PROPERTIES"] = "mutants"
-    os.chdir(ROOT)
-    trial = Trial(mutants, path_of(room).parent, note, hints)
+def tried_again(mutants: Mapping[str, Mutant], hints: Mapping[str, str]) -> list[Verdict]:
+    """Those that the test notices which has noticed them before: only the files of such tests are collected."""
+    hinted = {name: hints[name] for name in mutants if (ROOT / hints.get(name, "").partition("::")[0]).is_file()}
+    if not hinted:
+        return []
+    _prepare()
+    found: list[Verdict] = []
+    retrial = Retrial([mutants[name] for name in hinted], hinted, found.append)
+    files = sorted({test.partition("::")[0] for test in hinted.values()})
+
+    def tried() -> bytes:
+        pytest.main([*_OPTIONS, *files], plugins=[retrial])
+        return msgspec.json.encode(found)
+
+    return msgspec.json.decode(forked(tried), type=list[Verdict])
+
+
+def _try(mutants: Sequence[Mutant], room: str, note: Callable[[Verdict], None]) -> None:
+    _prepare()
+    trial = Trial(mutants, path_of(room).parent, note)
     with redirect_stdout(StringIO()) as said:
         ended = pytest.main([*_OPTIONS, TESTS[room]], plugins=[trial])
     if ended or trial.problem:
         raise SystemExit(trial.problem or said.getvalue())
+
+
+def _prepare() -> None:
+    os.environ["KEDGE_PROPERTIES"] = "mutants"
+    os.chdir(ROOT)
 
 
 def _gone(asked: argparse.Namespace, tried: Iterable[Mutant]) -> list[str]:

@@ -34,6 +34,8 @@ _TRACED: Final = 3
 _MEMORY: Final = 4 << 30
 _LONGEST: Final = 300
 """Seconds by the clock, for what waits. What is busy has the processor time that its tests take, several times over."""
+_RETRIAL: Final = 60
+"""Seconds of processor time, for a test that nobody has measured."""
 
 
 Place: TypeAlias = tuple[str, str]
@@ -60,25 +62,17 @@ class Reached(Struct, frozen=True):
 class Trial:
     """Tries mutants, and tells of each verdict as soon as it is known."""
 
-    def __init__(
-        self, mutants: Sequence[Mutant], folder: Path, note: Callable[[Verdict], None], hints: Mapping[str, str]
-    ) -> None:
-        """The mutants are of modules under `folder`; `hints` are tests to try first, by the name of a mutant."""
+    def __init__(self, mutants: Sequence[Mutant], folder: Path, note: Callable[[Verdict], None]) -> None:
+        """The mutants are of modules under `folder`."""
         self._mutants = mutants
         self._folder = folder
         self._note = note
-        self._hints = hints
         self.problem = ""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        session.config.pluginmanager.unregister(name="terminalreporter")
-        _narrow(session.items, _EXAMPLES)
-        gc.collect()
-        gc.freeze()
-        gc.disable()
-        items = {item.nodeid: item for item in session.items}
-        answer = _forked(lambda: _traced(session.items, self._folder))
+        items = _prepared(session)
+        answer = forked(lambda: _traced(session.items, self._folder))
         reached = msgspec.json.decode(answer, type=dict[str, Reached] | str)
         if isinstance(reached, str):
             self.problem = reached
@@ -86,11 +80,42 @@ class Trial:
         reaching = _reaching(reached)
         for mutant in self._mutants:
             tests = {name for place in _places(mutant) for name in reaching.get(place, ())}
-            hint = self._hints.get(mutant.name)
-            order = sorted(tests, key=lambda name: (name != hint, _is_property(items[name]), reached[name].seconds))
+            order = sorted(tests, key=lambda name: (_is_property(items[name]), reached[name].seconds))
             limit = 10 + 5 * sum(reached[name].seconds for name in order)
             self._note(Verdict(mutant.name, _noticed_by(mutant, [items[name] for name in order], limit), len(order)))
         return True
+
+
+class Retrial:
+    """Tries mutants with one test each, which passes while nothing is changed, and tells of those that it notices."""
+
+    def __init__(
+        self, mutants: Sequence[Mutant], noticed_by: Mapping[str, str], note: Callable[[Verdict], None]
+    ) -> None:
+        self._mutants = mutants
+        self._noticed_by = noticed_by
+        self._note = note
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        named = {*self._noticed_by.values()}
+        items = {name: item for name, item in _prepared(session).items() if name in named}
+        failing = forked(lambda: "\n".join(_failures([*items.values()])).encode()).decode().splitlines()
+        for mutant in self._mutants:
+            name = self._noticed_by[mutant.name]
+            if name in items and name not in failing and _noticed_by(mutant, [items[name]], _RETRIAL) == name:
+                self._note(Verdict(mutant.name, name, 1))
+        return True
+
+
+def _prepared(session: pytest.Session) -> dict[str, pytest.Item]:
+    """The tests, by their names, so that processes forked from this one can run them."""
+    session.config.pluginmanager.unregister(name="terminalreporter")
+    _narrow(session.items, _EXAMPLES)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    return {item.nodeid: item for item in session.items}
 
 
 def _reaching(reached: Mapping[str, Reached]) -> Mapping[Place, Set[str]]:
@@ -138,7 +163,7 @@ def _noticed_by(mutant: Mutant, items: Sequence[pytest.Item], limit: float) -> s
             return f"import: {error!r}".encode()
         return next((failed.encode() for failed in _failures(items)), b"")
 
-    return _forked(tried).decode()
+    return forked(tried).decode()
 
 
 def _failures(items: Sequence[pytest.Item]) -> Iterator[str]:
@@ -203,7 +228,7 @@ def _module_of(file: str) -> str:
     return ".".join(Path(file).relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
-def _forked(work: Callable[[], bytes]) -> bytes:
+def forked(work: Callable[[], bytes]) -> bytes:
     """What comes of work in a process of its own; how it ended, if it was ended."""
     reading, writing = os.pipe()
     child = os.fork()
