@@ -15,7 +15,7 @@ from kedge.simulate.faults import Counts
 from simulate.seeds import IN_A_TEST_RUN, ROOT, chosen, current_commit
 
 SEEDS = chosen(IN_A_TEST_RUN, current_commit())
-CRASHES = 20  # points at which a process crashes, in a test run; a soak tries every one
+CRASHES = 12  # points at which a process crashes, in a test run; a soak tries every one
 PROCESSES = 2
 
 _FAILED = re.compile(r"^seed (\d+) failed: (.*)$", re.MULTILINE)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kedge.simulate.faults import Counts, fault_table
-from simulate.expected import Expected, is_too_rare, tight_tests, times_asked
+from simulate.expected import COUNTED_IN, Expected, is_too_rare, tight_tests, times_asked
 from simulate.many import asked, started
-from simulate.seeds import IN_A_TEST_RUN
 
 
 def told(counts: Counts, seeds: range) -> str:
@@ -27,18 +26,18 @@ def was_tested_often(
     counts: Counts,
     seeds: int,
     *,
-    usual: int = IN_A_TEST_RUN,
+    counted_in: int = COUNTED_IN,
     others: Counts | None = None,
 ) -> None:
     """A promise that is never close to being broken proves nothing. Tight tests of `others` count, too."""
-    if is_too_rare(expected, seeds, usual):
+    if is_too_rare(expected, seeds):
         pytest.skip("too rare to count on it in so few seeds: `make soak` does")
-    share = seeds / usual
+    share = seeds / counted_in
     assert tight_tests(counts if others is None else counts + others, promise) >= expected.tight * share
     assert times_asked(counts, promise) >= expected.asked * share
 
 
-def same_in_two_processes(scenario: str, first: int, number: int = 5) -> None:
+def same_in_two_processes(scenario: str, first: int, number: int = 2) -> None:
     """The same seeds print the same traces, however each process hashes."""
     running = [started(scenario, first, number, hash_seed=seed) for seed in (1, 2)]
     (one, wrong), (other, also_wrong) = (process.communicate() for process in running)

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 HIGHEST = 1_000_000
-IN_A_TEST_RUN = 60
+IN_A_TEST_RUN = 40
 IN_A_SOAK = 5_000
 ROOT = Path(__file__).parents[2]
 

@@ -35,11 +35,11 @@ def test_no_promise_is_ever_broken(all_seeds: Counts, record_property: Callable[
 
 @pytest.mark.parametrize("promise", ALIGNING)
 def test_every_promise_was_put_to_the_test_often(promise: str, all_seeds: Counts) -> None:
-    check.was_tested_often(promise, ALIGNING[promise], all_seeds, len(SEEDS), usual=USUAL)
+    check.was_tested_often(promise, ALIGNING[promise], all_seeds, len(SEEDS), counted_in=USUAL)
 
 
 def test_the_same_seeds_are_the_same_in_two_processes() -> None:
-    check.same_in_two_processes(f"{SCENARIOS}:aligning", SEEDS[0], 2)
+    check.same_in_two_processes(f"{SCENARIOS}:aligning", SEEDS[0])
 
 
 @pytest.fixture(scope="module")

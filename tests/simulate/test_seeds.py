@@ -98,9 +98,9 @@ def test_a_crash_that_changes_how_a_run_ends_is_told() -> None:
 
 
 def test_a_promise_that_few_seeds_cannot_be_counted_on_to_test_is_left_to_the_soak() -> None:
-    assert is_too_rare(Expected(5), seeds=60)
-    assert not is_too_rare(Expected(5, asked=40), seeds=60)
-    assert is_too_rare(Expected(5, asked=40), seeds=59)
+    assert is_too_rare(Expected(5), seeds=40)
+    assert not is_too_rare(Expected(5, asked=40), seeds=40)
+    assert is_too_rare(Expected(5, asked=40), seeds=39)
 
 
 def test_a_soak_asks_for_tight_tests_of_every_promise() -> None:
