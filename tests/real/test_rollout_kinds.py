@@ -96,20 +96,40 @@ async def test_a_rollout_that_is_deleted_midway_leaves_its_pods_also_without_its
     assert shop.recorder.wrong == []
 
 
-async def test_a_stateful_set_goes_forward_holds_and_goes_back(shop: Shop) -> None:
+async def _half_way_in_place(shop: Shop) -> None:
+    """A StatefulSet, whose pods are replaced one by one."""
     for number in (1, 2):
         await shop.component(number, "StatefulSet")
     await shop.rollout("web-v1", targetSize=PODS)
     await shop.until_in("web-v1", "rolloutSucceed")
     await shop.until_pods(v1=PODS)
+    shop.recorder.floor, shop.recorder.ceiling, shop.recorder.judges = PODS - 1, PODS, True
     await shop.to("web-v2", rolloutBatches=HALVES, batchPartition=0)
     await shop.until_in("web-v2", "rollingInBatches", "batchReady")
     await shop.until_pods(v1=3, v2=3)
+
+
+async def test_a_stateful_set_goes_forward_holds_and_goes_back(shop: Shop) -> None:
+    await _half_way_in_place(shop)
     await shop.to("web-v1", batchPartition=1)
     await shop.until_in("web-v1", "rolloutSucceed")
     await shop.until_pods(v1=PODS, v2=0)
     found = await shop.client.get(untyped(StatefulSet.resource), "web", shop.namespace)
     assert found["metadata"]["labels"]["app.oam.dev/revision"] == "web-v1"
+    assert shop.recorder.wrong == []
+
+
+@pytest.mark.parametrize("reverts", [True, False])
+async def test_a_stateful_set_whose_rollout_is_deleted_midway_is_taken_back_or_stays(shop: Shop, reverts: bool) -> None:
+    await _half_way_in_place(shop)
+    await shop.to(revertOnDelete=reverts)
+    await shop.client.delete(Rollout, "web", shop.namespace)
+    await until_so(lambda: shop.is_gone(Rollout), within=90)
+    await shop.until_pods(v1=PODS if reverts else 3, v2=0 if reverts else 3)
+    found = await shop.client.get(untyped(StatefulSet.resource), "web", shop.namespace)
+    assert "kedge.dev/rolled-by" not in found["metadata"]["annotations"]
+    assert found["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == (0 if reverts else 3)
+    assert shop.recorder.wrong == []
 
 
 async def test_a_trait_moves_a_component_when_it_changes(shop: Shop) -> None:
