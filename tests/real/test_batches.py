@@ -113,6 +113,15 @@ async def test_a_release_moves_batch_by_batch_within_its_floor_and_ceiling(
     assert shop.recorder.most > PODS  # a batch came before the old pods went
 
 
+async def test_with_decrease_first_old_pods_go_first_within_other_limits(shop: Shop) -> None:
+    shop.recorder.floor, shop.recorder.ceiling = PODS - PODS // BATCHES, PODS
+    await shop.rollout("v2", "v1", numBatches=BATCHES, rolloutStrategy="DecreaseFirst")
+    await until_so(lambda: shop.is_in("rolloutSucceed"), within=90)
+    await until(lambda: (shop.recorder.ready("app:1"), shop.recorder.ready("app:2")) == (0, PODS))
+    assert shop.recorder.wrong == []
+    assert shop.recorder.fewest < PODS  # old pods went before new ones came
+
+
 async def test_it_holds_at_the_partition_and_is_taken_back_when_it_is_deleted(shop: Shop) -> None:
     await shop.rollout("v2", "v1", numBatches=BATCHES, batchPartition=1, revertOnDelete=True)
     await until_so(lambda: shop.is_in("rollingInBatches", "batchReady"))

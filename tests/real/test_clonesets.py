@@ -1,6 +1,6 @@
 """CloneSets of ours on a real control plane: its API server takes the CRD, and its scheduler and nodes run the pods.
 
-Whoever watches the pods themselves judges the limits.
+They are changed by hand, and by rollouts of component revisions. Whoever watches the pods themselves judges the limits.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pytest
 from controlplane.cluster import Cluster
 from kedge.api.crds import kruise_crds
 from kedge.api.kruise import CloneSet
+from kedge.api.oam.rollouts import Rollout
 from kedge.api.pods import Pod
 from kedge.embedded.workloads.clonesets import CloneSets
 from kedge.embedded.workloads.everything import add_workloads
@@ -28,10 +29,11 @@ from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.plan.workloads import pods
+from real.component_shop import AT_ONCE, HALVES, Shop, open_shop
+from real.component_shop import PODS as REPLICAS
 from support.waiting import until_so
 
 DEFINITIONS = kruise_crds()  # here: it reads files
-REPLICAS, AT_ONCE = 6, 2
 
 
 class Judge:
@@ -194,3 +196,65 @@ async def test_pods_are_updated_in_place(clones: Clones) -> None:
 async def test_what_makes_no_sense_is_refused(clones: Clones, strategy: dict[str, Any], problem: str) -> None:
     with pytest.raises(Invalid, match=problem):
         await clones.create(**strategy)
+
+
+# Rollouts of component revisions
+
+
+@pytest.fixture
+async def shop(clones: Clones) -> AsyncIterator[Shop]:
+    """Three revisions of a component, and a rollout that has brought in the first."""
+    async with open_shop(clones.cluster, floor=REPLICAS - AT_ONCE, ceiling=REPLICAS) as found:
+        for number in (1, 2, 3):
+            await found.component(number, "CloneSet")
+        await found.rollout("web-v1", targetSize=REPLICAS)
+        await found.until_in("web-v1", "rolloutSucceed")
+        await found.until_pods(v1=REPLICAS)
+        found.recorder.judges = True
+        yield found
+        assert found.recorder.wrong == []
+        found.recorder.judges = False
+        await found.client.delete(CloneSet, "web", found.namespace)
+
+
+async def _until_half(shop: Shop) -> None:
+    """Bring in the second revision, up to the first of two batches."""
+    await shop.to("web-v2", rolloutBatches=HALVES, batchPartition=0)
+    await shop.until_in("web-v2", "rollingInBatches", "batchReady")
+    await shop.until_pods(v1=3, v2=3)
+
+
+async def test_a_rollout_stops_after_a_batch_and_goes_forward_and_back_midway(shop: Shop) -> None:
+    await _until_half(shop)
+    await shop.to(paused=True)
+    await until_so(lambda: _is_seen(shop))
+    await shop.until_pods(v1=3, v2=3)
+    await shop.to("web-v3", paused=False, batchPartition=1)
+    await shop.until_in("web-v3", "rolloutSucceed")
+    await shop.until_pods(v1=0, v2=0, v3=REPLICAS)
+    with pytest.raises(Invalid, match="cannot be modified without changing the target"):
+        await shop.to(rolloutBatches=[{"replicas": 1}, {"replicas": "80%"}])
+    await shop.to("web-v2", batchPartition=0)
+    await shop.until_in("web-v2", "rollingInBatches", "batchReady")
+    await shop.until_pods(v2=3, v3=3)
+    await shop.to("web-v3", batchPartition=1)
+    await shop.until_in("web-v3", "rolloutSucceed")
+    await shop.until_pods(v2=0, v3=REPLICAS)
+
+
+async def _is_seen(shop: Shop) -> bool:
+    """Whether the operator has looked at the rollout since it was changed."""
+    found = await shop.client.get(Rollout, "web", shop.namespace)
+    return found.status.observed_generation == found.metadata.generation
+
+
+@pytest.mark.parametrize("reverts", [True, False])
+async def test_a_rollout_that_is_deleted_midway_is_taken_back_or_leaves_its_pods(shop: Shop, reverts: bool) -> None:
+    await _until_half(shop)
+    await shop.to(revertOnDelete=reverts)
+    await shop.client.delete(Rollout, "web", shop.namespace)
+    await until_so(lambda: shop.is_gone(Rollout), within=90)
+    await shop.until_pods(v1=REPLICAS if reverts else 3, v2=0 if reverts else 3)
+    live = await shop.client.get(CloneSet, "web", shop.namespace)
+    assert "kedge.dev/rolled-by" not in live.metadata.annotations
+    assert live.spec.update_strategy.paused is not reverts  # what is left half way stands still

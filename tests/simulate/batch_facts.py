@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from msgspec import Struct
@@ -107,6 +107,11 @@ class State(Struct, frozen=True):
     def updated(self, workload: str) -> list[PodFacts]:
         """The pods of the present template."""
         return [pod for pod in self.of(workload) if pod.image == self.workloads[workload].image]
+
+    def without_work(self, workload: str, places: Iterable[int], image: str) -> int:
+        """How many of these numbers have no pod, or one that is neither ready nor of this image."""
+        working = {pod.ordinal for pod in self.of(workload) if pod.is_ready or pod.image == image}
+        return sum(place not in working for place in places)
 
     def asked(self, name: str, spec: WorkloadFacts) -> int:
         """How many pods of the present template there are to be, of a workload that changes in place."""

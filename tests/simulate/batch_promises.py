@@ -269,9 +269,11 @@ class BatchPromises:
         yield _forbidden(plan)
         if plan.is_deleting:
             coming = max(0, earlier - updated)
-            broken = [pod for pod in state.of(name) if pod.image != after.image and not pod.is_ready]
-            between = [pod for pod in broken if after.partition <= pod.ordinal < before.partition]
-            free = len(between) if after.kind == "StatefulSet" else max(0, len(broken) - coming)
+            if after.kind == "StatefulSet":
+                free = state.without_work(name, range(after.partition, before.partition), after.image)
+            else:
+                broken = sum(pod.image != after.image and not pod.is_ready for pod in state.of(name))
+                free = max(0, broken - coming)
             yield from self._walked_back(name, asked - earlier, coming, free, state, plan)
         elif plan.state != "finalising":
             yield from self._begun(plan, plan.batch_of(asked, after.replicas))
@@ -279,7 +281,7 @@ class BatchPromises:
     def _walked_back(
         self, name: str, number: int, coming: int, free: int, state: State, plan: RolloutFacts
     ) -> Iterator[str]:
-        """So many more pods go back, and others are on their way. Those that are not ready go first, and are free."""
+        """So many more pods go back, and others are on their way. Those that do not work go first, and are free."""
         whole = state.workloads[name].replicas
         floor = whole - _unavailable(plan, plan.largest(whole), whole)
         cost = max(0, number - free)

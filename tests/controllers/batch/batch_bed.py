@@ -22,6 +22,7 @@ from kedge.embedded.workloads.everything import add_workloads
 from kedge.embedded.workloads.nodes import make_nodes
 from kedge.kube.client import Client
 from kedge.kube.connect.outbound import Answer, Call, Outbound, OutboundFailed
+from kedge.kube.events import EventObserver
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
@@ -115,6 +116,7 @@ async def bed(
     outbound: Outbound | None = None,
     definitions: Sequence[Mapping[str, Any]] = DEFINITIONS,
     namespaces: Sequence[str] = (),
+    observer: EventObserver | None = None,
 ) -> AsyncIterator[Bed]:
     clock = LoopClock()
     cluster = EmbeddedCluster("cluster", clock=clock, rng=Random(1))
@@ -126,7 +128,7 @@ async def bed(
         await user.create(CustomResourceDefinition, definition)
     async with (
         Manager(component="kcm", clock=clock, rng=Random(4)) as others,
-        Manager(component="kedge-operator", clock=clock, rng=Random(5)) as manager,
+        Manager(component="kedge-operator", clock=clock, rng=Random(5), event_observer=observer) as manager,
     ):
         add_workloads(others, await others.connect("cluster", cluster.transport()))
         connected = await manager.connect("cluster", cluster.transport(), limiter=Limiter(rate=0))

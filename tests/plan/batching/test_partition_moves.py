@@ -598,6 +598,16 @@ def test_the_way_back_goes_as_far_as_the_budget(
         assert (write.patch, write.takes_away) == ({"spec": {"updateStrategy": {"partition": expected}}}, True)
 
 
+@pytest.mark.parametrize(("planned", "unavailable", "expected"), [(1, 1, 9), (4, 3, 7), (20, 3, 7)])
+def test_the_way_back_of_a_workload_that_was_scaled_midway_keeps_the_floor_of_its_new_size(
+    planned: int, unavailable: int, expected: int
+) -> None:
+    world = back_in(10, 0, 0, 10)
+    ask = batch(0, planned, max_unavailable=unavailable)
+    (write,) = CLONES.revert(world.seen("web:2", "web:1"), STATUS, ask).writes
+    assert write.patch == {"spec": {"updateStrategy": {"partition": expected}}}
+
+
 def test_the_way_back_waits_for_a_report_and_undoes_what_others_did() -> None:
     world = back_in(10, 0, 0, 10)
     world.patch({"spec": {"minReadySeconds": 1}})

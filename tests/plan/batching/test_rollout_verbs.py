@@ -167,6 +167,12 @@ def test_what_cannot_go_back_says_why_and_what_to_do(rollout: AnyRollout, says: 
     assert found.patch == {}
 
 
+def test_after_the_way_back_from_a_success_a_trait_goes_back_to_that() -> None:
+    ran = replace(V1, name="web-v2", replicas=10)
+    found = answer_to(Verb.rollback, trait(status(_R.succeeded, sources=(ran,)), target=ref("web-v1")))
+    assert found.message == "RolloutTrait shop/web goes back to Deployment web-v2, in its batches"
+
+
 @pytest.mark.parametrize(
     ("sources", "target"),
     [

@@ -262,8 +262,11 @@ def _goal(found: InPlace, batch: Batch) -> int:
 
 
 def _next_partition(found: InPlace, batch: Batch) -> int:
-    """How far back the partition may go now: pods that are asked for and not there yet are as good as taken down."""
+    """How far back the partition may go now: pods that are asked for and not there yet are as good as taken down.
+
+    The floor is of as many pods as there are to be now: somebody may have scaled the workload since the plan was made.
+    """
     coming = found.asked - found.updated
-    spare = batch.budget.may_take_down(found.all_available - coming)
+    spare = replace(batch.budget, desired=found.replicas).may_take_down(found.all_available - coming)
     least = 1 if found.available >= found.asked else 0
     return found.partition_for(min(found.replicas, found.asked + max(spare, least, found.free)))

@@ -28,7 +28,7 @@ from kedge.plan.batching.gates import (
 from kedge.plan.batching.letting_go import abandoning, deleting, disowned, failing, finalising
 from kedge.plan.batching.moves import Batch, Step, Verified, WorkloadRef, Workloads
 from kedge.plan.batching.records import with_records
-from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
+from kedge.plan.batching.rollout_waits import BatchCode, sentence, waiting_for
 from kedge.plan.batching.sizes import BadBatches
 from kedge.plan.batching.spec_rules import create_problems, fixed_part, remembered_problems
 from kedge.plan.batching.states import ENDED, RolloutEvent
@@ -296,7 +296,8 @@ def _within_deadline(seen: RolloutInput, now: datetime, found: Next) -> Next:
         return replace(found, until=min(found.until or deadline, deadline))
     if seen.plan.on_deadline is OnDeadline.hold:
         return Hold(waiting_for(found.wait.unit, BatchCode.deadline, *_reported(found.wait), seconds=seconds))
-    return failed(seen, f"batch {seen.status.current_batch} was not available within {seconds} s")
+    late = f"batch {seen.status.current_batch} was not available within {seconds} s"
+    return failed(seen, f"{late}: {sentence(found.wait)}")
 
 
 def _reported(wait: Wait) -> tuple[str, ...]:
