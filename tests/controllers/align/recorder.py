@@ -65,7 +65,13 @@ class PodRecorder:
     def _count(self) -> None:
         active = self.active
         self.fewest = min(self.fewest, sum(map(pods.is_ready, active)))
-        self.most = max(self.most, len(active))
+        if len(active) > self.most:
+            self.most = len(active)
+            self.at_most = sorted(
+                f"{cluster} {name} {image_of(pod)} {pod.metadata.creation_timestamp}"
+                for (cluster, name), pod in self._pods.items()
+                if pods.is_active(pod)
+            )
         for image in {image_of(pod) for pod in active}:
             number = sum(image_of(pod) == image for pod in active)
             self.most_of[image] = max(self.most_of.get(image, 0), number)

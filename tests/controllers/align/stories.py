@@ -57,7 +57,7 @@ async def play_deployment(bed: StoryBed) -> None:
         await bed.apply(DEPLOYMENT)
         await until(lambda: recorder.ready_images() == [NEW] * 10, bed.within)
         assert recorder.fewest >= 8
-        assert recorder.most <= 11
+        assert recorder.most <= 11, recorder.at_most
 
         async def is_reported() -> bool:
             found = await bed.hub.get(Deployment, "demo", NAMESPACE)

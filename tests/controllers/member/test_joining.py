@@ -9,7 +9,7 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from kedge.api import reasons
 from kedge.api.cluster import InternalMemberCluster, MemberCluster
@@ -25,6 +25,7 @@ from kedge.embedded.inprocess import InProcessTransport
 from kedge.kube.client import Client
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
+from kedge.plan import membership
 from kedge.plan.membership import agent_of
 from support.fleets import CRDS, DEFINITIONS, Book, client_of, fleet_cluster, managed
 from support.stage import LoopClock
@@ -298,6 +299,33 @@ def test_told_to_leave_it_lets_go_of_all_it_applied_before_it_says_so() -> None:
             await here.book.add("cluster-1")
             await until_joined(here.book)
             assert agent.applier.told == ["join", "leave", "join"]
+
+    play(scene)
+
+
+def test_one_that_has_left_says_so_again_if_that_is_taken_back() -> None:
+    """As when the etcd of the hub is restored to a moment in which it was told to leave, and had not yet."""
+
+    async def scene(here: Scene) -> None:
+        await here.book.add("cluster-1")
+        async with here.start() as agent:
+            await until_joined(here.book)
+            joined = to_builtins((await here.book.said("cluster-1")).status)
+            kept = MergePatch({"metadata": {"finalizers": ["example.com/kept"]}})
+            await here.book.client.patch(InternalMemberCluster, "cluster-1", kept, NS)
+            await here.book.client.delete(MemberCluster, "cluster-1")
+
+            async def has_left() -> bool:
+                found = await here.book.said("cluster-1")
+                return membership.has_left(found) and found.metadata.deletion_timestamp is not None
+
+            await until_so(has_left)
+            await asyncio.sleep(60)
+            told = len(agent.applier.told)
+            restored = MergePatch({"status": {"agentStatus": joined["agentStatus"]}})
+            await here.book.client.patch(InternalMemberCluster, "cluster-1", restored, NS, subresource="status")
+            await until_so(has_left)
+            assert agent.applier.told[told:] == ["leave"]
 
     play(scene)
 

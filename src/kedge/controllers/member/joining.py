@@ -42,6 +42,7 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.patches import difference
 from kedge.kube.queue import NORMAL, Key
 from kedge.kube.source import Signal, Source, Wake, generation_changed
+from kedge.kube.store import Change
 from kedge.plan import membership
 
 MANAGER = "kedge-member-agent"
@@ -103,7 +104,7 @@ class Joining:
         self._key = Key(hub.name, member_namespace(name), name)
         self._started: float | None = None
         sources: list[Source] = [
-            hub.watch(self._internals, when=generation_changed),
+            hub.watch(self._internals, when=_asks_for_a_report),
             Counted(member.name, self._properties, self._key),
             self._signal,
         ]
@@ -256,6 +257,16 @@ def _with_counts(
     before = status.resource_usage
     same = before is not None and replace(before, observation_time=None) == replace(usage, observation_time=None)
     return replace(status, properties=kept, resource_usage=before if same else usage)
+
+
+def _asks_for_a_report(change: Change[InternalMemberCluster]) -> bool:
+    """Whether it is asked for something new; or has left, and no longer says so, as after a restore of the hub's etcd.
+
+    What an agent reports that has joined, it reports again with its next heartbeat.
+    """
+    new = change.new
+    is_lost = new is not None and new.spec.state == membership.LEAVE and not membership.has_left(new)
+    return is_lost or generation_changed(change)
 
 
 def _same(before: PropertyValue | None, now: PropertyValue) -> bool:
