@@ -63,7 +63,7 @@ async def bed(planes: Mapping[str, Cluster]) -> AsyncIterator[StoryBed]:
         async def apply(manifests: str) -> None:
             await planes["hub"].kubectl("apply", "-f", "-", input=manifests)
 
-        yield StoryBed(hub, members, apply, quiet=5.0)
+        yield StoryBed(hub, members, apply, quiet=5.0, deletes_first=False)
 
 
 async def _prepared(planes: Mapping[str, Cluster]) -> None:
@@ -122,6 +122,6 @@ async def _run(manager: Manager) -> AsyncIterator[None]:
         await running
 
 
-@pytest.mark.parametrize("play", [play_deployment, play_clone_set])
+@pytest.mark.parametrize("play", [pytest.param(play_deployment, marks=pytest.mark.core), play_clone_set])
 async def test_a_story_of_the_proposal(bed: StoryBed, play: Callable[[StoryBed], Awaitable[None]]) -> None:
     await play(bed)

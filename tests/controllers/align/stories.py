@@ -37,6 +37,8 @@ class StoryBed(Struct, frozen=True):
     quiet: float
     """Seconds in which what should not happen could."""
     within: float = 120.0
+    deletes_first: bool = True
+    """Whether a Deployment's pods are gone before others are created in their place: real controllers may be late."""
 
 
 def before(story: str) -> str:
@@ -57,7 +59,8 @@ async def play_deployment(bed: StoryBed) -> None:
         await bed.apply(DEPLOYMENT)
         await until(lambda: recorder.ready_images() == [NEW] * 10, bed.within)
         assert recorder.fewest >= 8
-        assert recorder.most <= 11, recorder.at_most
+        assert recorder.most_kept() <= 11
+        assert recorder.most <= 11 or not bed.deletes_first
 
         async def is_reported() -> bool:
             found = await bed.hub.get(Deployment, "demo", NAMESPACE)
