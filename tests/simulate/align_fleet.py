@@ -192,7 +192,7 @@ class AlignFleet:
         await self._edit(self._strategy())
 
     async def _canary(self) -> None:
-        self.partition = self.rng.randint(1, sum(self.replicas.values()))
+        self.partition = self.rng.randint(1, max(1, sum(self.replicas.values())))
         await self._good()
 
     async def _move(self) -> None:
