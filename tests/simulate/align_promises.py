@@ -93,6 +93,8 @@ class AlignPromises:
         self._floor = _Limit(self, 0, lambda limits: -limits.fewest, lambda: -self.available)
         self._ceiling = _Limit(self, 1, lambda limits: limits.most, lambda: self.number)
         self._partition = _Limit(self, 2, lambda limits: limits.most_updated, lambda: self.updated)
+        self._before: dict[str, WorkloadFacts] = {}  # by member: what it acts on until it observes what is asked now
+        self._sets: dict[str, dict[str, int]] = {name: {} for name in members}  # pods of each ReplicaSet, as asked for
         self.limits: list[Limits] = []
         simulation.trace.follow(self._heard, f"{HUB} → {HUB}")
         simulation.always("all clusters together keep one budget", self._changed)
@@ -127,12 +129,19 @@ class AlignPromises:
             if spec.seq > seen:
                 yield self._decided[member, spec.seq]
         workload = self._workloads.get(member)
-        if workload is not None and not self._is_done(member, workload):
-            yield self._decided.get((member, workload.seq), AT_FIRST)
+        is_settled = sum(self._sets[member].values()) == len(self._pods[member])
+        return workload is None or (workload.is_observed and (self._kind != "Deployment" or is_settled))
 
     def _is_done(self, member: str, workload: WorkloadFacts) -> bool:
         pods = self._pods[member].values()
         old = sum(pod.template != workload.template for pod in pods)
+        for workload in (self._workloads.get(member), self._before.get(member)):
+            if workload is not None and not self._is_done(member, workload):
+                yield self._decided.get((member, workload.seq), AT_FIRST)
+
+    def _has_let_go(self, member: str) -> bool:
+        """Whether nothing follows any more of what a member was asked for before: ReplicaSets may still create what their
+        Deployment asked of them, when that has observed what is asked now."""
         return workload.is_observed and old <= workload.partition and len(pods) == workload.replicas
 
     def may_take(self, member: str) -> bool:
@@ -169,6 +178,8 @@ class AlignPromises:
             self._template = found
         elif what == "OverridePolicy":
             self._own = _own(found)
+        if what == "ReplicaSet":
+            self._sets[server][name] = found["spec"]["replicas"] if found is not None else 0
         elif what == "ResourceBinding":
             self._binding = found
             if found is not None and (wrong := self._note_ledger(found)):
@@ -295,6 +306,8 @@ class AlignPromises:
         else:
             self._pods[member][name] = after
         was, is_ = before is not None and before.is_available, after is not None and after.is_available
+        if before is not None and before.is_observed and not facts.is_observed:
+            self._before[member] = before
         wrong = ""
         if before is None and after is not None:
             wrong = self._judge_creation(member, after)
@@ -417,6 +430,9 @@ class _Limit:
         self._is_bound = True
 
     @property
+        for member in [*self._before]:
+            if self._has_let_go(member):
+                del self._before[member]
     def loosest(self) -> float:
         if not self._is_bound:
             return EVER
