@@ -313,7 +313,7 @@ class AlignPromises:
             wrong = self._judge_creation(member, after)
         elif before is not None and was and after is None and not self._is_by_others():
             is_surplus = self._available(member) >= self._kept[member]
-            wrong = self._judge_return(member, before) or ("" if is_surplus else self._judge_deletion(member))
+            wrong = self._judge_return(member, before) or ("" if is_surplus else self._judge_deletion(member, before))
         elif was and not is_:
             self._lost[member].append((name, self._simulation.loop.time()))
         elif is_ and not was:
@@ -344,9 +344,9 @@ class AlignPromises:
         is_replaced = len(self._pods[member]) < workload.replicas and workload.is_observed
         return f"{FORTH}: one of {member} is replaced, by {workload}" if is_replaced else ""
 
-    def _judge_deletion(self, member: str) -> str:
+    def _judge_deletion(self, member: str, pod: PodFacts) -> str:
         floor = min(-self._floor.loosest, self._reached - self._floor.unavailable)
-        excused = self._excused(member)
+        excused = self._excused(member) + self._mistaken(member, pod)
         self._count(FLOOR, is_tight=self.available == floor - excused)
         is_kept = self.available >= floor - excused
         return "" if is_kept else f"{FLOOR}: {self.available} after one of {member}, of at least {floor} - {excused}"
@@ -384,6 +384,16 @@ class AlignPromises:
         most = self._partition.loosest
         known = self.updated - len(self._left)
         self._count(PARTITION, is_tight=known == most)
+    def _mistaken(self, member: str, pod: PodFacts) -> int:
+        """How many pods work that look as if they did not, when one is taken away: a StatefulSet says how many do not
+        work, and not which. If others broke, and as many do not work as it had replaced, it is taken for those."""
+        if self._kind != "StatefulSet" or not self._lost[member]:
+            return 0
+        pods = [*self._pods[member].values(), pod]
+        replaced = [one for one in pods if one.template == pod.template]
+        missing = sum(not one.is_available for one in pods)
+        return sum(one.is_available for one in replaced) if missing >= len(replaced) else 0
+
         return "" if known <= most else f"{PARTITION}: {known} with one of {member}, of at most {most}"
 
     def _let_go(self) -> None:

@@ -42,6 +42,19 @@ def test_broken_pods_of_a_release_that_was_stopped_are_the_last_ones() -> None:
 
 
 @pytest.mark.parametrize(
+    ("available", "fewest"),
+    [
+        (3, 2),  # one of the last works for sure: it may be the one that goes next
+        (2, 2),  # both that were replaced have broken, as far as anybody can tell: a fix costs nothing
+        (1, 1),
+    ],
+)
+def test_as_many_as_were_replaced_and_do_not_work_are_the_last_ones(available: int, fewest: int) -> None:
+    stopped = ordered(Report(2, pods=4, updated=2, available=available), Spec(2, "bad", 4, 1, partition=2))
+    assert bounds(stopped, (Spec(3, "v2", 4, 1, partition=3),)).fewest == fewest
+
+
+@pytest.mark.parametrize(
     ("available", "partition", "fewest"),
     [
         (3, 0, 1),  # it may be replacing another one just now, and does not wait for that

@@ -149,7 +149,9 @@ def _fewest_in_order(member: Member, spec: Spec, specs: Iterable[Spec], taken: i
 
 
 def _broken_last(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
-    """How many of the last pods are not available for sure: those that were replaced, if no more were to follow."""
+    """How many of the last pods are taken for broken: those that were replaced, if no more were to follow and as many do
+    not work. A report says how many, and not which: if others broke, this is wrong by as many. Without it a fix would
+    never reach pods that broke after they had been proven."""
     report = member.report
     is_known = bool(member.reported_template) and report.proven == 0 and _follows(member, spec, specs)
     has_stopped = all(one.moved <= report.updated for one in specs if one.seq <= report.seq)
