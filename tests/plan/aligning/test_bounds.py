@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kedge.plan.aligning.bounds import Bounds, bounds
-from kedge.plan.aligning.ledger import Member, Report, Spec
+from kedge.plan.aligning.ledger import UNKNOWN, Member, Report, Spec
 
 
 def ordered(report: Report, *specs: Spec, wanted: int = 3) -> Member:
@@ -266,3 +266,9 @@ def test_of_pods_that_go_back_those_are_proven_that_are_more_than_were_kept_back
     assert bounds(ordered(Report(3, pods=4, updated=3, available=4, is_back=True), *specs)).fewest == 3
     kept = Spec(2, "v3", 4, 1, partition=1), Spec(3, "v2", 4, 1, partition=3)
     assert bounds(ordered(Report(3, pods=5, updated=4, available=5, is_back=True), *kept)).fewest == 4
+
+
+def test_what_is_not_known_may_have_the_wanted_template_and_all_pods_there_may_be() -> None:
+    unknown = Spec(7, UNKNOWN, 11, 11, 11)
+    member = Member("a", 4, "v2", (unknown, Spec(8, "v1", 4, 1)), Report(3, pods=4, updated=4, available=4))
+    assert bounds(member) == Bounds(unavailable=11, surge=4, fewest=0, steady=0, most=15, updated=11)

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.plan.aligning.bounds import Bounds, bounds
-from kedge.plan.aligning.ledger import Member, Spec
+from kedge.plan.aligning.ledger import UNKNOWN, Member, Spec
 from kedge.plan.moving.division import divide
 from kedge.plan.moving.wait import Blocker, Wait
 
@@ -436,8 +436,12 @@ def _goals(aim: Aim, members: Sequence[Member]) -> dict[str, int]:
 
 
 def _given(member: Member) -> int:
-    """A cluster that nothing was written to has pods of the wanted template only."""
-    return member.wanted if member.last is None else bounds(member).updated
+    """A cluster that nothing was written to has pods of the wanted template only. What is not known is no claim to have
+    more of them."""
+    if member.last is None:
+        return member.wanted
+    known = tuple(one for one in member.specs if one.template != UNKNOWN)
+    return bounds(member if len(known) == len(member.specs) else replace(member, specs=known)).updated
 
 
 def is_new(member: Member) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from kedge.plan.aligning.ledger import Member, Spec
+from kedge.plan.aligning.ledger import UNKNOWN, Member, Spec
 
 
 class Bounds(Struct, frozen=True, gc=False):
@@ -92,7 +92,7 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         fewest=max(0, min(spec.replicas, fewest)),
         steady=max(0, steady),
         most=max(report.pods, spec.replicas + surge),
-        updated=max(member.updated, _new(member, spec, specs) if spec.template == member.template else 0),
+        updated=max(member.updated, _new(member, spec, specs) if spec.template in (member.template, UNKNOWN) else 0),
     )
 
 
@@ -149,9 +149,9 @@ def _fewest_in_order(member: Member, spec: Spec, specs: Iterable[Spec], taken: i
 
 
 def _broken_last(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
-    """How many of the last pods are taken for broken: those that were replaced, if no more were to follow and as many do
-    not work. A report says how many, and not which: if others broke, this is wrong by as many. Without it a fix would
-    never reach pods that broke after they had been proven."""
+    """How many of the last pods are taken for broken: those that were replaced, if no more were to follow, and as many
+    do not work. A report says how many, and not which: if others broke, this is wrong by as many. Without it a fix
+    would never reach pods that broke after they had been proven."""
     report = member.report
     is_known = bool(member.reported_template) and report.proven == 0 and _follows(member, spec, specs)
     has_stopped = all(one.moved <= report.updated for one in specs if one.seq <= report.seq)

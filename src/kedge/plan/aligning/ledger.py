@@ -8,8 +8,12 @@ when it has acknowledged what was written before: its entry never holds more tha
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Final
 
 from msgspec import Struct
+
+UNKNOWN: Final = "?"
+"""The template of a spec that may be in effect with any template, the wanted one among them."""
 
 
 class Spec(Struct, frozen=True, gc=False):
