@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
-from kedge.plan.aligning.bounds import Bounds, bounds
+from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with
 from kedge.plan.aligning.ledger import UNKNOWN, Member, Report, Spec
 
 
@@ -272,3 +274,20 @@ def test_what_is_not_known_may_have_the_wanted_template_and_all_pods_there_may_b
     unknown = Spec(7, UNKNOWN, 11, 11, 11)
     member = Member("a", 4, "v2", (unknown, Spec(8, "v1", 4, 1)), Report(3, pods=4, updated=4, available=4))
     assert bounds(member) == Bounds(unavailable=11, surge=4, fewest=0, steady=0, most=15, updated=11)
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_a_spec_changes_nothing_of_what_those_before_it_may_come_to(*, is_ordered: bool) -> None:
+    random = Random(7)
+    for _ in range(2_000):
+        reported = random.randint(0, 4)
+        report = Report(reported, pods := random.randint(0, 5), random.randint(0, pods), random.randint(0, pods))
+        specs = [spec_of(random, seq) for seq in range(1, random.randint(1, 5))]
+        member = Member("a", random.randint(0, 5), "v2", tuple(specs), report, is_ordered=is_ordered)
+        following = spec_of(random, 9)
+        assert bounds_with(bounds(member), member, following) == bounds(member, (following,)), member
+
+
+def spec_of(random: Random, seq: int) -> Spec:
+    template, replicas = random.choice(["v1", "v2", UNKNOWN]), random.randint(0, 5)
+    return Spec(seq, template, replicas, random.randint(0, 2), random.randint(0, 2), random.randint(0, replicas))

@@ -21,7 +21,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.plan.aligning.bounds import Bounds, bounds
+from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with
 from kedge.plan.aligning.ledger import UNKNOWN, Member, Spec
 from kedge.plan.moving.division import divide
 from kedge.plan.moving.wait import Blocker, Wait
@@ -380,8 +380,9 @@ class _Round:
     def _safe(self, member: Member, spec: Spec) -> _Grant | None:
         """This spec, if all promises hold with it as well; those that do not hold already must not get worse."""
         numbered = replace(spec, seq=self._seq + 1)
-        held = bounds(member, (numbered,))
-        after = self.total - self._held[member.name] + held
+        before = self._held[member.name]
+        held = bounds_with(before, member, numbered)
+        after = self.total - before + held
         return _Grant(numbered, held, after) if self._is_safe(after) else None
 
     def _is_safe(self, after: Bounds) -> bool:

@@ -43,6 +43,17 @@ class Bounds(Struct, frozen=True, gc=False):
             self.updated + other.updated,
         )
 
+    def __or__(self, other: Bounds) -> Bounds:
+        """What it may come to in one way or the other."""
+        return Bounds(
+            max(self.unavailable, other.unavailable),
+            max(self.surge, other.surge),
+            min(self.fewest, other.fewest),
+            min(self.steady, other.steady),
+            max(self.most, other.most),
+            max(self.updated, other.updated),
+        )
+
     def __sub__(self, other: Bounds) -> Bounds:
         return Bounds(
             self.unavailable - other.unavailable,
@@ -60,6 +71,8 @@ def bounds(member: Member, also: Iterable[Spec] = ()) -> Bounds:
     if not specs:
         return Bounds(most=member.report.pods)
     found = [_bounds(member, spec, specs) for spec in specs]
+    if len(found) == 1 and not member.lingering:
+        return found[0]
     low = [*found, *(_bounds(member, spec, specs) for spec in member.lingering)]
     return Bounds(
         unavailable=max(one.unavailable for one in found),
@@ -69,6 +82,15 @@ def bounds(member: Member, also: Iterable[Spec] = ()) -> Bounds:
         most=max(one.most for one in found),
         updated=max(one.updated for one in found),
     )
+
+
+def bounds_with(held: Bounds, member: Member, spec: Spec) -> Bounds:
+    """The same as `bounds(member, (spec,))`, of which `held` are those without it.
+
+    A spec changes nothing of what those before it may come to.
+    """
+    specs = (*member.in_effect, spec)
+    return held | _bounds(member, spec, specs) if member.in_effect else _bounds(member, spec, specs)
 
 
 def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:

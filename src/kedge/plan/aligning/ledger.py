@@ -91,7 +91,7 @@ class Member(Struct, frozen=True, dict=True):
         """The specs that the cluster may act on, now or later."""
         return tuple(spec for spec in self.specs if spec.seq >= self.report.seq) or self.specs[-1:]
 
-    @property
+    @cached_property
     def lingering(self) -> tuple[Spec, ...]:
         """The specs before the one it reports about, while it has fewer pods than that asks for: by an earlier one pods
         may be on their way out that are still counted."""
