@@ -95,7 +95,7 @@ class AlignPromises:
         self._observed: dict[str, int] = {}
         self._before: dict[str, WorkloadFacts] = {}  # by member: what it acts on until it observes what is asked now
         self._sets: dict[str, dict[str, int]] = {name: {} for name in members}  # pods of each ReplicaSet, as asked for
-        self._had: dict[str, int] = {}  # by member: how many pods it had when the limits last changed
+        self._had: dict[str, int] = {}  # by member: how many pods it had, or was to have, when the limits last changed
         self._reached = 0  # how many of the wanted pods have been available: those that never were count for nobody
         self._read = 0.0
         self._sent: dict[int, float] = {}  # by request: the read before it
@@ -313,6 +313,8 @@ class AlignPromises:
         is_whole = (member, facts.seq, facts.replicas, facts.partition) in self._noted  # it is created without replicas
         if facts.is_observed and is_whole:
             self._observed[member] = facts.seq
+            if self._decided.get((member, facts.seq), AT_FIRST).ceiling < self.limits[-1].at:
+                self._had[member] = max(self._had.get(member, 0), facts.replicas)  # it arrives only now
             self._forgotten[member] = [one for one in self._forgotten[member] if one.seq > facts.seq]
         if before is not None and facts.seq < before.seq:
             self._simulation.counts["promise", "an older spec arrives", "asked"] += 1
