@@ -192,7 +192,7 @@ class AlignFleet:
         await self._edit(self._strategy())
 
     async def _canary(self) -> None:
-        self.partition = self.rng.randint(1, sum(self.replicas.values()))
+        self.partition = self.rng.randint(1, max(1, sum(self.replicas.values())))
         await self._good()
 
     async def _move(self) -> None:
@@ -233,10 +233,21 @@ class AlignFleet:
         body = {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {"overrideRules": [rule]}}
         await self.hub.create(OverridePolicy, body)
 
-    async def _lose_ledger(self) -> None:
-        """Somebody tidies up what they do not know."""
-        change = MergePatch({"metadata": {"annotations": {LEDGER: None}}})
-        await self.hub.patch(ResourceBinding, self.binding, change, NAMESPACE)
+    async def ledger_losses(self, times: int = 3) -> None:
+        """Somebody tidies up what they do not know, or puts back the ledger of some time ago."""
+        rng = self.simulation.rng("ledger losses")
+        for _ in range(times):
+            await asyncio.sleep(rng.uniform(0.0, 60.0))
+            kept = self._ledger()
+            await asyncio.sleep(rng.choice([rng.uniform(0.0, 3.0), rng.uniform(3.0, 60.0)]))
+            wanted = kept if rng.random() < 0.5 else None
+            self.simulation.trace.remark("somebody", f"writes another ledger: {wanted}")
+            change = MergePatch({"metadata": {"annotations": {LEDGER: wanted}}})
+            await self.hub.patch(ResourceBinding, self.binding, change, NAMESPACE)
+
+    def _ledger(self) -> str | None:
+        found = self.objects(HUB, ResourceBinding)
+        return found[0].metadata.annotations.get(LEDGER) if found else None
 
     async def _edit(self, spec: dict[str, Any]) -> None:
         await self.hub.patch(TYPES[self.kind], NAME, MergePatch({"spec": spec}), NAMESPACE)

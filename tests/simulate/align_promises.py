@@ -9,6 +9,9 @@
 * While the template is paused, no cluster is given another template or more of the budget.
 * A cluster is asked for nothing that the ledger does not have.
 
+A cluster that no ledger tells of is asked once more for what it was asked for before: nothing is decided then. What the
+ledger had when somebody removed it counts until a later one is observed.
+
 What was decided before a limit was changed, and is in effect still, goes by the limits of then: the loosest since the
 oldest such decision counts, until there are no such decisions and the pods have been within the new limits once.
 """
@@ -24,6 +27,7 @@ import msgspec
 
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
+from kedge.plan.aligning.ledger import UNKNOWN
 from kedge.simulate.simulation import Simulation
 from kedge.simulate.trace import Entry
 from simulate.align_facts import (
@@ -83,10 +87,15 @@ class AlignPromises:
         self._left: set[tuple[str, str]] = set()  # pods of the wanted template that no report tells of
         self._ledger: dict[str, list[Spec]] = {}
         self._noted: set[tuple[str, int, int, int]] = set()  # all that was ever in the ledger, which may be lost
+        self._all: dict[tuple[str, int], Spec] = {}
+        self._forgotten: dict[str, list[Spec]] = defaultdict(list)  # by member: what somebody took out of the ledger
+        self._last: dict[str, Spec] = {}  # by member: what its Work asks for
         self._decided: dict[tuple[str, int], Decided] = {}  # by member and number
         self._kept: dict[str, int] = defaultdict(int)  # by member: how many pods it has had to have
         self._observed: dict[str, int] = {}
-        self._had: dict[str, int] = {}  # by member: how many pods it had when the limits last changed
+        self._before: dict[str, WorkloadFacts] = {}  # by member: what it acts on until it observes what is asked now
+        self._sets: dict[str, dict[str, int]] = {name: {} for name in members}  # pods of each ReplicaSet, as asked for
+        self._had: dict[str, int] = {}  # by member: how many pods it had, or was to have, when the limits last changed
         self._reached = 0  # how many of the wanted pods have been available: those that never were count for nobody
         self._read = 0.0
         self._sent: dict[int, float] = {}  # by request: the read before it
@@ -123,12 +132,21 @@ class AlignPromises:
     def _outstanding(self, member: str) -> Iterable[Decided]:
         """When what a member may yet act on was decided."""
         seen = self._observed.get(member, 0)
-        for spec in self._ledger.get(member, ()):
-            if spec.seq > seen:
+        for spec in (*self._ledger.get(member, ()), *self._forgotten[member]):
+            if spec.seq > seen and spec.template != UNKNOWN:
                 yield self._decided[member, spec.seq]
+        for workload in (self._workloads.get(member), self._before.get(member)):
+            if workload is not None and not self._is_done(member, workload):
+                yield self._decided.get((member, workload.seq), AT_FIRST)
+
+    def _has_let_go(self, member: str) -> bool:
+        """Whether nothing follows any more of what a member was asked for before.
+
+        When a Deployment has observed what is asked now, its ReplicaSets may still create what it asked of them before.
+        """
         workload = self._workloads.get(member)
-        if workload is not None and not self._is_done(member, workload):
-            yield self._decided.get((member, workload.seq), AT_FIRST)
+        is_settled = sum(self._sets[member].values()) == len(self._pods[member])
+        return workload is None or (workload.is_observed and (self._kind != "Deployment" or is_settled))
 
     def _is_done(self, member: str, workload: WorkloadFacts) -> bool:
         pods = self._pods[member].values()
@@ -162,6 +180,8 @@ class AlignPromises:
             return ""
         if what == "Pod":
             return self._note_pod(server, name, found)
+        if what == "ReplicaSet":
+            self._sets[server][name] = found["spec"]["replicas"] if found is not None else 0
         return self._note_workload(server, found) if what == self._kind and name == f"{NAMESPACE}/{NAME}" else ""
 
     def _on_hub(self, name: str, what: str, found: dict[str, Any] | None) -> str:
@@ -210,16 +230,21 @@ class AlignPromises:
 
     def _note_ledger(self, binding: dict[str, Any]) -> str:
         before, self._ledger = self._ledger, ledger_of(binding)
-        entries = ((name, spec) for name, specs in self._ledger.items() for spec in specs)
+        entries = [(name, spec) for name, specs in self._ledger.items() for spec in specs]
+        self._all |= {(name, spec.seq): spec for name, spec in entries}
         self._noted |= {(name, spec.seq, spec.replicas, spec.partition) for name, spec in entries}
         carried = self._simulation.trace.carried()
         if self._ledger == before or carried is None:
             return ""
+        if self._is_by_others():
+            self._forget(before)
+            return ""
         read = self._sent.get(carried[1], 0.0)
         for name, specs in self._ledger.items():
-            known = before.get(name, [])
+            is_adopted = specs[0].template == UNKNOWN and specs[0] not in before.get(name, [])
+            known = [self._last[name]] if is_adopted and name in self._last else before.get(name, [])
             for spec in specs:
-                if spec not in known:
+                if spec not in known and spec.template != UNKNOWN:
                     self._decided[name, spec.seq] = self._inherited(name, known[-1] if known else None, spec, read)
                     for limit in (self._floor, self._ceiling, self._partition):
                         limit.back_to(self._decided[name, spec.seq])
@@ -227,11 +252,20 @@ class AlignPromises:
                         return wrong
         return ""
 
+    def _forget(self, before: Mapping[str, Sequence[Spec]]) -> None:
+        """Somebody wrote another ledger: what is in effect is what it was."""
+        for name, specs in before.items():
+            there = {spec.seq for spec in self._ledger.get(name, ())}
+            self._forgotten[name] += [spec for spec in specs if spec.seq not in there]
+        self._simulation.counts["promise", "a ledger is lost", "asked"] += 1
+
     def _inherited(self, name: str, before: Spec | None, after: Spec, read: float) -> Decided:
         """When each part of it was decided: what is no more than before was decided then."""
         if before is None or (name, before.seq) not in self._decided:
             return Decided(read, read, read)
         then, wanted = self._decided[name, before.seq], self.limits[-1].replicas.get(name, 0)
+        if msgspec.structs.replace(after, seq=before.seq) == before:
+            return then
         moved = after.replicas - after.partition, before.replicas - before.partition
         may_take = 0 < after.unavailable <= before.unavailable and after.replicas >= before.replicas
         may_add = after.surge <= before.surge and after.replicas <= before.replicas
@@ -261,6 +295,7 @@ class AlignPromises:
             return ""
         self._count(NOTED, is_tight=True)
         if (member, found.seq, found.replicas, found.partition) in self._noted:
+            self._last[member] = self._all[member, found.seq]
             return ""
         return f"{NOTED}: {member} is asked for {found}, and the ledger has {self._ledger.get(member)}"
 
@@ -269,12 +304,18 @@ class AlignPromises:
         if facts is None:
             self._workloads.pop(member, None)
             self._observed.pop(member, None)
+            self._forgotten.pop(member, None)
             return ""
         before = self._workloads.get(member)
         self._workloads[member] = facts
+        if before is not None and before.is_observed and not facts.is_observed:
+            self._before[member] = before
         is_whole = (member, facts.seq, facts.replicas, facts.partition) in self._noted  # it is created without replicas
         if facts.is_observed and is_whole:
             self._observed[member] = facts.seq
+            if self._decided.get((member, facts.seq), AT_FIRST).ceiling < self.limits[-1].at:
+                self._had[member] = max(self._had.get(member, 0), facts.replicas)  # it arrives only now
+            self._forgotten[member] = [one for one in self._forgotten[member] if one.seq > facts.seq]
         if before is not None and facts.seq < before.seq:
             self._simulation.counts["promise", "an older spec arrives", "asked"] += 1
         if self._kind != "StatefulSet":
@@ -300,7 +341,7 @@ class AlignPromises:
             wrong = self._judge_creation(member, after)
         elif before is not None and was and after is None and not self._is_by_others():
             is_surplus = self._available(member) >= self._kept[member]
-            wrong = self._judge_return(member, before) or ("" if is_surplus else self._judge_deletion(member))
+            wrong = self._judge_return(member, before) or ("" if is_surplus else self._judge_deletion(member, before))
         elif was and not is_:
             self._lost[member].append((name, self._simulation.loop.time()))
         elif is_ and not was:
@@ -331,9 +372,9 @@ class AlignPromises:
         is_replaced = len(self._pods[member]) < workload.replicas and workload.is_observed
         return f"{FORTH}: one of {member} is replaced, by {workload}" if is_replaced else ""
 
-    def _judge_deletion(self, member: str) -> str:
+    def _judge_deletion(self, member: str, pod: PodFacts) -> str:
         floor = min(-self._floor.loosest, self._reached - self._floor.unavailable)
-        excused = self._excused(member)
+        excused = self._excused(member) + self._mistaken(member, pod)
         self._count(FLOOR, is_tight=self.available == floor - excused)
         is_kept = self.available >= floor - excused
         return "" if is_kept else f"{FLOOR}: {self.available} after one of {member}, of at least {floor} - {excused}"
@@ -346,6 +387,16 @@ class AlignPromises:
         acting = [name for name in self._members if name == member or self.may_take(name)]
         since = min(at[0] for name in acting for at in self._times(name))
         return sum(at >= since - KNOWN_AFTER for at in losses)
+
+    def _mistaken(self, member: str, pod: PodFacts) -> int:
+        """How many pods work that look as if they did not, when one is taken away: a StatefulSet says how many do not
+        work, and not which. If others broke, and as many do not work as it had replaced, it is taken for those."""
+        if self._kind != "StatefulSet" or not self._lost[member]:
+            return 0
+        pods = [*self._pods[member].values(), pod]
+        replaced = [one for one in pods if one.template == pod.template]
+        missing = sum(not one.is_available for one in pods)
+        return sum(one.is_available for one in replaced) if missing >= len(replaced) else 0
 
     def _times(self, member: str) -> Iterable[Decided]:
         workload = self._workloads.get(member)
@@ -383,6 +434,9 @@ class AlignPromises:
                 self._lost[member].clear()
         kept = sum(min(self._available(name), self._kept[name]) for name in self._members)
         self._reached = max(self._reached, min(kept, self.limits[-1].total))
+        for member in [*self._before]:
+            if self._has_let_go(member):
+                del self._before[member]
         for limit in (self._floor, self._ceiling, self._partition):
             limit.go_on()
 

@@ -26,13 +26,23 @@ from simulate.weather import weather
 
 async def aligning(simulation: Simulation) -> None:
     """Bad days for everybody and edits midway; then calm, and every pod runs what it should."""
+    await _aligning(simulation, loses_ledger=simulation.rng("ledger").random() < 0.2)
+
+
+async def ledger_lost(simulation: Simulation) -> None:
+    """The same, and somebody removes the ledger from the binding now and then, or writes an older one."""
+    await _aligning(simulation, loses_ledger=True)
+
+
+async def _aligning(simulation: Simulation, *, loses_ledger: bool) -> None:
     is_network_fine = simulation.rng("network").random() < 0.3
     if simulation.faults == NONE and not is_network_fine:
         simulation.faults = weather(simulation.rng("weather"))
     fleet = AlignFleet(simulation)
     await fleet.open()
     start(fleet)
-    await asyncio.gather(fleet.users(), fleet.trouble(), fleet.cuts(), bad_days(simulation, HUB, *fleet.names))
+    troubles = [fleet.users(), fleet.trouble(), fleet.cuts(), bad_days(simulation, HUB, *fleet.names)]
+    await asyncio.gather(*troubles, *([fleet.ledger_losses()] if loses_ledger else []))
     await fleet.settle()
 
 

@@ -16,7 +16,7 @@ from kedge.controllers.align.bindings import Bindings
 from kedge.plan.aligning import alignment, binding
 from kedge.plan.aligning.alignment import Aim
 from kedge.plan.aligning.binding import plan_binding, report_in
-from kedge.plan.aligning.bounds import Bounds, bounds
+from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with
 from kedge.plan.aligning.interpreter import UnifiedRollingStatus, report_of, sequence_of
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.simulate.simulation import Simulation
@@ -43,6 +43,7 @@ async def by_reports_alone(simulation: Simulation) -> None:
 
     with (
         patch.object(alignment, "bounds", reported),
+        patch.object(alignment, "bounds_with", lambda _, member, spec: reported(member, (spec,))),
         patch.object(alignment._Round, "_is_safe", lambda *_: True),
         patch.object(Member, "is_acknowledged", property(lambda _: True)),
     ):
@@ -137,5 +138,6 @@ async def broken_for_ever(simulation: Simulation) -> None:
     with (
         patch.object(alignment._Round, "_may_discard", lambda *_: True),
         patch.object(alignment, "bounds", lambda *given: replace(bounds(*given), steady=1_000)),
+        patch.object(alignment, "bounds_with", lambda *given: replace(bounds_with(*given), steady=1_000)),
     ):
         await aligning(simulation)

@@ -13,7 +13,7 @@ from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.alignment import AlignCode
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, BoundCluster, plan_binding
-from kedge.plan.aligning.interpreter import sequence_of
+from kedge.plan.aligning.interpreter import revised, sequence_of
 from kedge.plan.aligning.ledger import Spec
 from kedge.plan.aligning.ledger_text import Ledger, ledger_text
 from kedge.plan.aligning.scheduling import Candidate
@@ -299,8 +299,7 @@ def test_only_works_that_are_there_are_deleted() -> None:
 def test_a_cluster_without_pods_that_is_wanted_again_stays() -> None:
     first, works = deployed()
     empty = Spec(9, first.ledger.specs["a"][0].template, 0, 0, 1)
-    manifest = dict(first.manifests["a"], spec=dict(first.manifests["a"]["spec"], replicas=0))
-    works["a"] = work(manifest, seq=9)
+    works["a"] = work(revised(first.manifests["a"], empty, {SEQUENCE: "9"}))
     ledger = ledger_text(Ledger({**first.ledger.specs, "a": (empty,)}))
     plan = plan_binding(seen(deployment(), works, ledger=ledger))
     assert plan.delete == ()

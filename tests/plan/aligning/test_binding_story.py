@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.karmada.works import Work, WorkStatus
 from kedge.plan.aligning.binding import BindingInput, plan_binding
 from kedge.plan.aligning.binding_story import (
@@ -18,6 +19,7 @@ from kedge.plan.aligning.binding_story import (
     explained_binding,
     tell_binding,
 )
+from kedge.plan.aligning.interpreter import revised
 from kedge.plan.aligning.ledger import Spec
 from kedge.plan.aligning.ledger_text import Ledger, ledger_text
 from kedge.plan.state import State
@@ -218,9 +220,10 @@ def test_a_cluster_that_needs_nothing_but_has_not_acknowledged_it_is_moving() ->
 )
 def test_a_cluster_that_leaves_says_how_many_pods_it_has_left(pods: int, why: str) -> None:
     first, works = deployed()
-    template = first.ledger.specs["a"][0].template
-    ledger = Ledger({**first.ledger.specs, "a": (Spec(9, template, 0, 0, 1),)})
-    works["a"] = reporting(works["a"], alignmentSeq=9, replicas=pods, updatedReplicas=pods, availableReplicas=0)
+    empty = Spec(9, first.ledger.specs["a"][0].template, 0, 0, 1)
+    ledger = Ledger({**first.ledger.specs, "a": (empty,)})
+    given = work(revised(first.manifests["a"], empty, {SEQUENCE: "9"}))
+    works["a"] = reporting(given, alignmentSeq=9, replicas=pods, updatedReplicas=pods, availableReplicas=0)
     a = told(seen(deployment(), works, ledger=ledger_text(ledger), spec=bound(b=6))).clusters[0]
     assert (a.state, a.why, a.goal, a.wanted) == (State.leaving, why, 0, 0)
 

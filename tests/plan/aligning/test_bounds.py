@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
-from kedge.plan.aligning.bounds import Bounds, bounds
-from kedge.plan.aligning.ledger import Member, Report, Spec
+from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with
+from kedge.plan.aligning.ledger import UNKNOWN, Member, Report, Spec
 
 
 def ordered(report: Report, *specs: Spec, wanted: int = 3) -> Member:
@@ -39,6 +41,19 @@ def test_broken_pods_of_a_release_that_was_stopped_are_the_last_ones() -> None:
     assert bounds(stopped, (Spec(3, "bad", 2, 1, partition=2),)).fewest == 2  # to remove it costs nothing
     going_on = ordered(Report(2, pods=3, updated=1, available=2), Spec(2, "bad", 3, 1))
     assert bounds(going_on, (Spec(3, "v2", 3, 1),)).fewest == 1
+
+
+@pytest.mark.parametrize(
+    ("available", "fewest"),
+    [
+        (3, 2),  # one of the last works for sure: it may be the one that goes next
+        (2, 2),  # both that were replaced have broken, as far as anybody can tell: a fix costs nothing
+        (1, 1),
+    ],
+)
+def test_as_many_as_were_replaced_and_do_not_work_are_the_last_ones(available: int, fewest: int) -> None:
+    stopped = ordered(Report(2, pods=4, updated=2, available=available), Spec(2, "bad", 4, 1, partition=2))
+    assert bounds(stopped, (Spec(3, "v2", 4, 1, partition=3),)).fewest == fewest
 
 
 @pytest.mark.parametrize(
@@ -253,3 +268,26 @@ def test_of_pods_that_go_back_those_are_proven_that_are_more_than_were_kept_back
     assert bounds(ordered(Report(3, pods=4, updated=3, available=4, is_back=True), *specs)).fewest == 3
     kept = Spec(2, "v3", 4, 1, partition=1), Spec(3, "v2", 4, 1, partition=3)
     assert bounds(ordered(Report(3, pods=5, updated=4, available=5, is_back=True), *kept)).fewest == 4
+
+
+def test_what_is_not_known_may_have_the_wanted_template_and_all_pods_there_may_be() -> None:
+    unknown = Spec(7, UNKNOWN, 11, 11, 11)
+    member = Member("a", 4, "v2", (unknown, Spec(8, "v1", 4, 1)), Report(3, pods=4, updated=4, available=4))
+    assert bounds(member) == Bounds(unavailable=11, surge=4, fewest=0, steady=0, most=15, updated=11)
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_a_spec_changes_nothing_of_what_those_before_it_may_come_to(*, is_ordered: bool) -> None:
+    random = Random(7)
+    for _ in range(2_000):
+        reported = random.randint(0, 4)
+        report = Report(reported, pods := random.randint(0, 5), random.randint(0, pods), random.randint(0, pods))
+        specs = [spec_of(random, seq) for seq in range(1, random.randint(1, 5))]
+        member = Member("a", random.randint(0, 5), "v2", tuple(specs), report, is_ordered=is_ordered)
+        following = spec_of(random, 9)
+        assert bounds_with(bounds(member), member, following) == bounds(member, (following,)), member
+
+
+def spec_of(random: Random, seq: int) -> Spec:
+    template, replicas = random.choice(["v1", "v2", UNKNOWN]), random.randint(0, 5)
+    return Spec(seq, template, replicas, random.randint(0, 2), random.randint(0, 2), random.randint(0, replicas))

@@ -21,8 +21,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.plan.aligning.bounds import Bounds, bounds
-from kedge.plan.aligning.ledger import Member, Spec
+from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with
+from kedge.plan.aligning.ledger import UNKNOWN, Member, Spec
 from kedge.plan.moving.division import divide
 from kedge.plan.moving.wait import Blocker, Wait
 
@@ -380,8 +380,9 @@ class _Round:
     def _safe(self, member: Member, spec: Spec) -> _Grant | None:
         """This spec, if all promises hold with it as well; those that do not hold already must not get worse."""
         numbered = replace(spec, seq=self._seq + 1)
-        held = bounds(member, (numbered,))
-        after = self.total - self._held[member.name] + held
+        before = self._held[member.name]
+        held = bounds_with(before, member, numbered)
+        after = self.total - before + held
         return _Grant(numbered, held, after) if self._is_safe(after) else None
 
     def _is_safe(self, after: Bounds) -> bool:
@@ -436,8 +437,12 @@ def _goals(aim: Aim, members: Sequence[Member]) -> dict[str, int]:
 
 
 def _given(member: Member) -> int:
-    """A cluster that nothing was written to has pods of the wanted template only."""
-    return member.wanted if member.last is None else bounds(member).updated
+    """A cluster that nothing was written to has pods of the wanted template only. What is not known is no claim to have
+    more of them."""
+    if member.last is None:
+        return member.wanted
+    known = tuple(one for one in member.specs if one.template != UNKNOWN)
+    return bounds(member if len(known) == len(member.specs) else replace(member, specs=known)).updated
 
 
 def is_new(member: Member) -> bool:

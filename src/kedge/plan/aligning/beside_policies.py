@@ -18,8 +18,7 @@ from kedge.api.karmada.policies import (
     ResourceSelector,
 )
 from kedge.plan.aligning.interpreter import revised
-from kedge.plan.aligning.ledger import Spec
-from kedge.plan.aligning.turns import UNKNOWN
+from kedge.plan.aligning.ledger import UNKNOWN, Spec
 from kedge.plan.fields import Object, at
 
 OVERRIDDEN: Final = ("strategy", "updateStrategy", "replicas")

@@ -129,7 +129,7 @@ def _aligned(
     problems: Iterable[str],
 ) -> BindingPlan:
     is_ordered = goes_in_order(seen.template or {})
-    ledger = _with_all_that_is_asked(seen, ledger, wanted, reports)
+    ledger = _with_all_that_is_asked(seen, ledger, wanted, reports, aim.most)
     decided = retained(seen.template or {}, reports, wanted)
     known = {
         name: cluster
@@ -167,7 +167,7 @@ def _aligned(
 
 
 def _with_all_that_is_asked(
-    seen: BindingInput, ledger: Ledger, wanted: Mapping[str, int], reports: Mapping[str, Report]
+    seen: BindingInput, ledger: Ledger, wanted: Mapping[str, int], reports: Mapping[str, Report], most: int
 ) -> Ledger:
     """What a cluster without replicas and pods was asked for is done."""
     asked = {
@@ -176,7 +176,7 @@ def _with_all_that_is_asked(
         for manifest in _manifests(cluster.work)
         if name in wanted or reports[name].pods or whole(manifest, "spec", "replicas") != 0
     }
-    return adopted(ledger, asked, reports)
+    return adopted(ledger, asked, reports, most)
 
 
 def _manifests(work: Work | None) -> tuple[Object, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from kedge.plan.aligning.ledger import Member, Spec
+from kedge.plan.aligning.ledger import UNKNOWN, Member, Spec
 
 
 class Bounds(Struct, frozen=True, gc=False):
@@ -43,6 +43,17 @@ class Bounds(Struct, frozen=True, gc=False):
             self.updated + other.updated,
         )
 
+    def __or__(self, other: Bounds) -> Bounds:
+        """What it may come to in one way or the other."""
+        return Bounds(
+            max(self.unavailable, other.unavailable),
+            max(self.surge, other.surge),
+            min(self.fewest, other.fewest),
+            min(self.steady, other.steady),
+            max(self.most, other.most),
+            max(self.updated, other.updated),
+        )
+
     def __sub__(self, other: Bounds) -> Bounds:
         return Bounds(
             self.unavailable - other.unavailable,
@@ -60,6 +71,8 @@ def bounds(member: Member, also: Iterable[Spec] = ()) -> Bounds:
     if not specs:
         return Bounds(most=member.report.pods)
     found = [_bounds(member, spec, specs) for spec in specs]
+    if len(found) == 1 and not member.lingering:
+        return found[0]
     low = [*found, *(_bounds(member, spec, specs) for spec in member.lingering)]
     return Bounds(
         unavailable=max(one.unavailable for one in found),
@@ -69,6 +82,15 @@ def bounds(member: Member, also: Iterable[Spec] = ()) -> Bounds:
         most=max(one.most for one in found),
         updated=max(one.updated for one in found),
     )
+
+
+def bounds_with(held: Bounds, member: Member, spec: Spec) -> Bounds:
+    """The same as `bounds(member, (spec,))`, of which `held` are those without it.
+
+    A spec changes nothing of what those before it may come to.
+    """
+    specs = (*member.in_effect, spec)
+    return held | _bounds(member, spec, specs) if member.in_effect else _bounds(member, spec, specs)
 
 
 def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
@@ -92,7 +114,7 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         fewest=max(0, min(spec.replicas, fewest)),
         steady=max(0, steady),
         most=max(report.pods, spec.replicas + surge),
-        updated=max(member.updated, _new(member, spec, specs) if spec.template == member.template else 0),
+        updated=max(member.updated, _new(member, spec, specs) if spec.template in (member.template, UNKNOWN) else 0),
     )
 
 
@@ -149,7 +171,9 @@ def _fewest_in_order(member: Member, spec: Spec, specs: Iterable[Spec], taken: i
 
 
 def _broken_last(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
-    """How many of the last pods are not available for sure: those that were replaced, if no more were to follow."""
+    """How many of the last pods are taken for broken: those that were replaced, if no more were to follow, and as many
+    do not work. A report says how many, and not which: if others broke, this is wrong by as many. Without it a fix
+    would never reach pods that broke after they had been proven."""
     report = member.report
     is_known = bool(member.reported_template) and report.proven == 0 and _follows(member, spec, specs)
     has_stopped = all(one.moved <= report.updated for one in specs if one.seq <= report.seq)

@@ -20,8 +20,8 @@ from kedge.plan.aligning.interpreter import (
     revised,
     sequence_of,
 )
-from kedge.plan.aligning.ledger import Member, Report, Spec
-from kedge.plan.aligning.turns import TAKEN, UNKNOWN, Record, Turn
+from kedge.plan.aligning.ledger import UNKNOWN, Member, Report, Spec
+from kedge.plan.aligning.turns import TAKEN, Record, Turn
 from kedge.plan.digest import digest
 from kedge.plan.fields import Object, at, whole
 

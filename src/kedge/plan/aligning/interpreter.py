@@ -11,7 +11,7 @@ from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.numbers import IntOrPercent
 from kedge.plan.aligning.alignment import Aim
 from kedge.plan.aligning.ledger import Report, Spec
-from kedge.plan.fields import Object, at, group_of, merged, patched, text, whole
+from kedge.plan.fields import Object, at, group_of, merged, patched, text
 from kedge.plan.workloads import WorkloadHandler, find_handler
 from kedge.plan.workloads.handler import ON_DELETE, RECREATE, Strategy
 from kedge.plan.workloads.registry import BrokenHandler
@@ -87,20 +87,25 @@ def _strategy_patch(handler: WorkloadHandler, obj: Object, strategy: RollingStra
 def interpret_rolling_status(raw: Object) -> UnifiedRollingStatus:
     """The status that a member reflects. The kinds that are known count their pods in fields of the same names."""
     return UnifiedRollingStatus(
-        generation=whole(raw, "generation"),
-        observed_generation=whole(raw, "observedGeneration"),
-        resource_template_generation=whole(raw, "resourceTemplateGeneration"),
-        replicas=whole(raw, "replicas"),
-        ready_replicas=whole(raw, "readyReplicas"),
-        available_replicas=whole(raw, "availableReplicas"),
-        updated_replicas=whole(raw, "updatedReplicas"),
-        updated_ready_replicas=whole(raw, "updatedReadyReplicas"),
-        updated_available_replicas=whole(raw, "updatedAvailableReplicas"),
-        alignment_seq=whole(raw, "alignmentSeq"),
-        spec_replicas=whole(raw, "specReplicas"),
+        generation=_number(raw, "generation"),
+        observed_generation=_number(raw, "observedGeneration"),
+        resource_template_generation=_number(raw, "resourceTemplateGeneration"),
+        replicas=_number(raw, "replicas"),
+        ready_replicas=_number(raw, "readyReplicas"),
+        available_replicas=_number(raw, "availableReplicas"),
+        updated_replicas=_number(raw, "updatedReplicas"),
+        updated_ready_replicas=_number(raw, "updatedReadyReplicas"),
+        updated_available_replicas=_number(raw, "updatedAvailableReplicas"),
+        alignment_seq=_number(raw, "alignmentSeq"),
+        spec_replicas=_number(raw, "specReplicas"),
         current_revision=text(raw, "currentRevision"),
         update_revision=text(raw, "updateRevision"),
     )
+
+
+def _number(raw: Object, name: str) -> int | None:
+    found = raw.get(name)
+    return found if type(found) is int else None  # a bool is none
 
 
 # From and to what alignment reckons with

@@ -8,8 +8,12 @@ when it has acknowledged what was written before: its entry never holds more tha
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Final
 
 from msgspec import Struct
+
+UNKNOWN: Final = "?"
+"""The template of a spec that may be in effect with any template, the wanted one among them."""
 
 
 class Spec(Struct, frozen=True, gc=False):
@@ -87,7 +91,7 @@ class Member(Struct, frozen=True, dict=True):
         """The specs that the cluster may act on, now or later."""
         return tuple(spec for spec in self.specs if spec.seq >= self.report.seq) or self.specs[-1:]
 
-    @property
+    @cached_property
     def lingering(self) -> tuple[Spec, ...]:
         """The specs before the one it reports about, while it has fewer pods than that asks for: by an earlier one pods
         may be on their way out that are still counted."""

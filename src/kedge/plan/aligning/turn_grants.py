@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from kedge.plan.aligning.alignment import Aim
 from kedge.plan.aligning.bounds import Bounds, bounds
-from kedge.plan.aligning.ledger import Member, Spec
-from kedge.plan.aligning.turns import UNKNOWN
+from kedge.plan.aligning.ledger import UNKNOWN, Member, Spec
 
 
 def turn_grants(aim: Aim, members: Sequence[Member], asked: Mapping[str, Spec]) -> dict[str, Spec]:

@@ -24,8 +24,6 @@ from msgspec import Struct
 
 from kedge.plan.aligning.ledger_text import Ledger
 
-UNKNOWN: Final = "?"
-"""The template of a spec that may have reached a cluster with whatever template there was."""
 TAKEN: Final = -2
 """Instead of a generation, of a turn that somebody else began."""
 
