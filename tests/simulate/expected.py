@@ -108,7 +108,7 @@ ALIGNING: Mapping[str, Expected] = {
     align_promises.PARTITION: Expected(50, tight=1),
     align_promises.VALID: Expected(1000, tight=200),
     align_promises.PAUSED: Expected(5, asked=100),
-    align_promises.FORTH: Expected(5, asked=10),
+    align_promises.FORTH: Expected(5, asked=1),
     align_promises.NOTED: Expected(1000, tight=200),
 }
 

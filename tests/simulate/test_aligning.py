@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -10,16 +9,12 @@ import pytest
 from kedge.simulate.faults import Counts
 from simulate import scope_checks as check
 from simulate.expected import ALIGNING
-from simulate.many import CrashRuns, counted, crash_runs
-from simulate.seeds import chosen
+from simulate.many import SEEDS, CrashRuns, counted, crash_runs
+from simulate.seeds import IN_A_TEST_RUN
 
 SCENARIOS, PLANTED = "simulate.aligning", "simulate.planted_in_alignment"
-USUAL = 40  # seeds: each has several clusters, and takes as long as two of others
 CRASHES = 10
-FIRST = 5_000
-"""Always the same, unlike those of other scopes: few others have been tried since it last changed."""
-SEEDS = chosen(USUAL, "", {"KEDGE_FIRST_SEED": str(FIRST), **os.environ})
-SHARE = len(SEEDS) / USUAL
+SHARE = len(SEEDS) / IN_A_TEST_RUN
 pytestmark = pytest.mark.timeout(3600)  # of a machine that has other things to do
 
 
@@ -35,7 +30,7 @@ def test_no_promise_is_ever_broken(all_seeds: Counts, record_property: Callable[
 
 @pytest.mark.parametrize("promise", ALIGNING)
 def test_every_promise_was_put_to_the_test_often(promise: str, all_seeds: Counts) -> None:
-    check.was_tested_often(promise, ALIGNING[promise], all_seeds, len(SEEDS), counted_in=USUAL)
+    check.was_tested_often(promise, ALIGNING[promise], all_seeds, len(SEEDS), counted_in=IN_A_TEST_RUN)
 
 
 def test_the_same_seeds_are_the_same_in_two_processes() -> None:
