@@ -15,7 +15,8 @@ from kedge.cli import main
 from kedge.cli.demo_aligned import AlignedDemo
 from kedge.cli.demo_stage import DemoFailed
 from kedge.plan.aligning import binding
-from kedge.plan.aligning.alignment import Aim, Alignment, align
+from kedge.plan.aligning.aim import Aim
+from kedge.plan.aligning.alignment import Alignment, align
 from support.stage import LoopClock
 from support.virtual import run
 

@@ -12,16 +12,15 @@
 A cluster that no ledger tells of is asked once more for what it was asked for before: nothing is decided then. What the
 ledger had when somebody removed it counts until a later one is observed.
 
-What was decided before a limit was changed, and is in effect still, goes by the limits of then: the loosest since the
-oldest such decision counts, until there are no such decisions and the pods have been within the new limits once.
+Of limits that were changed the loosest that somebody may yet go by counts (`align_limit`).
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -43,6 +42,7 @@ from simulate.align_facts import (
     pod_facts,
     workload_facts,
 )
+from simulate.align_limit import AT_FIRST, EVER, Decided, Limit
 
 HUB = "hub"
 FLOOR = "enough pods stay available in all clusters together"
@@ -55,18 +55,6 @@ NOTED = "nothing is asked of a cluster before the ledger has it"
 _READS = re.compile(rf"GET /apis/apps[^ ]*/namespaces/{NAMESPACE}/[a-z]+/{NAME}$")
 _WRITES = re.compile(r"(PATCH|POST|DELETE) /")
 KNOWN_AFTER = 90.0  # seconds after which the hub knows of a pod, if nothing delays that
-EVER = float("inf")
-
-
-class Decided(NamedTuple):
-    """When each part of what is asked of a member was decided: by what was read then."""
-
-    floor: float
-    ceiling: float
-    partition: float
-
-
-AT_FIRST = Decided(0.0, 0.0, 0.0)
 
 
 class AlignPromises:
@@ -99,10 +87,10 @@ class AlignPromises:
         self._reached = 0  # how many of the wanted pods have been available: those that never were count for nobody
         self._read = 0.0
         self._sent: dict[int, float] = {}  # by request: the read before it
-        self._floor = _Limit(self, 0, lambda limits: -limits.fewest, lambda: -self.available)
-        self._ceiling = _Limit(self, 1, lambda limits: limits.most, lambda: self.number)
-        self._partition = _Limit(self, 2, lambda limits: limits.most_updated, lambda: self.updated)
         self.limits: list[Limits] = []
+        self._floor = Limit(self.limits, self.decided, 0, lambda limits: -limits.fewest, lambda: -self.available)
+        self._ceiling = Limit(self.limits, self.decided, 1, lambda limits: limits.most, lambda: self.number)
+        self._partition = Limit(self.limits, self.decided, 2, lambda limits: limits.most_updated, lambda: self.updated)
         simulation.trace.follow(self._heard, f"{HUB} → {HUB}")
         simulation.always("all clusters together keep one budget", self._changed)
 
@@ -454,57 +442,6 @@ class AlignPromises:
             for name, pods in self._pods.items()
         }
         return f"{self._kind} {self.limits[-1]}: {found}, lost {dict(self._lost)}"
-
-
-class _Limit:
-    """A number that pods keep to, and the older ones that still count."""
-
-    def __init__(
-        self, promises: AlignPromises, about: int, given: Callable[[Limits], int], now: Callable[[], int]
-    ) -> None:
-        self._promises = promises
-        self._about = about
-        self._given = given
-        self._now = now
-        self._oldest = 0  # the oldest limits that still count
-        self._first = 0  # the oldest that are about the same thing
-        self._is_bound = True
-
-    @property
-    def loosest(self) -> float:
-        if not self._is_bound:
-            return EVER
-        return max(self._given(limits) for limits in self._promises.limits[self._oldest :])
-
-    @property
-    def unavailable(self) -> int:
-        """The largest of maxUnavailable that counts."""
-        return max(limits.unavailable for limits in self._promises.limits[self._oldest :])
-
-    def begin(self, index: int, *, is_fresh: bool) -> None:
-        """From these limits on it is about something else, of which there is nothing yet if it is fresh."""
-        self._oldest = self._first = index
-        self._is_bound = is_fresh
-
-    def back_to(self, decided: Decided) -> None:
-        """Something is asked only now that was decided then."""
-        limits, moment = self._promises.limits, decided[self._about]
-        index = max((at for at, one in enumerate(limits) if one.at <= moment), default=0)
-        self._oldest = max(self._first, min(self._oldest, index))
-
-    def go_on(self) -> None:
-        limits = self._promises.limits
-        while self._oldest < len(limits) - 1 or (not self._is_bound and limits):
-            last = len(limits) - 1
-            following = min(self._oldest + 1, last) if self._is_bound else self._oldest
-            is_over = self._promises.decided(self._about) >= limits[following].at
-            newer = limits[following:] if self._is_bound else limits[self._oldest :]
-            if not is_over or self._now() > max(map(self._given, newer)):
-                return
-            if not self._is_bound:
-                self._is_bound = True
-            else:
-                self._oldest = following
 
 
 def _own(policy: Mapping[str, Any] | None) -> dict[str, str]:

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from kedge.api.karmada.works import Work
 from kedge.controllers.align.bindings import Bindings
-from kedge.plan.aligning import alignment, binding
-from kedge.plan.aligning.alignment import Aim
+from kedge.plan.aligning import alignment, binding, goals, offers
+from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.binding import plan_binding, report_in
 from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with
+from kedge.plan.aligning.headroom import Headroom
 from kedge.plan.aligning.interpreter import UnifiedRollingStatus, report_of, sequence_of
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.simulate.simulation import Simulation
@@ -43,6 +44,7 @@ async def by_reports_alone(simulation: Simulation) -> None:
 
     with (
         patch.object(alignment, "bounds", reported),
+        patch.object(goals, "bounds", reported),
         patch.object(alignment, "bounds_with", lambda _, member, spec: reported(member, (spec,))),
         patch.object(alignment._Round, "_is_safe", lambda *_: True),
         patch.object(Member, "is_acknowledged", property(lambda _: True)),
@@ -86,7 +88,7 @@ async def applied_is_proof(simulation: Simulation) -> None:
 async def down_before_up(simulation: Simulation) -> None:
     """Replicas that move are taken away at once."""
     with (
-        patch.object(alignment._Round, "_sizes", lambda _, member: [member.wanted]),
+        patch.object(offers, "_sizes", lambda headroom: [headroom.member.wanted]),
         patch.object(alignment._Round, "_is_safe", lambda *_: True),
     ):
         await aligning(simulation)
@@ -95,7 +97,7 @@ async def down_before_up(simulation: Simulation) -> None:
 async def split_by_turns(simulation: Simulation) -> None:
     """The partition is split anew each time, in a way that takes pods back from a cluster when there are to be more."""
 
-    def goals(aim: Aim, members: Sequence[Member]) -> dict[str, int]:
+    def by_turns(aim: Aim, members: Sequence[Member]) -> dict[str, int]:
         if not aim.is_partitioned:
             return {one.name: one.wanted for one in members}
         left, parts = aim.moved, {}
@@ -115,10 +117,10 @@ async def split_by_turns(simulation: Simulation) -> None:
         last = member.last
         return is_at(aim, member, goal) and (last is None or not aim.partition or last.moved <= goal)
 
-    is_at = alignment._is_there
+    is_at = goals.is_there
     with (
-        patch.object(alignment, "_goals", goals),
-        patch.object(alignment, "_is_there", is_there),
+        patch.object(alignment, "goals", by_turns),
+        patch.object(alignment, "is_there", is_there),
         patch.object(alignment._Round, "_granted", granted),
     ):
         await aligning(simulation)
@@ -136,7 +138,7 @@ async def without_partition(simulation: Simulation) -> None:
 async def broken_for_ever(simulation: Simulation) -> None:
     """Pods that were reported as broken are given up, though they may work by now."""
     with (
-        patch.object(alignment._Round, "_may_discard", lambda *_: True),
+        patch.object(Headroom, "may_discard", property(lambda _: True)),
         patch.object(alignment, "bounds", lambda *given: replace(bounds(*given), steady=1_000)),
         patch.object(alignment, "bounds_with", lambda *given: replace(bounds_with(*given), steady=1_000)),
     ):

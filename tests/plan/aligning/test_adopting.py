@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.adopting import UNSEEN, adopted
-from kedge.plan.aligning.alignment import AlignCode
+from kedge.plan.aligning.aim import AlignCode
 from kedge.plan.aligning.binding import BindingPlan, plan_binding
 from kedge.plan.aligning.interpreter import calculate_template_hash, sequence_of
 from kedge.plan.aligning.ledger import UNKNOWN, Report, Spec

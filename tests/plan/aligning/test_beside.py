@@ -15,7 +15,7 @@ from kedge.api.karmada.bindings import BindingSpec, BoundResource, TargetCluster
 from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
 from kedge.api.karmada.policies import ResourceSelector
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.alignment import AlignCode
+from kedge.plan.aligning.aim import AlignCode
 from kedge.plan.aligning.beside import BesideInput, plan_beside
 from kedge.plan.aligning.beside_policies import policy_problem
 from kedge.plan.aligning.interpreter import aim_of, calculate_template_hash

@@ -11,7 +11,7 @@ from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.alignment import AlignCode
+from kedge.plan.aligning.aim import AlignCode
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, BoundCluster, plan_binding
 from kedge.plan.aligning.interpreter import revised, sequence_of
 from kedge.plan.aligning.ledger import Spec

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from kedge.api.condition import Condition, find_condition
 from kedge.api.karmada.bindings import AggregatedStatusItem, BindingSpec, BoundResource, TargetCluster
-from kedge.plan.aligning.alignment import Aim, AlignCode, Alignment, align
+from kedge.plan.aligning.aim import Aim, AlignCode
+from kedge.plan.aligning.alignment import Alignment, align
 from kedge.plan.aligning.binding import BindingPlan
 from kedge.plan.aligning.binding_conditions import ToldWait, news, waits_of, with_conditions
 from kedge.plan.aligning.ledger import Member, Report, Spec

@@ -8,7 +8,8 @@ from random import Random
 import pytest
 from msgspec import Struct
 
-from kedge.plan.aligning.alignment import Aim, align
+from kedge.plan.aligning.aim import Aim
+from kedge.plan.aligning.alignment import align
 from kedge.plan.aligning.ledger import Member
 from plan.aligning.members import CloneSetMember, DeploymentMember
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kedge.plan.aligning import interpreter
-from kedge.plan.aligning.alignment import Aim
+from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.interpreter import (
     NotAligned,
     RollingStrategy,

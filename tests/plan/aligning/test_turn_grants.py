@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kedge.plan.aligning.alignment import Aim, align
+from kedge.plan.aligning.aim import Aim
+from kedge.plan.aligning.alignment import align
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.plan.aligning.turn_grants import turn_grants
 

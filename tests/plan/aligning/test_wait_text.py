@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kedge.plan.aligning.alignment import Aim, AlignCode, align
+from kedge.plan.aligning.aim import Aim, AlignCode
+from kedge.plan.aligning.alignment import align
 from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
 from kedge.plan.aligning.turns import TurnCode
 from kedge.plan.aligning.wait_text import wait_sentence

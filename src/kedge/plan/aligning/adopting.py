@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kedge.plan.aligning.alignment import Aim
+from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.interpreter import NotAligned, aim_of, calculate_template_hash, sequence_of
 from kedge.plan.aligning.ledger import NOTHING, UNKNOWN, Report, Spec
 from kedge.plan.aligning.ledger_text import Ledger

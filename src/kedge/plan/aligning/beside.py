@@ -20,7 +20,8 @@ from kedge.api.karmada.clusters import Cluster
 from kedge.api.karmada.keys import LEDGER, RETAIN_REPLICAS, TURNS
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.alignment import Aim, AlignCode, Alignment, align
+from kedge.plan.aligning.aim import Aim, AlignCode
+from kedge.plan.aligning.alignment import Alignment, align
 from kedge.plan.aligning.beside_policies import granted_spec, overridden_values
 from kedge.plan.aligning.bounds import bounds
 from kedge.plan.aligning.dispatched_cluster import DispatchedCluster, advanced, dispatched_cluster, member_of

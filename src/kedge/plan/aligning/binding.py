@@ -17,7 +17,8 @@ from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
 from kedge.api.karmada.works import Work
 from kedge.api.resource import Resource
 from kedge.plan.aligning.adopting import adopted
-from kedge.plan.aligning.alignment import Aim, Alignment, align
+from kedge.plan.aligning.aim import Aim
+from kedge.plan.aligning.alignment import Alignment, align
 from kedge.plan.aligning.interpreter import (
     NotAligned,
     aim_of,

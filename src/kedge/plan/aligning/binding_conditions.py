@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from kedge.api.condition import FALSE, TRUE, Condition, new_condition, set_condition
 from kedge.api.karmada.bindings import AggregatedStatusItem, BindingSpec
-from kedge.plan.aligning.alignment import Aim, AlignCode, Alignment
+from kedge.plan.aligning.aim import Aim, AlignCode
+from kedge.plan.aligning.alignment import Alignment
 from kedge.plan.aligning.ledger import Member
 from kedge.plan.aligning.turns import TurnCode
 from kedge.plan.aligning.wait_text import wait_sentence

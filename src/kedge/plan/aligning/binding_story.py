@@ -15,7 +15,8 @@ from kedge.api.condition import find_condition, is_true
 from kedge.api.karmada.bindings import AggregatedStatusItem, ResourceBinding
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.aggregating import APPLIED, aggregated_items
-from kedge.plan.aligning.alignment import AlignCode, Alignment
+from kedge.plan.aligning.aim import AlignCode
+from kedge.plan.aligning.alignment import Alignment
 from kedge.plan.aligning.beside import BesideInput, BesidePlan, plan_beside
 from kedge.plan.aligning.binding import BindingInput, plan_binding
 from kedge.plan.aligning.binding_conditions import AlignedPlan

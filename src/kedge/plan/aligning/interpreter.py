@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.numbers import IntOrPercent
-from kedge.plan.aligning.alignment import Aim
+from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.ledger import Report, Spec
 from kedge.plan.fields import Object, at, group_of, merged, patched, text
 from kedge.plan.workloads import WorkloadHandler, find_handler

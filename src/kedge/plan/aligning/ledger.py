@@ -104,6 +104,11 @@ class Member(Struct, frozen=True, dict=True):
     def last(self) -> Spec | None:
         return self.specs[-1] if self.specs else None
 
+    @property
+    def replicas(self) -> int:
+        """How many replicas it was asked for last; 0 if nothing was ever written."""
+        return self.last.replicas if self.last is not None else 0
+
     @cached_property
     def is_acknowledged(self) -> bool:
         """Whether it acts on what was written last. One that nothing was written to has nothing to acknowledge."""

@@ -13,7 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from kedge.plan.aligning.alignment import Aim
+from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.bounds import Bounds, bounds
 from kedge.plan.aligning.ledger import UNKNOWN, Member, Spec
 
@@ -26,7 +26,7 @@ def turn_grants(aim: Aim, members: Sequence[Member], asked: Mapping[str, Spec]) 
         member = by_name[name]
         for way in filter(partial(_is_news, member), _ways(aim, total, member, spec)):
             after = total - bounds(member) + _in_turn(member, way)
-            if _is_kept(aim, total, after, max(0, way.replicas - _replicas(member))):
+            if _is_kept(aim, total, after, max(0, way.replicas - member.replicas)):
                 found[name], total = way, after
                 break
     return found
@@ -65,7 +65,7 @@ def _ways(aim: Aim, total: Bounds, member: Member, asked: Spec) -> Iterator[Spec
     if asked.template == member.template and spec.replicas:
         cut = _cut(aim, total, member, spec)
         yield from (cut, replace(cut, surge=0), replace(cut, unavailable=0))
-    now = _replicas(member)
+    now = member.replicas
     for replicas in _steps(now, spec):
         ways = [(0, 1), (1, 0)] if 0 < replicas <= now else [(1, 0), (0, 1)]  # what costs nothing first
         yield from (replace(spec, replicas=replicas, unavailable=one, surge=other) for one, other in ways)
@@ -84,7 +84,3 @@ def _steps(now: int, spec: Spec) -> Sequence[int]:
     if spec.replicas > now:
         return range(spec.replicas, now, -1)
     return range(spec.replicas, now) or (spec.replicas,)
-
-
-def _replicas(member: Member) -> int:
-    return member.last.replicas if member.last is not None else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kedge.plan.aligning.alignment import AlignCode
+from kedge.plan.aligning.aim import AlignCode
 from kedge.plan.aligning.turns import TurnCode
 from kedge.plan.moving.wait import Wait
 from kedge.plan.text import counted, listed, of_all

@@ -14,7 +14,8 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from kedge.api.karmada.works import ManifestStatus, ResourceIdentifier, Work, WorkloadTemplate, WorkSpec, WorkStatus
-from kedge.plan.aligning.alignment import Aim, Alignment
+from kedge.plan.aligning.aim import Aim
+from kedge.plan.aligning.alignment import Alignment
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
 from kedge.plan.aligning.binding_story import BindingStory, Share, tell_binding
 from kedge.plan.aligning.bounds import Bounds

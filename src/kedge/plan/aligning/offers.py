@@ -1,0 +1,140 @@
+"""Offers: the specs that one cluster may be asked for next, the best first.
+
+    offered = offers(headroom, goal)
+
+Promises:
+
+* replicas are added as there is room for pods, and taken away as others are available, those that do not work first;
+* a cluster that cannot move to the wanted template may still be scaled, with the template that it has;
+* for a kind that goes by the order of its pods there are ways round those that do not work;
+* nothing here says that a spec is safe together with what others hold: `alignment` looks at that, spec by spec.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kedge.plan.aligning.aim import Aim, AlignCode
+from kedge.plan.aligning.goals import is_new
+from kedge.plan.aligning.headroom import Headroom
+from kedge.plan.aligning.ledger import Member, Spec
+from kedge.plan.aligning.moves import next_move
+
+
+class Offers(Struct, frozen=True):
+    """What one cluster may be asked for, if that is safe."""
+
+    usual: tuple[Spec, ...]
+    gentle: tuple[Spec, ...]
+    """Some of them without pods that are taken away first."""
+    otherwise: AlignCode
+    """What it waits for if none of them is safe."""
+
+
+def offers(headroom: Headroom, goal: int) -> Offers:
+    """For a cluster that is to have so many pods of the wanted template in the end."""
+    member, sizes = headroom.member, _sizes(headroom)
+    moved = [next_move(headroom, goal, size) for size in sizes]
+    # What can never be written is no beginning for what is.
+    others = [_scaled(headroom.aim, member, size) for size in sizes if not (member.is_unasked and member.wanted)]
+    further = _further(member, goal) if headroom.is_stuck else None
+    every = (*moved, *others, _stopped(member), _told_again(member), further)
+    usual = tuple(spec for spec in every if isinstance(spec, Spec))
+    gentle = tuple(_by_surge_alone(headroom.aim, spec) for spec in usual if spec.unavailable and spec.surge)
+    return Offers(usual, gentle, _otherwise(member, moved[0]))
+
+
+def _otherwise(member: Member, moved: Spec | AlignCode) -> AlignCode:
+    """What a cluster waits for: for its number of pods, if that is to change and the template cannot."""
+    if isinstance(moved, Spec):
+        return AlignCode.budget_spent
+    if member.wanted == member.replicas:
+        return moved
+    return AlignCode.no_room if member.wanted > member.replicas else AlignCode.too_few
+
+
+def _by_surge_alone(aim: Aim, spec: Spec) -> Spec:
+    """The same without pods that are taken away first; as many fewer are replaced now."""
+    kept = min(spec.replicas, spec.partition + spec.unavailable) if aim.is_partitioned else 0
+    return replace(spec, unavailable=0, partition=kept)
+
+
+def _sizes(headroom: Headroom) -> list[int]:
+    """How many replicas it may have now: added as there is room, taken away as others are available.
+
+    Those that do not work are taken away first of all, if that is safe.
+    """
+    aim, member, total = headroom.aim, headroom.member, headroom.total
+    now = member.replicas
+    if member.is_unasked and member.wanted:
+        others = total.most - headroom.held.most
+        return [max(0, min(member.wanted, aim.most - others))]
+    if member.wanted >= now:
+        room = aim.most - total.most
+        if aim.is_partitioned and is_new(member):
+            room = min(room, aim.most_updated - total.updated)
+        return [min(member.wanted, now + max(0, room))]
+    if member.is_unasked:
+        return [member.wanted]
+    spare = max(0, total.fewest - aim.fewest)
+    is_enough = total.fewest >= aim.fewest  # also if all those that do not work go
+    broken = headroom.broken(now) if is_enough or headroom.may_discard else 0
+    most = max(0, total.steady - aim.fewest)
+    ways = (spare + broken, most + _missing(member)), (spare + broken, most), (spare, most)
+    return list(dict.fromkeys(max(member.wanted, now - min(way)) for way in ways))
+
+
+def _missing(member: Member) -> int:
+    """How many pods of a kind that goes by their order were replaced and do not work: the last ones, which go first."""
+    last, report = member.last, member.report
+    return min(last.unavailable, max(0, report.updated - report.proven)) if last and member.is_ordered else 0
+
+
+def _stopped(member: Member) -> Spec | None:
+    """The last spec, without the pods that it has not got to yet; None if that helps nobody.
+
+    A kind that goes by the order of its pods replaces those of another template safely once it is known which they are.
+    """
+    last, updated = member.last, member.report.updated
+    if last is None or not member.is_ordered or last.template in (member.template, "") or last.moved <= updated:
+        return None
+    is_known = member.reported_template == last.template and member.is_acknowledged and not _works_alone(member)
+    return replace(last, partition=max(0, last.replicas - updated)) if is_known and updated else None
+
+
+def _told_again(member: Member) -> Spec | None:
+    """What it has, if something was granted since that can never be written: once it acknowledges that, the grant is
+    over."""
+    return member.last_written if member.superseded and member.wanted else None
+
+
+def _further(member: Member, goal: int) -> Spec | None:
+    """The last spec, with one pod more; None if that helps nobody.
+
+    A kind that goes by the order of its pods gets to those that do not work only by way of the last ones. If as many
+    work as were replaced, others get their template first, as far as the wanted one goes: that takes away none that
+    works, for it waits until all of those do.
+    """
+    last, updated = member.last, member.report.updated
+    if last is None or not _works_alone(member) or last.template == member.template:
+        return None
+    is_there = last.moved <= updated < min(goal, last.replicas)
+    return replace(last, partition=last.replicas - updated - 1) if is_there else None
+
+
+def _works_alone(member: Member) -> bool:
+    """Whether the last pods work, as far as anybody knows, and no others do."""
+    report, last = member.report, member.last
+    is_known = member.is_ordered and last is not None and member.reported_template == last.template
+    return is_known and report.proven > 0 and report.updated == report.available
+
+
+def _scaled(aim: Aim, member: Member, replicas: int) -> Spec | None:
+    """The last spec with other replicas, and as many pods of its template as before; None if nothing changes."""
+    last = member.last if member.wanted else member.last_written or member.last
+    if last is None or replicas == last.replicas:
+        return None
+    if not aim.is_partitioned or member.is_ordered:
+        return replace(last, replicas=replicas)
+    return replace(last, replicas=replicas, partition=max(0, replicas - last.moved) if last.partition else 0)
