@@ -5,7 +5,7 @@ PYTHONPATH=tests python -m kedge.simulate simulate.planted_in_alignment:by_repor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 from unittest.mock import patch
 
@@ -16,15 +16,13 @@ from kedge.controllers.align.bindings import Bindings
 from kedge.plan.aligning import alignment, binding, goals, offers
 from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.binding import plan_binding, report_in
-from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with
-from kedge.plan.aligning.headroom import Headroom
+from kedge.plan.aligning.bounds import Bounds
 from kedge.plan.aligning.interpreter import UnifiedRollingStatus, report_of, sequence_of
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.simulate.simulation import Simulation
 from simulate.aligning import aligning
 
 _observed = Bindings._observed
-_granted = alignment._Round._granted
 
 
 async def by_reports_alone(simulation: Simulation) -> None:
@@ -94,52 +92,10 @@ async def down_before_up(simulation: Simulation) -> None:
         await aligning(simulation)
 
 
-async def split_by_turns(simulation: Simulation) -> None:
-    """The partition is split anew each time, in a way that takes pods back from a cluster when there are to be more."""
-
-    def by_turns(aim: Aim, members: Sequence[Member]) -> dict[str, int]:
-        if not aim.is_partitioned:
-            return {one.name: one.wanted for one in members}
-        left, parts = aim.moved, {}
-        for one in members if left % 2 else members[::-1]:
-            parts[one.name] = min(one.wanted, left)
-            left -= parts[one.name]
-        return parts
-
-    def granted(self: Any, member: Member, goal: int) -> Any:
-        last = member.last
-        is_over = last is not None and last.template == member.template and last.moved > goal < member.wanted
-        if last is not None and is_over and last.replicas == member.wanted and self._aim.partition:
-            return replace(last, seq=self._seq + 1, unavailable=1, partition=last.replicas - goal)
-        return _granted(self, member, goal)
-
-    def is_there(aim: Aim, member: Member, goal: int) -> bool:
-        last = member.last
-        return is_at(aim, member, goal) and (last is None or not aim.partition or last.moved <= goal)
-
-    is_at = goals.is_there
-    with (
-        patch.object(alignment, "goals", by_turns),
-        patch.object(alignment, "is_there", is_there),
-        patch.object(alignment._Round, "_granted", granted),
-    ):
-        await aligning(simulation)
-
-
 async def without_partition(simulation: Simulation) -> None:
     """Nobody looks at how many pods are to be kept back."""
     with (
         patch.object(Aim, "most_updated", property(lambda self: self.most)),
         patch.object(Aim, "moved", property(lambda self: self.replicas)),
-    ):
-        await aligning(simulation)
-
-
-async def broken_for_ever(simulation: Simulation) -> None:
-    """Pods that were reported as broken are given up, though they may work by now."""
-    with (
-        patch.object(Headroom, "may_discard", property(lambda _: True)),
-        patch.object(alignment, "bounds", lambda *given: replace(bounds(*given), steady=1_000)),
-        patch.object(alignment, "bounds_with", lambda *given: replace(bounds_with(*given), steady=1_000)),
     ):
         await aligning(simulation)
