@@ -551,3 +551,11 @@ def test_pods_that_do_not_work_get_the_template_of_those_that_do_if_there_is_no_
     assert found(half, Report(6, 5, 4, 3)) == {}  # one of the last ones does not work
     assert found(half, Report(6, 5, 3, 3), partition=4) == {}  # so many are not to leave their template
     assert found(half, Report(6, 5, 3, 5))["a"][0] == "v2"  # all of them work: nothing stands in the way
+
+
+def test_pods_that_may_be_on_their_way_out_are_no_reason_to_take_others_away() -> None:
+    """The only pod of one cluster is replaced; in the other one is missing, which an earlier grant may have taken."""
+    first = Member("a", 1, "v3", (Spec(15, "v2", 1, 0, 1), Spec(16, "v3", 1, 1, 1)), Report(16, 1, 1, 0))
+    second = Member("b", 2, "v3", (Spec(14, "v2", 2, 2, 1), Spec(17, "v3", 2, 1)), Report(17, 1, 0, 1))
+    found = align(Aim(3, 2, 1), [first, second])
+    assert found.specs.get("b", second.specs[-1]).unavailable <= 1

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
-from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with
+from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with, fewest_in_effect
 from kedge.plan.aligning.goals import goals, is_new, is_there
 from kedge.plan.aligning.headroom import Headroom
 from kedge.plan.aligning.ledger import Member, Spec
@@ -165,7 +165,14 @@ class _Round:
         before = self._held[member.name]
         held = bounds_with(before, member, numbered)
         after = self.total - before + held
-        return _Grant(numbered, held, after) if self._is_safe(after) else None
+        is_safe = self._is_safe(after) and self._takes_no_others(member, numbered, after)
+        return _Grant(numbered, held, after) if is_safe else None
+
+    def _takes_no_others(self, member: Member, spec: Spec, after: Bounds) -> bool:
+        """Pods that may be on their way out by an earlier spec are no reason to take others away as well."""
+        if after.fewest >= self._aim.fewest or not member.lingering:
+            return True
+        return fewest_in_effect(member, (spec,)) >= fewest_in_effect(member)
 
     def _is_safe(self, after: Bounds) -> bool:
         now, aim = self.total, self._aim

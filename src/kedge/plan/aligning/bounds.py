@@ -84,6 +84,12 @@ def bounds(member: Member, also: Iterable[Spec] = ()) -> Bounds:
     )
 
 
+def fewest_in_effect(member: Member, also: Iterable[Spec] = ()) -> int:
+    """How few pods may be available by what a cluster may act on, but for those on their way out already."""
+    specs = (*member.in_effect, *also)
+    return min((_bounds(member, spec, specs).fewest for spec in specs), default=0)
+
+
 def bounds_with(held: Bounds, member: Member, spec: Spec) -> Bounds:
     """The same as `bounds(member, (spec,))`, of which `held` are those without it.
 
