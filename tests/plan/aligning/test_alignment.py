@@ -553,6 +553,30 @@ def test_pods_that_do_not_work_get_the_template_of_those_that_do_if_there_is_no_
     assert found(half, Report(6, 5, 3, 5))["a"][0] == "v2"  # all of them work: nothing stands in the way
 
 
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_a_bad_release_that_has_stopped_gets_to_no_pod_that_breaks_elsewhere(*, is_ordered: bool) -> None:
+    """All pods of one cluster were replaced and none works; the only pod of the other one broke, or was reported to."""
+    aim = Aim(3, 2, is_partitioned=is_ordered)
+
+    def found(template: str) -> dict[str, str]:
+        stopped = Spec(1, "v1", 2, 1), Spec(3, "bad", 2, 2)
+        bad = Member("a", 2, template, stopped, Report(3, 2, 2, 0), is_ordered=is_ordered)
+        broken = Member("b", 1, template, (Spec(2, "v1", 1, 1),), Report(2, 1, 1, 0), is_ordered=is_ordered)
+        return {name: spec.template for name, spec in align(aim, [bad, broken]).specs.items()}
+
+    assert found("bad") == {}
+    assert found("fix")["a"] == "fix"
+
+
+def test_a_pod_that_was_replaced_and_is_not_available_yet_keeps_others_from_going() -> None:
+    """That others were reported as broken makes no difference: they may work again."""
+    kept_back = Spec(14, "v2", 2, 1, 0, 1), Spec(15, "v3", 2, 1, 0, 1)
+    replaced = Member("a", 2, "v3", kept_back, Report(15, 2, 1, 1), is_ordered=True)
+    again = Spec(10, "v1", 1, 1), Spec(12, "v2", 1, 1)
+    broken = Member("b", 1, "v3", again, Report(12, 1, 1, 0, is_back=True), is_ordered=True)
+    assert align(Aim(3, 1, 0, 1, is_partitioned=True), [replaced, broken]).specs == {}
+
+
 def test_pods_that_may_be_on_their_way_out_are_no_reason_to_take_others_away() -> None:
     """The only pod of one cluster is replaced; in the other one is missing, which an earlier grant may have taken."""
     first = Member("a", 1, "v3", (Spec(15, "v2", 1, 0, 1), Spec(16, "v3", 1, 1, 1)), Report(16, 1, 1, 0))

@@ -148,8 +148,8 @@ AT_REST = Report(1, pods=4, updated=4, available=4)
             Report(2, pods=4, updated=1, available=3, updated_available=0),
             [Spec(2, "v2", 4, 1, 0, 3)],
             [],
-            Bounds(0, 0, 3, 4, 4, 1),
-            id="none is left to replace, proven or not",
+            Bounds(1, 0, 3, 4, 4, 1),
+            id="none is left to replace, and the one that was is not proven",
         ),
         pytest.param(
             Report(2, pods=4, updated=1, available=4),
@@ -234,6 +234,24 @@ def test_a_pod_that_was_replaced_counts_as_taken_until_it_is_proven_also_if_no_m
     assert bounds(ordered(Report(4, pods=2, updated=1, available=2), *specs)).steady == 2
     all_replaced = Spec(2, "v1", 2, 1), Spec(4, "v2", 2, 1)
     assert bounds(ordered(Report(4, pods=2, updated=2, available=1), *all_replaced)).steady == 1
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+@pytest.mark.parametrize(
+    ("wanted", "available", "held"),
+    [
+        ("v2", 0, 2),  # neither is proven: nobody else may lose one for the same template
+        ("v2", 1, 1),
+        ("v2", 2, 0),
+        ("v3", 0, 0),  # given up: the next template needs the budget
+    ],
+)
+def test_what_was_replaced_by_the_wanted_template_holds_the_budget_until_it_is_proven(
+    wanted: str, available: int, held: int, *, is_ordered: bool
+) -> None:
+    specs = Spec(1, "v1", 2, 1), Spec(2, "v2", 2, 2)
+    member = Member("a", 2, wanted, specs, Report(2, 2, 2, available), is_ordered=is_ordered)
+    assert bounds(member).unavailable == held
 
 
 def test_pods_that_are_only_starting_were_not_taken_from_anybody() -> None:

@@ -115,7 +115,7 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         fewest = _fewest_in_order(member, spec, specs, going)
         steady = min(report.pods, spec.replicas) - max(going, _unproven(member, spec, specs))
     return Bounds(
-        unavailable=taken if leaving else 0,
+        unavailable=taken if leaving else min(taken, _on_trial(member, spec, specs)),
         surge=surge,
         fewest=max(0, min(spec.replicas, fewest)),
         steady=max(0, steady),
@@ -150,6 +150,12 @@ def _in_doubt(member: Member, spec: Spec) -> int:
     if not is_back or not spec.partition:
         return 0
     return max(0, min(spec.unavailable, spec.moved - max(0, report.proven - spec.partition)))
+
+
+def _on_trial(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
+    """How many pods were replaced by the template that is wanted now, and are not proven. They hold the budget also if
+    none are left to replace: else a bad release would get to whatever breaks elsewhere."""
+    return _unproven(member, spec, specs) if spec.template == member.template else 0
 
 
 def _unproven(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
