@@ -35,11 +35,11 @@ from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.simulate.faults import NONE
 from kedge.simulate.simulation import InvariantViolated, Simulation
+from simulate.align_exposure import BAD
 from simulate.align_facts import KINDS, NAME, NAMESPACE, OWN, pod_facts
 from simulate.align_promises import HUB, AlignPromises
 
 NODES = 2
-BAD = "app:bad"
 CRASH_LOOP, NEVER_READY = "kedge.dev/crash-loop", "kedge.dev/never-ready"
 TYPES: dict[str, type[Any]] = {"Deployment": Deployment, "CloneSet": CloneSet, "StatefulSet": StatefulSet}
 PARTS: Parts = (

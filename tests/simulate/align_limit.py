@@ -52,12 +52,17 @@ class Limit:
     def loosest(self) -> float:
         if not self._is_bound:
             return EVER
-        return max(self._given(limits) for limits in self._limits[self._oldest :])
+        return max(self._given(limits) for limits in self.counting)
+
+    @property
+    def counting(self) -> Sequence[Limits]:
+        """The limits that count."""
+        return self._limits[self._oldest :]
 
     @property
     def unavailable(self) -> int:
         """The largest of maxUnavailable that counts."""
-        return max(limits.unavailable for limits in self._limits[self._oldest :])
+        return max(limits.unavailable for limits in self.counting)
 
     def begin(self, index: int, *, is_fresh: bool) -> None:
         """From these limits on it is about something else, of which there is nothing yet if it is fresh."""

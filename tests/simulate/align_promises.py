@@ -3,6 +3,7 @@
 * An available pod is taken away only if as many stay available, in all members together, as the budget asks for; those
   that others took away or broke are not held against it, and one that a member had too many costs nothing.
 * A pod is created only while there are no more pods, in all members together, than the budget allows.
+* A release that never works gets to no more pods than the budget allows (`align_exposure`).
 * A pod of the wanted template is created only while there are no more of them than the partition lets through.
 * No available pod of the wanted template is replaced.
 * No member is asked for something it could never do: nothing unavailable and nothing more at the same time.
@@ -29,6 +30,7 @@ from kedge.embedded.store import Change
 from kedge.plan.aligning.ledger import UNKNOWN
 from kedge.simulate.simulation import Simulation
 from kedge.simulate.trace import Entry
+from simulate.align_exposure import BAD, EXPOSED, Exposure
 from simulate.align_facts import (
     KINDS,
     NAME,
@@ -90,6 +92,7 @@ class AlignPromises:
         self.limits: list[Limits] = []
         self._floor = Limit(self.limits, self.decided, 0, lambda limits: -limits.fewest, lambda: -self.available)
         self._ceiling = Limit(self.limits, self.decided, 1, lambda limits: limits.most, lambda: self.number)
+        self._exposure = Exposure(self._pods)
         self._partition = Limit(self.limits, self.decided, 2, lambda limits: limits.most_updated, lambda: self.updated)
         simulation.trace.follow(self._heard, f"{HUB} → {HUB}")
         simulation.always("all clusters together keep one budget", self._changed)
@@ -197,6 +200,7 @@ class AlignPromises:
         before = self.limits[-1] if self.limits else None
         self.limits.append(now)
         self._had = {name: len(pods) for name, pods in self._pods.items()}
+        self._exposure.begin(now)
         self._reached = min(self._reached, now.total)
         is_other = before is None or any(before.template(name) != now.template(name) for name in self._members)
         if is_other:
@@ -403,6 +407,8 @@ class AlignPromises:
         self._count(CEILING, is_tight=self.number == most)
         if self.number > most:
             return f"{CEILING}: {self.number} with one of {member}, of at most {most}"
+        if pod.template[0] == BAD and (wrong := self._judge_exposure(member)):
+            return wrong
         if pod.template != self.limits[-1].template(member) or self._kind == "Deployment":
             return ""
         if self.updated == self.number:
@@ -411,6 +417,11 @@ class AlignPromises:
         known = self.updated - len(self._left)
         self._count(PARTITION, is_tight=known == most)
         return "" if known <= most else f"{PARTITION}: {known} with one of {member}, of at most {most}"
+
+    def _judge_exposure(self, member: str) -> str:
+        found, most = self._exposure.bad, self._exposure.most(self._floor.counting)
+        self._count(EXPOSED, is_tight=found == most)
+        return "" if found <= most else f"{EXPOSED}: {found} with one of {member}, of at most {most}"
 
     def _let_go(self) -> None:
         """Forget what others did to pods of members that have all of them, and limits that nobody goes by any more."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kedge.simulate.faults import Counts, link_role
-from simulate import align_promises
+from simulate import align_exposure, align_promises
 from simulate.batch_promises import CEILING, FLOOR, GATES, NOTED, OWN, PARTITION, PROOF
 from simulate.batch_promises import PAUSED as BATCHES_PAUSED
 from simulate.many import is_write
@@ -106,6 +106,7 @@ ALIGNING: Mapping[str, Expected] = {
     align_promises.FLOOR: Expected(300, tight=10),
     align_promises.CEILING: Expected(300, tight=20),
     align_promises.PARTITION: Expected(50, tight=1),
+    align_exposure.EXPOSED: Expected(10),
     align_promises.VALID: Expected(1000, tight=200),
     align_promises.PAUSED: Expected(5, asked=100),
     align_promises.FORTH: Expected(5, asked=1),

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kedge.api.karmada.works import Work
 from kedge.controllers.align.bindings import Bindings
-from kedge.plan.aligning import alignment, binding, goals, offers
+from kedge.plan.aligning import alignment, binding, bounds, goals, offers
 from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.binding import plan_binding, report_in
 from kedge.plan.aligning.bounds import Bounds
@@ -88,6 +88,15 @@ async def down_before_up(simulation: Simulation) -> None:
     with (
         patch.object(offers, "_sizes", lambda headroom: [headroom.member.wanted]),
         patch.object(alignment._Round, "_is_safe", lambda *_: True),
+    ):
+        await aligning(simulation)
+
+
+async def a_bad_release_creeps(simulation: Simulation) -> None:
+    """Pods that were all replaced hold no budget any more, whether or not they have ever been available."""
+    with (
+        patch.object(bounds, "_on_trial", lambda *_: 0),
+        patch.object(alignment._Round, "_is_proven_enough", lambda *_: True),
     ):
         await aligning(simulation)
 

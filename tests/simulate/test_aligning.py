@@ -54,6 +54,7 @@ FOUND_BY = {
     "applied_is_proof": 1,
     "down_before_up": 1,
     "without_partition": 4,
+    "a_bad_release_creeps": 46,
 }
 
 

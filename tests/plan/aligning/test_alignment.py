@@ -577,6 +577,45 @@ def test_a_pod_that_was_replaced_and_is_not_available_yet_keeps_others_from_goin
     assert align(Aim(3, 1, 0, 1, is_partitioned=True), [replaced, broken]).specs == {}
 
 
+def test_what_older_releases_hold_of_the_budget_is_not_spent_on_the_next_one_twice() -> None:
+    """Another cluster may still be replacing a pod by the release before: it gets the next one when that is proven."""
+    first = Member("a", 1, "v2", (Spec(1, "v1", 1, 1), Spec(4, "v2", 1, 1)), Report(4, 1, 1, 0), is_ordered=True)
+    second = Member("b", 1, "v2", (Spec(2, "v1", 1, 1),), Report(2, 1, 0, 0), is_ordered=True)
+    assert align(Aim(2, 1, is_partitioned=True), [first, second]).specs == {}
+    proven = replace(first, report=replace(first.report, available=1))
+    assert align(Aim(2, 1, is_partitioned=True), [proven, second]).specs["b"].template == "v2"
+
+
+def test_by_their_order_pods_go_on_with_what_the_last_ones_hold() -> None:
+    """One works, and nobody knows which: the new one, or an old one. The next is replaced only if it is the new one."""
+    begun = Spec(1, "bad", 3, 1), Spec(2, "fix", 4, 1, 0, 3)
+    member = Member("a", 4, "fix", begun, Report(2, 4, 1, 1), is_ordered=True)
+    resting_ = Member("b", 1, "fix", (Spec(3, "fix", 1, 1),), Report(3, 1, 1, 1), is_ordered=True)
+    found = align(Aim(5, 1, is_partitioned=True), [member, resting_]).specs
+    assert {name: given(spec) for name, spec in found.items()} == {"a": ("fix", 4, 1, 0, 2)}
+
+
+@pytest.mark.parametrize(("proven", "moved"), [(0, {}), (1, {"a": 3}), (2, {"a": 3, "b": 1})])
+def test_a_kind_that_replaces_broken_pods_for_free_gets_no_more_unproven_ones_than_the_budget_allows(
+    proven: int, moved: dict[str, int]
+) -> None:
+    """As many as may be extra were let through, and no pod of any template works but those."""
+    begun = Spec(1, "v1", 3, 1), Spec(5, "v2", 3, 0, 2, 1)
+    first = Member("a", 3, "v2", begun, Report(5, 3, 2, proven, proven))
+    second = Member("b", 1, "v2", (Spec(2, "v1", 1, 1),), Report(2, 1, 1, 0, 0))
+    found = align(Aim(4, 0, 2, is_partitioned=True), [first, second]).specs
+    assert {name: spec.moved for name, spec in found.items()} == moved
+
+
+def test_a_deployment_that_observes_more_replicas_may_still_delete_pods_by_the_strategy_before() -> None:
+    """All that it reports is available; one of those is on its way out. None is taken away elsewhere for them."""
+    first = Member("a", 8, "v2", (Spec(12, "v2", 5, 0, 1), Spec(14, "v2", 6, 0, 1)), Report(14, 6, 1, 6))
+    second = Member("b", 0, "v3", (Spec(13, "v3", 3, 0, 1),), Report(13, 3, 3, 3))
+    assert "b" not in align(Aim(8, 0, 2), [first, second]).specs
+    done = replace(first, report=Report(14, 6, 6, 6))
+    assert align(Aim(8, 0, 2), [done, second]).specs["b"].replicas == 2
+
+
 def test_pods_that_may_be_on_their_way_out_are_no_reason_to_take_others_away() -> None:
     """The only pod of one cluster is replaced; in the other one is missing, which an earlier grant may have taken."""
     first = Member("a", 1, "v3", (Spec(15, "v2", 1, 0, 1), Spec(16, "v3", 1, 1, 1)), Report(16, 1, 1, 0))

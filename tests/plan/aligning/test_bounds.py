@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with
 from kedge.plan.aligning.ledger import UNKNOWN, Member, Report, Spec
@@ -80,16 +81,19 @@ def test_a_kind_with_an_order_is_scaled_down_from_the_end_whether_or_not_others_
 
 
 @pytest.mark.parametrize(
-    ("pods", "fewest"),
+    ("pods", "updated", "fewest"),
     [
-        (2, 1),  # by the spec before, a pod may be on its way out that is still counted
-        (3, 2),  # it has got to what it is asked for
+        (2, 0, 1),  # by the spec before, a pod may be on its way out that is still counted
+        (3, 2, 1),  # the old one may be
+        (3, 3, 2),  # it has got to what it is asked for
     ],
 )
-def test_a_spec_that_asks_for_more_pods_proves_nothing_before_they_are_there(pods: int, fewest: int) -> None:
+def test_a_spec_that_asks_for_more_pods_proves_nothing_before_they_are_there(
+    pods: int, updated: int, fewest: int
+) -> None:
     specs = Spec(5, "v2", 2, 1), Spec(6, "v2", 3, 1)
-    member = Member("a", 4, "v2", specs, Report(6, pods=pods, available=2))
-    assert bounds(member).fewest == bounds(member).steady == fewest
+    member = Member("a", 4, "v2", specs, Report(6, pods=pods, updated=updated, available=2))
+    assert bounds(member).fewest == fewest
 
 
 def test_a_pod_that_is_asked_for_and_not_there_yet_is_none_that_may_work() -> None:
@@ -104,9 +108,9 @@ def test_pods_that_were_reported_as_broken_may_work_by_now() -> None:
 
 
 def test_bounds_of_clusters_are_added_up_and_taken_away_one_by_one() -> None:
-    one, other = Bounds(1, 2, 3, 4, 5, 6), Bounds(10, 20, 30, 40, 50, 60)
-    assert one + other == Bounds(11, 22, 33, 44, 55, 66)
-    assert other - one == Bounds(9, 18, 27, 36, 45, 54)
+    one, other = Bounds(1, 2, 3, 4, 5, 6, 7), Bounds(10, 20, 30, 40, 50, 60, 70)
+    assert one + other == Bounds(11, 22, 33, 44, 55, 66, 77)
+    assert other - one == Bounds(9, 18, 27, 36, 45, 54, 63)
 
 
 V1 = Spec(1, "v1", 4, 1)
@@ -118,44 +122,46 @@ AT_REST = Report(1, pods=4, updated=4, available=4)
     [
         pytest.param(Report(0, pods=3), [], [], Bounds(most=3), id="nothing was written"),
         pytest.param(AT_REST, [V1], [], Bounds(0, 0, 4, 4, 4, 0), id="at rest"),
-        pytest.param(AT_REST, [V1], [Spec(2, "v2", 4, 2, 1)], Bounds(2, 1, 2, 2, 5, 4), id="about to roll"),
-        pytest.param(AT_REST, [V1, Spec(2, "v2", 4, 2, 1)], [], Bounds(2, 1, 2, 2, 5, 4), id="rolls, or not yet"),
-        pytest.param(AT_REST, [V1], [Spec(2, "v2", 4, 9, 9)], Bounds(4, 4, 0, 0, 8, 4), id="no more than it has"),
-        pytest.param(AT_REST, [V1], [Spec(2, "v2", 4, 2, 0, 3)], Bounds(1, 0, 3, 3, 4, 1), id="as the partition says"),
+        pytest.param(AT_REST, [V1], [Spec(2, "v2", 4, 2, 1)], Bounds(2, 1, 2, 2, 5, 4, 3), id="about to roll"),
+        pytest.param(AT_REST, [V1, Spec(2, "v2", 4, 2, 1)], [], Bounds(2, 1, 2, 2, 5, 4, 3), id="rolls, or not yet"),
+        pytest.param(AT_REST, [V1], [Spec(2, "v2", 4, 9, 9)], Bounds(4, 4, 0, 0, 8, 4, 8), id="no more than it has"),
+        pytest.param(
+            AT_REST, [V1], [Spec(2, "v2", 4, 2, 0, 3)], Bounds(1, 0, 3, 3, 4, 1, 1), id="as the partition says"
+        ),
         pytest.param(AT_REST, [V1], [Spec(2, "v1", 2, 1)], Bounds(0, 0, 2, 2, 4, 0), id="about to scale down"),
         pytest.param(
             Report(2, pods=5, updated=3, available=4),
             [Spec(2, "v2", 4, 2, 1)],
             [],
-            Bounds(2, 1, 2, 2, 5, 4),
+            Bounds(2, 1, 2, 2, 5, 4, 3),
             id="two of three new pods are proven",
         ),
         pytest.param(
             Report(2, pods=4, updated=3, available=4, updated_available=0),
             [Spec(2, "v2", 4, 4)],
             [],
-            Bounds(4, 0, 3, 0, 4, 4),
+            Bounds(4, 0, 3, 0, 4, 4, 4),
             id="only one old pod is left to take",
         ),
         pytest.param(
             Report(2, pods=4, updated=3, available=4, updated_available=0),
             [Spec(2, "v2", 4, 4)],
             [Spec(3, "v2", 3, 4)],
-            Bounds(4, 0, 2, 0, 4, 4),
+            Bounds(4, 0, 2, 0, 4, 4, 4),
             id="and one goes to scale down",
         ),
         pytest.param(
             Report(2, pods=4, updated=1, available=3, updated_available=0),
             [Spec(2, "v2", 4, 1, 0, 3)],
             [],
-            Bounds(1, 0, 3, 4, 4, 1),
+            Bounds(1, 0, 3, 4, 4, 1, 1),
             id="none is left to replace, and the one that was is not proven",
         ),
         pytest.param(
             Report(2, pods=4, updated=1, available=4),
             [Spec(2, "v2", 4, 1, 0, 3)],
             [Spec(3, "v2", 4, 0, 9, 1)],
-            Bounds(0, 2, 4, 4, 6, 3),
+            Bounds(0, 2, 4, 4, 6, 3, 2),
             id="extra pods only for those that are replaced",
         ),
         pytest.param(
@@ -169,21 +175,21 @@ AT_REST = Report(1, pods=4, updated=4, available=4)
             Report(0, pods=4, updated=4, available=4),
             [Spec(2, "v2", 4, 1), Spec(3, "v2", 4, 3)],
             [],
-            Bounds(3, 0, 1, 1, 4, 4),
+            Bounds(3, 0, 1, 1, 4, 4, 3),
             id="updated to what is not known",
         ),
         pytest.param(
             Report(2, pods=4, updated=4, available=4),
             [Spec(2, "v2", 4, 1), Spec(3, "v3", 4, 1)],
             [Spec(4, "v2", 4, 0, 9)],
-            Bounds(1, 4, 3, 3, 8, 4),
+            Bounds(1, 4, 3, 3, 8, 4, 4),
             id="back to what it had, and others may be there meanwhile",
         ),
         pytest.param(
             AT_REST,
             [V1, Spec(2, "v0", 4, 0, 3)],
             [Spec(3, "v2", 4, 0, 9)],
-            Bounds(0, 7, 4, 4, 11, 4),
+            Bounds(0, 7, 4, 4, 11, 4, 7),
             id="the extra pods of the one before are replaced, too",
         ),
     ],
@@ -234,6 +240,13 @@ def test_a_pod_that_was_replaced_counts_as_taken_until_it_is_proven_also_if_no_m
     assert bounds(ordered(Report(4, pods=2, updated=1, available=2), *specs)).steady == 2
     all_replaced = Spec(2, "v1", 2, 1), Spec(4, "v2", 2, 1)
     assert bounds(ordered(Report(4, pods=2, updated=2, available=1), *all_replaced)).steady == 1
+
+
+def test_what_was_granted_and_gets_to_new_pods_alone_takes_none_that_is_there() -> None:
+    """By their order the last ones go first, and those are to be created."""
+    specs = Spec(4, "v1", 2, 1, partition=1), Spec(5, "bad", 4, 1, partition=3)
+    member = Member("a", 4, "v2", specs, Report(4, 2, 1, 2), is_ordered=True, superseded=1)
+    assert bounds(member, (replace(specs[0], seq=6),)).fewest == 2
 
 
 @pytest.mark.parametrize("is_ordered", [True, False])
@@ -291,7 +304,7 @@ def test_of_pods_that_go_back_those_are_proven_that_are_more_than_were_kept_back
 def test_what_is_not_known_may_have_the_wanted_template_and_all_pods_there_may_be() -> None:
     unknown = Spec(7, UNKNOWN, 11, 11, 11)
     member = Member("a", 4, "v2", (unknown, Spec(8, "v1", 4, 1)), Report(3, pods=4, updated=4, available=4))
-    assert bounds(member) == Bounds(unavailable=11, surge=4, fewest=0, steady=0, most=15, updated=11)
+    assert bounds(member) == Bounds(unavailable=11, surge=4, fewest=0, steady=0, most=15, updated=11, unproven=15)
 
 
 @pytest.mark.parametrize("is_ordered", [False, True])

@@ -56,7 +56,26 @@ def test_all_specs_from_the_one_it_reports_about_may_be_in_effect(seq: int, in_e
 def test_earlier_specs_count_while_there_are_fewer_pods_than_asked_for(
     seq: int, pods: int, lingering: tuple[Spec, ...]
 ) -> None:
-    assert member(FIRST, SECOND, THIRD, report=Report(seq, pods=pods)).lingering == lingering
+    report = Report(seq, pods=pods, updated=pods)
+    assert member(FIRST, SECOND, THIRD, report=report).lingering == lingering
+    assert member(FIRST, SECOND, THIRD, report=report, is_ordered=True).lingering == lingering
+
+
+@pytest.mark.parametrize(
+    ("updated", "partition", "is_ordered", "lingering"),
+    [
+        (3, 0, False, (FIRST,)),  # an old one may be on its way out since the spec before, and counted as available
+        (4, 0, False, ()),
+        (3, 1, False, ()),  # as many as are let through: no old one is to go
+        (3, 0, True, ()),  # its controller deletes pods itself, and counts them no more
+    ],
+)
+def test_earlier_specs_count_while_pods_are_replaced(
+    updated: int, partition: int, lingering: tuple[Spec, ...], *, is_ordered: bool
+) -> None:
+    now = Spec(2, "v2", 4, 1, partition=partition)
+    found = member(FIRST, now, report=Report(2, 4, updated, 4), is_ordered=is_ordered)
+    assert found.lingering == lingering
 
 
 def test_the_last_spec_is_the_one_that_was_written_last() -> None:

@@ -77,6 +77,12 @@ CASES = [
         Aim(10, 2),
         [resting("a", 4), BROKEN],
         AlignCode.budget_spent,
+        "at most 2 of 10 pods may be unavailable: b holds that until new pods there are available",
+    ),
+    (
+        Aim(10, 2),
+        [resting("a", 4), replace(BROKEN, template="v3", is_reachable=False)],
+        AlignCode.budget_spent,
         "at most 2 of 10 pods may be unavailable: only 8 are sure to be available, and 8 have to be",
     ),
     (

@@ -72,6 +72,8 @@ class _Round:
         self.goals = goals(aim, members)
         numbers = ((member.report.seq, *(spec.seq for spec in member.specs)) for member in members)
         self._seq = max([0, *(seq for each in numbers for seq in each)])
+        self._goes_by_partition = aim.is_partitioned and not any(member.is_ordered for member in members)
+        self._proven = sum(member.proven for member in members)
         self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
         self._all_acknowledged = all(member.is_acknowledged for member in members)
         self._moving = [member for member in members if self._may_move(member)]
@@ -166,6 +168,7 @@ class _Round:
         held = bounds_with(before, member, numbered)
         after = self.total - before + held
         is_safe = self._is_safe(after) and self._takes_no_others(member, numbered, after)
+        is_safe = is_safe and (is_new(member) or self._is_proven_enough(after))
         return _Grant(numbered, held, after) if is_safe else None
 
     def _takes_no_others(self, member: Member, spec: Spec, after: Bounds) -> bool:
@@ -183,6 +186,19 @@ class _Round:
             and after.most <= max(aim.most, now.most)
             and (not aim.is_partitioned or after.updated <= max(aim.most_updated, now.updated))
         )
+
+    def _is_proven_enough(self, after: Bounds) -> bool:
+        """Whether no more pods may have the wanted template unproven than the budget allows. A cluster that has no
+        others takes none of them away."""
+        budget = self._aim.unavailable + self._aim.surge
+        return self._exposed(after) <= max(budget, self._exposed(self.total))
+
+    def _exposed(self, total: Bounds) -> int:
+        """How many pods may have the wanted template and not work. A kind with a partition replaces all pods that do
+        not work, as far as that goes, unless it goes by their order."""
+        if self._aim.recreates:
+            return 0
+        return total.updated - self._proven if self._goes_by_partition else total.unproven
 
     def _lasts(self, member: Member, grant: _Grant) -> bool:
         """Whether enough pods stay available also when those that do not work there are replaced, and those of others

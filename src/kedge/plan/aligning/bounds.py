@@ -32,6 +32,8 @@ class Bounds(Struct, frozen=True, gc=False):
     """How many pods there may be."""
     updated: int = 0
     """How many pods of the wanted template there may be."""
+    unproven: int = 0
+    """How many of those may have taken the place of others and not work: the part of the budget spent on it."""
 
     def __add__(self, other: Bounds) -> Bounds:
         return Bounds(
@@ -41,6 +43,7 @@ class Bounds(Struct, frozen=True, gc=False):
             self.steady + other.steady,
             self.most + other.most,
             self.updated + other.updated,
+            self.unproven + other.unproven,
         )
 
     def __or__(self, other: Bounds) -> Bounds:
@@ -52,6 +55,7 @@ class Bounds(Struct, frozen=True, gc=False):
             min(self.steady, other.steady),
             max(self.most, other.most),
             max(self.updated, other.updated),
+            max(self.unproven, other.unproven),
         )
 
     def __sub__(self, other: Bounds) -> Bounds:
@@ -62,6 +66,7 @@ class Bounds(Struct, frozen=True, gc=False):
             self.steady - other.steady,
             self.most - other.most,
             self.updated - other.updated,
+            self.unproven - other.unproven,
         )
 
 
@@ -81,6 +86,7 @@ def bounds(member: Member, also: Iterable[Spec] = ()) -> Bounds:
         steady=min(one.steady for one in low),
         most=max(one.most for one in found),
         updated=max(one.updated for one in found),
+        unproven=max(one.unproven for one in found),
     )
 
 
@@ -102,8 +108,8 @@ def bounds_with(held: Bounds, member: Member, spec: Spec) -> Bounds:
 def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     """The bounds by one spec, of those that may be in effect."""
     report, is_same = member.report, member.reported_template == spec.template
-    proven, old = report.proven if is_same else 0, _old(member, spec, specs)
-    leaving, removed = max(0, old - spec.partition), max(0, report.pods - spec.replicas)
+    proven = report.proven if is_same else 0
+    leaving, removed = _leaving(member, spec, specs), max(0, report.pods - spec.replicas)
     surge, taken = min(spec.surge, leaving), max(0, min(spec.unavailable, spec.moved - proven))
     # Of what follows, each alone is sure: it takes away no more than the spec allows; nothing of its own template, but
     # to scale down.
@@ -114,13 +120,17 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         going = max(going + _on_the_way(member, spec, specs), _in_doubt(member, spec))
         fewest = _fewest_in_order(member, spec, specs, going)
         steady = min(report.pods, spec.replicas) - max(going, _unproven(member, spec, specs))
+    on_trial, may_be_wanted = _on_trial(member, spec), spec.template in (member.template, UNKNOWN)
+    unavailable = taken if leaving else min(taken, on_trial)
+    spent = max(unavailable + surge, 0 if member.is_ordered else on_trial)
     return Bounds(
-        unavailable=taken if leaving else min(taken, _on_trial(member, spec, specs)),
+        unavailable=unavailable,
         surge=surge,
         fewest=max(0, min(spec.replicas, fewest)),
         steady=max(0, steady),
         most=max(report.pods, spec.replicas + surge),
-        updated=max(member.updated, _new(member, spec, specs) if spec.template in (member.template, UNKNOWN) else 0),
+        updated=max(member.updated, _new(member, spec, specs) if may_be_wanted else 0),
+        unproven=spent if may_be_wanted else 0,
     )
 
 
@@ -128,7 +138,12 @@ def _on_the_way(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
     """How many pods it may be replacing by another template, and are reported as available, when it acts on a spec: it
     does not wait for those, and begins with the last ones."""
     before = [one for one in specs if one.seq < spec.seq and one.template != spec.template]
-    return max((_next(member, one) for one in before), default=0)
+    return max((min(_next(member, one), _leaving(member, one, specs)) for one in before), default=0)
+
+
+def _leaving(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
+    """How many pods of other templates there may be that a spec does not keep back."""
+    return max(0, _old(member, spec, specs) - spec.partition)
 
 
 def _next(member: Member, spec: Spec) -> int:
@@ -152,10 +167,11 @@ def _in_doubt(member: Member, spec: Spec) -> int:
     return max(0, min(spec.unavailable, spec.moved - max(0, report.proven - spec.partition)))
 
 
-def _on_trial(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
-    """How many pods were replaced by the template that is wanted now, and are not proven. They hold the budget also if
-    none are left to replace: else a bad release would get to whatever breaks elsewhere."""
-    return _unproven(member, spec, specs) if spec.template == member.template else 0
+def _on_trial(member: Member, spec: Spec) -> int:
+    """How many pods have the template that is wanted now, and are not proven. Those that were replaced hold the budget
+    also if none are left to replace: else a bad release would get to whatever breaks elsewhere."""
+    is_wanted = spec.template == member.template == member.reported_template
+    return max(0, member.report.updated - member.report.proven) if is_wanted else 0
 
 
 def _unproven(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:

@@ -93,12 +93,17 @@ class Member(Struct, frozen=True, dict=True):
 
     @cached_property
     def lingering(self) -> tuple[Spec, ...]:
-        """The specs before the one it reports about, while it has fewer pods than that asks for: by an earlier one pods
-        may be on their way out that are still counted."""
+        """The specs before the one it reports about, while it has fewer pods than that asks for, or replaces some: by
+        an earlier one pods may be on their way out that are still counted. A Deployment observes what is asked for
+        before its ReplicaSets have deleted what was decided before."""
         reported = next((spec for spec in self.specs if spec.seq == self.report.seq), None)
-        if reported is None or self.report.pods >= reported.replicas:
+        if reported is None or self._has_settled(reported):
             return ()
         return tuple(spec for spec in self.specs if spec.seq < reported.seq)
+
+    def _has_settled(self, reported: Spec) -> bool:
+        is_whole = self.report.pods >= reported.replicas
+        return is_whole and (self.is_ordered or self.report.updated >= reported.moved)
 
     @cached_property
     def last(self) -> Spec | None:
@@ -135,3 +140,8 @@ class Member(Struct, frozen=True, dict=True):
     def updated(self) -> int:
         """How many pods it reports of the template that it is to have."""
         return self.report.updated if self.reported_template == self.template else 0
+
+    @property
+    def proven(self) -> int:
+        """How many pods of the template that it is to have are available at least."""
+        return self.report.proven if self.reported_template == self.template else 0

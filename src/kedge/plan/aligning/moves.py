@@ -95,6 +95,8 @@ def _by_partition(headroom: Headroom, goal: int, replicas: int) -> Spec | AlignC
     begun = held.updated if is_on else member.updated
     unavailable, surge = headroom.free_unavailable(replicas), headroom.free_surge(replicas)
     kept = headroom.kept
+    if member.is_ordered and is_on and not unavailable:
+        unavailable, kept = kept[0], (0, kept[1])  # it takes the next pod when the one that holds this is available
     if not is_on:
         unavailable, surge, kept = kept[0] + unavailable, kept[1] + surge, (0, 0)
     wanted = min(goal - begun, headroom.aim.most_updated - headroom.total.updated + held.updated - begun)

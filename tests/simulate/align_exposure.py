@@ -1,0 +1,36 @@
+"""Exposure: how many pods a release that never works gets to, in all members together.
+
+It gets to as many as the budget allows, and to no pod that breaks elsewhere meanwhile. What had it already when users
+last changed something counts as well, and so do pods that were missing then: those are created with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from simulate.align_facts import Limits, PodFacts
+
+BAD = "app:bad"
+EXPOSED = "a release that never works gets to no more pods than the budget allows"
+
+
+class Exposure:
+    """What had the bad release, and what was missing, when the limits last changed."""
+
+    def __init__(self, pods: Mapping[str, Mapping[str, PodFacts]]) -> None:
+        self._pods = pods
+        self._given = 0
+
+    @property
+    def bad(self) -> int:
+        """How many pods have it now."""
+        return sum(pod.template[0] == BAD for pods in self._pods.values() for pod in pods.values())
+
+    def begin(self, now: Limits) -> None:
+        """Users have changed something."""
+        missing = sum(max(0, wanted - len(self._pods[name])) for name, wanted in now.replicas.items())
+        self._given = self.bad + missing
+
+    def most(self, limits: Sequence[Limits]) -> int:
+        """How many pods may have it, by any limits that somebody may go by yet."""
+        return self._given + max(one.unavailable + one.surge for one in limits)
