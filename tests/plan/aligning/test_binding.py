@@ -155,6 +155,15 @@ def test_a_cluster_that_is_to_leave_is_emptied_before_its_work_goes() -> None:
     assert set(plan.ledger.specs) == {"a", "b"}
 
 
+def test_a_cluster_that_is_to_have_none_and_has_no_work_gets_no_pods_by_what_the_ledger_says() -> None:
+    """Either that was never written, or it is an older ledger that somebody put back."""
+    first, works = deployed()
+    spec = bound(a=0, b=6)
+    plan = plan_binding(seen(deployment(), {**works, "a": None}, spec=spec, ledger=ledger_text(first.ledger)))
+    assert plan.manifests["a"]["spec"]["replicas"] == 0
+    assert sequence_of(plan.manifests["a"]) == 3
+
+
 def test_a_cluster_without_pods_is_let_go() -> None:
     first, _ = deployed()
     ledger = ledger_text(Ledger({"a": (Spec(9, first.ledger.specs["a"][0].template, 0, 0, 1),)}))

@@ -198,6 +198,7 @@ def _member(
     is_ordered: bool,
 ) -> Member:
     lost = list(takewhile(lambda spec: spec.template not in sources.by_template, reversed(specs)))
+    is_over = wanted == 0 and cluster.work is None  # pods would be created only to be taken away
     return Member(
         name,
         wanted,
@@ -208,7 +209,7 @@ def _member(
         is_suspended=cluster.is_suspended,
         is_fixed=made is not None and made.sets_strategy and bool(specs),
         is_ordered=is_ordered,
-        superseded=len(lost),
+        superseded=len(specs) if is_over else len(lost),
     )
 
 
