@@ -15,11 +15,11 @@ EXPOSED = "a release that never works gets to no more pods than the budget allow
 
 
 class Exposure:
-    """What had the bad release, and what was missing, when the limits last changed."""
+    """What had the bad release, and what was missing, whenever the limits changed."""
 
     def __init__(self, pods: Mapping[str, Mapping[str, PodFacts]]) -> None:
         self._pods = pods
-        self._given = 0
+        self._given: dict[float, int] = {}  # by the moment since when some limits are
 
     @property
     def bad(self) -> int:
@@ -29,8 +29,8 @@ class Exposure:
     def begin(self, now: Limits) -> None:
         """Users have changed something."""
         missing = sum(max(0, wanted - len(self._pods[name])) for name, wanted in now.replicas.items())
-        self._given = self.bad + missing
+        self._given[now.at] = self.bad + missing
 
     def most(self, limits: Sequence[Limits]) -> int:
         """How many pods may have it, by any limits that somebody may go by yet."""
-        return self._given + max(one.unavailable + one.surge for one in limits)
+        return max(self._given[one.at] + one.unavailable + one.surge for one in limits)

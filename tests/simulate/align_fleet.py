@@ -52,6 +52,7 @@ PARTS: Parts = (
     ("node", Nodes),
 )
 SINCE = "2030-01-01T00:00:00Z"
+PATIENCE = 900.0  # seconds until somebody looks after a StatefulSet that does not get on
 Edit = Callable[[], Awaitable[None]]
 
 
@@ -350,7 +351,22 @@ class AlignFleet:
         self.partition = 0
 
     async def arrives(self, image: str) -> None:
-        await self.until("every pod runs the last release", lambda: self.all_run(image))
+        sentence = "every pod runs the last release"
+        if self.kind == "StatefulSet":
+            with suppress(InvariantViolated):
+                await self.simulation.until(sentence, lambda: self.all_run(image), within=PATIENCE)
+            await self._delete_broken(image)
+        await self.until(sentence, lambda: self.all_run(image))
+
+    async def _delete_broken(self, image: str) -> None:
+        """What the pages tell people to do about a pod of an older release that does not work: a StatefulSet says that
+        there is one, and not which."""
+        for name in self.names:
+            for pod in self.pods(name):
+                facts = pod_facts(msgspec.to_builtins(pod))
+                if facts is not None and not facts.is_available and facts.template[0] != image:
+                    self.simulation.counts["help", "a pod that does not work is deleted by hand", self.kind] += 1
+                    await self.clients[name].delete(Pod, pod.metadata.name, NAMESPACE)
 
     async def until(self, sentence: str, condition: Callable[[], object], within: float = 1800.0) -> None:
         """Wait until this holds. If it does not, say how things are."""

@@ -419,7 +419,8 @@ class AlignPromises:
         return "" if known <= most else f"{PARTITION}: {known} with one of {member}, of at most {most}"
 
     def _judge_exposure(self, member: str) -> str:
-        found, most = self._exposure.bad, self._exposure.most(self._floor.counting)
+        counting = max(self._floor.counting, self._ceiling.counting, key=len)
+        found, most = self._exposure.bad, self._exposure.most(counting)
         self._count(EXPOSED, is_tight=found == most)
         return "" if found <= most else f"{EXPOSED}: {found} with one of {member}, of at most {most}"
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
-from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with, fewest_in_effect
+from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with, fewest_in_effect, steady_now
 from kedge.plan.aligning.goals import goals, is_new, is_there
 from kedge.plan.aligning.headroom import Headroom
 from kedge.plan.aligning.ledger import Member, Spec
@@ -167,9 +167,17 @@ class _Round:
         before = self._held[member.name]
         held = bounds_with(before, member, numbered)
         after = self.total - before + held
-        is_safe = self._is_safe(after) and self._takes_no_others(member, numbered, after)
-        is_safe = is_safe and (is_new(member) or self._is_proven_enough(after))
+        is_safe = self._is_safe(after) and self._is_steady(member, after)
+        is_safe = is_safe and self._takes_no_others(member, numbered, after)
+        is_safe = is_safe and (_has_no_others(member) or self._is_proven_enough(after))
         return _Grant(numbered, held, after) if is_safe else None
+
+    def _is_steady(self, member: Member, after: Bounds) -> bool:
+        """Whether enough pods are left if those that do not work now work again, all that the cluster reports among
+        them, also if it may yet take some away by what it was asked for before."""
+        before = self._held[member.name].steady
+        there = self.total.steady - before + max(before, steady_now(member))
+        return after.steady >= min(self._aim.fewest, there)
 
     def _takes_no_others(self, member: Member, spec: Spec, after: Bounds) -> bool:
         """Pods that may be on their way out by an earlier spec are no reason to take others away as well."""
@@ -182,7 +190,6 @@ class _Round:
         return (
             after.unavailable <= max(aim.unavailable, now.unavailable)
             and after.fewest >= min(aim.fewest, now.fewest)
-            and after.steady >= min(aim.fewest, now.steady)
             and after.most <= max(aim.most, now.most)
             and (not aim.is_partitioned or after.updated <= max(aim.most_updated, now.updated))
         )
@@ -230,3 +237,9 @@ class _Round:
             "updated": member.updated,
             "goal": self.goals[member.name],
         }
+
+
+def _has_no_others(member: Member) -> bool:
+    """Whether none of its pods can have another template than the wanted one, as in a cluster that has none: what could
+    never be written created none."""
+    return is_new(member) or (member.is_unasked and member.report.pods == 0)

@@ -96,6 +96,18 @@ def fewest_in_effect(member: Member, also: Iterable[Spec] = ()) -> int:
     return min((_bounds(member, spec, specs).fewest for spec in specs), default=0)
 
 
+def steady_now(member: Member) -> int:
+    """How many pods may work by now: all that there are, but for those that were replaced and do not work.
+
+    0 of a kind that does not go by the order of its pods: it replaces those that do not work first, whichever they are.
+    """
+    report, last = member.report, member.last
+    if not member.is_ordered or last is None:
+        return 0
+    replaced = max(0, report.updated - report.proven) if member.reported_template else report.pods
+    return min(report.pods, last.replicas) - min(replaced, report.pods)
+
+
 def bounds_with(held: Bounds, member: Member, spec: Spec) -> Bounds:
     """The same as `bounds(member, (spec,))`, of which `held` are those without it.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from kedge.plan.aligning.aim import Aim
-from kedge.plan.aligning.bounds import Bounds
+from kedge.plan.aligning.bounds import Bounds, fewest_in_effect
 from kedge.plan.aligning.ledger import Member
 
 
@@ -51,8 +51,9 @@ class Headroom(Struct, frozen=True):
         return kept if any(kept) else (min(held.unavailable, 1), min(held.surge, 1))
 
     def broken(self, replicas: int) -> int:
-        """How many of its pods do not work, and not because they are replaced: to take those away costs nothing."""
-        return max(0, replicas - self.held.unavailable - self.held.fewest)
+        """How many of its pods do not work, and not because they are replaced or on their way out: to take those away
+        costs nothing."""
+        return max(0, replicas - self.held.unavailable - fewest_in_effect(self.member))
 
     def free_unavailable(self, replicas: int) -> int:
         """How many pods more the cluster may take away; those that do not work anyway cost nothing."""

@@ -37,9 +37,9 @@ def offers(headroom: Headroom, goal: int) -> Offers:
     member, sizes = headroom.member, _sizes(headroom)
     moved = [next_move(headroom, goal, size) for size in sizes]
     # What can never be written is no beginning for what is.
-    others = [_scaled(headroom.aim, member, size) for size in sizes if not (member.is_unasked and member.wanted)]
+    others = [one for size in sizes for one in _scaled(headroom.aim, member, size)]
     further = _further(member, goal) if headroom.is_stuck else None
-    every = (*moved, *others, _stopped(member), _told_again(member), further)
+    every = (*moved, *others, _stopped(member), _without_surplus(headroom.aim, member), _told_again(member), further)
     usual = tuple(spec for spec in every if isinstance(spec, Spec))
     gentle = tuple(_by_surge_alone(headroom.aim, spec) for spec in usual if spec.unavailable and spec.surge)
     return Offers(usual, gentle, _otherwise(member, moved[0]))
@@ -81,7 +81,13 @@ def _sizes(headroom: Headroom) -> list[int]:
     is_enough = total.fewest >= aim.fewest  # also if all those that do not work go
     broken = headroom.broken(now) if is_enough or headroom.may_discard else 0
     most = max(0, total.steady - aim.fewest)
-    ways = (spare + broken, most + _missing(member)), (spare + broken, most), (spare, most)
+    missing = _missing(member)
+    ways = (
+        (spare + broken + missing, most + missing),
+        (spare + broken, most + missing),
+        (spare + broken, most),
+        (spare, most),
+    )
     return list(dict.fromkeys(max(member.wanted, now - min(way)) for way in ways))
 
 
@@ -130,11 +136,29 @@ def _works_alone(member: Member) -> bool:
     return is_known and report.proven > 0 and report.updated == report.available
 
 
-def _scaled(aim: Aim, member: Member, replicas: int) -> Spec | None:
-    """The last spec with other replicas, and as many pods of its template as before; None if nothing changes."""
+def _without_surplus(aim: Aim, member: Member) -> Spec | None:
+    """The last spec, with as many pods of its template as there are: so those of others that it has too many may go.
+
+    A CloneSet that goes back to the template of the pods it kept back counts these as well, and gives up none of them
+    for one that does not work.
+    """
+    last, report = member.last, member.report
+    if last is None or not aim.is_partitioned or member.is_ordered or member.reported_template != last.template:
+        return None
+    has_surplus = report.pods > last.replicas and report.updated > last.moved
+    return replace(last, partition=max(0, last.replicas - report.updated)) if has_surplus and last.partition else None
+
+
+def _scaled(aim: Aim, member: Member, replicas: int) -> tuple[Spec, ...]:
+    """The last spec with other replicas, and as many pods of its template as before, or if that takes away too many of
+    those that are kept back, as many of these; none if nothing changes."""
+    if member.is_unasked and member.wanted:
+        return ()  # what can never be written is no beginning for what is
     last = member.last if member.wanted else member.last_written or member.last
     if last is None or replicas == last.replicas:
-        return None
-    if not aim.is_partitioned or member.is_ordered:
-        return replace(last, replicas=replicas)
-    return replace(last, replicas=replicas, partition=max(0, replicas - last.moved) if last.partition else 0)
+        return ()
+    if not aim.is_partitioned or member.is_ordered or not last.partition:
+        return (replace(last, replicas=replicas),)
+    as_many = replace(last, replicas=replicas, partition=max(0, replicas - last.moved))
+    kept = replace(last, replicas=replicas, partition=min(replicas, last.partition))
+    return (as_many, kept) if replicas < last.replicas and kept != as_many else (as_many,)

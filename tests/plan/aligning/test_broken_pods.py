@@ -1,0 +1,81 @@
+"""Broken pods: clusters that are to have fewer pods, or others, and some of theirs do not work."""
+
+from __future__ import annotations
+
+import pytest
+
+from kedge.plan.aligning.aim import Aim, AlignCode
+from kedge.plan.aligning.alignment import align
+from kedge.plan.aligning.ledger import Member, Report, Spec
+
+ONE_OF_THREE = Aim(3, 1, is_partitioned=True)
+
+
+def given(aim: Aim, *members: Member) -> dict[str, tuple[str, int, int]]:
+    """By cluster: the template, how many replicas, and how many of those are kept back."""
+    found = align(aim, members)
+    return {name: (spec.template, spec.replicas, spec.partition) for name, spec in found.specs.items()}
+
+
+def test_a_cloneset_that_is_to_leave_gives_up_the_pod_that_does_not_work_and_keeps_the_old_one() -> None:
+    growing = Member("a", 3, "v2", (Spec(2, "v1", 1, 1),), Report(2, 1, 1, 1, 1, is_back=True))
+    specs = Spec(1, "v1", 2, 1), Spec(3, "bad", 2, 1, 0, 1)
+    leaving = Member("b", 0, "v2", specs, Report(3, 2, 1, 1, 0))
+    assert given(ONE_OF_THREE, growing, leaving) == {"b": ("bad", 1, 1)}
+    whole = Member("b", 0, "v2", specs, Report(3, 2, 1, 2, 1))
+    assert given(Aim(3, 0, 1, is_partitioned=True), growing, whole) == {"a": ("v1", 2, 0)}
+
+
+def test_a_statefulset_that_is_to_leave_gives_up_the_last_pod_if_that_is_the_one_that_does_not_work() -> None:
+    """It was replaced, and not proven: it holds the budget, for which all others wait."""
+    growing = Member("a", 4, "v2", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 2), is_ordered=True)
+    specs = Spec(1, "v1", 2, 1), Spec(3, "v2", 2, 1, 0, 1)
+
+    def leaving(report: Report) -> Member:
+        return Member("b", 0, "v2", specs, report, is_ordered=True)
+
+    aim = Aim(4, 1, is_partitioned=True)
+    assert given(aim, growing, leaving(Report(3, 2, 1, 1))) == {"b": ("v2", 1, 1)}
+    assert given(aim, growing, leaving(Report(3, 2, 1, 2))) == {"a": ("v2", 2, 1)}
+
+
+def test_a_cluster_in_which_nothing_was_ever_created_gets_all_its_pods() -> None:
+    """What it was granted first can never be written any more; what it gets now takes the place of nothing."""
+    empty = Member("a", 4, "v2", (Spec(1, "v1", 4, 1),), superseded=1)
+    done = Member("b", 3, "v2", (Spec(2, "v2", 3, 0, 1),), Report(2, 3, 3, 3, 3, is_back=True))
+    found = align(Aim(7, 2, 1, is_partitioned=True), [empty, done])
+    assert {name: (spec.template, spec.replicas) for name, spec in found.specs.items()} == {"a": ("v2", 4)}
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_a_cloneset_that_went_back_gives_up_the_pod_more_than_it_is_asked_for(*, is_ordered: bool) -> None:
+    """It counts the pods it kept back as well, and waits for one of another template that never works."""
+    specs = Spec(5, "bad", 2, 0, 1, 1), Spec(6, "v1", 2, 0, 1, 1)
+    surplus = Member("a", 0, "v2", specs, Report(6, 3, 2, 2, 2, is_back=True), is_ordered=is_ordered)
+    growing = Member("b", 6, "v2", (Spec(2, "v1", 4, 1),), Report(2, 4, 4, 4, 4, is_back=True), is_ordered=is_ordered)
+    expected = {} if is_ordered else {"a": ("v1", 2, 0)}
+    assert given(Aim(6, 0, 1, is_partitioned=True), surplus, growing) == expected
+    settled = Member("a", 0, "v2", specs, Report(6, 2, 1, 2, 1), is_ordered=is_ordered)
+    assert "a" not in given(Aim(6, 0, 1, is_partitioned=True), settled, growing)
+
+
+def test_the_last_pod_that_is_reported_as_broken_is_kept_until_others_are_there() -> None:
+    """It is on its way out, and comes back; in the other cluster none is known of."""
+    aim = Aim(2, 1, is_partitioned=True)
+    specs = Spec(1, "v1", 2, 1), Spec(3, "v1", 1, 1)
+    last = Member("a", 0, "v2", specs, Report(3, 1, 0, 0, is_back=True), is_ordered=True)
+    unheard = Member("b", 2, "v2", (Spec(2, "v1", 2, 1),), is_reachable=False, is_ordered=True)
+    assert given(aim, last, unheard) == {}
+    others = Member("b", 2, "v2", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 2), is_reachable=False, is_ordered=True)
+    assert "a" in given(aim, last, others)
+
+
+def test_a_fix_reaches_a_bad_release_while_unknown_pods_may_still_be_on_their_way_out() -> None:
+    """Those are no pods that do not work, for which the fix would take more away at once than may be."""
+    aim, report = Aim(3, 2), Report(2, 4, 2, 2)
+    specs = Spec(1, "?", 3, 3, 3), Spec(2, "bad", 3, 1)
+    found = align(aim, [Member("a", 3, "v2", specs, report)])
+    assert {name: (spec.template, spec.unavailable) for name, spec in found.specs.items()} == {"a": ("v2", 1)}
+    assert found.waiting.get("a") is None
+    held_back = align(Aim(3, 2, is_paused=True), [Member("a", 3, "v2", specs, report)])
+    assert held_back.waiting["a"].code == AlignCode.paused
