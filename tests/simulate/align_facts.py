@@ -81,6 +81,11 @@ class Spec(Struct, frozen=True, gc=False):
     surge: int
     partition: int
 
+    def is_more_than(self, other: Spec) -> bool:
+        """Whether it has another template, or more of the budget."""
+        is_other = self.template != other.template
+        return is_other or self.unavailable > other.unavailable or self.surge > other.surge
+
 
 def template_of(pod: Mapping[str, Any]) -> Template:
     """Of a pod, or of the template of one."""

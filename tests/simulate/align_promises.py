@@ -74,6 +74,7 @@ class AlignPromises:
         self._pods: dict[str, dict[str, PodFacts]] = {name: {} for name in members}
         self._workloads: dict[str, WorkloadFacts] = {}
         self._lost: dict[str, list[tuple[str, float]]] = defaultdict(list)  # by member: pods others broke, and when
+        self._halted: set[str] = set()  # members that were told to replace no more, and may have begun with one
         self._left: set[tuple[str, str]] = set()  # pods of the wanted template that no report tells of
         self._ledger: dict[str, list[Spec]] = {}
         self._noted: set[tuple[str, int, int, int]] = set()  # all that was ever in the ledger, which may be lost
@@ -273,11 +274,8 @@ class AlignPromises:
         then = next((limits for limits in reversed(self.limits) if limits.at <= read), None)
         is_paused = then is not None and all(limits.is_paused for limits in (then, *since))
         self._count(PAUSED, is_tight=is_paused)
-        is_more = (after.template, after.unavailable, after.surge) != (
-            before.template,
-            min(before.unavailable, after.unavailable),
-            min(before.surge, after.surge),
-        )
+        asked = self._last.get(name, before)  # before it, if that was never written
+        is_more = all(after.is_more_than(one) for one in (before, asked))
         return f"{PAUSED}: {name}: {before} → {after}" if is_paused and is_more else ""
 
     def _note_work(self, member: str, work: dict[str, Any]) -> str:
@@ -302,6 +300,8 @@ class AlignPromises:
         self._workloads[member] = facts
         if before is not None and before.is_observed and not facts.is_observed:
             self._before[member] = before
+        if before is not None and before.template == facts.template and before.partition < facts.partition:
+            self._halted.add(member)
         is_whole = (member, facts.seq, facts.replicas, facts.partition) in self._noted  # it is created without replicas
         if facts.is_observed and is_whole:
             self._observed[member] = facts.seq
@@ -382,8 +382,9 @@ class AlignPromises:
 
     def _mistaken(self, member: str, pod: PodFacts) -> int:
         """How many pods work that look as if they did not, when one is taken away: a StatefulSet says how many do not
-        work, and not which. If others broke, and as many do not work as it had replaced, it is taken for those."""
-        if self._kind != "StatefulSet" or not self._lost[member]:
+        work, and not which. If others broke, or it had begun with one more when it was told to stop, and as many do not
+        work as it had replaced, it is taken for those."""
+        if self._kind != "StatefulSet" or not (self._lost[member] or member in self._halted):
             return 0
         pods = [*self._pods[member].values(), pod]
         replaced = [one for one in pods if one.template == pod.template]
@@ -432,6 +433,7 @@ class AlignPromises:
                 self._kept[member] = workload.replicas
             if len(pods) >= workload.replicas and all(pod.is_available for pod in pods):
                 self._lost[member].clear()
+                self._halted -= {member} if workload.is_observed else set()
         kept = sum(min(self._available(name), self._kept[name]) for name in self._members)
         self._reached = max(self._reached, min(kept, self.limits[-1].total))
         for member in [*self._before]:

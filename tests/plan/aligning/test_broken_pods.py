@@ -79,3 +79,11 @@ def test_a_fix_reaches_a_bad_release_while_unknown_pods_may_still_be_on_their_wa
     assert found.waiting.get("a") is None
     held_back = align(Aim(3, 2, is_paused=True), [Member("a", 3, "v2", specs, report)])
     assert held_back.waiting["a"].code == AlignCode.paused
+
+
+def test_a_cluster_is_scaled_with_what_it_has_if_a_later_grant_can_never_be_written() -> None:
+    specs = Spec(1, "v1", 3, 1), Spec(3, "lost", 3, 0, 2, 1)
+    paused = Aim(3, 0, is_partitioned=True, is_paused=True)
+    there = Member("a", 1, "v3", specs, Report(1, 3, 3, 3, 3, is_back=True), superseded=1)
+    other = Member("b", 2, "v3", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 2, 2, is_back=True))
+    assert given(paused, there, other) == {"a": ("v1", 1, 0)}

@@ -150,11 +150,11 @@ def _without_surplus(aim: Aim, member: Member) -> Spec | None:
 
 
 def _scaled(aim: Aim, member: Member, replicas: int) -> tuple[Spec, ...]:
-    """The last spec with other replicas, and as many pods of its template as before, or if that takes away too many of
-    those that are kept back, as many of these; none if nothing changes."""
+    """What it was asked for last with other replicas, and as many pods of its template as before, or if that takes away
+    too many of those that are kept back, as many of these; none if nothing changes."""
     if member.is_unasked and member.wanted:
         return ()  # what can never be written is no beginning for what is
-    last = member.last if member.wanted else member.last_written or member.last
+    last = member.last_written or member.last
     if last is None or replicas == last.replicas:
         return ()
     if not aim.is_partitioned or member.is_ordered or not last.partition:
