@@ -23,7 +23,7 @@ def test_a_cloneset_that_is_to_leave_gives_up_the_pod_that_does_not_work_and_kee
     leaving = Member("b", 0, "v2", specs, Report(3, 2, 1, 1, 0))
     assert given(ONE_OF_THREE, growing, leaving) == {"b": ("bad", 1, 1)}
     whole = Member("b", 0, "v2", specs, Report(3, 2, 1, 2, 1))
-    assert given(Aim(3, 0, 1, is_partitioned=True), growing, whole) == {"a": ("v1", 2, 0)}
+    assert given(Aim(3, 0, 1, is_partitioned=True), growing, whole) == {"a": ("v2", 2, 1)}
 
 
 def test_a_statefulset_that_is_to_leave_gives_up_the_last_pod_if_that_is_the_one_that_does_not_work() -> None:
@@ -87,3 +87,23 @@ def test_a_cluster_is_scaled_with_what_it_has_if_a_later_grant_can_never_be_writ
     there = Member("a", 1, "v3", specs, Report(1, 3, 3, 3, 3, is_back=True), superseded=1)
     other = Member("b", 2, "v3", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 2, 2, is_back=True))
     assert given(paused, there, other) == {"a": ("v1", 1, 0)}
+
+
+NO_ROOM = Member("b", 0, "v2", (Spec(1, "v1", 3, 1),), Report(1, 3, 3, 3, 3, is_back=True))
+
+
+def test_a_pod_that_is_added_has_the_wanted_template_if_nothing_may_be_replaced() -> None:
+    """Those that are kept back are of a release that does not work: one more of them helps nobody."""
+    specs = Spec(6, "bad", 3, 0, 2), Spec(7, "v2", 2, 0, 1, 1)
+    begun = Member("a", 4, "v2", specs, Report(7, 2, 1, 1, 1))
+    assert given(Aim(4, 0, 2, is_partitioned=True), begun, NO_ROOM) == {"a": ("v2", 3, 1)}
+
+
+@pytest.mark.parametrize(("surge", "expected"), [(2, {"a": ("v2", 2, 0)}), (1, {})])
+def test_a_pod_that_does_not_work_makes_room_for_one_more_of_the_wanted_template(
+    surge: int, expected: dict[str, tuple[str, int, int]]
+) -> None:
+    """But for no more of them, not proven, than may be extra."""
+    specs = Spec(7, "v2", 2, 0, 1, 1), Spec(8, "v2", 3, 0, 1, 2)
+    begun = Member("a", 4, "v2", specs, Report(8, 3, 1, 0, 0))
+    assert given(Aim(4, 0, surge, is_partitioned=True), begun, NO_ROOM) == expected

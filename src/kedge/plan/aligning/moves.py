@@ -100,15 +100,16 @@ def _by_partition(headroom: Headroom, goal: int, replicas: int) -> Spec | AlignC
     if not is_on:
         unavailable, surge, kept = kept[0] + unavailable, kept[1] + surge, (0, 0)
     wanted = min(goal - begun, headroom.aim.most_updated - headroom.total.updated + held.updated - begun)
-    if not is_on and wanted > 0 and unavailable + surge == 0 and headroom.may_trade(replicas):
+    is_begun = is_on and begun > member.updated
+    if wanted > 0 and unavailable + surge == 0 and not is_begun and headroom.may_trade(replicas):
         replicas, surge = replicas - 1, 1
-    number = min(wanted, unavailable + surge, replicas + 1)
+    free = unavailable + surge or min(1, replicas - member.replicas)  # one that is added takes the place of none
+    number = min(wanted, free, replicas + 1)
     if not is_on and begun >= goal > 0:
         return Spec(0, member.template, replicas, 1, 0, max(0, replicas - begun))
     if number <= 0:
-        is_begun = is_on and begun > member.updated
         return AlignCode.rolling if is_begun or goal <= begun else AlignCode.budget_spent
     taken = min(number, unavailable)
-    return Spec(
-        0, member.template, replicas, kept[0] + taken, kept[1] + number - taken, max(0, replicas - begun - number)
-    )
+    more = kept[0] + taken, kept[1] + min(number - taken, surge)
+    strategy = more if any(more) else _at_rest(headroom.aim, replicas)
+    return Spec(0, member.template, replicas, *strategy, max(0, replicas - begun - number))
