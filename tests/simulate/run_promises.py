@@ -194,7 +194,17 @@ class RunPromises:
         since = (one.object for one in self.runs.versions[last.run.metadata.name] if one.version >= last.version)
         if any(one is None or one.metadata.uid != last.run.metadata.uid or makes_room(one) for one in since):
             return ""
+        if self._had_made_room(now, self._at[last.version]):
+            return ""
         return f"{now.metadata.name} moves, and {last.run.metadata.name} does so too"
+
+    def _had_made_room(self, run: Run, moment: float) -> bool:
+        """Whether a run was deleted or stopped at that moment, for anybody who had not heard of a restore yet."""
+        restores, versions = self._promises.restores, self.runs.versions[run.metadata.name]
+        undone = [
+            one for one in versions if restores.have_undone(one.version) and not restores.is_void(one.version, moment)
+        ]
+        return any(one.object is None or makes_room(one.object) for one in undone)
 
     def _last_mover(self) -> Mover | None:
         """The run that moved last; none if a restore has undone that."""
