@@ -412,12 +412,18 @@ class AlignPromises:
             return wrong
         if pod.template != self.limits[-1].template(member) or self._kind == "Deployment":
             return ""
-        if self.updated == self.number:
+        if self.updated == self.number or self._knows_no_others():
             return ""  # there are no others to keep back
         most = self._partition.loosest
         known = self.updated - len(self._left)
         self._count(PARTITION, is_tight=known == most)
         return "" if known <= most else f"{PARTITION}: {known} with one of {member}, of at most {most}"
+
+    def _knows_no_others(self) -> bool:
+        """Whether pods differ only by an override that nobody who decides has heard of yet."""
+        images = {pod.template[0] for pods in self._pods.values() for pod in pods.values()}
+        asked = {spec.template for specs in self._ledger.values() for spec in specs}
+        return images == {self.limits[-1].image} and len(asked) == 1
 
     def _judge_exposure(self, member: str) -> str:
         counting = max(self._floor.counting, self._ceiling.counting, key=len)

@@ -322,3 +322,17 @@ def test_a_spec_changes_nothing_of_what_those_before_it_may_come_to(*, is_ordere
 def spec_of(random: Random, seq: int) -> Spec:
     template, replicas = random.choice(["v1", "v2", UNKNOWN]), random.randint(0, 5)
     return Spec(seq, template, replicas, random.randint(0, 2), random.randint(0, 2), random.randint(0, replicas))
+
+
+@pytest.mark.parametrize(("replicas", "most"), [(1, 2), (2, 4)])
+def test_a_deployment_that_gets_more_replicas_with_a_template_may_make_some_of_the_one_before(
+    replicas: int, most: int
+) -> None:
+    """Its controller scales what is there first: then it has as many to replace."""
+    before, rolling = Spec(19, "v1", 1, 1), Spec(20, "v2", replicas, 0, 2)
+    member = Member("a", replicas, "v2", (before, rolling), Report(20, 1, 0, 1))
+    assert bounds(member).most == most
+    granted = Member("a", replicas, "v2", (before,), Report(19, 1, 1, 1))
+    assert bounds(granted, (rolling,)).most == most
+    ordered = Member("a", replicas, "v2", (before, rolling), Report(20, 1, 0, 1), is_ordered=True)
+    assert bounds(ordered).most == replicas + 1

@@ -122,7 +122,8 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     report, is_same = member.report, member.reported_template == spec.template
     proven = report.proven if is_same else 0
     leaving, removed = _leaving(member, spec, specs), max(0, report.pods - spec.replicas)
-    surge, taken = min(spec.surge, leaving), max(0, min(spec.unavailable, spec.moved - proven))
+    surge = spec.surge if leaving and _grows(member, spec, specs) else min(spec.surge, leaving)
+    taken = max(0, min(spec.unavailable, spec.moved - proven))
     # Of what follows, each alone is sure: it takes away no more than the spec allows; nothing of its own template, but
     # to scale down.
     fewest = max(min(report.available, spec.replicas - taken), max(report.available - leaving, proven) - removed)
@@ -144,6 +145,13 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         updated=max(member.updated, _new(member, spec, specs) if may_be_wanted else 0),
         unproven=spent if may_be_wanted else 0,
     )
+
+
+def _grows(member: Member, spec: Spec, specs: Iterable[Spec]) -> bool:
+    """Whether it may be creating pods for more replicas, by a spec: a Deployment that rolls creates some of those with
+    the templates before, and so may have as many to replace as are allowed to be extra."""
+    before = [one for one in (*member.lingering, *specs) if one.seq < spec.seq]
+    return not member.is_ordered and any(one.replicas < spec.replicas for one in before)
 
 
 def _on_the_way(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
