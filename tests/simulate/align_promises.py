@@ -81,13 +81,16 @@ class AlignPromises:
         self._all: dict[tuple[str, int], Spec] = {}
         self._forgotten: dict[str, list[Spec]] = defaultdict(list)  # by member: what somebody took out of the ledger
         self._last: dict[str, Spec] = {}  # by member: what its Work asks for
+        self._strays: set[str] = set()  # members whose Work arrived long after they had been let go
         self._decided: dict[tuple[str, int], Decided] = {}  # by member and number
         self._kept: dict[str, int] = defaultdict(int)  # by member: how many pods it has had to have
         self._observed: dict[str, int] = {}
         self._before: dict[str, WorkloadFacts] = {}  # by member: what it acts on until it observes what is asked now
         self._sets: dict[str, dict[str, int]] = {name: {} for name in members}  # pods of each ReplicaSet, as asked for
         self._had: dict[str, int] = {}  # by member: how many pods it had, or was to have, when the limits last changed
-        self._reached = 0  # how many of the wanted pods have been available: those that never were count for nobody
+        self._reached: list[tuple[float, int]] = [
+            (0.0, 0)
+        ]  # how many of the wanted pods have been available, and since
         self._read = 0.0
         self._sent: dict[int, float] = {}  # by request: the read before it
         self.limits: list[Limits] = []
@@ -202,7 +205,7 @@ class AlignPromises:
         self.limits.append(now)
         self._had = {name: len(pods) for name, pods in self._pods.items()}
         self._exposure.begin(now)
-        self._reached = min(self._reached, now.total)
+        self._reached = [(since, min(number, now.total)) for since, number in self._reached]
         is_other = before is None or any(before.template(name) != now.template(name) for name in self._members)
         if is_other:
             self._left = {(name, pod) for name in self._members for pod in self._left_over(name, now)}
@@ -223,6 +226,7 @@ class AlignPromises:
 
     def _note_ledger(self, binding: dict[str, Any]) -> str:
         before, self._ledger = self._ledger, ledger_of(binding)
+        self._strays -= {*self._ledger}
         entries = [(name, spec) for name, specs in self._ledger.items() for spec in specs]
         self._all |= {(name, spec.seq): spec for name, spec in entries}
         self._noted |= {(name, spec.seq, spec.replicas, spec.partition) for name, spec in entries}
@@ -283,6 +287,8 @@ class AlignPromises:
         found = workload_facts(self._kind, {**manifests[0], "metadata": {**manifests[0]["metadata"], "generation": 0}})
         if found is None or member not in self._pods or "deletionTimestamp" in work["metadata"]:
             return ""
+        if member not in self._ledger:
+            self._strays.add(member)
         self._count(NOTED, is_tight=True)
         if (member, found.seq, found.replicas, found.partition) in self._noted:
             self._last[member] = self._all[member, found.seq]
@@ -365,7 +371,7 @@ class AlignPromises:
         return f"{FORTH}: one of {member} is replaced, by {workload}" if is_replaced else ""
 
     def _judge_deletion(self, member: str, pod: PodFacts) -> str:
-        floor = min(-self._floor.loosest, self._reached - self._floor.unavailable)
+        floor = min(-self._floor.loosest, self._reached_at(self._oldest(member)) - self._floor.unavailable)
         excused = self._excused(member) + self._mistaken(member, pod)
         self._count(FLOOR, is_tight=self.available == floor - excused)
         is_kept = self.available >= floor - excused
@@ -376,9 +382,17 @@ class AlignPromises:
         losses = [at for lost in self._lost.values() for _, at in lost]
         if not self._is_prompt:
             return len(losses)
-        acting = [name for name in self._members if name == member or self.may_take(name)]
-        since = min(at[0] for name in acting for at in self._times(name))
+        since = self._oldest(member)
         return sum(at >= since - KNOWN_AFTER for at in losses)
+
+    def _oldest(self, member: str) -> float:
+        """When the oldest decision was made by which pods may be taken away now."""
+        acting = [name for name in self._members if name == member or self.may_take(name)]
+        return min(at.floor for name in acting for at in self._times(name))
+
+    def _reached_at(self, moment: float) -> int:
+        """How many of the wanted pods had been available then: those that never were count for nobody."""
+        return next((number for since, number in reversed(self._reached) if since <= moment), 0)
 
     def _mistaken(self, member: str, pod: PodFacts) -> int:
         """How many pods work that look as if they did not, when one is taken away: a StatefulSet says how many do not
@@ -404,7 +418,7 @@ class AlignPromises:
         return sum(max(0, len(self._pods[name]) - wanted.get(name, 0)) for name in others)
 
     def _judge_creation(self, member: str, pod: PodFacts) -> str:
-        most = self._ceiling.loosest + self._surplus(member)
+        most = self._ceiling.loosest + self._surplus(member) + sum(len(self._pods[name]) for name in self._strays)
         self._count(CEILING, is_tight=self.number == most)
         if self.number > most:
             return f"{CEILING}: {self.number} with one of {member}, of at most {most}"
@@ -441,7 +455,9 @@ class AlignPromises:
                 self._lost[member].clear()
                 self._halted -= {member} if workload.is_observed else set()
         kept = sum(min(self._available(name), self._kept[name]) for name in self._members)
-        self._reached = max(self._reached, min(kept, self.limits[-1].total))
+        reached = min(kept, self.limits[-1].total)
+        if reached > self._reached[-1][1]:
+            self._reached.append((self._simulation.loop.time(), reached))
         for member in [*self._before]:
             if self._has_let_go(member):
                 del self._before[member]

@@ -162,6 +162,9 @@ def test_a_cluster_that_is_to_have_none_and_has_no_work_gets_no_pods_by_what_the
     plan = plan_binding(seen(deployment(), {**works, "a": None}, spec=spec, ledger=ledger_text(first.ledger)))
     assert plan.manifests["a"]["spec"]["replicas"] == 0
     assert sequence_of(plan.manifests["a"]) == 3
+    again = plan_binding(seen(deployment(), {**works, "a": None}, spec=spec, ledger=ledger_text(plan.ledger)))
+    assert again.ledger.specs["a"] == plan.ledger.specs["a"]  # until the cluster has heard of it
+    assert again.manifests["a"] == plan.manifests["a"]
 
 
 def test_a_cluster_without_pods_is_let_go() -> None:

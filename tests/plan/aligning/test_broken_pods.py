@@ -107,3 +107,43 @@ def test_a_pod_that_does_not_work_makes_room_for_one_more_of_the_wanted_template
     specs = Spec(7, "v2", 2, 0, 1, 1), Spec(8, "v2", 3, 0, 1, 2)
     begun = Member("a", 4, "v2", specs, Report(8, 3, 1, 0, 0))
     assert given(Aim(4, 0, surge, is_partitioned=True), begun, NO_ROOM) == expected
+
+
+def test_what_is_replaced_by_more_pods_alone_takes_nothing_back() -> None:
+    """One pod of the other cluster broke meanwhile, and so none more may be taken away here."""
+    specs = Spec(6, "v1", 4, 1), Spec(7, "v2", 4, 2, 1, 1)
+    begun = Member("a", 4, "v2", specs, Report(7, 4, 3, 2, 1))
+    broken = Member("b", 1, "v2", (Spec(3, "v1", 1, 1),), Report(3, 1, 1, 0, 0, is_back=True))
+    found = given(Aim(5, 2, 1, is_partitioned=True), begun, broken)
+    assert "a" not in found or found["a"][2] <= 1
+
+
+@pytest.mark.parametrize(("available", "expected"), [(0, {}), (1, {"a": ("v2", 4, 2)})])
+def test_a_statefulset_takes_the_next_pod_only_if_enough_are_left_when_the_one_before_works(
+    available: int, expected: dict[str, tuple[str, int, int]]
+) -> None:
+    specs = Spec(27, "bad", 4, 1, 0, 3), Spec(28, "v2", 4, 1, 0, 3)
+    begun = Member("a", 4, "v2", specs, Report(28, 4, 1, 3), is_ordered=True)
+    other = Member("b", 1, "v2", (Spec(26, "v1", 1, 1),), Report(26, 1, 1, available), is_ordered=True)
+    assert given(Aim(5, 1, is_partitioned=True), begun, other) == expected
+
+
+def test_a_pod_that_worked_and_is_reported_as_broken_is_not_given_up_while_another_is_replaced() -> None:
+    """It may work again by the time that one is taken away."""
+    moving = Spec(3, "v1", 1, 1), Spec(6, "v2", 1, 1)
+    replaced = Member("a", 2, "v2", moving, Report(3, 1, 1, 1, is_back=True), is_ordered=True)
+    specs = Spec(4, "v0", 1, 1), Spec(5, "v1", 1, 1)
+    broken = Member("b", 0, "v2", specs, Report(5, 1, 1, 0, is_back=True), is_ordered=True)
+    others = Member("c", 3, "v2", (Spec(1, "v1", 3, 1),), Report(1, 3, 3, 2, is_back=True), is_ordered=True)
+    aim = Aim(5, 1, is_partitioned=True)
+    assert given(aim, replaced, broken, others) == {}
+    bad = Member("b", 0, "v2", specs, Report(5, 1, 1, 0), is_ordered=True)
+    assert given(aim, replaced, bad, others) == {"b": ("v1", 0, 0)}
+
+
+def test_if_nobody_gives_anything_back_pods_go_first_where_none_works() -> None:
+    """Where others work, those that do not are likelier to be only starting."""
+    starting = Member("a", 4, "v2", (Spec(1, "v1", 4, 0, 1),), Report(1, 4, 4, 3))
+    bad = Member("b", 2, "v2", (Spec(2, "bad", 2, 1),), Report(2, 2, 2, 0))
+    found = align(Aim(6, 1), [starting, bad])
+    assert {name: spec.template for name, spec in found.specs.items()} == {"b": "v2"}

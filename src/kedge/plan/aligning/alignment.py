@@ -51,6 +51,8 @@ def align(aim: Aim, members: Sequence[Member]) -> Alignment:
     round_ = _Round(aim, members)
     for member in sorted(members, key=round_.rank):
         round_.ask(member)
+    for member in sorted(members, key=_how_broken):
+        round_.give_up(member)
     return Alignment(round_.specs, round_.waiting, round_.total, round_.goals)
 
 
@@ -114,11 +116,25 @@ class _Round:
         if (code := self._closed(member)) is not None:
             self._wait(member, code)
             return
-        found = self._granted(member, goal)
-        if isinstance(found, _Grant):
-            self._write(member, found)
-        else:
-            self._wait(member, found)
+        offered = offers(self._headroom(member), goal)
+        for spec in (*offered.usual, *offered.gentle):
+            if (grant := self._safe(member, spec)) is not None and self._lasts(member, grant):
+                self._write(member, grant)
+                return
+        self._wait(member, offered.otherwise)
+
+    def give_up(self, member: Member) -> None:
+        """Replace or remove pods that do not work, though they may work again, if nobody gives anything back."""
+        if self.specs or member.name not in self.waiting or self._closed(member) is not None:
+            return
+        headroom = self._headroom(member)
+        if not headroom.is_idle:
+            return
+        for spec in offers(headroom, self.goals[member.name]).usual:
+            if (grant := self._safe(member, spec)) is not None:
+                self._write(member, grant)
+                del self.waiting[member.name]
+                return
 
     def _closed(self, member: Member) -> AlignCode | None:
         if not member.is_reachable:
@@ -128,19 +144,6 @@ class _Round:
         if not member.is_acknowledged:
             return AlignCode.unacknowledged
         return AlignCode.overridden if member.is_fixed else None
-
-    def _granted(self, member: Member, goal: int) -> _Grant | AlignCode:
-        """The next spec of a cluster, or what keeps it from one."""
-        headroom = self._headroom(member)
-        offered = offers(headroom, goal)
-        for spec in (*offered.usual, *offered.gentle):
-            if (grant := self._safe(member, spec)) is not None and self._lasts(member, grant):
-                return grant
-        if headroom.is_idle:  # nobody else gives anything back
-            for spec in offered.usual:
-                if (grant := self._safe(member, spec)) is not None:
-                    return grant
-        return offered.otherwise
 
     def _headroom(self, member: Member) -> Headroom:
         holds = self.total.unavailable or self.total.surge
@@ -210,7 +213,8 @@ class _Round:
     def _lasts(self, member: Member, grant: _Grant) -> bool:
         """Whether enough pods stay available also when those that do not work there are replaced, and those of others
         still do not work: by what is granted now, as many may be taken away then."""
-        others, now = self.total.fewest - self._held[member.name].fewest, self._held[member.name].steady
+        others = self.total.fewest - self._held[member.name].fewest
+        now = max(self._held[member.name].steady, _steady_when_proven(member, grant.spec))
         return others + grant.held.steady >= min(self._aim.fewest, others + now)
 
     def _write(self, member: Member, grant: _Grant) -> None:
@@ -237,6 +241,22 @@ class _Round:
             "updated": member.updated,
             "goal": self.goals[member.name],
         }
+
+
+def _how_broken(member: Member) -> tuple[bool, int, int, str]:
+    """Where no pod works first, then where most do not: elsewhere they are likelier to be only starting."""
+    report = member.report
+    return report.available > 0, report.available - report.pods, -member.wanted, member.name
+
+
+def _steady_when_proven(member: Member, spec: Spec) -> int:
+    """How few pods there are when those that were replaced work, if a spec only goes on with others then: 0 if it does
+    something else."""
+    last, report = member.last, member.report
+    if last is None or not member.is_ordered or last.template != spec.template or spec.moved <= last.moved:
+        return 0
+    updated = report.updated if member.reported_template == last.template else 0
+    return min(report.pods, last.replicas) - max(0, min(last.unavailable, last.moved - updated))
 
 
 def _has_no_others(member: Member) -> bool:

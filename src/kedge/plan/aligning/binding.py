@@ -198,7 +198,8 @@ def _member(
     is_ordered: bool,
 ) -> Member:
     lost = list(takewhile(lambda spec: spec.template not in sources.by_template, reversed(specs)))
-    is_over = wanted == 0 and cluster.work is None  # pods would be created only to be taken away
+    # Pods would be created only to be taken away. A Work without any keeps an older request from creating another one.
+    is_over = wanted == 0 and cluster.work is None and bool(specs) and specs[-1].replicas > 0
     return Member(
         name,
         wanted,

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from kedge.plan.aligning.ledger import UNKNOWN, Member, Spec
+from kedge.plan.aligning.ledger import UNKNOWN, Member, Report, Spec
 
 
 class Bounds(Struct, frozen=True, gc=False):
@@ -105,6 +105,7 @@ def steady_now(member: Member) -> int:
     if not member.is_ordered or last is None:
         return 0
     replaced = max(0, report.updated - report.proven) if member.reported_template else report.pods
+    replaced = 0 if _was_done(report) else replaced
     return min(report.pods, last.replicas) - min(replaced, report.pods)
 
 
@@ -198,10 +199,16 @@ def _unproven(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
     """How many pods it has replaced by a spec, and not proven; but for those that are removed."""
     report, is_same = member.report, member.reported_template == spec.template
     had_others = report.updated < report.pods or any(one.template != spec.template for one in member.specs)
-    if not is_same or not had_others:
+    if not is_same or not had_others or _was_done(report):
         return 0  # it may have created them, and taken none away
     removed = min(_broken_last(member, spec, specs), max(0, report.pods - spec.replicas))
     return max(0, min(spec.unavailable, report.updated - report.proven) - removed)
+
+
+def _was_done(report: Report) -> bool:
+    """Whether all pods have the template, and all of them have been available with it: what does not work now broke
+    later."""
+    return report.is_back and report.updated == report.pods
 
 
 def _fewest_in_order(member: Member, spec: Spec, specs: Iterable[Spec], taken: int) -> int:

@@ -41,7 +41,7 @@ def offers(headroom: Headroom, goal: int) -> Offers:
     further = _further(member, goal) if headroom.is_stuck else None
     every = (*moved, *others, _stopped(member), _without_surplus(headroom.aim, member), _told_again(member), further)
     usual = tuple(spec for spec in every if isinstance(spec, Spec))
-    gentle = tuple(_by_surge_alone(headroom.aim, spec) for spec in usual if spec.unavailable and spec.surge)
+    gentle = tuple(_by_surge_alone(headroom.aim, member, spec) for spec in usual if spec.unavailable and spec.surge)
     return Offers(usual, gentle, _otherwise(member, moved[0]))
 
 
@@ -54,10 +54,12 @@ def _otherwise(member: Member, moved: Spec | AlignCode) -> AlignCode:
     return AlignCode.no_room if member.wanted > member.replicas else AlignCode.too_few
 
 
-def _by_surge_alone(aim: Aim, spec: Spec) -> Spec:
-    """The same without pods that are taken away first; as many fewer are replaced now."""
-    kept = min(spec.replicas, spec.partition + spec.unavailable) if aim.is_partitioned else 0
-    return replace(spec, unavailable=0, partition=kept)
+def _by_surge_alone(aim: Aim, member: Member, spec: Spec) -> Spec:
+    """The same without pods that are taken away first; as many fewer are replaced now, and none goes back."""
+    last = member.last
+    begun = last.moved if last is not None and last.template == spec.template else member.updated
+    fewer = max(0, spec.moved - begun - spec.surge) if aim.is_partitioned else 0
+    return replace(spec, unavailable=0, partition=min(spec.replicas, spec.partition + fewer))
 
 
 def _sizes(headroom: Headroom) -> list[int]:
@@ -152,8 +154,8 @@ def _without_surplus(aim: Aim, member: Member) -> Spec | None:
 def _scaled(aim: Aim, member: Member, replicas: int) -> tuple[Spec, ...]:
     """What it was asked for last with other replicas, and as many pods of its template as before, or if that takes away
     too many of those that are kept back, as many of these; none if nothing changes."""
-    if member.is_unasked and member.wanted:
-        return ()  # what can never be written is no beginning for what is
+    if member.is_unasked:  # what can never be written is no beginning for what is
+        return () if member.wanted else (Spec(0, member.template, 0, 1),)
     last = member.last_written or member.last
     if last is None or replicas == last.replicas:
         return ()
