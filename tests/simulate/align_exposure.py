@@ -31,6 +31,10 @@ class Exposure:
         missing = sum(max(0, wanted - len(self._pods[name])) for name, wanted in now.replicas.items())
         self._given[now.at] = self.bad + missing
 
+    def lose(self) -> None:
+        """Somebody deletes a pod of another release where this one is let through: it comes back with this one."""
+        self._given = {since: number + 1 for since, number in self._given.items()}
+
     def most(self, limits: Sequence[Limits]) -> int:
         """How many pods may have it, by any limits that somebody may go by yet."""
         return max(self._given[one.at] + one.unavailable + one.surge for one in limits)

@@ -105,7 +105,13 @@ class AlignPromises:
 
     @property
     def number(self) -> int:
-        return sum(map(len, self._pods.values()))
+        """But for pods that their ReplicaSets are to delete: a Deployment counts those that these are asked for."""
+        return sum(len(pods) - self._to_be_deleted(name) for name, pods in self._pods.items())
+
+    def _to_be_deleted(self, member: str) -> int:
+        pods = self._pods[member]
+        asked = self._sets[member].items()
+        return sum(max(0, sum(pod.startswith(f"{name}-") for pod in pods) - number) for name, number in asked)
 
     @property
     def available(self) -> int:
@@ -146,7 +152,8 @@ class AlignPromises:
     def _is_done(self, member: str, workload: WorkloadFacts) -> bool:
         pods = self._pods[member].values()
         old = sum(pod.template != workload.template for pod in pods)
-        return workload.is_observed and old <= workload.partition and len(pods) == workload.replicas
+        is_settled = self._kind != "Deployment" or sum(self._sets[member].values()) == workload.replicas
+        return workload.is_observed and old <= workload.partition and len(pods) == workload.replicas and is_settled
 
     def may_take(self, member: str) -> bool:
         """Whether a member may yet take pods away."""
@@ -279,7 +286,7 @@ class AlignPromises:
         is_paused = then is not None and all(limits.is_paused for limits in (then, *since))
         self._count(PAUSED, is_tight=is_paused)
         asked = self._last.get(name, before)  # before it, if that was never written
-        is_more = all(after.is_more_than(one) for one in (before, asked))
+        is_more = after.replicas > 0 and all(after.is_more_than(one) for one in (before, asked))
         return f"{PAUSED}: {name}: {before} → {after}" if is_paused and is_more else ""
 
     def _note_work(self, member: str, work: dict[str, Any]) -> str:
@@ -335,6 +342,8 @@ class AlignPromises:
             self._pods[member][name] = after
         was, is_ = before is not None and before.is_available, after is not None and after.is_available
         wrong = ""
+        if before is not None and after is None and self._is_by_others():
+            self._note_deletion(member, before)
         if before is None and after is not None:
             wrong = self._judge_creation(member, after)
         elif before is not None and was and after is None and not self._is_by_others():
@@ -346,6 +355,11 @@ class AlignPromises:
             self._note_return(member, name)
         self._let_go()
         return f"{wrong}; {self.told()}" if wrong else ""
+
+    def _note_deletion(self, member: str, pod: PodFacts) -> None:
+        workload = self._workloads.get(member)
+        if workload is not None and workload.template[0] == BAD != pod.template[0]:
+            self._exposure.lose()
 
     def _note_return(self, member: str, name: str) -> None:
         """One that others broke is made up for by any other one; where pods have an order, only by the one in its

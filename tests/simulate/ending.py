@@ -9,9 +9,11 @@ from typing import Any
 
 import msgspec
 
-from kedge.api.condition import TRUE
+from kedge.api.condition import FALSE, TRUE, find_condition
 from kedge.api.core import ConfigMap
 from kedge.api.placement import ClusterResourcePlacement
+from kedge.api.placement_kinds import Binding
+from kedge.api.reasons import OVERRIDDEN
 from kedge.api.scheduling import PlacementType
 from kedge.kube.client import Client
 from kedge.plan.explaining.story import tell
@@ -108,11 +110,18 @@ class Ending:
     def _untrue_words(self) -> str:
         """How what bindings say, once all was heard, differs from what the members' Deployments say."""
         found = self._promises.bindings.all().values()
-        bindings = [one for one in found if one.spec.target_cluster != self._promises.hostile]
+        bindings = [
+            one for one in found if one.spec.target_cluster != self._promises.hostile and not self._is_lost(one)
+        ]
         said = {one.spec.target_cluster for one in bindings if is_available(one)}
         true = {one.spec.target_cluster for one in bindings if self._works(one.spec.target_cluster)}
         self._promises.asked("a binding says what the member's own Deployment says", tight=said != self.bound())
         return "" if said == true else f"{_listed(said)} are said to be available, and {_listed(true)} are"
+
+    def _is_lost(self, binding: Binding) -> bool:
+        """Whether it has a snapshot that a restore took away, and a hub that had not heard of that pointed to again."""
+        overridden = find_condition(binding.status.conditions, OVERRIDDEN)
+        return bool(self._promises.restores) and overridden is not None and overridden.status == FALSE
 
     def _works(self, member: str) -> bool:
         return self._promises.deployments.available_image(member) is not None

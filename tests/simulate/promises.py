@@ -115,6 +115,7 @@ class Promises:
         self.snapshots: dict[str, tuple[Any, ...]] = {}  # what is in each
         self.works: dict[str, Heard[Work]] = {}  # by member
         self._pointed: dict[str, float] = {}  # when a binding was last given resources
+        self._astray: dict[str, tuple[str, float]] = {}  # by binding: what it had before users changed that, since when
         self._moves: dict[str, list[Version[Binding]]] = {}  # of each binding by the rollout
         self.deployments = MemberDeployments(simulation.loop.time)
         self._harmed: set[str] = set()  # members that worked when they were given the bad release
@@ -192,15 +193,20 @@ class Promises:
         moved = before.spec.resource_snapshot_name != now.spec.resource_snapshot_name
         leaves = before.metadata.deletion_timestamp is None and now.metadata.deletion_timestamp is not None
         if moved:
-            self._note_pointed(key, before, now)
+            self._note_pointed(key, before, now, number)
         wrong = self._of_move(key, before, added=added) if number and (moved or leaves) else ""
         if number and (moved or leaves):
             self._moves.setdefault(key, []).append(Version(made, now, number))
         return wrong or self._of_words(before, now, number) or (self._of_claim(key, before, now) if number else "")
 
-    def _note_pointed(self, key: str, before: Binding, now: Binding) -> None:
-        # What a restored hub points to again may have worked at any time.
-        self._pointed[key] = 0.0 if self.restores.is_underway else self._simulation.loop.time()
+    def _note_pointed(self, key: str, before: Binding, now: Binding, number: int) -> None:
+        had = (before.spec.resource_snapshot_name, self._pointed.get(key, 0.0))
+        name, since = self._astray.pop(key, ("", 0.0))
+        if not number:
+            self._astray[key] = had
+        # What a restored hub points to again may have worked at any time; so may what users took away for a while.
+        is_back = now.spec.resource_snapshot_name == name
+        self._pointed[key] = 0.0 if self.restores.is_underway else since if is_back else self._simulation.loop.time()
         self._harmed.discard(now.spec.target_cluster)
         if is_available(before) and is_bad(self.image_in(now.spec.resource_snapshot_name)):
             self._harmed.add(now.spec.target_cluster)

@@ -6,13 +6,10 @@
 * another placement beside the one that is judged, and a namespaced one with what it places;
 * a member that lies wherever its credentials let it write;
 * an etcd, of the hub or of a member, that is restored to an older state; a definition on a member that is deleted.
-
-A hub is restored only if the variable KEDGE_SETTINGS is `all`.
 """
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from random import Random
 
@@ -33,8 +30,7 @@ class Setting(StrEnum):
     deleted_definition = "deleted definition"
 
 
-_LEFT_OUT = (Setting.plain, *(() if os.environ.get("KEDGE_SETTINGS") == "all" else (Setting.restored_hub,)))
-DRAWN = tuple(one for one in Setting if one not in _LEFT_OUT)
+DRAWN = tuple(one for one in Setting if one is not Setting.plain)
 
 
 def drawn_setting(rng: Random, *, is_network_fine: bool) -> Setting:

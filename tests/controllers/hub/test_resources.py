@@ -402,16 +402,19 @@ def test_what_the_server_does_not_keep_is_a_problem_of_the_selection_until_it_ch
     run(main())
 
 
-def test_what_a_policy_of_admission_refuses_is_tried_again() -> None:
-    class Frozen(Refusing):
-        def _refuses(self, request: Request) -> bool:
-            return self.refuses and request.method == "POST" and request.path.endswith("clusterresourcesnapshots")
+class Frozen(Refusing):
+    """A transport on which admission refuses snapshots of resources."""
 
-        async def send(self, request: Request, *, timeout: float) -> Response:
-            if self._refuses(request):
-                body = b'{"kind":"Status","code":422,"reason":"Invalid","message":"policy freeze denied request"}'
-                return Response(422, body)
-            return await self._inner.send(request, timeout=timeout)
+    async def send(self, request: Request, *, timeout: float) -> Response:
+        if self.refuses and request.method == "POST" and request.path.endswith("clusterresourcesnapshots"):
+            body = b'{"kind":"Status","code":422,"reason":"Invalid","message":"policy freeze denied request"}'
+            return Response(422, body)
+        return await self._inner.send(request, timeout=timeout)
+
+
+@pytest.mark.parametrize("is_policy_lost", [False, True])
+def test_what_a_policy_of_admission_refuses_is_tried_again(*, is_policy_lost: bool) -> None:
+    """Also if somebody deletes the policy by which clusters are picked, or a restore takes it away."""
 
     async def main() -> None:
         async with fleet_cluster() as cluster, client_of(cluster) as client, managed() as manager:
@@ -423,6 +426,8 @@ def test_what_a_policy_of_admission_refuses_is_tried_again() -> None:
             await asyncio.sleep(QUIET)
             wrong = "the hub does not keep what is selected: 422 Invalid: policy freeze denied request"
             assert await bench.problem() == wrong
+            if is_policy_lost:
+                await client.delete(CLUSTER.policy_snapshot, "crp-0")
             await asyncio.sleep(100.0)
             assert await bench.problem() == wrong
             transport.refuses = False

@@ -336,3 +336,21 @@ def test_a_deployment_that_gets_more_replicas_with_a_template_may_make_some_of_t
     assert bounds(granted, (rolling,)).most == most
     ordered = Member("a", replicas, "v2", (before, rolling), Report(20, 1, 0, 1), is_ordered=True)
     assert bounds(ordered).most == replicas + 1
+
+
+@pytest.mark.parametrize(("partition", "fewest"), [(0, 3), (1, 2)])
+def test_a_cloneset_that_keeps_others_back_may_give_up_its_own_pods_beyond_what_is_let_through(
+    partition: int, fewest: int
+) -> None:
+    """It went back to an earlier template, and counts pods of that which it kept back; none of the others works."""
+    before = Spec(12, "v1", 5, 2, 0, 2)
+    member = Member("a", 1, "v1", (before,), Report(12, 5, 3, 3, 3, is_back=True))
+    assert bounds(member, (Spec(14, "v1", 3, 2, 0, partition),)).fewest == fewest
+
+
+def test_what_an_earlier_spec_may_still_give_up_is_no_proof_for_a_later_one() -> None:
+    """The pod too many is of another template, and one of its own goes as soon as that works."""
+    specs = Spec(4, "v2", 2, 0, 1, 1), Spec(5, "v1", 2, 0, 1, 1)
+    member = Member("a", 2, "v1", specs, Report(5, 3, 2, 2, 2, is_back=True))
+    assert bounds(member, (Spec(6, "v1", 2, 1),)).unavailable == 1
+    assert bounds(member, (Spec(6, "v1", 2, 0, 1),)).unavailable == 0

@@ -147,3 +147,18 @@ def test_if_nobody_gives_anything_back_pods_go_first_where_none_works() -> None:
     bad = Member("b", 2, "v2", (Spec(2, "bad", 2, 1),), Report(2, 2, 2, 0))
     found = align(Aim(6, 1), [starting, bad])
     assert {name: spec.template for name, spec in found.specs.items()} == {"b": "v2"}
+
+
+def test_a_cloneset_that_is_scaled_down_keeps_all_pods_of_its_template_that_work() -> None:
+    specs = Spec(10, "bad", 5, 2, 0, 2), Spec(12, "v1", 5, 2, 0, 3)
+    surplus = Member("a", 1, "v1", specs, Report(12, 6, 3, 3, 3, is_back=True))
+    growing = Member("b", 7, "v1", (Spec(11, "v1", 4, 1),), Report(11, 4, 4, 4, 4, is_back=True))
+    assert given(Aim(8, 1, 2, is_partitioned=True), surplus, growing)["a"] == ("v1", 3, 0)
+
+
+def test_a_statefulset_goes_on_while_pods_do_not_work_elsewhere_and_none_that_does_is_taken() -> None:
+    """One of three works. If it is the one that was replaced, the next one that goes does not work either."""
+    specs = Spec(17, "bad", 3, 1, 0, 2), Spec(18, "v2", 3, 1, 0, 2)
+    begun = Member("a", 5, "v2", specs, Report(18, 3, 1, 1), is_ordered=True)
+    bad = Member("b", 4, "v2", (Spec(16, "bad", 4, 1),), Report(16, 4, 4, 0, is_back=True), is_ordered=True)
+    assert given(Aim(7, 1, is_partitioned=True), begun, bad) == {"a": ("v2", 3, 1)}

@@ -119,7 +119,7 @@ class Snapshots:
             return Outcome.done
         placement = await self._with_finalizer(placement)
         known = self._policies.by(PLACEMENT, _named(placement))
-        if not known and not self._resources.selected(placement).is_known:
+        if not known and not self._is_known(placement):
             return Outcome.done  # no cluster is picked before it is known what for (kubefleet.md §16)
         policies = await self._policy_snapshots.keep(placement, known)
         outcome = await self._keep_resources(key, placement)
@@ -139,6 +139,11 @@ class Snapshots:
         return False
 
     # The resources of a placement
+
+    def _is_known(self, placement: ClusterResourcePlacement) -> bool:
+        """Whether it is known what is selected, whether or not the server has taken a snapshot of it."""
+        selection = self._resources.selected(placement)
+        return selection.is_known or self._resources.is_refused(placement, selection)
 
     async def _keep_resources(self, key: Key, placement: ClusterResourcePlacement) -> Outcome:
         if self._dialect == Dialect.kubefleet and is_external(placement):

@@ -250,13 +250,14 @@ def _how_broken(member: Member) -> tuple[bool, int, int, str]:
 
 
 def _steady_when_proven(member: Member, spec: Spec) -> int:
-    """How few pods there are when those that were replaced work, if a spec only goes on with others then: 0 if it does
-    something else."""
+    """How few pods work when those that were replaced do, if a spec only goes on with others then: 0 if it does something
+    else."""
     last, report = member.last, member.report
     if last is None or not member.is_ordered or last.template != spec.template or spec.moved <= last.moved:
         return 0
-    updated = report.updated if member.reported_template == last.template else 0
-    return min(report.pods, last.replicas) - max(0, min(last.unavailable, last.moved - updated))
+    updated, proven = (report.updated, report.proven) if member.reported_template == last.template else (0, 0)
+    working = min(report.pods, last.replicas, report.available + max(0, updated - proven))
+    return working - max(0, min(last.unavailable, last.moved - updated))
 
 
 def _has_no_others(member: Member) -> bool:

@@ -121,10 +121,11 @@ def bounds_with(held: Bounds, member: Member, spec: Spec) -> Bounds:
 def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     """The bounds by one spec, of those that may be in effect."""
     report, is_same = member.report, member.reported_template == spec.template
-    proven = report.proven if is_same else 0
+    proven = _kept(member, spec, specs) if is_same else 0
     leaving, removed = _leaving(member, spec, specs), max(0, report.pods - spec.replicas)
     surge = spec.surge if leaving and _grows(member, spec, specs) else min(spec.surge, leaving)
-    taken = max(0, min(spec.unavailable, spec.moved - proven))
+    surplus = report.updated - spec.moved if is_same and spec.partition else 0  # of its own, if others are kept back
+    taken = max(0, min(spec.unavailable, max(spec.moved - proven, surplus)))
     # Of what follows, each alone is sure: it takes away no more than the spec allows; nothing of its own template, but
     # to scale down.
     fewest = max(min(report.available, spec.replicas - taken), max(report.available - leaving, proven) - removed)
@@ -146,6 +147,13 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         updated=max(member.updated, _new(member, spec, specs) if may_be_wanted else 0),
         unproven=spent if may_be_wanted else 0,
     )
+
+
+def _kept(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
+    """How many pods of its template are proven, and are not taken away by what may still be in effect from before: a
+    kind that has more of them than are let through gives those up for pods it keeps back."""
+    before = [one for one in specs if one.seq < spec.seq and one.template == spec.template and one.partition]
+    return min([member.report.proven, *([] if member.is_ordered else [one.moved for one in before])])
 
 
 def _grows(member: Member, spec: Spec, specs: Iterable[Spec]) -> bool:

@@ -42,10 +42,10 @@ def _first(headroom: Headroom, replicas: int) -> Spec | AlignCode:
     member = headroom.member
     if replicas == member.replicas:
         return AlignCode.kept_back
-    return Spec(0, member.template, replicas, *_at_rest(headroom.aim, replicas))
+    return Spec(0, member.template, replicas, *at_rest(headroom.aim, replicas))
 
 
-def _at_rest(aim: Aim, replicas: int) -> tuple[int, int]:
+def at_rest(aim: Aim, replicas: int) -> tuple[int, int]:
     """The strategy of a cluster that has nothing to replace. Both must not be 0."""
     if aim.recreates:
         return replicas, 0
@@ -60,7 +60,8 @@ def _settled(headroom: Headroom, goal: int, replicas: int) -> Spec | AlignCode:
     has_others = member.report.pods > member.updated
     if not aim.is_partitioned or last.moved >= goal or not has_others:
         return AlignCode.kept_back
-    return Spec(0, member.template, replicas, *(kept if any(kept) else _at_rest(aim, replicas)), replicas - goal)
+    at_once = (1, 0) if aim.unavailable else (0, 1)
+    return Spec(0, member.template, replicas, *(kept if any(kept) else at_once), replicas - goal)
 
 
 def _at_once(headroom: Headroom, replicas: int) -> Spec | AlignCode:
@@ -111,5 +112,5 @@ def _by_partition(headroom: Headroom, goal: int, replicas: int) -> Spec | AlignC
         return AlignCode.rolling if is_begun or goal <= begun else AlignCode.budget_spent
     taken = min(number, unavailable)
     more = kept[0] + taken, kept[1] + min(number - taken, surge)
-    strategy = more if any(more) else _at_rest(headroom.aim, replicas)
+    strategy = more if any(more) else at_rest(headroom.aim, replicas)
     return Spec(0, member.template, replicas, *strategy, max(0, replicas - begun - number))

@@ -19,7 +19,7 @@ from kedge.plan.aligning.aim import Aim, AlignCode
 from kedge.plan.aligning.goals import is_new
 from kedge.plan.aligning.headroom import Headroom
 from kedge.plan.aligning.ledger import Member, Spec
-from kedge.plan.aligning.moves import next_move
+from kedge.plan.aligning.moves import at_rest, next_move
 
 
 class Offers(Struct, frozen=True):
@@ -155,12 +155,18 @@ def _scaled(aim: Aim, member: Member, replicas: int) -> tuple[Spec, ...]:
     """What it was asked for last with other replicas, and as many pods of its template as before, or if that takes away
     too many of those that are kept back, as many of these; none if nothing changes."""
     if member.is_unasked:  # what can never be written is no beginning for what is
-        return () if member.wanted else (Spec(0, member.template, 0, 1),)
+        return () if member.wanted else (Spec(0, member.template, 0, *at_rest(aim, 0)),)
     last = member.last_written or member.last
     if last is None or replicas == last.replicas:
         return ()
     if not aim.is_partitioned or member.is_ordered or not last.partition:
         return (replace(last, replicas=replicas),)
-    as_many = replace(last, replicas=replicas, partition=max(0, replicas - last.moved))
-    kept = replace(last, replicas=replicas, partition=min(replicas, last.partition))
-    return (as_many, kept) if replicas < last.replicas and kept != as_many else (as_many,)
+    report = member.report
+    there = report.updated if member.reported_template == last.template else 0
+    as_many = replace(last, replicas=replicas, partition=max(0, replicas - max(last.moved, there)))
+    if replicas > last.replicas:
+        return (as_many,)
+    # None that works goes for one that does not, whichever it is, if nothing may be unavailable.
+    gentle = replace(as_many, unavailable=0, surge=1)
+    kept = replace(gentle, partition=min(replicas, last.partition))
+    return (as_many, kept, gentle) if report.proven < there else (as_many, gentle)
