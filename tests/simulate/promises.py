@@ -115,7 +115,7 @@ class Promises:
         self.snapshots: dict[str, tuple[Any, ...]] = {}  # what is in each
         self.works: dict[str, Heard[Work]] = {}  # by member
         self._pointed: dict[str, float] = {}  # when a binding was last given resources
-        self._astray: dict[str, tuple[str, float]] = {}  # by binding: what it had before users changed that, since when
+        self._held: dict[str, tuple[str | None, float]] = {}  # by member: the image in its Work, and since when
         self._moves: dict[str, list[Version[Binding]]] = {}  # of each binding by the rollout
         self.deployments = MemberDeployments(simulation.loop.time)
         self._harmed: set[str] = set()  # members that worked when they were given the bad release
@@ -178,7 +178,16 @@ class Promises:
             member = change.version.namespace.removeprefix("fleet-member-")
             if member in self.works:
                 self.works[member].changed(change, 0)
+                self._note_work(member, change)
         return ""
+
+    def _note_work(self, member: str, change: Change) -> None:
+        held = None
+        if change.type != "DELETED":
+            manifests = msgspec.json.decode(change.version.body, type=Work).spec.workload.manifests
+            held = _image(manifests)
+        if held is None or held != self._held.get(member, ("", 0.0))[0]:
+            self._held[member] = (held, self._simulation.loop.time())
 
     # Bindings
 
@@ -193,20 +202,15 @@ class Promises:
         moved = before.spec.resource_snapshot_name != now.spec.resource_snapshot_name
         leaves = before.metadata.deletion_timestamp is None and now.metadata.deletion_timestamp is not None
         if moved:
-            self._note_pointed(key, before, now, number)
+            self._note_pointed(key, before, now)
         wrong = self._of_move(key, before, added=added) if number and (moved or leaves) else ""
         if number and (moved or leaves):
             self._moves.setdefault(key, []).append(Version(made, now, number))
         return wrong or self._of_words(before, now, number) or (self._of_claim(key, before, now) if number else "")
 
-    def _note_pointed(self, key: str, before: Binding, now: Binding, number: int) -> None:
-        had = (before.spec.resource_snapshot_name, self._pointed.get(key, 0.0))
-        name, since = self._astray.pop(key, ("", 0.0))
-        if not number:
-            self._astray[key] = had
-        # What a restored hub points to again may have worked at any time; so may what users took away for a while.
-        is_back = now.spec.resource_snapshot_name == name
-        self._pointed[key] = 0.0 if self.restores.is_underway else since if is_back else self._simulation.loop.time()
+    def _note_pointed(self, key: str, before: Binding, now: Binding) -> None:
+        # What a restored hub points to again may have worked at any time.
+        self._pointed[key] = 0.0 if self.restores.is_underway else self._simulation.loop.time()
         self._harmed.discard(now.spec.target_cluster)
         if is_available(before) and is_bad(self.image_in(now.spec.resource_snapshot_name)):
             self._harmed.add(now.spec.target_cluster)
@@ -358,14 +362,16 @@ class Promises:
         moment = self._simulation.loop.time()
         # What a restored Work says was so when the backup was made, until its agent says something else.
         since = 0.0 if self.restores.unaware_since(moment) < moment else self._pointed.get(key, 0.0)
+        # What its Work had before it was pointed to, once more or for the first time, has worked there since then.
+        held, held_since = self._held.get(member, (None, since))
+        since = min(since, held_since) if held == image else since
         self.asked("available only if the member's own Deployment was", tight=True)
         if self.deployments.was_available_since(member, image, since):
             return ""
         return f"{member} is said to be available with {image}, and its Deployment never was"
 
     def image_in(self, snapshot: str) -> str | None:
-        found = [one for one in self.snapshots.get(snapshot, ()) if one["kind"] == "Deployment"]
-        return found[0]["spec"]["template"]["spec"]["containers"][0]["image"] if found else None
+        return _image(self.snapshots.get(snapshot, ()))
 
     # Members
 
@@ -453,6 +459,12 @@ def target_of(placement: Placement, bindings: Iterable[Binding]) -> int:
     if policy is not None and policy.placement_type is PlacementType.pick_n and policy.number_of_clusters is not None:
         return policy.number_of_clusters
     return len({one.spec.target_cluster for one in bindings if one.spec.state != BindingState.unscheduled})
+
+
+def _image(manifests: Iterable[Any]) -> str | None:
+    """The image of the Deployment among them."""
+    found = (one["spec"]["template"]["spec"] for one in manifests if one["kind"] == "Deployment")
+    return next((spec["containers"][0]["image"] for spec in found), None)
 
 
 def _asks_for(work: Work | None, what: tuple[str, str]) -> bool:

@@ -250,8 +250,8 @@ def _how_broken(member: Member) -> tuple[bool, int, int, str]:
 
 
 def _steady_when_proven(member: Member, spec: Spec) -> int:
-    """How few pods work when those that were replaced do, if a spec only goes on with others then: 0 if it does something
-    else."""
+    """How few pods work when those that were replaced do, if a spec only goes on with others then; 0 if it does
+    something else."""
     last, report = member.last, member.report
     if last is None or not member.is_ordered or last.template != spec.template or spec.moved <= last.moved:
         return 0
