@@ -425,11 +425,11 @@ class AlignPromises:
         yield from self._outstanding(member)
 
     def _surplus(self, member: str) -> int:
-        """How many pods others have yet to give up, if a member only replaces what it had when less was wanted."""
+        """How many pods there are yet to be given up, if a member only replaces what it had when less was wanted."""
         if len(self._pods[member]) > self._had.get(member, 0):
             return 0
-        wanted, others = self.limits[-1].replicas, [name for name in self._members if name != member]
-        return sum(max(0, len(self._pods[name]) - wanted.get(name, 0)) for name in others)
+        wanted = self.limits[-1].replicas
+        return sum(max(0, len(pods) - wanted.get(name, 0)) for name, pods in self._pods.items())
 
     def _judge_creation(self, member: str, pod: PodFacts) -> str:
         most = self._ceiling.loosest + self._surplus(member) + sum(len(self._pods[name]) for name in self._strays)
