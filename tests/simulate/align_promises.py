@@ -56,6 +56,7 @@ FORTH = "no pod goes back to an older template"
 NOTED = "nothing is asked of a cluster before the ledger has it"
 _READS = re.compile(rf"GET /apis/apps[^ ]*/namespaces/{NAMESPACE}/[a-z]+/{NAME}$")
 _WRITES = re.compile(r"(PATCH|POST|DELETE) /")
+REPORTED_AFTER = 5.0  # seconds after which a report of a pod that works has arrived, if nothing delays it
 KNOWN_AFTER = 90.0  # seconds after which the hub knows of a pod, if nothing delays that
 
 
@@ -405,8 +406,9 @@ class AlignPromises:
         return min(at.floor for name in acting for at in self._times(name))
 
     def _reached_at(self, moment: float) -> int:
-        """How many of the wanted pods had been available then: those that never were count for nobody."""
-        return next((number for since, number in reversed(self._reached) if since <= moment), 0)
+        """How many of the wanted pods were known to have been available: those that never were count for nobody."""
+        known = moment - (REPORTED_AFTER if self._is_prompt else KNOWN_AFTER)
+        return next((number for since, number in reversed(self._reached) if since <= known), 0)
 
     def _mistaken(self, member: str, pod: PodFacts) -> int:
         """How many pods work that look as if they did not, when one is taken away: a StatefulSet says how many do not

@@ -51,8 +51,9 @@ def align(aim: Aim, members: Sequence[Member]) -> Alignment:
     round_ = _Round(aim, members)
     for member in sorted(members, key=round_.rank):
         round_.ask(member)
-    for member in sorted(members, key=_how_broken):
-        round_.give_up(member)
+    if not round_.specs:
+        for member in sorted(members, key=_how_broken):
+            round_.give_up(member)
     return Alignment(round_.specs, round_.waiting, round_.total, round_.goals)
 
 
@@ -75,7 +76,7 @@ class _Round:
         numbers = ((member.report.seq, *(spec.seq for spec in member.specs)) for member in members)
         self._seq = max([0, *(seq for each in numbers for seq in each)])
         self._goes_by_partition = aim.is_partitioned and not any(member.is_ordered for member in members)
-        self._proven = sum(member.proven for member in members)
+        self._proven = sum(member.proven for member in members) if self._goes_by_partition else 0
         self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
         self._all_acknowledged = all(member.is_acknowledged for member in members)
         self._moving = [member for member in members if self._may_move(member)]
@@ -92,9 +93,10 @@ class _Round:
         Divided, no cluster loses all its pods at once, and none waits for another. A small budget goes to one after the
         other: fewer of them begin with what may be bad.
         """
-        elsewhere = self.total - sum((self._held[one.name] for one in moving), Bounds())
-        unavailable = max(0, self._aim.unavailable - elsewhere.unavailable)
-        surge = max(0, self._aim.surge - elsewhere.surge)
+        held = [self._held[one.name] for one in moving]
+        elsewhere = self.total.unavailable - sum(one.unavailable for one in held)
+        unavailable = max(0, self._aim.unavailable - elsewhere)
+        surge = max(0, self._aim.surge - (self.total.surge - sum(one.surge for one in held)))
         if unavailable + surge < max(UNDIVIDED, len(moving)):
             return None
         needs = {one.name: max(1, self.goals[one.name] - one.updated) for one in moving}

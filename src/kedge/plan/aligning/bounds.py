@@ -124,8 +124,10 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     proven = _kept(member, spec, specs) if is_same else 0
     leaving, removed = _leaving(member, spec, specs), max(0, report.pods - spec.replicas)
     surge = spec.surge if leaving and _grows(member, spec, specs) else min(spec.surge, leaving)
-    surplus = report.updated - spec.moved if is_same and spec.partition else 0  # of its own, if others are kept back
-    taken = max(0, min(spec.unavailable, max(spec.moved - proven, surplus)))
+    to_move = spec.moved - proven
+    if is_same and spec.partition:  # if others are kept back, those of its own that are too many may go
+        to_move = max(to_move, report.updated - spec.moved)
+    taken = max(0, min(spec.unavailable, to_move))
     # Of what follows, each alone is sure: it takes away no more than the spec allows; nothing of its own template, but
     # to scale down.
     fewest = max(min(report.available, spec.replicas - taken), max(report.available - leaving, proven) - removed)
@@ -144,7 +146,7 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         fewest=max(0, min(spec.replicas, fewest)),
         steady=max(0, steady),
         most=max(report.pods, spec.replicas + surge),
-        updated=max(member.updated, _new(member, spec, specs) if may_be_wanted else 0),
+        updated=max(member.updated, _new(member, spec, specs)) if may_be_wanted else member.updated,
         unproven=spent if may_be_wanted else 0,
     )
 
@@ -152,8 +154,11 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
 def _kept(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
     """How many pods of its template are proven, and are not taken away by what may still be in effect from before: a
     kind that has more of them than are let through gives those up for pods it keeps back."""
+    proven = member.report.proven
+    if not proven or member.is_ordered:
+        return proven
     before = [one for one in specs if one.seq < spec.seq and one.template == spec.template and one.partition]
-    return min([member.report.proven, *([] if member.is_ordered else [one.moved for one in before])])
+    return min([proven, *(one.moved for one in before)]) if before else proven
 
 
 def _grows(member: Member, spec: Spec, specs: Iterable[Spec]) -> bool:

@@ -53,7 +53,8 @@ class Headroom(Struct, frozen=True):
     def broken(self, replicas: int) -> int:
         """How many of its pods do not work, and not because they are replaced or on their way out: to take those away
         costs nothing."""
-        return max(0, replicas - self.held.unavailable - fewest_in_effect(self.member))
+        fewest = fewest_in_effect(self.member) if self.member.lingering else self.held.fewest
+        return max(0, replicas - self.held.unavailable - fewest)
 
     def free_unavailable(self, replicas: int) -> int:
         """How many pods more the cluster may take away; those that do not work anyway cost nothing."""
