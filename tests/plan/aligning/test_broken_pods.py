@@ -162,3 +162,14 @@ def test_a_statefulset_goes_on_while_pods_do_not_work_elsewhere_and_none_that_do
     begun = Member("a", 5, "v2", specs, Report(18, 3, 1, 1), is_ordered=True)
     bad = Member("b", 4, "v2", (Spec(16, "bad", 4, 1),), Report(16, 4, 4, 0, is_back=True), is_ordered=True)
     assert given(Aim(7, 1, is_partitioned=True), begun, bad) == {"a": ("v2", 3, 1)}
+
+
+@pytest.mark.parametrize(("is_paused", "expected"), [(False, {"a": (0, 1)}), (True, {})])
+def test_nothing_extra_is_granted_while_the_workload_is_paused(
+    *, is_paused: bool, expected: dict[str, tuple[int, int]]
+) -> None:
+    specs = Spec(1, "v1", 2, 1), Spec(4, "bad", 3, 1, 0, 2)
+    smaller = Member("a", 2, "v2", specs, Report(4, 3, 1, 2))
+    other = Member("b", 2, "v2", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 2, 2, is_back=True))
+    found = align(Aim(4, 0, is_partitioned=True, is_paused=is_paused), [smaller, other]).specs
+    assert {name: (spec.unavailable, spec.surge) for name, spec in found.items()} == expected

@@ -28,6 +28,8 @@ from kedge.plan.batching.steps import Identity, RolloutInput
 from kedge.plan.fields import text
 
 _AT_START: Final = (None, RollingState.locating)
+A_MOMENT: Final = 1.0
+"""Seconds for which what was read is taken for what is there."""
 
 
 class Current(Struct, frozen=True):
@@ -62,12 +64,17 @@ class RolloutObserver:
         self._clock = clock
 
     async def look(self, key: Key, current: Current) -> tuple[Current, RolloutInput] | None:
-        """A rollout and all that its next step depends on, read at the same time. None if it is gone."""
+        """A rollout and all that its next step depends on, read at the same time. None if it is gone.
+
+        If the answer about the rollout takes long, pods may have died since the others came: those are read again.
+        """
+        time = asyncio.get_running_loop().time
+        began = time()
         read, seen = await asyncio.gather(self._read(current), self.observe(key, current))
         if read is None:
             return None
         is_same = read.rollout.metadata.resource_version == current.rollout.metadata.resource_version
-        return read, seen if is_same else await self.observe(key, read)
+        return read, seen if is_same and time() - began < A_MOMENT else await self.observe(key, read)
 
     async def _read(self, current: Current) -> Current | None:
         """The rollout as it is now: somebody may have paused it a moment ago. None if it is gone.

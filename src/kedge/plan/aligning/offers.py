@@ -164,7 +164,7 @@ def _scaled(aim: Aim, member: Member, replicas: int) -> tuple[Spec, ...]:
     report = member.report
     there = report.updated if member.reported_template == last.template else 0
     as_many = replace(last, replicas=replicas, partition=max(0, replicas - max(last.moved, there)))
-    if replicas > last.replicas:
+    if replicas > last.replicas or aim.is_paused:
         return (as_many,)
     # None that works goes for one that does not, whichever it is, if nothing may be unavailable.
     gentle = replace(as_many, unavailable=0, surge=1)
