@@ -164,6 +164,14 @@ def test_a_statefulset_goes_on_while_pods_do_not_work_elsewhere_and_none_that_do
     assert given(Aim(7, 1, is_partitioned=True), begun, bad) == {"a": ("v2", 3, 1)}
 
 
+def test_a_statefulset_goes_on_if_there_are_too_few_pods_also_when_the_one_before_works() -> None:
+    """One of two works: if it is the new one, the other never will. In the other cluster none does."""
+    specs = Spec(8, "bad", 2, 1), Spec(11, "v2", 2, 1, 0, 1)
+    begun = Member("a", 2, "v2", specs, Report(11, 2, 1, 1), is_ordered=True)
+    bad = Member("b", 2, "v2", (Spec(10, "bad", 2, 1),), Report(10, 2, 2, 0, is_back=True), is_ordered=True)
+    assert given(Aim(4, 1, is_partitioned=True), begun, bad) == {"a": ("v2", 2, 0)}
+
+
 @pytest.mark.parametrize(("is_paused", "expected"), [(False, {"a": (0, 1)}), (True, {})])
 def test_nothing_extra_is_granted_while_the_workload_is_paused(
     *, is_paused: bool, expected: dict[str, tuple[int, int]]

@@ -216,7 +216,9 @@ class _Round:
         """Whether enough pods stay available also when those that do not work there are replaced, and those of others
         still do not work: by what is granted now, as many may be taken away then."""
         others = self.total.fewest - self._held[member.name].fewest
-        now = max(self._held[member.name].steady, _steady_when_proven(member, grant.spec))
+        now, proven = self._held[member.name].steady, _steady_when_proven(member, grant.spec)
+        if others + proven >= self._aim.fewest:  # else there are too few in any case, and the fix is to go on
+            now = max(now, proven)
         return others + grant.held.steady >= min(self._aim.fewest, others + now)
 
     def _write(self, member: Member, grant: _Grant) -> None:
