@@ -172,6 +172,14 @@ def test_a_statefulset_goes_on_if_there_are_too_few_pods_also_when_the_one_befor
     assert given(Aim(4, 1, is_partitioned=True), begun, bad) == {"a": ("v2", 2, 0)}
 
 
+def test_a_fix_goes_on_with_what_a_bad_release_holds_if_it_cannot_have_more() -> None:
+    """No pod works anywhere; with one more that may be taken away none would be left if all of them did."""
+    bad = Member("a", 1, "v2", (Spec(5, "bad", 1, 1),), Report(5, 1, 1, 0))
+    begun = Member("b", 2, "v2", (Spec(7, "v1", 2, 1), Spec(8, "bad", 2, 1)), Report(8, 2, 1, 0))
+    found = align(Aim(3, 2), [bad, begun]).specs
+    assert {name: (spec.template, spec.unavailable) for name, spec in found.items()} == {"b": ("v2", 1)}
+
+
 @pytest.mark.parametrize(("is_paused", "expected"), [(False, {"a": (0, 1)}), (True, {})])
 def test_nothing_extra_is_granted_while_the_workload_is_paused(
     *, is_paused: bool, expected: dict[str, tuple[int, int]]

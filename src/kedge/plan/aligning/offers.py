@@ -27,7 +27,7 @@ class Offers(Struct, frozen=True):
 
     usual: tuple[Spec, ...]
     gentle: tuple[Spec, ...]
-    """Some of them without pods that are taken away first."""
+    """Some of them without pods that are taken away first, or with no more of those than it holds."""
     otherwise: AlignCode
     """What it waits for if none of them is safe."""
 
@@ -42,7 +42,9 @@ def offers(headroom: Headroom, goal: int) -> Offers:
     every = (*moved, *others, _stopped(member), _without_surplus(headroom.aim, member), _told_again(member), further)
     usual = tuple(spec for spec in every if isinstance(spec, Spec))
     gentle = tuple(_by_surge_alone(headroom.aim, member, spec) for spec in usual if spec.unavailable and spec.surge)
-    return Offers(usual, gentle, _otherwise(member, moved[0]))
+    kept = headroom.kept[0] if not headroom.aim.is_partitioned else 0
+    with_kept = tuple(replace(spec, unavailable=kept) for spec in usual if 0 < kept < spec.unavailable)
+    return Offers(usual, (*gentle, *with_kept), _otherwise(member, moved[0]))
 
 
 def _otherwise(member: Member, moved: Spec | AlignCode) -> AlignCode:
