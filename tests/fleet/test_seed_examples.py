@@ -90,11 +90,12 @@ def test_both_east_clusters_get_their_works_before_a_west_one_is_removed(backend
     seen = backend.play(play, Dialect.seed)
     given = [n for n, one in enumerate(seen) if is_work_of(one, "cluster-3") or is_work_of(one, "cluster-4")]
     both = next(n for n in given if {seen[m].obj["metadata"]["namespace"] for m in given if m <= n} == EAST)
-    removals = first_removals(seen)
-    assert list(removals) == ["cluster-1", "cluster-2"]
-    assert both < removals["cluster-1"]
+    told, gone = first_removals(seen, "Work"), first_removals(seen, "Deployment")
+    assert list(told) == ["cluster-1", "cluster-2"]
+    assert both < told["cluster-1"]
     available = next(n for n, one in enumerate(seen) if one.where in ("cluster-3", "cluster-4") and is_available(one))
-    assert available < removals["cluster-2"]
+    assert available < told["cluster-2"]
+    assert all(told[member] < gone[member] for member in told)  # which goes first is up to the members' own collectors
 
 
 def is_work_of(happening: Happening, member: str) -> bool:
@@ -102,10 +103,10 @@ def is_work_of(happening: Happening, member: str) -> bool:
     return is_work and happening.obj["metadata"]["namespace"] == f"fleet-member-{member}"
 
 
-def first_removals(seen: list[Happening]) -> dict[str, int]:
-    """Where Deployments went away, and when first, in the order it happened."""
+def first_removals(seen: list[Happening], kind: str) -> dict[str, int]:
+    """The members whose objects of this kind went away, and when first, in the order it happened."""
     found: dict[str, int] = {}
     for number, one in enumerate(seen):
-        if one.where != "hub" and one.is_removal:
-            found.setdefault(one.where, number)
+        if one.obj["kind"] == kind and one.is_removal:
+            found.setdefault(one.member, number)
     return found
