@@ -2,12 +2,15 @@
 
 What was decided before a limit was changed, and is in effect still, goes by the limits of then: the loosest since the
 oldest such decision counts, until there are no such decisions and the pods have been within the new limits once.
+The template and the binding are read one by one: the strategy may be of one moment and the replicas of another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from simulate.align_facts import Limits
 
@@ -52,7 +55,8 @@ class Limit:
     def loosest(self) -> float:
         if not self._is_bound:
             return EVER
-        return max(self._given(limits) for limits in self.counting)
+        counting = self.counting
+        return max(self._given(replace(one, replicas=other.replicas)) for one in counting for other in counting)
 
     @property
     def counting(self) -> Sequence[Limits]:

@@ -75,6 +75,7 @@ class AlignPromises:
         self._pods: dict[str, dict[str, PodFacts]] = {name: {} for name in members}
         self._workloads: dict[str, WorkloadFacts] = {}
         self._lost: dict[str, list[tuple[str, float]]] = defaultdict(list)  # by member: pods others broke, and when
+        self._working: dict[tuple[str, str], float] = {}  # by member and pod: since when it is available
         self._halted: set[str] = set()  # members that were told to replace no more, and may have begun with one
         self._left: set[tuple[str, str]] = set()  # pods of the wanted template that no report tells of
         self._ledger: dict[str, list[Spec]] = {}
@@ -349,10 +350,13 @@ class AlignPromises:
             wrong = self._judge_creation(member, after)
         elif before is not None and was and after is None and not self._is_by_others():
             is_surplus = self._available(member) >= self._kept[member]
-            wrong = self._judge_return(member, before) or ("" if is_surplus else self._judge_deletion(member, before))
+            wrong = self._judge_return(member, before) or (
+                "" if is_surplus else self._judge_deletion(member, name, before)
+            )
         elif was and not is_:
             self._lost[member].append((name, self._simulation.loop.time()))
         elif is_ and not was:
+            self._working[member, name] = self._simulation.loop.time()
             self._note_return(member, name)
         self._let_go()
         return f"{wrong}; {self.told()}" if wrong else ""
@@ -385,9 +389,9 @@ class AlignPromises:
         is_replaced = len(self._pods[member]) < workload.replicas and workload.is_observed
         return f"{FORTH}: one of {member} is replaced, by {workload}" if is_replaced else ""
 
-    def _judge_deletion(self, member: str, pod: PodFacts) -> str:
+    def _judge_deletion(self, member: str, name: str, pod: PodFacts) -> str:
         floor = min(-self._floor.loosest, self._reached_at(self._oldest(member)) - self._floor.unavailable)
-        excused = self._excused(member) + self._mistaken(member, pod)
+        excused = self._excused(member) + self._mistaken(member, pod) + self._come_back(member, name)
         self._count(FLOOR, is_tight=self.available == floor - excused)
         is_kept = self.available >= floor - excused
         return "" if is_kept else f"{FLOOR}: {self.available} after one of {member}, of at least {floor} - {excused}"
@@ -420,6 +424,16 @@ class AlignPromises:
         replaced = [one for one in pods if one.template == pod.template]
         missing = sum(not one.is_available for one in pods)
         return sum(one.is_available for one in replaced) if missing >= len(replaced) else 0
+
+    def _come_back(self, member: str, taken: str) -> int:
+        """How many pods of a member work only since it was told to give some up. With no room for others, those that do
+        not work are given up; that one of them works again by then, nobody who decides can know."""
+        workload = self._workloads.get(member)
+        is_replaced = workload is None or len(self._pods[member]) < workload.replicas
+        if is_replaced or self.number + 1 < self.limits[-1].most:
+            return 0
+        known = self._oldest(member) - (REPORTED_AFTER if self._is_prompt else KNOWN_AFTER)
+        return sum(self._working.get((member, name), 0.0) > known for name in (*self._pods[member], taken))
 
     def _times(self, member: str) -> Iterable[Decided]:
         workload = self._workloads.get(member)

@@ -86,6 +86,24 @@ CASES = [
         "at most 2 of 10 pods may be unavailable: only 8 are sure to be available, and 8 have to be",
     ),
     (
+        Aim(4, 0, 2, is_partitioned=True),
+        [
+            Member("a", 2, "v2", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 2, 2, is_back=True)),
+            Member("b", 2, "v2", (Spec(1, "v1", 2, 1), Spec(3, "v2", 2, 1, 1)), Report(3, 2, 2, 0)),
+        ],
+        AlignCode.unproven,
+        "2 pods in b may have the new template and not be available, and at most 2 may: they come first",
+    ),
+    (
+        Aim(4, 2, 1, is_partitioned=True),
+        [
+            Member("a", 2, "v2", (Spec(1, "v1", 2, 1),), Report(1, 2, 2, 0, is_back=True)),
+            Member("b", 2, "v2", (Spec(2, "v1", 2, 1), Spec(3, "v1", 2, 1)), Report(2, 2, 2, 0, is_back=True)),
+        ],
+        AlignCode.broken,
+        "some pods do not work, and may work again: fewer than 2 pods could be left then; repair or delete them",
+    ),
+    (
         Aim(10, 2),
         [Member("a", 4, "v1", (), NOTHING), resting("b", 10, wants="v1", wanted=6)],
         AlignCode.no_room,

@@ -21,7 +21,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
-from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with, fewest_in_effect, steady_now
+from kedge.plan.aligning.bounds import Bounds, bounds
+from kedge.plan.aligning.checks import Change, Exposure, change_of, is_lasting, refused
 from kedge.plan.aligning.goals import goals, is_new, is_there
 from kedge.plan.aligning.headroom import Headroom
 from kedge.plan.aligning.ledger import Member, Spec
@@ -31,6 +32,8 @@ from kedge.plan.moving.wait import Blocker, Wait
 
 UNDIVIDED: Final = 4
 """A budget of fewer pods is not divided over clusters."""
+_OF_BUDGET: Final = (AlignCode.budget_spent, AlignCode.no_room, AlignCode.too_few)
+"""What is only said if no other check refuses the best that could be asked for."""
 
 
 class Alignment(Struct, frozen=True):
@@ -53,16 +56,9 @@ def align(aim: Aim, members: Sequence[Member]) -> Alignment:
         round_.ask(member)
     if not round_.specs:
         for member in sorted(members, key=_how_broken):
-            round_.give_up(member)
+            if round_.gives_up(member):
+                break
     return Alignment(round_.specs, round_.waiting, round_.total, round_.goals)
-
-
-class _Grant(Struct, frozen=True):
-    """What one cluster is asked for, and what it and all of them may come to then."""
-
-    spec: Spec
-    held: Bounds
-    total: Bounds
 
 
 class _Round:
@@ -75,8 +71,8 @@ class _Round:
         self.goals = goals(aim, members)
         numbers = ((member.report.seq, *(spec.seq for spec in member.specs)) for member in members)
         self._seq = max([0, *(seq for each in numbers for seq in each)])
-        self._goes_by_partition = aim.is_partitioned and not any(member.is_ordered for member in members)
-        self._proven = sum(member.proven for member in members) if self._goes_by_partition else 0
+        is_by_partition = aim.is_partitioned and not any(member.is_ordered for member in members)
+        self._exposure = Exposure(is_by_partition, sum(one.proven for one in members) if is_by_partition else 0)
         self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
         self._all_acknowledged = all(member.is_acknowledged for member in members)
         self._moving = [member for member in members if self._may_move(member)]
@@ -119,24 +115,38 @@ class _Round:
             self._wait(member, code)
             return
         offered = offers(self._headroom(member), goal)
+        refusals = []
         for spec in (*offered.usual, *offered.gentle):
-            if (grant := self._safe(member, spec)) is not None and self._lasts(member, grant):
-                self._write(member, grant)
+            change = self._change(member, spec)
+            refusal = refused(change) or (None if is_lasting(change) else AlignCode.broken)
+            if refusal is None:
+                self._write(change)
                 return
-        self._wait(member, offered.otherwise)
+            refusals.append(refusal)
+        self._wait(member, self._said(member, offered.otherwise, refusals))
 
-    def give_up(self, member: Member) -> None:
+    def _said(self, member: Member, otherwise: AlignCode, refusals: Sequence[AlignCode]) -> AlignCode:
+        """Why the best that it could be asked for is refused, unless it is that others hold the budget."""
+        if otherwise not in _OF_BUDGET or not refusals:
+            return otherwise
+        others_hold = any(name != member.name for name in self._holders)
+        is_theirs = others_hold and refusals[0] is not AlignCode.unproven
+        return otherwise if is_theirs or refusals[0] is AlignCode.budget_spent else refusals[0]
+
+    def gives_up(self, member: Member) -> bool:
         """Replace or remove pods that do not work, though they may work again, if nobody gives anything back."""
-        if self.specs or member.name not in self.waiting or self._closed(member) is not None:
-            return
+        if member.name not in self.waiting or self._closed(member) is not None:
+            return False
         headroom = self._headroom(member)
         if not headroom.is_idle:
-            return
+            return False
         for spec in offers(headroom, self.goals[member.name]).usual:
-            if (grant := self._safe(member, spec)) is not None:
-                self._write(member, grant)
+            change = self._change(member, spec)
+            if refused(change) is None:
+                self._write(change)
                 del self.waiting[member.name]
-                return
+                return True
+        return False
 
     def _closed(self, member: Member) -> AlignCode | None:
         if not member.is_reachable:
@@ -166,70 +176,22 @@ class _Round:
         part = self._parts[member.name]
         return Bounds(max(1, part.unavailable), max(1, part.surge))
 
-    def _safe(self, member: Member, spec: Spec) -> _Grant | None:
-        """This spec, if all promises hold with it as well; those that do not hold already must not get worse."""
+    def _change(self, member: Member, spec: Spec) -> Change:
         numbered = replace(spec, seq=self._seq + 1)
-        before = self._held[member.name]
-        held = bounds_with(before, member, numbered)
-        after = self.total - before + held
-        is_safe = self._is_safe(after) and self._is_steady(member, after)
-        is_safe = is_safe and self._takes_no_others(member, numbered, after)
-        is_safe = is_safe and (_has_no_others(member) or self._is_proven_enough(after))
-        return _Grant(numbered, held, after) if is_safe else None
+        return change_of(self._aim, member, numbered, self._held[member.name], self.total, self._exposure)
 
-    def _is_steady(self, member: Member, after: Bounds) -> bool:
-        """Whether enough pods are left if those that do not work now work again, all that the cluster reports among
-        them, also if it may yet take some away by what it was asked for before."""
-        before = self._held[member.name].steady
-        there = self.total.steady - before + max(before, steady_now(member))
-        return after.steady >= min(self._aim.fewest, there)
-
-    def _takes_no_others(self, member: Member, spec: Spec, after: Bounds) -> bool:
-        """Pods that may be on their way out by an earlier spec are no reason to take others away as well."""
-        if after.fewest >= self._aim.fewest or not member.lingering:
-            return True
-        return fewest_in_effect(member, (spec,)) >= fewest_in_effect(member)
-
-    def _is_safe(self, after: Bounds) -> bool:
-        now, aim = self.total, self._aim
-        return (
-            after.unavailable <= max(aim.unavailable, now.unavailable)
-            and after.fewest >= min(aim.fewest, now.fewest)
-            and after.most <= max(aim.most, now.most)
-            and (not aim.is_partitioned or after.updated <= max(aim.most_updated, now.updated))
-        )
-
-    def _is_proven_enough(self, after: Bounds) -> bool:
-        """Whether no more pods may have the wanted template unproven than the budget allows. A cluster that has no
-        others takes none of them away."""
-        budget = self._aim.unavailable + self._aim.surge
-        return self._exposed(after) <= max(budget, self._exposed(self.total))
-
-    def _exposed(self, total: Bounds) -> int:
-        """How many pods may have the wanted template and not work. A kind with a partition replaces all pods that do
-        not work, as far as that goes, unless it goes by their order."""
-        if self._aim.recreates:
-            return 0
-        return total.updated - self._proven if self._goes_by_partition else total.unproven
-
-    def _lasts(self, member: Member, grant: _Grant) -> bool:
-        """Whether enough pods stay available also when those that do not work there are replaced, and those of others
-        still do not work: by what is granted now, as many may be taken away then."""
-        others = self.total.fewest - self._held[member.name].fewest
-        now, proven = self._held[member.name].steady, _steady_when_proven(member, grant.spec)
-        if others + proven >= self._aim.fewest:  # else there are too few in any case, and the fix is to go on
-            now = max(now, proven)
-        return others + grant.held.steady >= min(self._aim.fewest, others + now)
-
-    def _write(self, member: Member, grant: _Grant) -> None:
-        self._seq = grant.spec.seq
-        self.total, self._held[member.name] = grant.total, grant.held
-        if grant.held.unavailable or grant.held.surge:
-            self._holders[member.name] = None
-        self.specs[member.name] = grant.spec
+    def _write(self, change: Change) -> None:
+        name = change.member.name
+        self._seq = change.spec.seq
+        self.total, self._held[name] = change.total, change.held
+        if change.held.unavailable or change.held.surge:
+            self._holders[name] = None
+        self.specs[name] = change.spec
 
     def _wait(self, member: Member, code: AlignCode) -> None:
-        blockers = tuple(Blocker(name) for name in self._holders if name != member.name)
+        holders = [name for name in self._holders if name != member.name]
+        unproven = [name for name, held in self._held.items() if held.unproven]
+        blockers = tuple(map(Blocker, unproven if code is AlignCode.unproven else holders))
         self.waiting[member.name] = Wait(member.name, code, self._numbers(member), blockers)
 
     def _numbers(self, member: Member) -> Mapping[str, int]:
@@ -242,6 +204,7 @@ class _Round:
             "surge": total.surge,
             "fewest": total.fewest,
             "most": total.most,
+            "unproven": self._exposure.of(total),
             "updated": member.updated,
             "goal": self.goals[member.name],
         }
@@ -251,20 +214,3 @@ def _how_broken(member: Member) -> tuple[bool, int, int, str]:
     """Where no pod works first, then where most do not: elsewhere they are likelier to be only starting."""
     report = member.report
     return report.available > 0, report.available - report.pods, -member.wanted, member.name
-
-
-def _steady_when_proven(member: Member, spec: Spec) -> int:
-    """How few pods work when those that were replaced do, if a spec only goes on with others then; 0 if it does
-    something else."""
-    last, report = member.last, member.report
-    if last is None or not member.is_ordered or last.template != spec.template or spec.moved <= last.moved:
-        return 0
-    updated, proven = (report.updated, report.proven) if member.reported_template == last.template else (0, 0)
-    working = min(report.pods, last.replicas, report.available + max(0, updated - proven))
-    return working - max(0, min(last.unavailable, last.moved - updated))
-
-
-def _has_no_others(member: Member) -> bool:
-    """Whether none of its pods can have another template than the wanted one, as in a cluster that has none: what could
-    never be written created none."""
-    return is_new(member) or (member.is_unasked and member.report.pods == 0)

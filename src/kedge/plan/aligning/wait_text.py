@@ -56,6 +56,20 @@ def _budget_spent(wait: Wait) -> str:
     return f"{rule}: {holders} {verb} that until new pods there are available"
 
 
+def _broken(wait: Wait) -> str:
+    return (
+        f"some pods do not work, and may work again: fewer than {counted(_floor(wait), 'pod')} could be left then;"
+        " repair or delete them"
+    )
+
+
+def _unproven(wait: Wait) -> str:
+    told = wait.numbers
+    found, most = counted(told["unproven"], "pod"), told["maxUnavailable"] + told["maxSurge"]
+    where = f" in {listed(one.key for one in wait.blockers)}" if wait.blockers else ""
+    return f"{found}{where} may have the new template and not be available, and at most {most} may: they come first"
+
+
 def _no_room(wait: Wait) -> str:
     most = wait.numbers["replicas"] + wait.numbers["maxSurge"]
     return f"it is to get more replicas, and there may be {counted(most, 'pod')} at most: others go first"
@@ -89,6 +103,8 @@ _SENTENCES: Final[Mapping[AlignCode, Callable[[Wait], str]]] = {
     AlignCode.paused: _paused,
     AlignCode.rolling: _rolling,
     AlignCode.budget_spent: _budget_spent,
+    AlignCode.broken: _broken,
+    AlignCode.unproven: _unproven,
     AlignCode.no_room: _no_room,
     AlignCode.too_few: _too_few,
     AlignCode.kept_back: _kept_back,
